@@ -1,0 +1,59 @@
+# Everything runs from .venv, which `make setup` builds from the pinned versions in requirements-dev.txt.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.ready
+PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long lint format bench clean
+
+help: ## print this list
+	@echo "make TARGET, where TARGET is one of:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+setup: $(STAMP) ## make .venv with everything in it (quick when nothing changed)
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "lattend needs Python 3.11 or newer, and '$(PYTHON)' was not found." \
+			"Install it, or name one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "lattend needs Python 3.11 or newer, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
+			"Name a newer one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "setting up $(VENV): the first time takes a few minutes"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install -r requirements-dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PY) -m pip --disable-pip-version-check check >/dev/null || { $(PY) -m pip check >&2; exit 1; }
+	@touch $@
+
+demo: $(STAMP) ## draw, count and check the built-in rules; writes out/tour.html
+	@$(PY) -m lattend.tour
+
+test: lint ## everything: lint, format, types, tests
+	$(PY) -m pytest -n $(JOBS)
+
+test-long: $(STAMP) ## the long sweeps
+	$(PY) -m pytest -n $(JOBS) -m long
+
+lint: $(STAMP) ## ruff and pyright, changing nothing
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright
+
+format: $(STAMP) ## let ruff rewrite what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(STAMP) ## run each file in benchmarks/
+	@for file in benchmarks/*.py; do \
+		[ -e "$$file" ] || { echo "benchmarks/ has no files yet"; break; }; \
+		echo "== $$file"; $(PY) "$$file" || exit 1; done
+
+clean: ## remove .venv, out/ and caches
+	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

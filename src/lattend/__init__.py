@@ -1,0 +1,63 @@
+"""Lattend: write who attends to whom; get its picture and its exact cost.
+
+import lattend as lt
+
+band = lt.rule("k <= q and q - k <= t")
+band.count(n=65536, t=255)        # 16744576
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lattend import errors as errors
+    from lattend import rules as rules
+    from lattend.counts import Count as Count
+    from lattend.draw import Picture as Picture
+    from lattend.errors import LattendError as LattendError
+    from lattend.rules.rule import Rule as Rule
+    from lattend.rules.rule import rule as rule
+    from lattend.rules.symbols import maximum as maximum
+    from lattend.rules.symbols import minimum as minimum
+
+__version__ = "0.1.0"
+
+# Where each public name lives; loaded when it is first used, so that `import lattend` is instant.
+_HOME = {
+    "rule": "lattend.rules.rule",
+    "Rule": "lattend.rules.rule",
+    "rules": "lattend.rules",
+    "minimum": "lattend.rules.symbols",
+    "maximum": "lattend.rules.symbols",
+    "Count": "lattend.counts",
+    "Picture": "lattend.draw",
+    "LattendError": "lattend.errors",
+    "errors": "lattend.errors",
+}
+
+__all__ = [  # noqa: RUF022  (in the order a reader meets them)
+    "rule",
+    "Rule",
+    "rules",
+    "minimum",
+    "maximum",
+    "Count",
+    "Picture",
+    "LattendError",
+    "errors",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'lattend' has no attribute {name!r}; it has {', '.join(__all__)}")
+    module = import_module(_HOME[name])
+    value = module if name in ("rules", "errors") else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

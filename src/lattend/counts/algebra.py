@@ -1,0 +1,137 @@
+"""Algebra: the only place that knows sympy, which factors polynomials and takes counts further."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from importlib import import_module
+from math import gcd, lcm
+from typing import TYPE_CHECKING, Any
+
+from lattend.counts.polynomial import Polynomial
+from lattend.sets import Atom, Bound, Linear, Monomial, Quotient
+
+if TYPE_CHECKING:
+    from lattend.counts.count import Count
+
+SIZES = ("n", "m", "depth", "rows", "cols", "heads")
+
+
+def _sympy(part: str = "") -> Any:
+    """sympy, loaded on first use: it takes longer to load than most counts take."""
+    return import_module(f"sympy{part}")
+
+
+@lru_cache(maxsize=4096)
+def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, int], ...]]:
+    """The polynomial as a number times powers of irreducible polynomials with whole coefficients.
+
+    Each factor has the sign that makes it positive where sizes are large.
+    """
+    atoms = polynomial.atoms
+    if not atoms:
+        return polynomial.terms.get((), Fraction(0)), ()
+    rationals = _sympy().QQ
+    ring = _sympy(".polys.rings").PolyRing([f"x{i}" for i in range(len(atoms))], rationals)
+    place = {atom: i for i, atom in enumerate(atoms)}
+    terms: dict[tuple[int, ...], Any] = {}
+    for monomial, coefficient in polynomial.terms.items():
+        exponents = [0] * len(atoms)
+        for atom, exponent in monomial:
+            exponents[place[atom]] = exponent
+        terms[tuple(exponents)] = rationals(coefficient.numerator, coefficient.denominator)
+    content, found = ring.from_dict(terms).factor_list()
+    number = Fraction(int(content.numerator), int(content.denominator))
+    factors: list[tuple[Polynomial, int]] = []
+    for factor, power in found:
+        whole, scale = _primitive(_polynomial_of(factor, atoms))
+        number *= scale ** int(power)
+        factors.append((whole, int(power)))
+    return number, tuple(factors)
+
+
+def _polynomial_of(factor: Any, atoms: list[Atom]) -> Polynomial:
+    terms: list[tuple[Fraction, Monomial]] = []
+    for exponents, c in factor.terms():
+        powers = [(atoms[i], int(e)) for i, e in enumerate(exponents) if e]
+        terms.append((Fraction(int(c.numerator), int(c.denominator)), tuple(sorted(powers, key=_text))))
+    return Polynomial.of(terms)
+
+
+def _text(power: tuple[Atom, int]) -> str:
+    return str(power[0])
+
+
+def _primitive(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
+    """The polynomial with whole coefficients without a common factor, and the number taken out."""
+    below = lcm(*(c.denominator for c in polynomial.terms.values()))
+    above = gcd(*(int(c * below) for c in polynomial.terms.values()))
+    moduli = moduli_in(polynomial)
+    typical = sum(c * weight(m, moduli) for m, c in polynomial.terms.items())
+    scale = Fraction(above, below) * (1 if typical > 0 else -1)
+    return polynomial.times(1 / scale), scale
+
+
+def _typical(atom: Atom, moduli: set[str]) -> int:
+    """A number that stands for an atom when terms are ordered: sizes large, moduli middling, others small."""
+    if isinstance(atom, str):
+        if atom in SIZES:
+            return 1_000_003 + SIZES.index(atom)
+        return 1_009 if atom in moduli else 3 + len(atom) % 3
+    by = _typical(atom.by, moduli) if isinstance(atom.by, str) else atom.by
+    return _typical("n", moduli) // by if isinstance(atom, Quotient) else max(1, by // 3)
+
+
+def moduli_in(polynomial: Polynomial) -> set[str]:
+    """The names its atoms divide by."""
+    return {atom.by for atom in polynomial.atoms if not isinstance(atom, str) and isinstance(atom.by, str)}
+
+
+def weight(monomial: Monomial, moduli: set[str]) -> int:
+    """The typical size of a monomial, by which terms are ordered and signs are chosen."""
+    weight = 1
+    for atom, exponent in monomial:
+        weight *= _typical(atom, moduli) ** exponent
+    return weight
+
+
+def as_sympy(count: Count) -> Any:
+    """The count as one expression: a polynomial, or a Piecewise that is 0 where no piece holds."""
+    pieces = [
+        (_expression(piece.formula).subs(count.values).factor(), _condition(piece.region.clauses, count))
+        for piece in count.closed.pieces
+    ]
+    if len(pieces) == 1 and count.covers():
+        return pieces[0][0]
+    return _sympy().Piecewise(*pieces, (0, True))
+
+
+def _condition(clauses: list[list[Bound]], count: Count) -> Any:
+    parts = [_sympy().And(*(_bound(bound) for bound in clause)) for clause in clauses]
+    return _sympy().Or(*parts).subs(count.values)
+
+
+def _bound(bound: Bound) -> Any:
+    form = _linear(bound.form)
+    return _sympy().Eq(form, 0) if bound.equal else _sympy().Ge(form, 0)
+
+
+def _expression(polynomial: Polynomial) -> Any:
+    terms: list[Any] = []
+    for monomial, coefficient in polynomial.terms.items():
+        factors = [_atom(atom) ** exponent for atom, exponent in monomial]
+        terms.append(
+            _sympy().Mul(_sympy().Rational(coefficient.numerator, coefficient.denominator), *factors)
+        )
+    return _sympy().Add(*terms)
+
+
+def _linear(form: Linear) -> Any:
+    return _sympy().Add(*(c * _atom(atom) for atom, c in form.terms), form.constant)
+
+
+def _atom(atom: Atom) -> Any:
+    if isinstance(atom, str):
+        return _sympy().Symbol(atom, integer=True)
+    of, by = _linear(atom.of), _atom(atom.by) if isinstance(atom.by, str) else _sympy().Integer(atom.by)
+    return _sympy().floor(of / by) if isinstance(atom, Quotient) else _sympy().Mod(of, by)

@@ -1,0 +1,218 @@
+"""Claims: is this formula the count? Proved piece by piece, or refuted with a counterexample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from lattend.counts.algebra import factored
+from lattend.counts.count import Count
+from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
+from lattend.counts.formula_value import value_at
+from lattend.counts.notation import Written
+from lattend.counts.order import judge_growth
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.prove import vanishes
+from lattend.counts.simplify import Piece
+from lattend.counts.symbolic import Case, cases
+from lattend.counts.verdict import Counterexample, Verdict
+from lattend.errors import NoClosedForm, TextError
+from lattend.rules import expr
+from lattend.sets import Bound, Linear, Region
+from lattend.sets.guard import guarded
+
+SEARCH_SECONDS = 1.0
+MAX_SIZE = 40
+
+
+def judge(count: Count, text: str, rename: Mapping[str, str] | None = None) -> Verdict:
+    """The verdict on `text` as a formula for `count`; `rename` maps its names to the count's."""
+    known = {*count.names, *count.values, *(rename or {})}
+    formula = parse_formula(text, known)
+    _check_names(formula, text, known)
+    return guarded(
+        _judge, count, formula, text, dict(rename or {}), trusted=count.rule.about is not None, deadline=None
+    )
+
+
+def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, str]) -> Verdict:
+    if isinstance(formula, BigO):
+        return judge_growth(count, _renamed(formula.body, rename), text)
+    formula = _renamed(formula, rename)
+    try:
+        agreed, open_ = _where_equal(count, formula)
+    except NoClosedForm as reason:
+        found = _counterexample(count, formula)
+        if found is not None:
+            return Verdict(text, "fails", counterexample=found)
+        return Verdict(text, "undecided", remaining=str(reason))
+    missed = count.closed.domain - agreed
+    if missed.is_empty():
+        return Verdict(text, "holds", _domain_text(count))
+    found = _counterexample(count, formula)
+    if found is None:
+        return Verdict(text, "undecided", _words(count, missed), remaining=" or ".join(open_))
+    if agreed.is_empty() or not _grows(count, agreed):
+        places = [*([] if agreed.is_empty() else [_words(count, agreed)]), *open_]
+        return Verdict(text, "fails", " or ".join(places), found)
+    return Verdict(text, "holds only where", _words(count, agreed), found, " or ".join(open_))
+
+
+def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
+    """The region where the formula is the count, as far as linear conditions say; and what stays open."""
+    zero = count.closed.domain
+    for piece in count.closed.pieces:
+        zero = zero - piece.region
+    agreed = zero - zero
+    open_: list[str] = []
+    pieces = [*count.closed.pieces, *(Piece(part, Polynomial({})) for part in zero.parts())]
+    for piece in pieces:
+        for case in cases(formula, piece.region):
+            gap = case.above - piece.formula * case.below
+            here, rest = _zeros(gap, case)
+            agreed = agreed | here
+            if rest is not None:
+                open_.append(f"{Written(count.names).formula(rest)} = 0")
+    return agreed, list(dict.fromkeys(open_))
+
+
+def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
+    """Where `gap` is 0 on the case's region, by its linear factors; and a factor that is not linear."""
+    region = _where_defined(case)
+    if vanishes(gap, region):
+        return region, None
+    found, rest = region - region, None
+    for factor, _ in factored(gap)[1]:
+        if factor.degree() == 1 and all(atom in _coordinates(region) for atom in factor.atoms):
+            form = Linear.of(
+                [(m[0][0], int(c)) for m, c in factor.terms.items() if m], int(factor.terms.get((), 0))
+            )
+            found = found | region.where(Bound(form, True))
+        elif vanishes(factor, region):
+            return region, None
+        else:
+            rest = factor
+    return found, rest
+
+
+def _where_defined(case: Case) -> Region:
+    """The case's region without the zeros of the denominator, as far as its linear factors say."""
+    region = case.region
+    for factor, _ in factored(case.below)[1]:
+        if factor.degree() != 1:
+            continue
+        form = Linear.of(
+            [(m[0][0], int(c)) for m, c in factor.terms.items() if m], int(factor.terms.get((), 0))
+        )
+        region = region - region.where(Bound(form, True))
+    return region
+
+
+def _coordinates(region: Region) -> set[object]:
+    return set(region.space.atoms.values())
+
+
+def _grows(count: Count, region: Region) -> bool:
+    """Whether sizes can be arbitrarily large in the region: equality at n = 0 alone is no success."""
+    sizes = set(count.rule.sizes) - set(count.values)
+    return not sizes or region.unbounded(sizes)
+
+
+def _domain_text(count: Count) -> str:
+    parts = [expr.text(count.rule.domain), *count.assumed]
+    return " and ".join(part for part in parts if part != "true")
+
+
+def _words(count: Count, region: Region) -> str:
+    written = Written(count.names, short=False)
+    return written.condition(region.within(count.closed.domain).clauses)
+
+
+def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:
+    for node in _nodes(formula):
+        if isinstance(node, Symbol) and node.name not in known | _bound_names(formula):
+            start, end = node.span or (0, len(text))
+            raise TextError(
+                f'formula "{text}": this count has no {node.name}; it has {", ".join(sorted(known))}. '
+                f"To use another letter, rename it: rename={{{node.name!r}: 'n'}}",
+                text,
+                start,
+                end,
+            )
+
+
+def _bound_names(formula: Formula | BigO) -> set[str]:
+    return {node.variable for node in _nodes(formula) if isinstance(node, Sum)}
+
+
+def _nodes(formula: Formula | BigO) -> Iterator[Formula | BigO]:
+    yield formula
+    match formula:
+        case BigO():
+            yield from _nodes(formula.body)
+        case Apply():
+            for arg in formula.args:
+                yield from _nodes(arg)
+        case Sum():
+            for part in (formula.body, formula.low, formula.high):
+                yield from _nodes(part)
+        case _:
+            return
+
+
+def _renamed(formula: Formula, names: Mapping[str, str]) -> Formula:
+    match formula:
+        case Symbol():
+            return Symbol(names.get(formula.name, formula.name), formula.span)
+        case Number():
+            return formula
+        case Apply():
+            return Apply(formula.op, tuple(_renamed(arg, names) for arg in formula.args), formula.span)
+        case Sum():
+            return Sum(
+                _renamed(formula.body, names),
+                names.get(formula.variable, formula.variable),
+                _renamed(formula.low, names),
+                _renamed(formula.high, names),
+                formula.span,
+            )
+
+
+def _counterexample(count: Count, formula: Formula) -> Counterexample | None:
+    """The first numbers, least size first and then parameters in order, where the two differ.
+
+    For a size n every parameter runs past n by more than a formula's degree: there the count is one
+    polynomial in it, which cannot agree that often and then differ.
+    """
+    until = time.monotonic() + SEARCH_SECONDS
+    names = count.names
+    margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
+    for size in range(MAX_SIZE):
+        for values in _points(count, names, size, size + margin):
+            exact = count.number(values)
+            claimed = value_at(formula, values)
+            if claimed != exact:
+                shown = {name: values[name] for name in names}
+                return Counterexample(shown, claimed, exact)
+            if time.monotonic() > until:
+                return None
+    return None
+
+
+def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[dict[str, int]]:
+    """All values within `limit` whose first name is `size`, in order; only those of the domain."""
+    order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
+
+    def extended(values: dict[str, int], rest: list[str]) -> Iterator[dict[str, int]]:
+        if not rest:
+            if count.closed.domain.holds(values):
+                yield values
+            return
+        name = rest[0]
+        lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
+        lowest = 1 if name in count.rule.moduli else lowest
+        for value in order:
+            if value >= lowest:
+                yield from extended({**values, name: value}, rest[1:])
+
+    yield from extended({**count.values, names[0]: size} if names else dict(count.values), names[1:])

@@ -1,0 +1,206 @@
+"""Closed forms: from a rule to the pieces of its count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from lattend.counts.factor import by_axis
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece, simplified
+from lattend.errors import NoClosedForm
+from lattend.rules import expr
+from lattend.rules.axes import LINE, Axis
+from lattend.rules.expr import Condition, Name, Truth
+from lattend.rules.rule import Rule
+from lattend.sets import Atom, Linear, PointSet, Quotient, Region, Remainder, Space, moduli_of, region_of
+
+
+@dataclass(frozen=True, eq=False)
+class Closed:
+    """The pieces of a count on its domain, in the coordinates of `space`.
+
+    On an image whose axes are alike, `line` is the count of one of them: the whole is the product
+    over `axes`, each given as a renaming of the line's names.
+    """
+
+    space: Space
+    domain: Region
+    pieces: list[Piece]
+    line: Closed | None = None
+    axes: tuple[Mapping[str, str], ...] = ()
+
+
+def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
+    """The number of marked squares in the rule's sizes and parameters, bound ones included.
+
+    Positions in `fixed` stay as symbols: ("q",) counts the keys of each query.
+    """
+    if expr.arrays(rule.condition):
+        raise NoClosedForm(
+            f'rule "{rule.text}" looks up data ({expr.arrays(rule.condition)[0]}[...]), so it has no closed '
+            "form; give it numbers and it is counted from the data"
+        )
+    parameters = (*rule.sizes, *rule.parameters)
+    if len(rule.axes) > 1 and not rule.has_heads:
+        products = by_axis(rule.condition, rule.axes)
+        if products is not None:
+            factored = _sum_of_products(rule, products, fixed)
+            if factored is not None:
+                return factored
+    return _counted(
+        rule.condition, rule.axes, rule.domain, parameters, fixed, rule.has_heads, {}, rule.source
+    )
+
+
+def _counted(
+    condition: Condition,
+    axes: tuple[Axis, ...],
+    domain: Condition,
+    parameters: tuple[str, ...],
+    fixed: tuple[str, ...],
+    heads: bool,
+    moduli: Mapping[str, str],
+    source: str | None,
+) -> Closed:
+    points = PointSet.of(
+        condition,
+        axes,
+        domain=domain,
+        parameters=parameters,
+        fixed=fixed,
+        heads=heads,
+        moduli=moduli,
+        source=source,
+    )
+    gaps = points.gaps()
+    if gaps is None:
+        return _closed(points)
+    counted = _combined(_closed(points.whole()), _closed(gaps), Polynomial.__sub__)
+    if counted is None:
+        raise ValueError("two sets of one space have one split")
+    return Closed(counted.space, counted.domain, simplified(counted.pieces, counted.domain))
+
+
+def _closed(points: PointSet) -> Closed:
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.counted()]
+    return Closed(points.domain.space, points.domain, simplified(pieces, points.domain))
+
+
+def _sum_of_products(
+    rule: Rule, products: list[tuple[Condition, ...]], fixed: tuple[str, ...]
+) -> Closed | None:
+    """The count of a rule on an image as sums of products of counts on lines."""
+    moduli = _axis_moduli(rule)
+    total: Closed | None = None
+    lines: list[Closed] = []
+    for conditions in products:
+        joined: Closed | None = None
+        for axis, condition in zip(rule.axes, conditions, strict=True):
+            shared, line = _on_line(rule, axis, condition, fixed, moduli.get(axis.query))
+            lines.append(shared)
+            joined = line if joined is None else _combined(joined, line, Polynomial.__mul__)
+            if joined is None:
+                return None
+        if joined is None:
+            return None
+        total = joined if total is None else _combined(total, joined, Polynomial.__add__)
+        if total is None:
+            return None
+    if total is None:
+        return _counted(
+            Truth(False), rule.axes, rule.domain, (*rule.sizes, *rule.parameters), fixed, False, {}, None
+        )
+    domain = region_of(rule.domain, total.space)
+    if len(products) > 1:
+        return Closed(total.space, domain, simplified(total.pieces, domain))
+    # A single product of simplified counts is as simple as it gets
+    alike = all(line is lines[0] for line in lines)
+    axes = tuple(_from_line(axis) for axis in rule.axes)
+    return Closed(total.space, domain, total.pieces, lines[0] if alike else None, axes)
+
+
+def _axis_moduli(rule: Rule) -> dict[str, str]:
+    positions = {name for axis in rule.axes for name in (axis.query, axis.key)}
+    found = moduli_of(rule.condition, positions)
+    return {
+        axis.query: modulus
+        for axis in rule.axes
+        for modulus in (found.get(axis.query) or found.get(axis.key),)
+        if modulus
+    }
+
+
+def _on_line(
+    rule: Rule, axis: Axis, condition: Condition, fixed: tuple[str, ...], modulus: str | None
+) -> tuple[Closed, Closed]:
+    """The count of one axis' condition: with the names of a line, shared between axes, and with its own."""
+    back = _from_line(axis)
+    to_line = {old: new for new, old in back.items()}
+    known = {axis.queries, *rule.parameters}
+    parts = rule.domain.args if isinstance(rule.domain, expr.And) else (rule.domain,)
+    domain = expr.all_of(*(part for part in parts if set(expr.names(part)) <= known))
+    held = tuple(to_line[name] for name in fixed if name in to_line)
+    line = _line(
+        expr.substituted(condition, {old: Name(new) for old, new in to_line.items()}),
+        expr.substituted(domain, {old: Name(new) for old, new in to_line.items()}),
+        ("n", *rule.parameters),
+        held,
+        modulus,
+    )
+    space = line.space.renamed(back)
+    pieces = [Piece(p.region.renamed(back, space), p.formula.mapped(_renaming(back))) for p in line.pieces]
+    return line, Closed(space, line.domain.renamed(back, space), pieces)
+
+
+def _from_line(axis: Axis) -> dict[str, str]:
+    return {"q": axis.query, "k": axis.key, "n": axis.queries}
+
+
+@lru_cache(maxsize=256)
+def _line(
+    condition: Condition,
+    domain: Condition,
+    parameters: tuple[str, ...],
+    held: tuple[str, ...],
+    modulus: str | None,
+) -> Closed:
+    moduli = {"q": modulus} if modulus else {}
+    return _counted(condition, LINE, domain, parameters, held, False, moduli, None)
+
+
+def _renaming(names: Mapping[str, str]) -> Callable[[Atom], Atom]:
+    def change(atom: Atom) -> Atom:
+        if isinstance(atom, str):
+            return names.get(atom, atom)
+        of = Linear.of([(change(part), c) for part, c in atom.of.terms], atom.of.constant)
+        by = names.get(atom.by, atom.by) if isinstance(atom.by, str) else atom.by
+        return Quotient(of, by) if isinstance(atom, Quotient) else Remainder(of, by)
+
+    return change
+
+
+def _combined(
+    left: Closed, right: Closed, join: Callable[[Polynomial, Polynomial], Polynomial]
+) -> Closed | None:
+    """The sum, difference or product of two counts; None when they split a name differently."""
+    space = left.space.joined(right.space)
+    if space is None:
+        return None
+    pieces: list[Piece] = []
+    for a in _covering(left):
+        for b in _covering(right):
+            formula = join(a.formula, b.formula)
+            region = Region(space, a.region.points & b.region.points)
+            if not formula.is_zero and not region.is_empty():
+                pieces.append(Piece(region, formula))
+    return Closed(space, Region(space, left.domain.points & right.domain.points), pieces)
+
+
+def _covering(closed: Closed) -> list[Piece]:
+    """The pieces with the zero piece among them, so that they cover the domain."""
+    rest = closed.domain
+    for piece in closed.pieces:
+        rest = rest - piece.region
+    return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]

@@ -1,0 +1,148 @@
+"""count(rule): from a rule to its closed form or its number, by the best way there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lattend.counts.closed import Closed, closed_form
+from lattend.counts.count import Count
+from lattend.counts.data import counted_from_data
+from lattend.counts.enumeration import MAX_SQUARES, enumerated, enumerated_per
+from lattend.errors import (
+    DeadlineError,
+    EngineMissing,
+    LattendError,
+    NameError_,
+    NoClosedForm,
+    NotAffineError,
+)
+from lattend.rules import expr
+from lattend.rules.rule import Rule
+from lattend.sets.guard import guarded
+
+METHODS = ("auto", "closed", "enumerate")
+
+
+def count(
+    rule: Rule,
+    *,
+    per: str | None = None,
+    method: str = "auto",
+    deadline: float | None = None,
+    **values: int,
+) -> Any:
+    """The number of marked squares: an int when every name has a value, a Count before that.
+
+    `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is
+    "closed" (the closed form or an error), "enumerate" (square by square) or "auto": the closed form,
+    and where there is none the exact number by enumeration. `deadline` is in seconds.
+    """
+    if method not in METHODS:
+        raise NameError_(f"method is one of {', '.join(METHODS)}, not {method!r}")
+    fixed = _fixed(rule, per)
+    places = {name: value for name, value in values.items() if name in fixed}
+    bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
+    complete = not bound.free and len(places) == len(fixed)
+    if method == "enumerate":
+        at = {**bound.resolve({}), **_complete(places, fixed)}
+        return enumerated_per(bound, at, fixed) if fixed else enumerated(bound, at)
+    try:
+        found = closed_count(bound, fixed, deadline)
+        return found.at(**places) if places else found if not complete else found.at()
+    except (NoClosedForm, NotAffineError) as reason:
+        if method == "closed" or not complete:
+            raise _with_advice(reason, bound, complete) from None
+    return _number(bound, fixed, {**bound.resolve({}), **places}, deadline)
+
+
+def closed_count(rule: Rule, fixed: tuple[str, ...] = (), deadline: float | None = None) -> Count:
+    """The closed form with the rule's bound values put in."""
+    symbolic = replace(rule, values={})
+    count = Count(symbolic, _closed(symbolic, fixed, deadline), fixed)
+    return count if not rule.values else bind(count, rule)
+
+
+def bind(count: Count, rule: Rule) -> Count:
+    """The count with the rule's bound values put in."""
+    values = dict(rule.values)
+    restricted = count.restricted(values) if set(values) < set(count.names) else count
+    return replace(restricted, values=values, rule=rule)
+
+
+def _closed(rule: Rule, fixed: tuple[str, ...], deadline: float | None) -> Closed:
+    key = (rule.condition, rule.axes, rule.where, fixed)
+    if key not in _KNOWN:
+        if len(_KNOWN) > 512:
+            _KNOWN.clear()
+        _KNOWN[key] = guarded(closed_form, rule, fixed, trusted=rule.about is not None, deadline=deadline)
+    return _KNOWN[key]
+
+
+_KNOWN: dict[tuple[Any, ...], Closed] = {}
+
+
+def forget() -> None:
+    """Empty the memory of closed forms; for measuring."""
+    _KNOWN.clear()
+
+
+def _number(rule: Rule, fixed: tuple[str, ...], values: Mapping[str, int], deadline: float | None) -> int:
+    """The exact number where there is no closed form: from the data, from the set, or by enumeration."""
+    if fixed:
+        return enumerated_per(rule, values, fixed)
+    if expr.arrays(rule.condition):
+        return counted_from_data(rule, values)
+    squares = 1
+    for axis in rule.axes:
+        squares *= values[axis.queries] * values[axis.keys]
+    if squares <= MAX_SQUARES // 16:
+        return enumerated(rule, values)
+    try:
+        return guarded(_counted_at, rule, dict(values), trusted=False, deadline=deadline)
+    except (NoClosedForm, NotAffineError):
+        return enumerated(rule, values)
+
+
+def _counted_at(rule: Rule, values: dict[str, int]) -> int:
+    """The count with every parameter a number before the set is built."""
+    fixed = {p: expr.Num(values[p]) for p in rule.parameters}
+    baked = replace(
+        rule,
+        condition=expr.substituted(rule.condition, fixed),
+        where=expr.Truth(True),
+        values={},
+        source=None,
+    )
+    closed = closed_form(baked)
+    sizes = {size: values[size] for size in baked.sizes}
+    return Count(baked, closed).at(**sizes)
+
+
+def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
+    if per is None:
+        return ()
+    if per in ("query", "q"):
+        return tuple(axis.query for axis in rule.axes)
+    if per in ("key", "k"):
+        return tuple(axis.key for axis in rule.axes)
+    raise NameError_(f'per is "query" or "key", not {per!r}')
+
+
+def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
+    missing = [name for name in fixed if name not in places]
+    if missing:
+        raise NameError_(f"enumeration needs a value for {' and '.join(missing)}")
+    return dict(places)
+
+
+def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendError:
+    """The reason there is no closed form, with what still works."""
+    if isinstance(reason, DeadlineError):
+        names = ", ".join(f"{name}=…" for name in rule.free)
+        advice = f"; counting at given numbers still works: count({names})" if not complete else ""
+        return DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}')
+    if isinstance(reason, EngineMissing):
+        return EngineMissing(f"{reason}. Counting at given numbers works without it")
+    return reason

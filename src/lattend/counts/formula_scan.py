@@ -1,0 +1,155 @@
+"""The words and signs of formulas: plain text, Unicode and LaTeX become the same tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from lattend.rules.tokens import Source, Token, scan_number
+
+FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
+
+_SIGN = re.compile(r"\*\*|//|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑]|\\[{}%]")
+_SAME = {
+    **{"**": "^", "·": "*", "×": "*", "⋅": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∑": "Σ"},
+    **{"\\{": "{", "\\}": "}", "\\%": "%"},
+}
+_POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_(?:[A-Za-z0-9]+|\{[A-Za-z0-9]+\}))*")
+_DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
+_SPACE = re.compile(rf"(?:\s|[~$]|\\[,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
+
+_COMMANDS = {
+    **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ"},
+    **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
+    **dict.fromkeys(("frac", "dfrac", "tfrac"), "frac"),
+    **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
+}
+_NAMES = {"min": "min", "max": "max", "ell": "l"}
+_STYLES = ("mathrm", "mathit", "mathbf", "mathcal", "text", "textit", "operatorname")
+_STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
+_ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
+
+
+def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
+    """The tokens of a formula, the last one of kind "end".
+
+    A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be.
+    """
+    found: list[Token] = []
+    at, text = _skip(source, 0), source.text
+    while at < len(text):
+        found.extend(_at(source, at))
+        at = _skip(source, found[-1].end)
+    found.append(Token("end", "", len(text), len(text)))
+    names = {*known, *_summed(found)}
+    return [part for token in found for part in (_cut(token, names) if known else (token,))]
+
+
+def _skip(source: Source, at: int) -> int:
+    space = _SPACE.match(source.text, at)
+    return space.end() if space else at
+
+
+def _at(source: Source, at: int) -> list[Token]:
+    text = source.text
+    sign = _SIGN.match(text, at)
+    if sign:
+        return [Token("sign", _SAME.get(sign[0], sign[0]), at, sign.end())]
+    decimal = _DECIMAL.match(text, at)
+    if decimal:
+        return [Token("number", decimal[0], at, decimal.end())]
+    power = _POWER.match(text, at)
+    if power:
+        digits = power[0].translate(_DIGITS)
+        return [Token("sign", "^", at, at), Token("number", digits, at, power.end())]
+    if text[at] == "\\":
+        return [_command(source, at)]
+    name = _NAME.match(text, at)
+    if name:
+        return _name(source, name)
+    number = scan_number(source, at)
+    if number:
+        return [number]
+    if text[at] == "|":
+        raise source.error("write abs(…) instead of |…|", at, at + 1)
+    shown = text[at] if text[at].isprintable() else f"U+{ord(text[at]):04X}"
+    raise source.error(f"{shown} is not in the language of formulas", at, at + 1)
+
+
+def _name(source: Source, name: re.Match[str]) -> list[Token]:
+    start, end = name.span()
+    if name[0].startswith("sum_") or (name[0] == "sum" and source.text[end : end + 1] in ("_", "^")):
+        return [Token("sign", "Σ", start, start + 3)]
+    return [_word(source, re.sub("[{}]", "", name[0]), start, end)]
+
+
+def _word(source: Source, word: str, start: int, end: int) -> Token:
+    source.check_name(start, end)
+    if word in _ABSENT:
+        message = f"there is no {word} here; a formula is made of + - * / // % ^ floor ceil min max abs sum"
+        raise source.error(message, start, end)
+    return Token("sign", "%", start, end) if word == "mod" else Token("name", word, start, end)
+
+
+def _command(source: Source, at: int) -> Token:
+    command = _COMMAND.match(source.text, at)
+    word = command[1] if command else ""
+    end = command.end() if command else at + 1
+    if word in _COMMANDS:
+        return Token("sign", _COMMANDS[word], at, end)
+    styled = _STYLED.match(source.text, end) if word in _STYLES else None
+    if styled:
+        return _word(source, styled[1] or styled[2], at, styled.end())
+    if word in _NAMES or word in _ABSENT:
+        return _word(source, _NAMES.get(word, word), at, end)
+    raise source.error(f"{source.part(at, end)} is not known here; write the formula without it", at, end)
+
+
+def _summed(found: list[Token]) -> set[str]:
+    """The variables that sums run over: they are known too."""
+    names: set[str] = set()
+    for here, token in enumerate(found):
+        follows = found[here + 1 : here + 2]
+        if token.value == "=" and here and found[here - 1].kind == "name":
+            names.add(found[here - 1].value)
+        if token.kind == "name" and token.value == "sum" and follows and follows[0].value == "(":
+            names.update(_second_argument(found, here + 2))
+    return names
+
+
+def _second_argument(found: list[Token], here: int) -> list[str]:
+    level = 0
+    for at in range(here, len(found) - 1):
+        level += (found[at].value in ("(", "[", "{")) - (found[at].value in (")", "]", "}"))
+        if level < 0:
+            return []
+        if level == 0 and found[at].value == ",":
+            return [found[at + 1].value] if found[at + 1].kind == "name" else []
+    return []
+
+
+def _cut(token: Token, names: Collection[str]) -> tuple[Token, ...]:
+    word = token.value
+    if token.kind != "name" or word in names or word in FUNCTIONS:
+        return (token,)
+    # reach[i]: the last name of a way to write word[:i] as known names, longest names first
+    reach: dict[int, str] = {0: ""}
+    for end in range(1, len(word) + 1):
+        fits = (word[start:end] for start in range(end) if start in reach and word[start:end] in names)
+        piece = next(fits, None)
+        if piece is not None:
+            reach[end] = piece
+    if len(word) not in reach:
+        return (token,)
+    pieces: list[Token] = []
+    end = len(word)
+    while end:
+        start = end - len(reach[end])
+        pieces.append(Token("name", word[start:end], token.start + start, token.start + end))
+        end = start
+    return tuple(reversed(pieces))

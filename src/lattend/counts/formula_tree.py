@@ -1,0 +1,51 @@
+"""The tree of a formula: numbers, names, operations, sums; each remembers the span it was read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+Span = tuple[int, int]
+Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: Fraction
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    op: Op
+    args: tuple[Formula, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of `body` for `variable` from `low` to `high`, both included; 0 when high < low."""
+
+    body: Formula
+    variable: str
+    low: Formula
+    high: Formula
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BigO:
+    """A claim about growth only: O(n*t)."""
+
+    body: Formula
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Formula = Number | Symbol | Apply | Sum

@@ -1,0 +1,272 @@
+"""How formulas and conditions are written: one way, in text and in LaTeX."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from lattend.counts.algebra import SIZES, factored, moduli_in, weight
+from lattend.counts.polynomial import Polynomial
+from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, Remainder, atom_names
+
+POSITIONS = ("q", "k", "qz", "qy", "qx", "kz", "ky", "kx", "head")
+# Short names for n // w and n % w, taken when the rule does not use them itself
+BLOCKS = {"n": "N", "m": "M", "depth": "D", "rows": "R", "cols": "C", "q": "Q", "k": "K"}
+RESTS = {"n": "r", "m": "s", "depth": "z", "rows": "y", "cols": "x", "q": "u", "k": "v"}
+SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
+
+
+class Written:
+    """Formulas written with short names for quotients and remainders, which `where` explains."""
+
+    def __init__(self, taken: Iterable[str], *, latex: bool = False, short: bool = True) -> None:
+        self.taken = set(taken)
+        self.latex, self.short = latex, short
+        self.aliases: dict[Atom, str] = {}
+
+    def where(self) -> str:
+        """`N = n // w, r = n % w` for the short names used so far."""
+        meanings = (f"{alias} = {self.plain(atom)}" for atom, alias in self.aliases.items())
+        return ", ".join(sorted(meanings))
+
+    def alias(self, atom: Atom) -> str:
+        if isinstance(atom, str):
+            return self.plain(atom)
+        if not self.short:
+            return rf"\left({self.plain(atom)}\right)" if self.latex else f"({self.plain(atom)})"
+        if atom not in self.aliases:
+            base = str(atom.of)
+            wanted = (BLOCKS if isinstance(atom, Quotient) else RESTS).get(base)
+            numbered = [f"e{i}" for i in range(100)]
+            options = [*([wanted] if wanted else []), *SPARE, *numbered]
+            chosen = next(name for name in options if name not in self.taken)
+            self.taken.add(chosen)
+            self.aliases[atom] = chosen
+        return self.aliases[atom]
+
+    def plain(self, atom: Atom) -> str:
+        if not self.latex:
+            return str(atom)
+        if isinstance(atom, str):
+            return atom if len(atom) == 1 else rf"\mathrm{{{atom}}}"
+        of = Polynomial.linear(atom.of)
+        inner, by = self.sum(of), self.plain(atom.by) if isinstance(atom.by, str) else str(atom.by)
+        if isinstance(atom, Quotient):
+            return rf"\lfloor {inner} / {by} \rfloor"
+        return rf"{inner if len(of.terms) == 1 else f'({inner})'} \bmod {by}"
+
+    def formula(self, polynomial: Polynomial, known: Mapping[Atom, Polynomial] | None = None) -> str:
+        """The formula factored, whole or in two parts, whichever has the shortest sums.
+
+        `known` holds what atoms are on the region in question, as `n // w` is 0 where n < w.
+        """
+        if polynomial.is_zero:
+            return "0"
+        parts = min(_groupings(polynomial, known or {}), key=_effort)
+        parts = sorted(parts, key=lambda part: factored(part)[0] < 0)
+        return " + ".join(self._product(part) for part in parts).replace("+ -", "- ")
+
+    def _product(self, polynomial: Polynomial) -> str:
+        coefficient, factors = factored(polynomial)
+        if len(factors) == 1 and polynomial.degree() == 1 and coefficient.denominator == 1:
+            return self.sum(polynomial)
+        single = [(f, e) for f, e in factors if len(f.terms) == 1]
+        sums = [(f, e) for f, e in factors if len(f.terms) > 1]
+        single.sort(key=lambda item: rank(item[0].atoms[0]))
+        sums.sort(key=lambda item: (len(item[0].terms), self.sum(item[0])))
+        parts = [self._power(self.alias(f.atoms[0]), e) for f, e in single]
+        bare = len(factors) == 1 and factors[0][1] == 1 and abs(coefficient.numerator) == 1
+        bare = bare and (coefficient == 1 or (self.latex and coefficient.denominator > 1))
+        parts += [self._power(self.sum(f) if bare else f"({self.sum(f)})", e) for f, e in sums]
+        number = abs(coefficient.numerator)
+        if number != 1 or not parts:
+            parts.insert(0, str(number))
+        text = self._adjacent(parts)
+        if coefficient.denominator != 1:
+            below = coefficient.denominator
+            text = rf"\frac{{{text}}}{{{below}}}" if self.latex else f"{text}/{below}"
+        return f"-{text}" if coefficient < 0 else text
+
+    def _power(self, base: str, exponent: int) -> str:
+        if exponent == 1:
+            return base
+        return f"{base}^{{{exponent}}}" if self.latex else f"{base}^{exponent}"
+
+    def _adjacent(self, parts: list[str]) -> str:
+        """Factors side by side; two that would read as one name or as a call get a sign between."""
+        text = parts[0]
+        for before, part in itertools.pairwise(parts):
+            if self.latex:
+                joint = "" if part[0] == "(" or before.isdigit() else " "
+            elif part[0] == "(":
+                joint = "*" if len(before) > 1 and before.isidentifier() else ""
+            else:
+                joint = "" if before.isdigit() and text.isdigit() else "*"
+            text += joint + part
+        return text
+
+    def sum(self, polynomial: Polynomial) -> str:
+        """The polynomial term by term, highest degree first."""
+        text = ""
+        for monomial, coefficient in _byweight(polynomial):
+            powers = [self._power(self.alias(a), e) for a, e in sorted(monomial, key=lambda x: rank(x[0]))]
+            size = abs(coefficient)
+            if size.numerator != 1 or not powers:
+                powers.insert(0, str(size.numerator))
+            body = self._adjacent(powers)
+            if size.denominator != 1:
+                body = (
+                    rf"\frac{{{body}}}{{{size.denominator}}}" if self.latex else f"{body}/{size.denominator}"
+                )
+            sign = "-" if coefficient < 0 else "+"
+            text += f" {sign} {body}" if text else ("-" if sign == "-" else "") + body
+        return text or "0"
+
+    def condition(self, clauses: list[list[Bound]]) -> str:
+        """A region in words: `0 <= t <= n`; an empty string where it is everything."""
+        texts = [self._clause(clause) for clause in clauses]
+        if not texts or "" in texts:
+            return ""
+        if len(texts) == 1:
+            return texts[0]
+        return " or ".join(f"({text})" if " and " in text else text for text in texts)
+
+    def _clause(self, clause: list[Bound]) -> str:
+        lows: dict[str, str] = {}
+        highs: dict[str, str] = {}
+        rest: list[str] = []
+        for bound in sorted(clause, key=lambda b: str(b.form)):
+            subject, relation, other = self._relation(bound)
+            if relation in ("<", "<=") and subject not in highs:
+                highs[subject] = f"{relation} {other}"
+            elif relation in (">", ">=") and subject not in lows:
+                lows[subject] = f"{other} {'<' if relation == '>' else '<='}"
+            else:
+                rest.append(f"{subject} {relation} {other}".strip())
+        chained: list[str] = []
+        for subject, low in lows.items():
+            if subject in highs:
+                chained.append(f"{low} {subject} {highs.pop(subject)}")
+            else:
+                other, sign = low.rsplit(" ", 1)
+                chained.append(f"{subject} {'>' if sign == '<' else '>='} {other}")
+        chained += [f"{subject} {high}" for subject, high in highs.items()]
+        text = " and ".join(rest + chained)
+        return _in_latex(text) if self.latex else text
+
+    def _relation(self, bound: Bound) -> tuple[str, str, str]:
+        """The bound solved for its least size-like atom: ("t", "<=", "n")."""
+        form = bound.form
+        special = _of_blocks(bound, self)
+        if special:
+            return special
+        ranked = sorted(
+            form.terms, key=lambda item: (abs(item[1]) != 1, _is_size(item[0]), -len(str(item[0])))
+        )
+        atom, coefficient = ranked[0]
+        sign = 1 if coefficient > 0 else -1
+        others = [(a, -c * sign) for a, c in form.terms if a != atom]
+        constant = -form.constant * sign
+        left = self.sum(Polynomial.linear(Linear(((atom, abs(coefficient)),))))
+        if bound.equal:
+            return left, "==", self._linear(others, constant)
+        # x >= rest, or x <= rest; a constant of ±1 reads better as a strict sign
+        if sign > 0:
+            if constant == 1 and others:
+                return left, ">", self._linear(others, 0)
+            if constant == 1:
+                return left, ">=", "1"
+            return left, ">=", self._linear(others, constant)
+        if constant == -1 and others:
+            return left, "<", self._linear(others, 0)
+        return left, "<=", self._linear(others, constant)
+
+    def _linear(self, terms: list[tuple[Atom, int]], constant: int) -> str:
+        polynomial = Polynomial.of([*((Fraction(c), ((a, 1),)) for a, c in terms), (Fraction(constant), ())])
+        return self.sum(polynomial)
+
+
+def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:
+    """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
+    form = bound.form
+    if len(form.terms) != 1:
+        return None
+    atom, coefficient = form.terms[0]
+    if isinstance(atom, str) or abs(coefficient) != 1:
+        return None
+    name, by = written.sum(Polynomial.linear(atom.of)), str(atom.by)
+    number = -form.constant * coefficient
+    if isinstance(atom, Remainder):
+        if bound.equal and number == 0:
+            return by, "divides", name
+        if not bound.equal and coefficient > 0 and number == 1:
+            return by, "does not divide", name
+        return None
+    if not isinstance(atom.by, str):
+        return None
+
+    def multiple(j: int) -> str:
+        return "0" if j == 0 else by if j == 1 else f"{j}{by}" if len(by) == 1 else f"{j}*{by}"
+
+    if bound.equal:
+        return (name, "<", multiple(1)) if number == 0 else None
+    return (name, ">=", multiple(number)) if coefficient > 0 else (name, "<", multiple(number + 1))
+
+
+def _in_latex(text: str) -> str:
+    for plain, shown in (("<=", r"\le"), (">=", r"\ge"), ("!=", r"\ne"), ("==", "=")):
+        text = text.replace(plain, shown)
+    text = text.replace(" and ", r" \text{ and } ").replace(" or ", r" \text{ or } ")
+    return text.replace("divides", r"\mid").replace("does not divide", r"\nmid")
+
+
+def _is_size(atom: Atom) -> bool:
+    return bool(atom_names(atom) & {*SIZES, *POSITIONS})
+
+
+def rank(atom: Atom) -> tuple[int, int, str]:
+    """Numbers first, then sizes, parameters, quotients and remainders."""
+    if isinstance(atom, str):
+        return (0, SIZES.index(atom) if atom in SIZES else len(SIZES), atom)
+    return (1, isinstance(atom, Remainder), str(atom))
+
+
+def _byweight(polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
+    """The terms, those that matter most first; a positive one leads where there is one."""
+    moduli = moduli_in(polynomial)
+    ranked = sorted(
+        polynomial.terms.items(),
+        key=lambda item: (-abs(item[1]) * weight(item[0], moduli), sorted(rank(a) for a, _ in item[0])),
+    )
+    lead = next((i for i, (_, c) in enumerate(ranked) if c > 0), 0)
+    return [*ranked[lead : lead + 1], *ranked[:lead], *ranked[lead + 1 :]]
+
+
+def _groupings(polynomial: Polynomial, known: Mapping[Atom, Polynomial]) -> list[list[Polynomial]]:
+    """Ways to write the polynomial as a sum of parts that are factored on their own."""
+    ways = [[p.substituted(known)] for p in _rewritten(polynomial)]
+    for (whole,) in list(ways):
+        for atom in whole.atoms:
+            with_atom = {m: c for m, c in whole.terms.items() if any(a == atom for a, _ in m)}
+            without = {m: c for m, c in whole.terms.items() if m not in with_atom}
+            if with_atom and without:
+                ways.append([Polynomial(without), Polynomial(with_atom)])
+    return ways
+
+
+def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
+    """The polynomial as it is, and with `n % w` written as `n - w*(n // w)`."""
+    found = [polynomial]
+    for rest in [atom for atom in polynomial.atoms if isinstance(atom, Remainder)]:
+        by = Polynomial.atom(rest.by) if isinstance(rest.by, str) else Polynomial.constant(rest.by)
+        whole = Polynomial.linear(rest.of) - by * Polynomial.atom(Quotient(rest.of, rest.by))
+        found += [p.substituted({rest: whole}) for p in found]
+    return found
+
+
+def _effort(parts: list[Polynomial]) -> tuple[int, int, int]:
+    """How hard a sum of factored parts is to read: its longest sum, all its terms, its atoms."""
+    lengths = [len(f.terms) for part in parts for f in [f for f, _ in factored(part)[1]] or [part]]
+    atoms = {atom for part in parts for atom in part.atoms if not isinstance(atom, str)}
+    return max(3, *lengths), sum(lengths) + len(atoms), len(parts)

@@ -1,0 +1,203 @@
+"""Order: how a count grows, decided on exponents.
+
+Let every variable grow as a power of one number, x = s**a. A monomial then grows as s to a linear
+form in the exponents, and a condition such as t <= n says a_t <= a_n. Which monomial leads, and
+whether one formula bounds another, are questions about cones of exponents, which isl decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lattend.counts.formula import Formula
+from lattend.counts.notation import Written, rank
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.prove import solved
+from lattend.counts.simplify import Piece
+from lattend.counts.symbolic import cases
+from lattend.counts.verdict import Verdict
+from lattend.errors import NameError_, NoClosedForm
+from lattend.rules import expr
+from lattend.sets import Atom, Bound, Cone, Linear, Quotient, Remainder
+
+if TYPE_CHECKING:
+    from lattend.counts.count import Count
+
+Exponents = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Order:
+    """The big-O of a count, by region where it differs."""
+
+    pieces: list[tuple[str, str]]  # (growth, when)
+
+    def __str__(self) -> str:
+        if len({growth for growth, _ in self.pieces}) == 1:
+            return f"O({self.pieces[0][0]})"
+        return "; ".join(f"O({growth}) when {when}" for growth, when in self.pieces) or "O(0)"
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def order(count: Count, variables: Iterable[str]) -> Order:
+    """The leading growth of each piece that is reached as `variables` grow."""
+    growing = list(variables) or count.names
+    unknown = [name for name in growing if name not in count.names]
+    if unknown:
+        raise NameError_(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
+    found: list[tuple[str, str]] = []
+    for piece in count.closed.pieces:
+        formula = _unwrapped(piece).mapped_values(count.values)
+        cone = _cone(piece, count, growing)
+        if not cone.grows(growing):
+            continue
+        leading = _leading([_exponents(m, growing) for m in formula.terms], cone)
+        when = Written(count.names, short=False).condition(piece.region.within(count.closed.domain).clauses)
+        found.append((" + ".join(_product(m) for m in leading), when or "always"))
+    return Order(list(dict.fromkeys(found)))
+
+
+def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
+    """Whether the count is O(bound) as all its variables grow."""
+    growing = count.names
+    for piece in count.closed.pieces:
+        for case in cases(bound, piece.region):
+            if not case.below.is_constant:
+                raise NoClosedForm("a big-O claim must be a polynomial")
+            cone = _cone(Piece(case.region, piece.formula), count, growing)
+            theirs = [_exponents(m, growing) for m in case.above.terms]
+            for ours in (_exponents(m, growing) for m in piece.formula.terms):
+                path = _present(cone, ours).beyond(ours, theirs)
+                if path is None:
+                    continue
+                if _outgrows(piece, case.above, path, count):
+                    steps = [(name, path[name]) for name in growing if path[name]]
+                    along = ", ".join(f"{name} = {_product({'s': power})}" for name, power in steps)
+                    return Verdict(text, "fails", because=f"along {along} the count grows faster")
+                return Verdict(text, "undecided", remaining=f"whether {_product(ours)} cancels")
+    return Verdict(text, "holds", expr.text(count.rule.domain))
+
+
+def _outgrows(piece: Piece, bound: Polynomial, path: Exponents, count: Count) -> bool:
+    """Whether the ratio keeps growing along x = s**a, at points that lie in the piece."""
+    ratios: list[Fraction] = []
+    for step in (10**3, 10**6, 10**9):
+        values = {name: step ** path.get(name, 0) for name in count.names} | dict(count.values)
+        if not piece.region.holds(values):
+            return False
+        below = bound.value(values)
+        if not below:
+            return False
+        ratios.append(abs(Fraction(piece.formula.value(values)) / below))
+    return ratios[0] * 10 < ratios[1] and ratios[1] * 10 < ratios[2]
+
+
+def _unwrapped(piece: Piece) -> Polynomial:
+    """The formula with `n % w` written as n where the region says that n < w."""
+    known = solved(piece.region.equalities())
+    put: dict[Atom, Polynomial] = {
+        atom: Polynomial.linear(atom.of)
+        for atom in piece.formula.atoms
+        if isinstance(atom, Remainder) and known.get(Quotient(atom.of, atom.by)) == Polynomial({})
+    }
+    return piece.formula.substituted(put)
+
+
+def _cone(piece: Piece, count: Count, growing: list[str]) -> Cone:
+    """The exponents with which names, and remainders, can grow inside the region of the piece."""
+    region = piece.region
+    rests = {
+        atom
+        for atoms in (piece.formula.atoms, *([a for a, _ in b.form.terms] for c in region.clauses for b in c))
+        for atom in atoms
+        if isinstance(atom, Remainder) and isinstance(atom.by, str)
+    }
+    cone = Cone.of([*count.names, *sorted(map(str, rests))])
+    for name in count.names:
+        if name not in growing:
+            cone = cone.below({name: 1}, [])
+    for rest in rests:  # n % w is at most n, and less than w
+        cone = cone.below({str(rest): 1}, [{str(rest.by): 1}]).below({str(rest): 1}, [_size(rest.of)])
+    if len(region.clauses) == 1:
+        for bound in region.clauses[0]:
+            cone = _with(cone, bound)
+    return cone
+
+
+def _with(cone: Cone, bound: Bound) -> Cone:
+    """The cone with what a condition says of growth: t <= n, or n // w >= 1, that t or w is no faster."""
+    if len(bound.form.terms) == 1 and bound.form.constant < 0:
+        atom, coefficient = bound.form.terms[0]
+        if coefficient > 0 and isinstance(atom, Quotient) and isinstance(atom.by, str):
+            return cone.below({atom.by: 1}, [_size(atom.of)])
+    for sign in (1, -1) if bound.equal else (1,):
+        above = [_atom_size(atom) for atom, c in bound.form.terms if c * sign > 0]
+        for atom, coefficient in bound.form.terms:
+            if coefficient * sign < 0:
+                cone = cone.below(_atom_size(atom), above)
+    return cone
+
+
+def _present(cone: Cone, monomial: Exponents) -> Cone:
+    """The cone where `n // w`, which the monomial holds as n/w, is not 0: n grows at least as fast as w."""
+    above = {name: power for name, power in monomial.items() if power > 0}
+    for name, power in monomial.items():
+        if power < 0:
+            cone = cone.below({name: 1}, [{other: 1} for other in above])
+    return cone
+
+
+def _size(form: Linear) -> Exponents:
+    """The growth of a linear form, taken from its first name."""
+    names = [atom for atom, _ in form.terms if isinstance(atom, str)]
+    return {names[0]: 1} if names else {}
+
+
+def _atom_size(atom: Atom) -> Exponents:
+    """The growth of an atom: n // w grows as n/w; n % w has a growth of its own."""
+    if isinstance(atom, str):
+        return {atom: 1}
+    if isinstance(atom, Remainder):
+        return {str(atom): 1} if isinstance(atom.by, str) else {}
+    return _size(atom.of) | ({atom.by: -1} if isinstance(atom.by, str) else {})
+
+
+def _exponents(monomial: Iterable[tuple[Atom, int]], growing: list[str]) -> Exponents:
+    total: Exponents = {}
+    for atom, exponent in monomial:
+        for name, power in _atom_size(atom).items():
+            if name in growing or not name.isidentifier():
+                total[name] = total.get(name, 0) + power * exponent
+    return {name: power for name, power in total.items() if power}
+
+
+def _leading(monomials: list[Exponents], cone: Cone) -> list[Exponents]:
+    """The monomials that no other one bounds."""
+    distinct = [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in monomials)]
+    kept: list[Exponents] = []
+    for place, monomial in enumerate(distinct):
+        here = _present(cone, monomial)
+        bounds = [m for i, m in enumerate(distinct) if i != place and here.beyond(monomial, [m]) is None]
+        # Of monomials that bound each other, the first one stays
+        if all(distinct.index(m) > place and cone.beyond(m, [monomial]) is None for m in bounds):
+            kept.append(monomial)
+    return kept
+
+
+def _product(exponents: Exponents) -> str:
+    ordered = sorted(exponents.items(), key=lambda item: rank(item[0]))
+    shown = [(name if name.isidentifier() else f"({name})", power) for name, power in ordered]
+    above = [name if p == 1 else f"{name}^{p}" for name, p in shown if p > 0]
+    below = [name if p == -1 else f"{name}^{-p}" for name, p in shown if p < 0]
+    text = "*".join(above) or "1"
+    return f"{text}/{'/'.join(below)}" if below else text

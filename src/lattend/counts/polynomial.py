@@ -1,0 +1,175 @@
+"""Polynomial: an exact polynomial in atoms, small enough to read.
+
+sympy would do, but loading it takes longer than counting; it is called only to factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from lattend.errors import TooLarge
+from lattend.sets import Atom, Linear, Monomial, atom_at, atom_value
+
+MAX_TERMS = 100_000
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """`sum(coefficient * product(atom ** exponent))`, rational coefficients, no zero among them."""
+
+    terms: Mapping[Monomial, Fraction]
+
+    @staticmethod
+    def of(terms: Iterable[tuple[Fraction, Monomial]]) -> Polynomial:
+        total: dict[Monomial, Fraction] = {}
+        for coefficient, monomial in terms:
+            total[monomial] = total.get(monomial, Fraction(0)) + coefficient
+        return Polynomial({monomial: c for monomial, c in total.items() if c})
+
+    @staticmethod
+    def constant(value: int | Fraction) -> Polynomial:
+        return Polynomial({(): Fraction(value)} if value else {})
+
+    @staticmethod
+    def atom(atom: Atom) -> Polynomial:
+        return Polynomial({((atom, 1),): Fraction(1)})
+
+    @staticmethod
+    def linear(form: Linear) -> Polynomial:
+        terms = [(Fraction(c), ((atom, 1),)) for atom, c in form.terms]
+        return Polynomial.of([*terms, (Fraction(form.constant), ())])
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        return Polynomial.of((c, m) for part in (self, other) for m, c in part.terms.items())
+
+    def __sub__(self, other: Polynomial) -> Polynomial:
+        return self + other.times(-1)
+
+    def times(self, factor: int | Fraction) -> Polynomial:
+        return Polynomial({m: c * factor for m, c in self.terms.items()} if factor else {})
+
+    def __mul__(self, other: Polynomial) -> Polynomial:
+        if len(self.terms) * len(other.terms) > MAX_TERMS:
+            raise TooLarge(f"a formula of more than {MAX_TERMS:,} terms; write it with fewer")
+        return Polynomial.of(
+            (a * b, _joined(m, k)) for m, a in self.terms.items() for k, b in other.terms.items()
+        )
+
+    def __pow__(self, exponent: int) -> Polynomial:
+        result = self if exponent else Polynomial.constant(1)
+        for _ in range(exponent - 1):
+            result = result * self
+        return result
+
+    @property
+    def is_zero(self) -> bool:
+        return not self.terms
+
+    @property
+    def is_constant(self) -> bool:
+        return all(not monomial for monomial in self.terms)
+
+    @cached_property
+    def atoms(self) -> list[Atom]:
+        """Its atoms, names first, in a fixed order."""
+        found = {atom for monomial in self.terms for atom, _ in monomial}
+        return sorted(found, key=lambda atom: (not isinstance(atom, str), str(atom)))
+
+    def degree(self, atoms: Iterable[Atom] | None = None) -> int:
+        """Its total degree, in all atoms or in the given ones."""
+        chosen = set(self.atoms if atoms is None else atoms)
+        return max((sum(e for a, e in m if a in chosen) for m in self.terms), default=0)
+
+    def substituted(self, put: Mapping[Atom, Polynomial]) -> Polynomial:
+        """The polynomial with atoms replaced by polynomials."""
+        if not any(atom in put for atom in self.atoms):
+            return self
+        powers: dict[tuple[Atom, int], Polynomial] = {}
+        total: list[tuple[Fraction, Monomial]] = []
+        for monomial, coefficient in self.terms.items():
+            part = Polynomial({tuple((a, e) for a, e in monomial if a not in put): coefficient})
+            for factor in monomial:
+                if factor[0] in put:
+                    if factor not in powers:
+                        powers[factor] = put[factor[0]] ** factor[1]
+                    part = part * powers[factor]
+            total.extend((c, m) for m, c in part.terms.items())
+        return Polynomial.of(total)
+
+    def mapped(self, change: Callable[[Atom], Atom]) -> Polynomial:
+        """The polynomial with every atom renamed."""
+        return Polynomial.of(
+            (c, tuple(sorted(((change(a), e) for a, e in m), key=lambda item: str(item[0]))))
+            for m, c in self.terms.items()
+        )
+
+    def mapped_values(self, values: Mapping[str, int]) -> Polynomial:
+        """The polynomial with the names in `values` put in."""
+        if not values:
+            return self
+        total: list[tuple[Fraction, Monomial]] = []
+        for monomial, number in self.terms.items():
+            coefficient, kept = number, dict[Atom, int]()
+            for atom, exponent in monomial:
+                found = atom_at(atom, values)
+                if isinstance(found, int):
+                    coefficient *= found**exponent
+                else:
+                    kept[found] = kept.get(found, 0) + exponent
+            total.append((coefficient, tuple(sorted(kept.items(), key=lambda item: str(item[0])))))
+        return Polynomial.of(total)
+
+    @cached_property
+    def _integral(self) -> tuple[int, list[tuple[int, Monomial]]]:
+        divisor = lcm(*(c.denominator for c in self.terms.values()))
+        return divisor, [(int(c * divisor), m) for m, c in self.terms.items()]
+
+    def value(self, values: Mapping[str, Any]) -> Any:
+        """Its value at numbers: an exact int where it is whole, a Fraction otherwise; arrays broadcast."""
+        return self.value_at({atom: atom_value(atom, values) for atom in self.atoms})
+
+    def bound(self, values: Mapping[str, Any]) -> int:
+        """A number that no partial sum of its integer numerator can pass at these arrays of values."""
+        largest = {atom: int(np.max(np.abs(atom_value(atom, values)), initial=0)) for atom in self.atoms}
+        total = 0
+        for coefficient, monomial in self._integral[1]:
+            part = abs(coefficient)
+            for atom, exponent in monomial:
+                part *= largest[atom] ** exponent
+            total += part
+        return total
+
+    def value_at(self, coordinates: Mapping[Atom, Any]) -> Any:
+        """Its value where the atoms themselves are given."""
+        divisor, terms = self._integral
+        total: Any = 0
+        for coefficient, monomial in terms:
+            part: Any = coefficient
+            for atom, exponent in monomial:
+                part = part * coordinates[atom] ** exponent
+            total = total + part
+        if divisor == 1:
+            return total
+        if isinstance(total, int):
+            whole, rest = divmod(total, divisor)
+            return Fraction(total, divisor) if rest else whole
+        return total // divisor
+
+
+def _joined(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
+    total = dict(left)
+    for atom, exponent in right:
+        total[atom] = total.get(atom, 0) + exponent
+    return tuple(sorted(total.items(), key=lambda item: str(item[0])))

@@ -1,0 +1,94 @@
+"""Reach: how far from itself a query can look, which decides the size of a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lattend.counts.closed import Closed
+from lattend.counts.count import Count
+from lattend.counts.counting import bind
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece, simplified
+from lattend.errors import NoClosedForm
+from lattend.rules import expr
+from lattend.rules.rule import Rule
+from lattend.sets import PointSet
+from lattend.sets.guard import guarded
+
+
+@dataclass(frozen=True)
+class AxisReach:
+    """Along one axis: the greatest q - k and the greatest k - q of a marked square."""
+
+    back: Count
+    ahead: Count
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The reach along each axis, by the query's name; defined where at least one square is marked.
+
+    >>> from lattend.rules import rule
+    >>> rule("k <= q and q - k <= t").reach()
+    q - k is at most: t when t < n; n - 1 when t >= n
+    k - q is at most: 0
+    """
+
+    axes: dict[str, AxisReach]
+    keys: dict[str, str]
+
+    @property
+    def back(self) -> Count:
+        """How far back a query looks on a line: the keys a cache must hold, besides the query's own."""
+        return self._line().back
+
+    @property
+    def ahead(self) -> Count:
+        return self._line().ahead
+
+    def _line(self) -> AxisReach:
+        if len(self.axes) != 1:
+            raise NoClosedForm(f"this rule has {len(self.axes)} axes: use axes[{next(iter(self.axes))!r}]")
+        return next(iter(self.axes.values()))
+
+    def __str__(self) -> str:
+        found: list[str] = []
+        for query, reach in self.axes.items():
+            key = self.keys[query]
+            for text, count in ((f"{query} - {key}", reach.back), (f"{key} - {query}", reach.ahead)):
+                pieces = "; ".join(" ".join(line.split()) for line in str(count).splitlines())
+                found.append(f"{text} is at most: {pieces}")
+        return "\n".join(found)
+
+    __repr__ = __str__
+
+
+def reach(rule: Rule, deadline: float | None = None) -> Reach:
+    """How far back and ahead of itself a query can look, as formulas."""
+    if expr.arrays(rule.condition):
+        raise NoClosedForm(f'rule "{rule.text}" looks up data, so its reach has no closed form')
+    symbolic = replace(rule, values={})
+    found = guarded(_reach, symbolic, trusted=rule.about is not None, deadline=deadline)
+    axes = {
+        query: AxisReach(bind(Count(symbolic, back), rule), bind(Count(symbolic, ahead), rule))
+        for query, (back, ahead) in found.items()
+    }
+    return Reach(axes, {axis.query: axis.key for axis in rule.axes})
+
+
+def _reach(rule: Rule) -> dict[str, tuple[Closed, Closed]]:
+    points = PointSet.of(
+        rule.condition,
+        rule.axes,
+        domain=rule.domain,
+        parameters=(*rule.sizes, *rule.parameters),
+        heads=rule.has_heads,
+        source=rule.source,
+    )
+
+    def closed(plus: str, minus: str) -> Closed:
+        domain = points.occupied()
+        pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.greatest(plus, minus)]
+        return Closed(points.domain.space, domain, simplified(pieces, domain))
+
+    return {axis.query: (closed(axis.query, axis.key), closed(axis.key, axis.query)) for axis in rule.axes}

@@ -1,0 +1,100 @@
+"""Fewer and wider pieces: the same count, said in as few formulas as possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.prove import solved, vanishes
+from lattend.sets import Region
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A formula and the region where it is the count."""
+
+    region: Region
+    formula: Polynomial
+
+
+def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:
+    """The same count on `domain`, with as few pieces and conditions as can be found.
+
+    Each convex piece, the widest first, grows over its neighbours as far as its formula stays right:
+    `n(n + 1)/2` for n >= 1 also serves n = 0, and `t < n` becomes `t <= n` when both formulas give
+    the same number at t = n. What earlier pieces cover is then left out of later ones.
+    """
+    parts = [Piece(part, p.formula) for p in pieces for part in p.region.parts()]
+    parts.sort(key=lambda p: (-p.region.dimension(), -len(p.formula.terms)))
+    exact = _Exact(parts, domain)
+    kept: list[Piece] = []
+    uncovered = domain - exact.zero
+    for part in parts:
+        if (part.region & uncovered).is_empty():
+            continue
+        region = _grown(part, exact, uncovered)
+        uncovered = uncovered - region
+        kept.append(Piece(region, part.formula))
+    return [Piece(p.region, _on_its_region(p)) for p in _apart(kept, domain)]
+
+
+def agree(formula: Polynomial, other: Polynomial, region: Region) -> bool:
+    """Whether two formulas give the same number everywhere on `region`."""
+    if formula == other:
+        return True
+    sample = region.sample()
+    if sample is None:
+        return True
+    return formula.value(sample) == other.value(sample) and vanishes(formula - other, region)
+
+
+class _Exact:
+    """The count itself: what a formula must agree with where it wants to grow."""
+
+    def __init__(self, parts: list[Piece], domain: Region) -> None:
+        self.parts, self.domain = parts, domain
+        self.zero = domain
+        for part in parts:
+            self.zero = self.zero - part.region
+
+    def is_given_by(self, formula: Polynomial, region: Region) -> bool:
+        overlaps = [(part.formula, region & part.region) for part in self.parts]
+        overlaps.append((Polynomial({}), region & self.zero))
+        return all(agree(formula, other, overlap) for other, overlap in overlaps)
+
+
+def _grown(piece: Piece, exact: _Exact, uncovered: Region) -> Region:
+    """The convex region of the piece with conditions dropped, or else moved by one, while it stays right."""
+    region = piece.region.within(exact.domain)
+    place = 0
+    while place < region.condition_count():
+        for wider, moved in region.relaxed(place):
+            extra = (wider & exact.domain) - region
+            if moved and (extra & uncovered).is_empty():
+                continue
+            if exact.is_given_by(piece.formula, extra):
+                region = wider.within(exact.domain)
+                break
+        else:
+            place += 1
+            continue
+        place = 0
+    return region & exact.domain
+
+
+def _apart(pieces: list[Piece], domain: Region) -> list[Piece]:
+    """Pieces with overlaps left to the earlier one, unless the later one then takes longer to say."""
+    found: list[Piece] = []
+    for piece in pieces:
+        region = piece.region
+        for earlier in found:
+            rest = region - earlier.region
+            if rest.within(domain).size() <= region.within(domain).size():
+                region = rest
+        found.append(Piece(region, piece.formula))
+    return found
+
+
+def _on_its_region(piece: Piece) -> Polynomial:
+    """The formula with what is constant on the region put in."""
+    return piece.formula.substituted(solved(piece.region.equalities()))

@@ -1,0 +1,138 @@
+"""Terminal: panels as characters, two a cell where they fit, one a cell or a block of cells where not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from lattend.draw.layout import entries
+from lattend.draw.palette import MIXED, SHADES, Look
+from lattend.draw.panel import Panel, Side
+from lattend.draw.scene import broken, spelt
+
+NARROWEST = 16
+GAP = 3  # columns between panels
+RESET = "\x1b[0m"
+
+
+def terminal(
+    title: str,
+    subtitle: Sequence[str],
+    panels: Sequence[Panel],
+    caption: Sequence[str],
+    legend: Sequence[Look],
+    *,
+    width: int,
+    colour: bool,
+    encoding: str,
+) -> str:
+    """The picture in lines no longer than `width`; ASCII where the encoding has no blocks."""
+    width = max(NARROWEST, width)
+    glyphs = "".join(look.glyph for look in (*legend, *SHADES, *(k for panel in panels for k in panel.looks)))
+    pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
+    blocks = [_Block(panel, width, pen) for panel in panels if panel.cells.size]
+    rows, cols = max((block.step for block in blocks), default=(1, 1))
+    if (rows, cols) != (1, 1):
+        caption = [*caption, f"one character shows {rows} by {cols} cells"]
+        legend = SHADES if any(look.share is not None for look in legend) else (*legend, MIXED)
+    lines = [*broken(title, width), *itertools.chain.from_iterable(broken(part, width) for part in subtitle)]
+    for beside in _beside(blocks, width):
+        lines += ["", *beside]
+    lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
+    lines += _legend(legend, width, pen)
+    return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
+
+
+class _Pen:
+    """Writes cells: blocks or ASCII, coloured or not."""
+
+    def __init__(self, colour: bool, blocks: bool) -> None:
+        self.colour, self.blocks = colour, blocks
+
+    def glyph(self, look: Look) -> str:
+        return look.glyph if self.blocks else look.plain
+
+    def cells(self, look: Look, width: int, count: int) -> str:
+        """`count` cells of this look, each `width` characters; an empty one has a single dot."""
+        glyph = self.glyph(look)
+        text = (glyph.ljust(width) if look.share == 0 else glyph * width) * count
+        return f"\x1b[38;5;{look.ansi}m{text}{RESET}" if self.colour else text
+
+
+class _Block:
+    """One panel as lines of one printed width, and the cells that one character stands for."""
+
+    def __init__(self, panel: Panel, width: int, pen: _Pen) -> None:
+        margin = max((len(text) for _, text in panel.rows.ticks), default=0) + 1
+        room = max(8, width - margin)
+        rows, cols = panel.cells.shape
+        self.step = (1, 1)
+        if cols > room or (2 * cols > room and panel.looks is SHADES):
+            across = -(-cols // room)
+            self.step = (2 * across if rows > 1 else 1, across)  # a character is twice as high as wide
+            panel = panel.merged(*self.step)
+        rows, cols = panel.cells.shape
+        cell = 2 if 2 * cols <= room else 1
+        head = [panel.title] if panel.title else []
+        head.append(f"{panel.rows.label} down, {panel.cols.label} across")
+        head = [line for part in head for line in broken(part, width)]
+        head.append(" " * margin + _column_ticks(panel.cols, cell, cols))
+        self.width = max(margin + cell * cols, *map(len, head))
+        self.lines = [line.ljust(self.width) for line in head]
+        names = {int(place): text for place, text in reversed(panel.rows.ticks)}
+        for index, row in enumerate(panel.rows_of_looks()):
+            runs = itertools.groupby(row)
+            cells = "".join(pen.cells(look, cell, len(list(run))) for look, run in runs)
+            rest = " " * (self.width - margin - cell * cols)
+            self.lines.append(f"{names.get(index, ''):>{margin - 1}} {cells}{rest}")
+
+
+def _column_ticks(side: Side, cell: int, cols: int) -> str:
+    """The tick texts over their columns, those that would touch a neighbour left out."""
+    line = ""
+    for place, text in side.ticks:
+        at = int(place) * cell
+        if (not line or len(line) < at) and at + len(text) <= max(cell * cols, len(text)):
+            line = line.ljust(at) + text
+    return line
+
+
+def _beside(blocks: Sequence[_Block], width: int) -> Iterator[list[str]]:
+    """The blocks side by side, as many as the width takes, in rows."""
+    row: list[_Block] = []
+    for block in blocks:
+        if row and sum(b.width + GAP for b in row) + block.width > width:
+            yield _joined(row)
+            row = []
+        row.append(block)
+    if row:
+        yield _joined(row)
+
+
+def _joined(row: Sequence[_Block]) -> list[str]:
+    lines = itertools.zip_longest(*(block.lines for block in row))
+    return [
+        (" " * GAP).join(
+            " " * block.width if part is None else part for block, part in zip(row, parts, strict=True)
+        )
+        for parts in lines
+    ]
+
+
+def _legend(legend: Sequence[Look], width: int, pen: _Pen) -> list[str]:
+    lines, used = [""], 0
+    for looks, label in entries(legend):
+        scale = list({look.glyph: look for look in looks}.values())
+        swatch = "".join(pen.cells(look, 2 if len(scale) == 1 else 1, 1) for look in scale)
+        indent = max(2, len(scale)) + 1
+        first, *rest = broken(label, width - indent)
+        length = indent + len(first)
+        if used and used + 3 + length > width:
+            lines.append("")
+            used = 0
+        lines[-1] += ("   " if used else "") + f"{swatch} {first}"
+        used += length + (3 if used else 0)
+        if rest:
+            lines += [" " * indent + part for part in rest] + [""]
+            used = 0
+    return [line for line in lines if line]

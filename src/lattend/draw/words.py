@@ -1,0 +1,87 @@
+"""Words: the titles, captions and shares written on pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lattend.rules.rule import Rule
+
+LONGEST = 240  # characters of a rule's text that a title shows
+
+
+def share(count: int, total: int) -> str:
+    """A count in percent of the total: 0% and 100% only where exact, else two digits at least.
+
+    >>> share(21, 64), share(1, 10**6), share(10**6 - 1, 10**6)
+    ('32.8%', '0.00010%', '99.99990%')
+    """
+    if total == 0 or count in (0, total):
+        return "0%" if count == 0 else "100%"
+    gap, decimals = min(count, total - count), 1
+    while 100 * gap * 10**decimals < 10 * total and decimals < 6:
+        decimals += 1
+    scaled = (2 * 100 * count * 10**decimals + total) // (2 * total)  # rounded half up, in integers
+    if scaled == 0:
+        return "under 0.000001%"
+    if scaled == 100 * 10**decimals:
+        return "over 99.999999%"
+    whole, rest = divmod(scaled, 10**decimals)
+    return f"{whole}.{rest:0{decimals}d}%"
+
+
+def amount(count: int, total: int, what: str = "squares") -> str:
+    """`21 of 64 squares, 32.8%`."""
+    return f"{count:,} of {total:,} {what}, {share(count, total)}"
+
+
+def name(rule: Rule) -> str:
+    """What the catalogue calls the rule, else its text."""
+    return rule.about.name if rule.about else clipped(rule.text)
+
+
+def clipped(text: str) -> str:
+    """The text on one line, cut where it is too long for a title."""
+    printable = (c if c.isprintable() or c.isspace() else "?" for c in text[: 2 * LONGEST])
+    text = " ".join("".join(printable).split())
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+
+
+def values(rule: Rule, names: Sequence[str]) -> str:
+    """`n = 12, t = 3`, of those names that the rule has."""
+    return ", ".join(f"{key} = {rule.values[key]:,}" for key in names if key in rule.values)
+
+
+def heading(rules: Sequence[Rule], title: str | None) -> tuple[str, tuple[str, ...]]:
+    """The title and the lines under it: what is drawn, and at which numbers."""
+    if len(rules) == 1:
+        (rule,) = rules
+        at = values(rule, [*rule.sizes, *rule.parameters])
+        own = _with(name(rule), at) if rule.about else name(rule)
+        lines = [clipped(rule.text) if rule.about else at]
+    else:
+        sizes = values(rules[0], rules[0].sizes)
+        both_named = all(rule.about for rule in rules)
+        own = _with(" and ".join(map(name, rules)) if both_named else "A and B", sizes) + ", compared"
+        lines = [
+            f"{letter}: {_with(name(rule), values(rule, rule.parameters))}"
+            + (f": {clipped(rule.text)}" if rule.about else "")
+            for letter, rule in zip("AB", rules, strict=True)
+        ]
+    if title is None:
+        return own, tuple(lines)
+    return clipped(title), (own, *lines)
+
+
+def _with(text: str, at: str) -> str:
+    return f"{text} ({at})" if at else text
+
+
+def several(numbers: Sequence[int]) -> str:
+    """`15,625 by 1`: sizes put side by side."""
+    return " by ".join(f"{number:,}" for number in numbers)
+
+
+def tile_note(sizes: tuple[int, int], what: str, rules: int) -> str:
+    """`each tile is 16 by 16 squares, shaded by how full it is`."""
+    shown = "shaded by how full it is" if rules == 1 else f"coloured by the {what} in it"
+    return f"each tile is {several(sizes)} {what}, {shown}"

@@ -1,0 +1,67 @@
+"""Every error Lattend raises: what was asked, what was found, where, and what to do."""
+
+from __future__ import annotations
+
+
+class LattendError(Exception):
+    """Base of every error of Lattend; its message is one readable paragraph."""
+
+
+class TextError(LattendError):
+    """A rule or formula text that cannot be read; points at the exact characters.
+
+    `text[start:end]` is the part the message speaks of.
+    """
+
+    def __init__(self, message: str, text: str, start: int, end: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.start = start
+        self.end = max(end, start + 1)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message, self.text, self.start, self.end)
+
+    def marked(self, width: int = 80) -> str:
+        """The line of the text with a row of ^ under the part in question, cut to `width`."""
+        line_start = self.text.rfind("\n", 0, self.start) + 1
+        line_end = self.text.find("\n", line_start)
+        line = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
+        left = self.start - line_start
+        length = max(1, min(self.end - self.start, len(line) - left))
+        cut = max(0, left - width // 2)
+        shown = line[cut : cut + width]
+        return f"{shown}\n{' ' * (left - cut)}{'^' * min(length, max(1, width - (left - cut)))}"
+
+
+class NotAffineError(TextError):
+    """A rule that isl cannot hold as an integer set; it can still be enumerated."""
+
+
+class TraceError(LattendError):
+    """A Python function that cannot be traced into a rule."""
+
+
+class NameError_(LattendError):  # noqa: N801  (Python has a NameError of its own)
+    """A name that is unknown, given twice, or missing."""
+
+
+class DomainError(LattendError):
+    """A value outside the domain where a rule or a count is defined."""
+
+
+class NoClosedForm(LattendError):
+    """A count that has no closed form, or whose closed form cannot be found here; says why."""
+
+
+class DeadlineError(NoClosedForm):
+    """A closed form that did not arrive within its deadline."""
+
+
+class EngineMissing(NoClosedForm):
+    """The counting engine (Barvinok, in islpy-barvinok) is not installed."""
+
+
+class TooLarge(LattendError):
+    """More squares than enumeration is allowed to look at."""

@@ -1,0 +1,31 @@
+"""Axial attention: a pixel sees its row and its column.
+
+rows + cols - 1 keys a query.
+
+    .#.        what the middle pixel of a 3 x 3 image sees
+    ###
+    .#.
+
+Reference: Ho et al. 2019, Axial Attention in Multidimensional Transformers.
+"""
+
+from __future__ import annotations
+
+from lattend.rules.catalogue.entry import entry
+from lattend.rules.rule import About, Rule
+
+ABOUT = About(
+    name="axial",
+    meaning="a pixel sees its row and its column",
+    keys="rows + cols - 1",
+    reference="Ho et al. 2019, Axial Attention in Multidimensional Transformers",
+)
+
+
+def axial() -> Rule:
+    """Its row and its column: `qy == ky or qx == kx`.
+
+    >>> axial().mask(rows=2, cols=3).sum()  # 6 pixels * (2 + 3 - 1)
+    np.int64(24)
+    """
+    return entry("qy == ky or qx == kx", ABOUT)

@@ -1,0 +1,35 @@
+"""Chunked attention: chunks of w positions; a query sees its whole chunk and `left` chunks before it.
+
+Up to (left + 1)*w keys a query, the later ones of its own chunk among them: a model that streams
+waits for the end of a chunk. Llama 4's "chunked" is causal inside a chunk: that is windowed.
+
+    ##....        w = 2, left = 1
+    ##....
+    ####..
+    ####..
+    ..####
+    ..####
+
+Reference: Chen et al. 2021, Developing Real-time Streaming Transformer Transducer (chunk-wise masks).
+"""
+
+from __future__ import annotations
+
+from lattend.rules.catalogue.entry import entry
+from lattend.rules.rule import About, Rule
+
+ABOUT = About(
+    name="chunked",
+    meaning="chunks of w positions; a query sees its whole chunk and `left` chunks before it",
+    keys="min(n, (q // w + 1)*w) - max(0, q // w - left)*w",
+    reference="Chen et al. 2021, Developing Real-time Streaming Transformer Transducer",
+)
+
+
+def chunked(w: int | None = None, left: int | None = None) -> Rule:
+    """Its chunk and some before: `0 <= q // w - k // w <= left`.
+
+    >>> chunked(w=2, left=1).mask(n=6).sum()  # 2*2 + 2*4 + 2*4
+    np.int64(20)
+    """
+    return entry("0 <= q // w - k // w <= left", ABOUT, where="left >= 0", w=w, left=left)

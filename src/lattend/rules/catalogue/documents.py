@@ -1,0 +1,73 @@
+"""Packed documents: a query sees the positions of its own document, given as data.
+
+As many keys as its document has positions; with causal=True only those up to itself.
+
+    ##..        lengths 2, 1, 1
+    ##..
+    ..#.
+    ...#
+
+Reference: Krell et al. 2021, Efficient Sequence Packing without Cross-contamination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+from lattend.rules.rule import About, Rule, rule
+
+_REFERENCE = "Krell et al. 2021, Efficient Sequence Packing without Cross-contamination"
+BOTH_WAYS = About(
+    name="documents",
+    meaning="a query sees the positions of its own document, given as data",
+    keys="as many as its document has positions",
+    reference=_REFERENCE,
+)
+CAUSAL = About(
+    name="documents",
+    meaning="a query sees itself and the positions before it in its own document, given as data",
+    keys="as many as its document has positions up to itself",
+    reference=_REFERENCE,
+)
+
+
+def documents(
+    lengths: Sequence[int] | NDArray[np.integer] | None = None,
+    *,
+    ids: Sequence[int] | NDArray[np.integer] | None = None,
+    causal: bool = False,
+) -> Rule:
+    """Its own document: `doc[q] == doc[k]`, from the documents' lengths or from each position's id.
+
+    >>> documents(lengths=[2, 1]).mask().sum()  # 2*2 + 1*1
+    np.int64(5)
+    """
+    if (lengths is None) == (ids is None):
+        raise DomainError("documents needs either lengths=[3, 5, …] or ids=[0, 0, 0, 1, …], and not both")
+    if not isinstance(causal, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DomainError(f"documents: causal is True or False, got {causal!r}")
+    doc = _from_lengths(lengths) if lengths is not None else _whole("ids", ids)
+    text = "k <= q and doc[q] == doc[k]" if causal else "doc[q] == doc[k]"
+    about = CAUSAL if causal else BOTH_WAYS
+    return replace(rule(text, data={"doc": doc}), about=about).at(n=len(doc))
+
+
+def _from_lengths(lengths: object) -> NDArray[np.int64]:
+    sizes = _whole("lengths", lengths)
+    if (sizes < 0).any():
+        raise DomainError(f"documents: a length is at least 0, got {int(sizes.min())}")
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def _whole(name: str, values: object) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
+        raise DomainError(f"documents: {name} is one row of whole numbers, got {array.dtype} {array.shape}")
+    return array.astype(np.int64)

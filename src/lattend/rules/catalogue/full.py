@@ -1,0 +1,32 @@
+"""Full attention: every query sees every key.
+
+n keys a query (m, when the keys have a number of their own): n*n squares.
+
+    ####
+    ####
+    ####
+    ####
+
+Reference: Vaswani et al. 2017, Attention Is All You Need.
+"""
+
+from __future__ import annotations
+
+from lattend.rules.catalogue.entry import entry
+from lattend.rules.rule import About, Rule
+
+ABOUT = About(
+    name="full",
+    meaning="every query sees every key",
+    keys="n",
+    reference="Vaswani et al. 2017, Attention Is All You Need",
+)
+
+
+def full() -> Rule:
+    """Every square: `true`.
+
+    >>> full().mask(n=3).sum()  # 3 * 3
+    np.int64(9)
+    """
+    return entry("true", ABOUT)

@@ -1,0 +1,265 @@
+"""The small language of rules: integer terms and conditions over positions, sizes and parameters.
+
+A rule is a `Condition`. Its leaves are integers and names; `q - k <= t` is
+`Compare("<=", Arith("-", (Name("q"), Name("k"))), Name("t"))`. Every node remembers the span of
+text it was read from, which takes no part in equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Span = tuple[int, int]
+ArithOp = Literal["+", "-", "*", "//", "%", "neg", "abs", "min", "max"]
+CompareOp = Literal["<", "<=", "==", "!=", ">=", ">"]
+
+NEGATED: dict[CompareOp, CompareOp] = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    value: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """An entry of an array that is given as data: `doc[q]`, `chosen[q // b, k // b]`."""
+
+    array: str
+    indices: tuple[Term, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arith:
+    op: ArithOp
+    args: tuple[Term, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    value: bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    op: CompareOp
+    left: Term
+    right: Term
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    args: tuple[Condition, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    args: tuple[Condition, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    arg: Condition
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Term = Num | Name | Lookup | Arith
+Condition = Truth | Compare | And | Or | Not
+Node = Term | Condition
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly under `node`."""
+    match node:
+        case Num() | Name() | Truth():
+            return ()
+        case Lookup(indices=args) | Arith(args=args):
+            return args
+        case Compare():
+            return (node.left, node.right)
+        case And(args=args) | Or(args=args):
+            return args
+        case Not():
+            return (node.arg,)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Every node at and under `node`, left to right, without recursion."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(children(top)))
+
+
+def depth(node: Node) -> int:
+    """The length of the longest path from `node` to a leaf, found without recursion."""
+    deepest, stack = 0, [(node, 1)]
+    while stack:
+        top, level = stack.pop()
+        deepest = max(deepest, level)
+        stack.extend((child, level + 1) for child in children(top))
+    return deepest
+
+
+def names(node: Node) -> list[str]:
+    """The names in `node`, each once, in the order they first occur."""
+    return list(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Name)))
+
+
+def arrays(node: Node) -> list[str]:
+    """The data arrays in `node`, each once, in the order they first occur."""
+    return list(dict.fromkeys(n.array for n in walk(node) if isinstance(n, Lookup)))
+
+
+def all_of(*conditions: Condition) -> Condition:
+    """The conjunction, flattened: `all_of(a, b & c)` has three arguments."""
+    return _joined(And, True, conditions)
+
+
+def any_of(*conditions: Condition) -> Condition:
+    """The disjunction, flattened."""
+    return _joined(Or, False, conditions)
+
+
+def _joined(kind: type[And] | type[Or], unit: bool, conditions: tuple[Condition, ...]) -> Condition:
+    flat: list[Condition] = []
+    for condition in conditions:
+        if isinstance(condition, kind):
+            flat.extend(condition.args)
+        elif isinstance(condition, Truth):
+            if condition.value is not unit:
+                return condition
+        else:
+            flat.append(condition)
+    if len(flat) == 1:
+        return flat[0]
+    return kind(tuple(flat)) if flat else Truth(unit)
+
+
+def flattened(
+    kind: type[And] | type[Or], conditions: Sequence[Condition], span: Span | None = None
+) -> Condition:
+    """The conditions joined as they are written: only And in And and Or in Or is flattened."""
+    flat: list[Condition] = []
+    for condition in conditions:
+        flat.extend(condition.args if isinstance(condition, kind) else (condition,))
+    return kind(tuple(flat), span)
+
+
+def negated(condition: Condition) -> Condition:
+    """`not condition`, without a double negation."""
+    match condition:
+        case Not(arg=arg):
+            return arg
+        case Truth(value=value):
+            return Truth(not value)
+        case _:
+            return Not(condition)
+
+
+def replaced_term(node: Term, leaf: Callable[[Name], Term]) -> Term:
+    """`node` with every name put through `leaf`; spans stay."""
+    match node:
+        case Num():
+            return node
+        case Name():
+            return leaf(node)
+        case Lookup():
+            return Lookup(node.array, tuple(replaced_term(a, leaf) for a in node.indices), node.span)
+        case Arith():
+            return Arith(node.op, tuple(replaced_term(a, leaf) for a in node.args), node.span)
+
+
+def replaced(node: Condition, leaf: Callable[[Name], Term]) -> Condition:
+    """`node` with every name put through `leaf`; spans stay."""
+    match node:
+        case Truth():
+            return node
+        case Compare():
+            return Compare(
+                node.op, replaced_term(node.left, leaf), replaced_term(node.right, leaf), node.span
+            )
+        case And():
+            return And(tuple(replaced(a, leaf) for a in node.args), node.span)
+        case Or():
+            return Or(tuple(replaced(a, leaf) for a in node.args), node.span)
+        case Not():
+            return Not(replaced(node.arg, leaf), node.span)
+
+
+def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:
+    """`node` with the names in `values` replaced."""
+    return replaced(node, lambda name: values.get(name.name, name))
+
+
+def resolved(node: Condition, known: Mapping[Condition, bool]) -> Condition:
+    """`node` with the conditions in `known` replaced by their truth, and simplified."""
+    if node in known:
+        return Truth(known[node])
+    match node:
+        case And():
+            return all_of(*(resolved(arg, known) for arg in node.args))
+        case Or():
+            return any_of(*(resolved(arg, known) for arg in node.args))
+        case Not():
+            return negated(resolved(node.arg, known))
+        case _:
+            return node
+
+
+_STRENGTH = {"+": 4, "-": 4, "*": 5, "//": 5, "%": 5, "neg": 6}
+
+
+def term_text(node: Term, strength: int = 0) -> str:
+    """`node` as rule text, with brackets only where `strength` of the context asks for them."""
+    match node:
+        case Num():
+            return str(node.value) if node.value >= 0 or strength <= 4 else f"({node.value})"
+        case Name():
+            return node.name
+        case Lookup():
+            return f"{node.array}[{', '.join(map(term_text, node.indices))}]"
+        case Arith(op="abs" | "min" | "max"):
+            return f"{node.op}({', '.join(map(term_text, node.args))})"
+        case Arith(op="neg", args=(Num(value=value),)) if value >= 0:
+            text, own = f"-({value})", 6  # -3 reads back as a number
+        case Arith(op="neg", args=(arg,)):
+            text, own = f"-{term_text(arg, 6)}", 6
+        case Arith(op=op, args=(left, right)):
+            own = _STRENGTH[op]
+            text = f"{term_text(left, own)} {op} {term_text(right, own + 1)}"
+        case Arith():
+            raise ValueError(f"{node.op} with {len(node.args)} arguments")
+    return f"({text})" if own < strength else text
+
+
+def text(node: Condition, strength: int = 0) -> str:
+    """`node` as rule text that reads back to an equal node."""
+    match node:
+        case Truth():
+            return "true" if node.value else "false"
+        case Compare():
+            shown, own = f"{term_text(node.left)} {node.op} {term_text(node.right)}", 3
+        case Not():
+            shown, own = f"not {text(node.arg, 3)}", 2
+        case And():
+            shown, own = " and ".join(text(a, 2) for a in node.args), 1
+        case Or():
+            shown, own = " or ".join(text(a, 1) for a in node.args), 0
+    return f"({shown})" if own < strength else shown

@@ -1,0 +1,372 @@
+"""Rule: who attends to whom, written once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError, LattendError, NameError_
+from lattend.rules import expr
+from lattend.rules.axes import HEAD, HEADS, POSITIONS, SIZES, Axis, axes_of, size_names, untied
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import Arith, Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.text import parse
+from lattend.rules.trace import trace
+
+if TYPE_CHECKING:
+    from lattend.counts import Reach
+    from lattend.draw import Picture
+    from lattend.sets.compare import Witness
+
+MAX_DEPTH = 200
+MAX_NODES = 20_000
+NO_DATA: Mapping[str, NDArray[np.int64]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the catalogue says of a rule: its name, meaning, source, and how many keys it admits."""
+
+    name: str
+    meaning: str
+    keys: str
+    reference: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A set of (query, key) squares, described by a condition on their positions.
+
+    >>> band = rule("k <= q and q - k <= t")
+    >>> band.mask(n=3, t=1).sum()  # 1 + 2 + 2 = 5 squares
+    np.int64(5)
+    """
+
+    condition: Condition
+    axes: tuple[Axis, ...]
+    where: Condition = Truth(True)  # noqa: RUF009  (a constant)
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
+    data: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: NO_DATA)
+    about: About | None = None
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if sum(1 for _ in expr.walk(self.condition)) > MAX_NODES or expr.depth(self.condition) > MAX_DEPTH:
+            raise LattendError(
+                f"this rule is nested more than {MAX_DEPTH} deep or has more than {MAX_NODES:,} parts; "
+                "write it with fewer"
+            )
+        missing = [name for name in expr.arrays(self.condition) if name not in self.data]
+        if missing:
+            raise NameError_(
+                f"the rule looks up {missing[0]}[...], but no array of that name is given; "
+                f"pass it as data={{{missing[0]!r}: array}}"
+            )
+
+    # What it is made of
+
+    @property
+    def sizes(self) -> list[str]:
+        """The names of its sizes: n (and m), or rows and cols, or depth, rows and cols; then heads."""
+        return size_names(self.axes) + ([HEADS] if self.has_heads else [])
+
+    @property
+    def has_heads(self) -> bool:
+        return HEAD in expr.names(self.condition)
+
+    @property
+    def parameters(self) -> list[str]:
+        """Its parameters, bound or not, in the order they occur."""
+        found = expr.names(self.condition) + expr.names(self.where)
+        taken = POSITIONS | SIZES | set(size_names(self.axes))
+        return [name for name in dict.fromkeys(found) if name not in taken]
+
+    @property
+    def free(self) -> list[str]:
+        """Sizes and parameters that have no value yet, sizes first."""
+        return [name for name in self.sizes + self.parameters if name not in self.values]
+
+    @property
+    def positions(self) -> list[str]:
+        """The coordinates of one square, queries first: head, q, k or head, qy, qx, ky, kx."""
+        head = [HEAD] if self.has_heads else []
+        return head + [axis.query for axis in self.axes] + [axis.key for axis in self.axes]
+
+    @property
+    def text(self) -> str:
+        """The rule as text, with its bound values apart: `k <= q and q - k <= t`."""
+        return expr.text(self.condition)
+
+    @property
+    def domain(self) -> Condition:
+        """Where the rule is defined: sizes at least 0, divisors at least 1, and what it declares."""
+        sizes = [Compare(">=", Name(size), Num(0)) for size in self.sizes]
+        moduli = [Compare(">=", Name(name), Num(1)) for name in self.moduli]
+        return expr.all_of(*sizes, *moduli, self.where)
+
+    @property
+    def moduli(self) -> list[str]:
+        """The names it divides by, in order."""
+        divisors = [
+            node.args[1].name
+            for node in expr.walk(self.condition)
+            if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Name)
+        ]
+        return list(dict.fromkeys(divisors))
+
+    def __str__(self) -> str:
+        bound = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"{self.text} with {bound}" if bound else self.text
+
+    def __repr__(self) -> str:
+        return f"<Rule {self}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Written alike: the same condition, axes, domain, values and data. See same_as for the sets."""
+        if not isinstance(other, Rule):
+            return NotImplemented
+        mine = (self.condition, self.axes, self.where, dict(self.values))
+        theirs = (other.condition, other.axes, other.where, dict(other.values))
+        same_data = self.data.keys() == other.data.keys() and all(
+            np.array_equal(self.data[name], other.data[name]) for name in self.data
+        )
+        return mine == theirs and same_data
+
+    def __hash__(self) -> int:
+        return hash((self.condition, self.axes, self.where, tuple(sorted(self.values.items()))))
+
+    # Binding and combining
+
+    def at(self, **values: int) -> Rule:
+        """The rule with these sizes and parameters fixed.
+
+        >>> rule("q - k <= t").at(t=3)
+        <Rule q - k <= t with t = 3>
+        """
+        bound = self
+        if "m" in values and "m" not in self.sizes and "n" in self.sizes:
+            bound = replace(self, axes=untied(self.axes))
+        for name, value in values.items():
+            bound._check_value(name, value)
+        bound = replace(bound, values={**self.values, **{name: int(v) for name, v in values.items()}})
+        bound._check_domain()
+        return bound
+
+    def _check_value(self, name: str, value: object) -> None:
+        if name in self.values:
+            raise NameError_(f"{name} already has the value {self.values[name]}; bind it once")
+        known = self.sizes + self.parameters
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise NameError_(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise DomainError(f"{name} must be an integer, got {value!r}")
+
+    def _check_domain(self) -> None:
+        for part in self.domain.args if isinstance(self.domain, expr.And) else (self.domain,):
+            known = all(name in self.values for name in expr.names(part))
+            if known and not evaluate(part, self.values, {}):
+                given = ", ".join(f"{name} = {self.values[name]}" for name in expr.names(part))
+                raise DomainError(f'rule "{self.text}" needs {expr.text(part)}, got {given}')
+
+    def resolve(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Every size and parameter with its number; raises naming what is missing."""
+        bound = self.at(**values)
+        if bound.free:
+            known = ", ".join(f"{name}=…" for name in bound.free)
+            raise NameError_(f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}')
+        return dict(bound.values)
+
+    def _axes_at(self, values: Mapping[str, int]) -> tuple[Axis, ...]:
+        return untied(self.axes) if "m" in values else self.axes
+
+    def baked(self) -> Rule:
+        """The same rule with its bound parameters written into the condition; sizes stay bound."""
+        fixed: dict[str, Term] = {p: Num(self.values[p]) for p in self.parameters if p in self.values}
+        return replace(
+            self,
+            condition=expr.substituted(self.condition, fixed),
+            where=expr.substituted(self.where, fixed),
+            values={name: value for name, value in self.values.items() if name in self.sizes},
+            about=None,
+            source=None,
+        )
+
+    def __and__(self, other: Rule) -> Rule:
+        return self._combined(other, expr.all_of)
+
+    def __or__(self, other: Rule) -> Rule:
+        return self._combined(other, expr.any_of)
+
+    def __sub__(self, other: Rule) -> Rule:
+        return self & ~other
+
+    def __invert__(self) -> Rule:
+        return replace(self, condition=expr.negated(self.condition), about=None, source=None)
+
+    def _combined(self, other: Rule, join: Callable[[Condition, Condition], Condition]) -> Rule:
+        left, right = aligned(self, other)
+        shared = [name for name in left.parameters if name in right.parameters]
+        if any(left.values.get(name) != right.values.get(name) for name in shared):
+            left, right = left.baked(), right.baked()
+        clash = [name for name in left.data if name in right.data]
+        if any(not np.array_equal(left.data[name], right.data[name]) for name in clash):
+            raise NameError_(f"both rules bring data named {clash[0]}, and the two differ; rename one")
+        return replace(
+            left,
+            condition=join(left.condition, right.condition),
+            where=expr.all_of(left.where, right.where),
+            values={**left.values, **right.values},
+            data={**left.data, **right.data},
+            about=None,
+            source=None,
+        )
+
+    # Looking at squares one by one: NumPy, no integer sets
+
+    def mask(self, **values: int) -> NDArray[np.bool_]:
+        """The marked squares as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
+
+        >>> rule("k <= q").mask(n=2).astype(int).tolist()
+        [[1, 0], [1, 1]]
+        """
+        at = self.resolve(values)
+        lengths = [at[HEADS]] if self.has_heads else []
+        axes = self._axes_at(at)
+        lengths += [at[a.queries] for a in axes] + [at[a.keys] for a in axes]
+        squares = int(np.prod(lengths, dtype=object))
+        if squares > 2**32:
+            raise DomainError(f"a mask of {squares:,} squares is too large to hold; use count, draw or keys")
+        ranges = np.ix_(*(np.arange(length) for length in lengths))
+        marked = evaluate(self.condition, {**at, **dict(zip(self.positions, ranges, strict=True))}, self.data)
+        return np.broadcast_to(np.asarray(marked, bool), lengths).copy()
+
+    def contains(self, *position: int, **values: int) -> bool:
+        """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
+
+        >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
+        False
+        """
+        if len(position) != len(self.positions):
+            raise NameError_(f"a square of this rule is ({', '.join(self.positions)}), got {position}")
+        at = self.resolve(values)
+        limits = [at[HEADS]] if self.has_heads else []
+        axes = self._axes_at(at)
+        limits += [at[a.queries] for a in axes] + [at[a.keys] for a in axes]
+        for name, place, limit in zip(self.positions, position, limits, strict=True):
+            if not 0 <= place < limit:
+                raise DomainError(f"{name} = {place} lies outside 0 … {limit - 1}")
+        places = {name: int(place) for name, place in zip(self.positions, position, strict=True)}
+        return bool(evaluate(self.condition, {**at, **places}, self.data))
+
+    def keys(self, *query: int, **values: int) -> list[Any]:
+        """The keys of one query, in order; tuples (ky, kx) on an image.
+
+        >>> rule("k <= q and q - k <= t").keys(7, n=12, t=3)
+        [4, 5, 6, 7]
+        """
+        at = self.resolve(values)
+        names = self.positions[: len(self.positions) - len(self.axes)]
+        if len(query) != len(names):
+            raise NameError_(f"a query of this rule is ({', '.join(names)}), got {query}")
+        limits = ([at[HEADS]] if self.has_heads else []) + [at[a.queries] for a in self.axes]
+        for name, place, limit in zip(names, query, limits, strict=True):
+            if not 0 <= place < limit:
+                raise DomainError(f"{name} = {place} lies outside 0 … {limit - 1}")
+        lengths = [at[axis.keys] for axis in self._axes_at(at)]
+        places: dict[str, Any] = {name: int(place) for name, place in zip(names, query, strict=True)}
+        places |= dict(
+            zip((a.key for a in self.axes), np.ix_(*(np.arange(length) for length in lengths)), strict=True)
+        )
+        marked = np.broadcast_to(evaluate(self.condition, {**at, **places}, self.data), lengths)
+        found = np.argwhere(marked).tolist()
+        return [row[0] for row in found] if len(self.axes) == 1 else [tuple(row) for row in found]
+
+    # Doors to the other folders, opened on first use so that `import lattend` stays instant
+
+    def same_as(self, other: Rule) -> bool:
+        """Whether both rules mark the same squares for all sizes and parameters of their common domain.
+
+        >>> rule("k <= q").same_as(rule("not k > q"))
+        True
+        """
+        return self.difference(other) is None
+
+    def difference(self, other: Rule) -> Witness | None:
+        """The smallest square that only one of the two rules marks, or None when there is none."""
+        from lattend.sets.compare import difference
+
+        return difference(self, other)
+
+    def count(self, *, per: str | None = None, **options: Any) -> Any:
+        """The number of marked squares: a closed form, or an integer when all values are given.
+
+        >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
+        36
+        """
+        from lattend.counts import count
+
+        return count(self, per=per, **options)
+
+    def reach(self) -> Reach:
+        """How far back and ahead of itself a query can look, as formulas."""
+        from lattend.counts import reach
+
+        return reach(self)
+
+    def draw(self, **options: Any) -> Picture:
+        """The picture of the rule at these numbers."""
+        from lattend.draw import draw
+
+        return draw(self, **options)
+
+    def _repr_svg_(self) -> str | None:
+        return self.draw().svg() if not self.free else None
+
+
+def aligned(left: Rule, right: Rule) -> tuple[Rule, Rule]:
+    """Both rules on the same axes; a line with n keys joins one with m keys of their own."""
+    if left.axes == right.axes:
+        return left, right
+    if {len(left.axes), len(right.axes)} == {1}:
+        return replace(left, axes=untied(left.axes)), replace(right, axes=untied(right.axes))
+    kinds = {1: "a line", 2: "an image", 3: "a volume"}
+    raise LattendError(
+        f'rules on different axes cannot be combined: "{left.text}" lives on {kinds[len(left.axes)]}, '
+        f'"{right.text}" on {kinds[len(right.axes)]}'
+    )
+
+
+def rule(
+    source: str | Callable[..., object] | Rule,
+    *,
+    where: str | None = None,
+    cross: bool = False,
+    data: Mapping[str, Any] | None = None,
+) -> Rule:
+    """A rule from its text or from a Python function of q, k and parameters.
+
+    `where` declares the domain of the parameters ("0 <= c <= l"); `cross` gives the keys a number
+    `m` of their own; `data` holds the arrays the rule looks up.
+
+    >>> rule("k <= q and q - k <= t") == rule(lambda q, k, t: (k <= q) & (q - k <= t))
+    True
+    """
+    if isinstance(source, Rule):
+        return source
+    condition = parse(source) if isinstance(source, str) else trace(source)
+    domain = parse(where) if where is not None else Truth(True)
+    arrays = {name: np.asarray(array) for name, array in (data or {}).items()}
+    return Rule(
+        condition,
+        axes_of(expr.names(condition) + expr.names(domain), cross),
+        where=domain,
+        data=arrays,
+        source=source if isinstance(source, str) else None,
+    )

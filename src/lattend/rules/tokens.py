@@ -1,0 +1,102 @@
+"""Tokens: a text cut into numbers, names and signs, each with its place; shared by rules and formulas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import Literal
+
+from lattend.errors import TextError
+
+MAX_LENGTH = 10_000
+MAX_NESTING = 100
+MAX_INTEGER = 10**18
+MAX_NAME = 64
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_NUMBER = re.compile(r"[0-9]+(?:_[0-9]+)*")
+_SPACE = re.compile(r"\s+")
+
+Kind = Literal["number", "name", "sign", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One piece of a text: `text[start:end]`, written the standard way in `value`."""
+
+    kind: Kind
+    value: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text being read, and what it is called in messages: a rule, an assumption, a formula."""
+
+    kind: str
+    text: str
+
+    def error(self, message: str, start: int, end: int) -> TextError:
+        """A TextError about `text[start:end]`, with as much of the text as fits on a line."""
+        text = "".join(char if char.isprintable() else " " for char in self.text)
+        if len(text) > 72:
+            cut = max(0, min(start - 30, len(text) - 60))
+            left, right = "…" if cut else "", "…" if cut + 60 < len(text) else ""
+            text = f"{left}{text[cut : cut + 60]}{right}"
+        return TextError(f'{self.kind} "{text}": {message}', self.text, start, end)
+
+    def part(self, start: int, end: int) -> str:
+        """The characters from start to end, cut short when they are many."""
+        found = " ".join(self.text[start:end].split())
+        return found if len(found) <= 40 else f"{found[:37]}…"
+
+    def check_length(self) -> None:
+        if len(self.text) > MAX_LENGTH:
+            message = f"it has {len(self.text):,} characters, and {MAX_LENGTH:,} are allowed; shorten it"
+            raise self.error(message, MAX_LENGTH, len(self.text))
+
+    def check_name(self, start: int, end: int) -> None:
+        if end - start > MAX_NAME:
+            message = f"this name has {end - start:,} characters, and {MAX_NAME} are allowed; shorten it"
+            raise self.error(message, start, end)
+
+    def integer(self, token: Token) -> int:
+        """The value of a number token, at most 10**18."""
+        digits = token.value.replace("_", "").lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) > MAX_INTEGER:
+            raise self.error(
+                f"this number has {len(digits)} digits, and at most 10**18 is allowed; "
+                "write a name instead and give its value later",
+                token.start,
+                token.end,
+            )
+        return int(digits)
+
+
+def is_name(word: str, reserved: Collection[str] = ()) -> bool:
+    """Whether `word` can name a position, a size, a parameter or an array."""
+    return NAME.fullmatch(word) is not None and not iskeyword(word) and word not in reserved
+
+
+def scan_name(source: Source, at: int) -> Token | None:
+    """The name that begins at `at`, if one does."""
+    found = NAME.match(source.text, at)
+    if found is None:
+        return None
+    source.check_name(at, found.end())
+    return Token("name", found[0], at, found.end())
+
+
+def scan_number(source: Source, at: int) -> Token | None:
+    """The whole number that begins at `at`, if one does; underscores may group its digits."""
+    found = _NUMBER.match(source.text, at)
+    return Token("number", found[0], at, found.end()) if found else None
+
+
+def skip_space(source: Source, at: int) -> int:
+    """The place of the next character that is not a space."""
+    found = _SPACE.match(source.text, at)
+    return found.end() if found else at

@@ -1,0 +1,102 @@
+"""Comparing rules as sets: whether they are the same, and if not, where they first differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lattend.errors import NameError_, NoClosedForm
+from lattend.rules import expr
+from lattend.rules.expr import Condition, Name, Num
+from lattend.rules.rule import Rule, aligned
+from lattend.sets.guard import guarded
+from lattend.sets.pointset import PointSet
+
+MAX_MODULUS = 64
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A square that only one of two rules marks, and the numbers at which it does."""
+
+    values: dict[str, int]
+    square: tuple[int, ...]
+    marked_by: str
+
+    def __str__(self) -> str:
+        numbers = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        return f"at {numbers} only {self.marked_by!r} marks {self.square}"
+
+
+def difference(left: Rule, right: Rule, deadline: float | None = None) -> Witness | None:
+    """The smallest square only one rule marks: least sizes, then parameters, then position."""
+    left, right = aligned(left.baked(), right.baked())
+    if left.data or right.data:
+        raise NoClosedForm(
+            "rules that look up data can be compared at given numbers only: compare their masks, "
+            "as in (a.mask(n=…) != b.mask(n=…)).any()"
+        )
+    for name in left.values:
+        if right.values.get(name) not in (None, left.values[name]):
+            raise NameError_(f"the rules have different {name}: {left.values[name]} and {right.values[name]}")
+    trusted = left.about is not None and right.about is not None
+    return guarded(_difference, left, right, trusted=trusted, deadline=deadline)
+
+
+def _difference(left: Rule, right: Rule) -> Witness | None:
+    both = left & right
+    sizes = {name: Num(value) for name, value in both.values.items()}
+    only_left = (left - right).condition
+    only_right = (right - left).condition
+    condition = expr.any_of(only_left, only_right)
+    whole = replace(both, condition=condition, values={})
+    fixed = expr.all_of(*(expr.Compare("==", Name(name), number) for name, number in sizes.items()))
+    points = _points(whole, fixed, {})
+    if points.is_empty():
+        return None
+    found = _least(whole, fixed, points)
+    square = tuple(found[name] for name in whole.positions)
+    values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
+    return Witness(values, square, left.text if left.contains(*square, **_own(left, values)) else right.text)
+
+
+def _own(rule: Rule, values: dict[str, int]) -> dict[str, int]:
+    known = {*rule.sizes, *rule.parameters} - set(rule.values)
+    return {name: value for name, value in values.items() if name in known}
+
+
+def _points(rule: Rule, fixed: Condition, moduli: dict[str, int]) -> PointSet:
+    numbers = {name: Num(value) for name, value in moduli.items()}
+    return PointSet.of(
+        expr.substituted(rule.condition, numbers),
+        rule.axes,
+        domain=expr.substituted(expr.all_of(rule.domain, fixed), numbers),
+        parameters=[name for name in (*rule.sizes, *rule.parameters) if name not in moduli],
+        heads=rule.has_heads,
+    )
+
+
+def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
+    """The least point in the order sizes, parameters, positions."""
+    order = [*rule.sizes, *rule.parameters, *rule.positions]
+    moduli = sorted(set(points.space.split.values()))
+    if not moduli:
+        return points.least(order)
+    # Below the modulus nothing wraps and the set is affine as it is; above it, the modulus is one of
+    # finitely many numbers
+    best = points.unwrapped().least(order) if not points.unwrapped().is_empty() else None
+
+    def rank(found: dict[str, int]) -> list[int]:
+        return [found[name] for name in order]
+
+    for modulus in moduli:
+        number = 1
+        while number <= (max(best[size] for size in rule.sizes) if best else MAX_MODULUS):
+            at = _points(rule, fixed, {modulus: number})
+            if not at.space.split and not at.is_empty():
+                found = {**at.least([name for name in order if name != modulus]), modulus: number}
+                if best is None or rank(found) < rank(best):
+                    best = found
+            number += 1
+    if best is None:
+        raise NoClosedForm(f"the rules differ, but not for any {moduli[0]} up to {MAX_MODULUS}")
+    return best

@@ -1,0 +1,183 @@
+"""PointSet: the marked squares of a rule as a set of integer points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import islpy as isl
+
+from lattend.errors import EngineMissing
+from lattend.rules import expr
+from lattend.rules.axes import HEAD, HEADS, Axis
+from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.sets.atoms import Atom
+from lattend.sets.build import describe
+from lattend.sets.region import Region, quotient_of
+from lattend.sets.space import Space
+from lattend.sets.value import Arithmetic
+
+Monomial = tuple[tuple[Atom, int], ...]
+Terms = list[tuple[Fraction, Monomial]]
+
+
+def can_count() -> bool:
+    """Whether the installed isl has Barvinok's counting; plain islpy has not."""
+    return hasattr(isl.Set, "card")
+
+
+@dataclass(frozen=True, eq=False)
+class PointSet:
+    """Points (positions) for every value of the parameters in `domain`."""
+
+    space: Space
+    points: isl.Set
+    box: isl.Set
+    domain: Region
+
+    @staticmethod
+    def of(
+        condition: Condition,
+        axes: tuple[Axis, ...],
+        *,
+        domain: Condition,
+        parameters: Iterable[str],
+        fixed: Iterable[str] = (),
+        heads: bool = False,
+        moduli: Mapping[str, str] | None = None,
+        source: str | None = None,
+    ) -> PointSet:
+        """The squares on `axes` where `condition` holds.
+
+        Positions in `fixed` are parameters rather than dimensions: fixing q leaves the keys of one
+        query.
+        """
+        held = tuple(fixed)
+        positions = [HEAD] if heads else []
+        positions += [axis.query for axis in axes] + [axis.key for axis in axes]
+        sizes: dict[str, str] = {HEAD: HEADS} if heads else {}
+        tied: dict[str, tuple[str, ...]] = {}
+        for axis in axes:
+            sizes |= {axis.query: axis.queries, axis.key: axis.keys}
+            tied[axis.query] = (axis.key, axis.queries, axis.keys)
+            tied[axis.key] = (axis.query, axis.queries, axis.keys)
+        inside = {p: _within(p, sizes[p]) for p in positions}
+        described = describe(
+            condition,
+            parameters=(*dict.fromkeys(parameters), *held),
+            dims=tuple(p for p in positions if p not in held),
+            bounds=expr.all_of(*(c for p, c in inside.items() if p not in held)),
+            domain=expr.all_of(domain, *(inside[p] for p in held)),
+            tied=tied,
+            moduli=moduli or {},
+            source=source,
+        )
+        known = Region(described.space.of_parameters(), described.context.params())
+        return PointSet(described.space, described.points, described.box, known)
+
+    def gaps(self) -> PointSet | None:
+        """The points of the box outside the set, when those are the simpler set to count."""
+        rest = (self.box - self.points).coalesce()
+        if rest.n_basic_set() >= self.points.n_basic_set():
+            return None
+        return PointSet(self.space, rest, self.box, self.domain)
+
+    def whole(self) -> PointSet:
+        """All points of the box."""
+        return PointSet(self.space, self.box, self.box, self.domain)
+
+    def counted(self) -> list[tuple[Region, Terms]]:
+        """The number of points as quasi-polynomials of the parameters, each with its region."""
+        if not can_count():
+            raise EngineMissing(
+                "closed forms need Barvinok's counting, and the islpy that is installed has none: "
+                "pip uninstall islpy, then pip install islpy-barvinok"
+            )
+        pieces = self.points.card().coalesce().get_pieces()
+        return [(Region(self.domain.space, where), self._terms(formula)) for where, formula in pieces]
+
+    def _terms(self, formula: isl.QPolynomial) -> Terms:
+        meaning, found = self.space.atoms, Terms()
+        for term in formula.get_terms():
+            monomial: dict[Atom, int] = {}
+            for name, (kind, place) in formula.get_space().get_var_dict().items():
+                exponent = int(term.get_exp(kind, place))
+                if exponent:
+                    monomial[meaning[name]] = monomial.get(meaning[name], 0) + exponent
+            for place in range(term.dim(isl.dim_type.div)):
+                exponent = int(term.get_exp(isl.dim_type.div, place))
+                if exponent:
+                    atom = quotient_of(term.get_div(place), meaning)
+                    monomial[atom] = monomial.get(atom, 0) + exponent
+            ordered = tuple(sorted(monomial.items(), key=lambda item: str(item[0])))
+            found.append((Fraction(str(term.get_coefficient_val())), ordered))
+        return found
+
+    def unwrapped(self) -> PointSet:
+        """The part where every split name is smaller than its modulus."""
+        points = self.points
+        for name in self.space.split:
+            if f"b_{name}" in self.space.isl.get_var_dict():
+                kind, place = self.space.isl.get_var_dict()[f"b_{name}"]
+                points = points.fix_val(kind, place, isl.Val(0))
+        return PointSet(self.space, points, self.box, self.domain)
+
+    def least(self, order: list[str]) -> dict[str, int]:
+        """The least point: the first name least, then the second …; below 0, the one nearest to 0.
+
+        Names that are split count by their offset, so the set must be `unwrapped`.
+        """
+        points, found = self.points, dict[str, int]()
+        points = points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, points.dim(isl.dim_type.param))
+        names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
+        for name in order:
+            place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
+            from_zero = points.lower_bound_val(isl.dim_type.set, place, isl.Val(0))
+            value = points.dim_max_val(place) if from_zero.is_empty() else from_zero.dim_min_val(place)
+            points = points.fix_val(isl.dim_type.set, place, value)
+            found[name] = int(str(value))
+        return found
+
+    def greatest(self, plus: str, minus: str) -> list[tuple[Region, Terms]]:
+        """The greatest value of `plus - minus` over the points, where there are any."""
+        arithmetic = Arithmetic(self.space, self.box)
+        moduli = set(self.space.split.values())
+        gap = arithmetic.folded(arithmetic.name(plus, moduli).plus(arithmetic.name(minus, moduli), -1))
+        functions = [gap.base]
+        modulus = next(iter(gap.scaled), None)
+        if modulus is not None:
+            functions = [arithmetic.quotient(gap, modulus).base, arithmetic.remainder(gap, modulus).base]
+        image = isl.Map.from_pw_aff(functions[0])
+        for function in functions[1:]:
+            image = image.flat_range_product(isl.Map.from_pw_aff(function))
+        best = self.points.apply(image).lexmax_pw_multi_aff()
+        found: list[tuple[Region, Terms]] = []
+        pieces: list[tuple[isl.Set, isl.MultiAff]] = []
+        best.foreach_piece(lambda where, values: pieces.append((where, values)))
+        for where, values in pieces:
+            terms = _aff_terms(values.get_aff(len(functions) - 1), self.space.atoms)
+            if modulus is not None:
+                blocks = _aff_terms(values.get_aff(0), self.space.atoms)
+                terms += [(c, tuple(sorted([*m, (modulus, 1)], key=str))) for c, m in blocks]
+            found.append((Region(self.domain.space, where.params()), terms))
+        return found
+
+    def occupied(self) -> Region:
+        """Where there is at least one point."""
+        return Region(self.domain.space, self.points.params())
+
+    def is_empty(self) -> bool:
+        return bool(self.points.is_empty())
+
+
+def _aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
+    """An affine function of the parameters as terms of a polynomial."""
+    whole = quotient_of(aff, meaning)  # its form over its denominator
+    divisor = whole.by if isinstance(whole.by, int) else 1
+    terms: Terms = [(Fraction(c, divisor), ((atom, 1),)) for atom, c in whole.of.terms]
+    return [*terms, (Fraction(whole.of.constant, divisor), ())] if whole.of.constant else terms
+
+
+def _within(position: str, size: str) -> Condition:
+    return expr.all_of(Compare(">=", Name(position), Num(0)), Compare("<", Name(position), Name(size)))

@@ -1,0 +1,233 @@
+"""Region: a set of parameter values, where a formula holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import islpy as isl
+
+from lattend.sets.atoms import Atom, Linear, Quotient, linear_at
+from lattend.sets.cell import Cell
+from lattend.sets.space import Space
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`form >= 0`, or `form == 0`."""
+
+    form: Linear
+    equal: bool
+
+
+def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | None:
+    """The bound with values put in, or None when it has become true."""
+    form = linear_at(bound.form, values)
+    if not form.terms and (form.constant == 0 or (form.constant > 0 and not bound.equal)):
+        return None
+    return Bound(form, bound.equal)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """The parameter values that satisfy some conditions, in the coordinates of `space`."""
+
+    space: Space
+    points: isl.Set
+
+    def __and__(self, other: Region) -> Region:
+        return Region(self.space, self.points & other.points)
+
+    def __or__(self, other: Region) -> Region:
+        return Region(self.space, (self.points | other.points).coalesce())
+
+    def __sub__(self, other: Region) -> Region:
+        return Region(self.space, (self.points - other.points).coalesce())
+
+    def within(self, known: Region) -> Region:
+        """The same region said more shortly, given that `known` holds."""
+        return Region(self.space, self.points.coalesce().gist(known.points).coalesce())
+
+    def where(self, bound: Bound) -> Region:
+        """The part where `bound`, a condition on its own coordinates, holds."""
+        aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(self.points.get_space()))
+        names = {atom: name for name, atom in self.space.atoms.items()}
+        for atom, coefficient in bound.form.terms:
+            _, place = self.points.get_space().get_var_dict()[names[atom]]
+            aff = aff.add_coefficient_val(isl.dim_type.param, place, isl.Val(str(coefficient)))
+        aff = aff.add_constant_val(isl.Val(str(bound.form.constant)))
+        make = isl.Constraint.equality_from_aff if bound.equal else isl.Constraint.inequality_from_aff
+        return Region(self.space, self.points.add_constraint(make(aff)))
+
+    def is_empty(self) -> bool:
+        return bool(self.points.is_empty())
+
+    def is_everything(self) -> bool:
+        return bool(isl.Set.universe(self.points.get_space()).is_subset(self.points))
+
+    def is_subset(self, other: Region) -> bool:
+        return bool(self.points.is_subset(other.points))
+
+    def unbounded(self, names: set[str]) -> bool:
+        """Whether each of these names can be arbitrarily large in it, a split one by its blocks."""
+        places = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
+        for name in names:
+            options = [f"b_{name}", f"o_{name}"] if name in self.space.split else [f"v_{name}"]
+            if all(flat.dim_max_val(places[option][1]).is_int() for option in options):
+                return False
+        return True
+
+    def parts(self) -> list[Region]:
+        """Its convex parts."""
+        return [Region(self.space, isl.Set.from_basic_set(part)) for part in self._basic]
+
+    def size(self) -> int:
+        """How much there is to say about it: the number of its conditions."""
+        return sum(part.n_constraint() + 1 for part in self.points.get_basic_sets())
+
+    def equalities(self) -> list[Linear]:
+        """The forms that are 0 at all of its points."""
+        hull = self.points.affine_hull().remove_divs()
+        bounds = [_bound(c, self.space.atoms) for c in hull.get_constraints()]
+        return [bound.form for bound in bounds if bound.equal]
+
+    def condition_count(self) -> int:
+        """How many conditions a convex region has."""
+        return sum(part.n_constraint() for part in self.points.get_basic_sets())
+
+    def relaxed(self, place: int) -> list[tuple[Region, bool]]:
+        """A convex region with one condition dropped (False), and with it moved outward by one (True).
+
+        It moves only where that makes it shorter to say: `t < n` to `t <= n`, not on to `t <= n + 1`.
+        """
+        (part,) = self.points.get_basic_sets()
+        constraints = part.get_constraints()
+        chosen = constraints.pop(place)
+        kept = isl.BasicSet.universe(part.get_space())
+        for constraint in constraints:
+            kept = kept.add_constraint(constraint)
+        found = [(kept, False)]
+        if not chosen.is_equality() and chosen.get_constant_val().is_neg():
+            outward = chosen.get_aff().add_constant_val(isl.Val(1))
+            found.append((kept.add_constraint(isl.Constraint.inequality_from_aff(outward)), True))
+        return [(Region(self.space, isl.Set.from_basic_set(basic)), moved) for basic, moved in found]
+
+    def dimension(self) -> int:
+        """How many directions it extends in: 0 for a single point."""
+        free = [p.dim(isl.dim_type.param) - _equality_count(p.affine_hull()) for p in self._basic]
+        return max(free, default=0)
+
+    @cached_property
+    def _basic(self) -> list[isl.BasicSet]:
+        return list(self.points.compute_divs().make_disjoint().get_basic_sets())
+
+    @cached_property
+    def clauses(self) -> list[list[Bound]]:
+        """The region as a union of conjunctions of linear conditions on atoms."""
+        return [[_bound(c, self.space.atoms) for c in part.get_constraints()] for part in self._basic]
+
+    def holds(self, values: Mapping[str, Any]) -> Any:
+        """Whether the values lie in the region; arrays of values give arrays."""
+        found: Any = False
+        for clause in self.clauses:
+            inside: Any = True
+            for bound in clause:
+                number = bound.form.value(values)
+                inside = inside & ((number == 0) if bound.equal else (number >= 0))
+            found = found | inside
+        return found
+
+    def cells(self, atoms: Iterable[Atom] = ()) -> list[Cell]:
+        """Its convex parts with every quotient, those in `atoms` too, as a coordinate of its own."""
+        names = list(self.space.coordinates(self.space.parameters))
+        cells: list[Cell] = []
+        for clause in self.clauses:
+            bounds = [(bound.form, bound.equal) for bound in clause]
+            cells.append(Cell.of([atom for _, atom in names], bounds, atoms))
+        return cells
+
+    @cached_property
+    def _sample(self) -> dict[str, int] | None:
+        if self.is_empty():
+            return None
+        point = self.points.sample_point()
+        found: dict[Atom, int] = {}
+        for name, atom in self.space.coordinates(self.space.parameters):
+            kind, place = self.points.get_space().get_var_dict()[name]
+            found[atom] = int(str(point.get_coordinate_val(kind, place)))
+        return self.named(found)
+
+    def sample(self) -> dict[str, int] | None:
+        """Some values that lie in it, or None when it is empty."""
+        return self._sample
+
+    def named(self, coordinates: Mapping[Atom, int]) -> dict[str, int]:
+        """Values of the user's names from values of the coordinates: n = w*(n // w) + n % w."""
+        values = {atom: value for atom, value in coordinates.items() if isinstance(atom, str)}
+        for name in self.space.parameters:
+            if name in self.space.split:
+                modulus = self.space.split[name]
+                block, offset = (atom for _, atom in self.space.coordinates((name,)))
+                values[name] = values[modulus] * coordinates[block] + coordinates[offset]
+        return values
+
+    def renamed(self, names: Mapping[str, str], space: Space) -> Region:
+        """The same region with the names of its parameters changed, in the coordinates of `space`."""
+        points = self.points
+        for place in range(points.dim(isl.dim_type.param)):
+            old = str(points.get_dim_name(isl.dim_type.param, place))
+            prefix, name = old[:2], old[2:]
+            points = points.set_dim_name(isl.dim_type.param, place, prefix + names.get(name, name))
+        return Region(space, points)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.space, str(self.points))
+
+
+def _restored(space: Space, points: str) -> Region:
+    return Region(space, isl.Set(points))
+
+
+def _equality_count(hull: isl.BasicSet) -> int:
+    return sum(1 for c in hull.get_constraints() if c.is_equality())
+
+
+def _bound(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
+    names = constraint.get_space().get_var_dict()
+    local = constraint.get_local_space()
+    terms: list[tuple[Atom, int]] = []
+    for name, (kind, place) in names.items():
+        coefficient = _number(constraint.get_coefficient_val(kind, place))
+        if coefficient:
+            terms.append((meaning[name], coefficient))
+    for place in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(constraint.get_coefficient_val(isl.dim_type.div, place))
+        if coefficient:
+            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
+    return Bound(Linear.of(terms, _number(constraint.get_constant_val())), bool(constraint.is_equality()))
+
+
+def quotient_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Quotient:
+    """The atom for `floor(aff)`, where aff is a fraction of an integer form."""
+    divisor = int(str(aff.get_denominator_val()))
+    whole = aff.scale_val(isl.Val(str(divisor)))
+    terms: list[tuple[Atom, int]] = []
+    space = aff.get_domain_space()
+    for name, (kind, place) in space.get_var_dict().items():
+        where = isl.dim_type.in_ if kind == isl.dim_type.set else kind
+        coefficient = _number(whole.get_coefficient_val(where, place))
+        if coefficient:
+            terms.append((meaning[name], coefficient))
+    local = aff.get_domain_local_space()
+    for place in range(local.dim(isl.dim_type.div)):
+        coefficient = _number(whole.get_coefficient_val(isl.dim_type.div, place))
+        if coefficient:
+            terms.append((quotient_of(local.get_div(place), meaning), coefficient))
+    return Quotient(Linear.of(terms, _number(whole.get_constant_val())), divisor)
+
+
+def _number(value: isl.Val) -> int:
+    return int(str(value))

@@ -1,0 +1,9 @@
+"""Settings shared by all tests: one hypothesis profile for people, one for CI."""
+
+import os
+
+from hypothesis import settings
+
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")

@@ -1,0 +1,27 @@
+"""The examples in the docstrings give what they say."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import lattend.counts.formula
+import lattend.rules
+
+MODULES = [
+    *(found.name for found in pkgutil.walk_packages(lattend.rules.__path__, "lattend.rules.")),
+    lattend.counts.formula.__name__,
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module)
+    assert failed == 0
+
+
+def test_there_are_examples() -> None:
+    tried = [doctest.testmod(importlib.import_module(name)).attempted for name in MODULES]
+    assert sum(count > 0 for count in tried) >= 20

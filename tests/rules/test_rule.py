@@ -1,0 +1,134 @@
+"""Rules themselves: binding, combining, looking at squares."""
+
+import numpy as np
+import pytest
+
+import lattend as lt
+from lattend.errors import DomainError, LattendError, NameError_
+from lattend.rules import Rule
+
+BAND = lt.rule("k <= q and q - k <= t")
+
+
+def test_text_and_function_give_the_same_rule() -> None:
+    assert lt.rule(lambda q, k, t: (k <= q) & (q - k <= t)) == BAND
+    assert lt.rule(BAND) is BAND
+    assert hash(BAND) == hash(lt.rule("k <= q and (q - k <= t)"))
+    assert lt.rule("k <= q and q - k < t") != BAND
+    assert str(BAND.at(t=3)) == "k <= q and q - k <= t with t = 3"
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "parameters", "positions"),
+    [
+        ("k <= q", ["n"], [], ["q", "k"]),
+        ("k <= q + m", ["n", "m"], [], ["q", "k"]),
+        ("q - k <= t and k < s", ["n"], ["t", "s"], ["q", "k"]),
+        ("qx == kx", ["rows", "cols"], [], ["qy", "qx", "ky", "kx"]),
+        ("qz == kz and qx <= c", ["depth", "rows", "cols"], ["c"], ["qz", "qy", "qx", "kz", "ky", "kx"]),
+        ("q - k <= head", ["n", "heads"], [], ["head", "q", "k"]),
+    ],
+)
+def test_names(text: str, sizes: list[str], parameters: list[str], positions: list[str]) -> None:
+    rule = lt.rule(text)
+    assert (rule.sizes, rule.parameters, rule.positions) == (sizes, parameters, positions)
+
+
+def test_looking_at_squares() -> None:
+    assert BAND.mask(n=4, t=1).astype(int).tolist() == [
+        [1, 0, 0, 0],
+        [1, 1, 0, 0],
+        [0, 1, 1, 0],
+        [0, 0, 1, 1],
+    ]
+    assert BAND.keys(7, n=12, t=3) == [4, 5, 6, 7]
+    assert BAND.contains(7, 4, n=12, t=3)
+    assert not BAND.contains(7, 3, n=12, t=3)
+    assert BAND.contains(10**30, 10**30 - 5, n=10**31, t=5)
+    near = lt.rule("abs(qy - ky) + abs(qx - kx) <= 1")
+    assert near.keys(0, 0, rows=2, cols=2) == [(0, 0), (0, 1), (1, 0)]
+    heads = lt.rule("k <= q and q - k <= head")
+    assert heads.mask(n=3, heads=2).sum((1, 2)).tolist() == [3, 5]
+    assert heads.keys(1, 2, n=3, heads=2) == [1, 2]
+
+
+def test_keys_of_their_own_number() -> None:
+    assert BAND.mask(n=2, m=3, t=0).shape == (2, 3)
+    assert BAND.keys(3, n=4, m=2, t=2) == [1]
+    assert not BAND.contains(0, 2, n=1, m=3, t=0)
+    with pytest.raises(DomainError, match="k = 2 lies outside 0 … 1"):
+        BAND.contains(3, 2, n=4, m=2, t=2)
+    assert lt.rule("true", cross=True).sizes == ["n", "m"]
+
+
+def test_combining() -> None:
+    causal, near = lt.rule("k <= q"), lt.rule("abs(q - k) <= t")
+    both = causal & near
+    assert both.text == "k <= q and abs(q - k) <= t"
+    assert np.array_equal(both.mask(n=5, t=2), BAND.mask(n=5, t=2))
+    assert (~causal).text == "not k <= q"
+    assert ~~causal == causal
+    assert np.array_equal((causal - near).mask(n=5, t=2), causal.mask(n=5) & ~near.mask(n=5, t=2))
+    assert np.array_equal((causal | near).mask(n=5, t=2), causal.mask(n=5) | near.mask(n=5, t=2))
+
+
+def test_combining_two_values_of_one_name() -> None:
+    narrow, wide = BAND.at(t=1), BAND.at(t=3)
+    ring = wide - narrow
+    assert ring.parameters == []
+    assert np.array_equal(ring.mask(n=7), BAND.mask(n=7, t=3) & ~BAND.mask(n=7, t=1))
+    half = BAND & wide
+    assert half.parameters == ["t"]
+    assert np.array_equal(half.mask(n=7, t=2), BAND.mask(n=7, t=2))
+
+
+def test_a_line_joins_a_line_with_keys_of_its_own() -> None:
+    joined = lt.rule("k <= q") & lt.rule("k - q <= m - n")
+    assert joined.sizes == ["n", "m"]
+    with pytest.raises(LattendError, match="rules on different axes cannot be combined"):
+        _ = lt.rule("k <= q") & lt.rule("qx == kx")
+    with pytest.raises(NameError_, match="lives on a line"):
+        lt.rule("k <= qx")
+
+
+def test_data() -> None:
+    packed = lt.rule("doc[q] == doc[k]", data={"doc": [0, 0, 1]})
+    assert packed.mask(n=3).sum() == 5
+    assert packed == lt.rule(lambda q, k, doc: doc[q] == doc[k], data={"doc": [0, 0, 1]})
+    assert packed != lt.rule("doc[q] == doc[k]", data={"doc": [0, 1, 1]})
+    with pytest.raises(DomainError, match=r"doc\[q\] is read at q = 3, outside the doc given \(0 … 2\)"):
+        packed.mask(n=4)
+    with pytest.raises(NameError_, match=r"looks up doc\[...\], but no array of that name is given"):
+        lt.rule("doc[q] == 1")
+    with pytest.raises(NameError_, match="both rules bring data named doc"):
+        _ = packed & lt.rule("doc[q] == 1", data={"doc": [1, 1, 1]})
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "message"),
+    [
+        ({"n": 4}, NameError_, "needs a value for t: give t=…"),
+        ({}, NameError_, "needs a value for n and t: give n=…, t=…"),
+        ({"n": 4, "t": 1, "tt": 2}, NameError_, "has no tt; it has n, t; did you mean t?"),
+        ({"n": -1, "t": 1}, DomainError, "needs n >= 0, got n = -1"),
+        ({"n": 4, "t": 1.5}, DomainError, "t must be an integer, got 1.5"),
+        ({"n": 4, "t": True}, DomainError, "t must be an integer, got True"),
+        ({"n": 10**6, "t": 1}, DomainError, "a mask of 1,000,000,000,000 squares is too large to hold"),
+    ],
+)
+def test_errors(values: dict[str, int], error: type[LattendError], message: str) -> None:
+    with pytest.raises(error) as caught:
+        BAND.mask(**values)
+    assert message in str(caught.value)
+
+
+def test_a_value_is_bound_once() -> None:
+    with pytest.raises(NameError_, match="t already has the value 3; bind it once"):
+        BAND.at(t=3).mask(n=4, t=3)
+
+
+def test_a_rule_that_grows_too_deep_is_refused() -> None:
+    rule: Rule = lt.rule("k <= q")
+    with pytest.raises(LattendError, match="nested more than 200 deep or has more than 20,000 parts"):
+        for _ in range(300):
+            rule = ~(rule | lt.rule("k == q")) & lt.rule("k < 3")
