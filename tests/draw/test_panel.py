@@ -172,6 +172,8 @@ def test_share_is_exact_to_its_digits(count, total):
         (1, 10**9, "under 0.000001%"),
         (10**9 - 1, 10**9, "over 99.999999%"),
         (0, 0, "0%"),
+        (0, 5, "0%"),
+        (5, 5, "100%"),
     ],
 )
 def test_share_text(count, total, text):

@@ -152,3 +152,25 @@ def test_a_tree_that_doubles_is_stopped() -> None:
 def test_minimum_and_maximum_of_numbers() -> None:
     assert lt.minimum(3, 5) == 3
     assert lt.maximum(3, 5, 4) == 5
+
+
+def test_a_loop_may_join_many_conditions() -> None:
+    def many(q: Any, k: Any) -> Any:
+        found = k == 0
+        for i in range(1, 500):
+            found = found | (k == i)
+        return found
+
+    assert trace(many) == parse(" or ".join(f"k == {i}" for i in range(500)))
+
+
+def test_long_terms_are_cut_in_messages() -> None:
+    def long(q: Any, k: Any) -> Any:
+        for i in range(60):
+            q = q + i
+        return q
+
+    with pytest.raises(TraceError) as caught:
+        trace(long)
+    assert "gives the number q + 0 + 1 + 2" in str(caught.value)
+    assert len(str(caught.value)) < 300

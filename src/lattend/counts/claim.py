@@ -83,11 +83,8 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
         return region, None
     found, rest = region - region, None
     for factor, _ in factored(gap)[1]:
-        if factor.degree() == 1 and all(atom in _coordinates(region) for atom in factor.atoms):
-            form = Linear.of(
-                [(m[0][0], int(c)) for m, c in factor.terms.items() if m], int(factor.terms.get((), 0))
-            )
-            found = found | region.where(Bound(form, True))
+        if factor.degree() == 1:
+            found = found | region.where(Bound(_form(factor), True))
         elif vanishes(factor, region):
             return region, None
         else:
@@ -101,15 +98,14 @@ def _where_defined(case: Case) -> Region:
     for factor, _ in factored(case.below)[1]:
         if factor.degree() != 1:
             continue
-        form = Linear.of(
-            [(m[0][0], int(c)) for m, c in factor.terms.items() if m], int(factor.terms.get((), 0))
-        )
-        region = region - region.where(Bound(form, True))
+        region = region - region.where(Bound(_form(factor), True))
     return region
 
 
-def _coordinates(region: Region) -> set[object]:
-    return set(region.space.atoms.values())
+def _form(factor: Polynomial) -> Linear:
+    """A factor of degree 1 as a linear form."""
+    terms = [(monomial[0][0], int(c)) for monomial, c in factor.terms.items() if monomial]
+    return Linear.of(terms, int(factor.terms.get((), 0)))
 
 
 def _grows(count: Count, region: Region) -> bool:

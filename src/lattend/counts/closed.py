@@ -54,6 +54,15 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
     )
 
 
+def raw_form(rule: Rule) -> Closed:
+    """The count of a rule on a line as Barvinok gives it: quick, in many pieces, not for reading."""
+    points = PointSet.of(
+        rule.condition, rule.axes, domain=rule.domain, parameters=(*rule.sizes, *rule.parameters)
+    )
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.counted()]
+    return Closed(points.domain.space, points.domain, pieces)
+
+
 def _counted(
     condition: Condition,
     axes: tuple[Axis, ...],

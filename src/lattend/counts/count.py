@@ -159,7 +159,8 @@ class Count:
             special = self._on_multiples(piece)
             if special is not None:
                 lines.append(self._line(special, written))
-            lines.append(self._line(piece, written))
+            if special is None or not piece.region.is_subset(special.region):
+                lines.append(self._line(piece, written))
         if not self.covers():
             lines.append(Line("0", "otherwise"))
         elif len(lines) > 1 and not lines[-1].when:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from lattend.counts.closed import Closed, closed_form
@@ -17,6 +18,7 @@ from lattend.errors import (
     NameError_,
     NoClosedForm,
     NotAffineError,
+    TooLarge,
 )
 from lattend.rules import expr
 from lattend.rules.rule import Rule
@@ -94,15 +96,18 @@ def _number(rule: Rule, fixed: tuple[str, ...], values: Mapping[str, int], deadl
         return enumerated_per(rule, values, fixed)
     if expr.arrays(rule.condition):
         return counted_from_data(rule, values)
-    squares = 1
-    for axis in rule.axes:
-        squares *= values[axis.queries] * values[axis.keys]
+    squares = prod(values[axis.queries] * values[axis.keys] for axis in rule.axes)
     if squares <= MAX_SQUARES // 16:
         return enumerated(rule, values)
     try:
-        return guarded(_counted_at, rule, dict(values), trusted=False, deadline=deadline)
-    except (NoClosedForm, NotAffineError):
-        return enumerated(rule, values)
+        return guarded(
+            _counted_at, rule, dict(values), trusted=rule.about is not None, deadline=deadline
+        )
+    except (NoClosedForm, NotAffineError) as reason:
+        try:
+            return enumerated(rule, values)
+        except TooLarge as size:
+            raise TooLarge(f"{size}, and there is no closed form: {reason}") from None
 
 
 def _counted_at(rule: Rule, values: dict[str, int]) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.counts.corners import corner_counts
 from lattend.counts.enumeration import MAX_SQUARES, enumerated
-from lattend.counts.tiles import corner_counts
-from lattend.errors import LattendError
+from lattend.errors import LattendError, NoClosedForm
 from lattend.rules import expr
 from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.expr import Compare, Condition, Lookup, Truth
@@ -24,30 +25,54 @@ from lattend.rules.rule import Rule
 MAX_ATOMS = 4
 
 
-def counted_from_data(rule: Rule, values: Mapping[str, int]) -> int:
-    """The exact number of marked squares of a rule on a line, in time that follows its runs."""
+def counted_from_data(
+    rule: Rule, values: Mapping[str, int], enumerate_below: int = MAX_SQUARES // 256
+) -> int:
+    """The exact number of marked squares of a rule, on a line in time that follows its runs.
+
+    Grids of fewer squares than `enumerate_below` are simply enumerated.
+    """
+    axis = rule.axes[0] if len(rule.axes) == 1 and not rule.has_heads else None
+    if axis is None or values[axis.queries] * values[axis.keys] < enumerate_below:
+        return enumerated(rule, values)
+    whole = data_tiles(rule, values, np.array([0, values[axis.queries]]), np.array([0, values[axis.keys]]))
+    return int(whole[0, 0])
+
+
+def data_tiles(
+    rule: Rule, values: Mapping[str, int], rows: NDArray[np.int64], cols: NDArray[np.int64]
+) -> NDArray[Any]:
+    """The exact number of marked squares in each tile between edges, for a rule on a line with data."""
     atoms = _data_atoms(rule.condition)
-    if len(rule.axes) != 1 or rule.has_heads or len(atoms) > MAX_ATOMS:
-        return enumerated(rule, values)
+    if len(atoms) > MAX_ATOMS:
+        raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
     axis = rule.axes[0]
-    if values[axis.queries] * values[axis.keys] <= MAX_SQUARES // 256:
-        return enumerated(rule, values)
-    query_edges = _edges(atoms, axis.query, values[axis.queries], values, rule)
-    key_edges = _edges(atoms, axis.key, values[axis.keys], values, rule)
-    total = 0
+    tops = _edges(atoms, axis.query, rows, values, rule)
+    lefts = _edges(atoms, axis.key, cols, values, rule)
+    places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
+    truth = {
+        atom: np.broadcast_to(
+            np.asarray(evaluate(atom, {**values, **places}, rule.data)), (len(tops) - 1, len(lefts) - 1)
+        )
+        for atom in atoms
+    }
+    total = np.zeros((len(rows) - 1, len(cols) - 1), object)
     for choice in product((True, False), repeat=len(atoms)):
-        chosen = dict(zip(atoms, choice, strict=True))
-        residual = expr.resolved(rule.condition, chosen)
+        residual = expr.resolved(rule.condition, dict(zip(atoms, choice, strict=True)))
         if residual == Truth(False):
             continue
-        places = {
-            axis.query: query_edges[:-1, None],
-            axis.key: key_edges[None, :-1],
-        }
-        picked = np.ones((len(query_edges) - 1, len(key_edges) - 1), bool)
-        for atom, value in chosen.items():
-            picked &= np.asarray(evaluate(atom, {**values, **places}, rule.data)) == value
-        total += _in_boxes(rule, residual, values, query_edges, key_edges, picked)
+        picked = np.logical_and.reduce([truth[a] == v for a, v in zip(atoms, choice, strict=True)])
+        sign = 1
+        if picked.mean() > 0.5:  # fewer boxes to look at: all tiles, less the boxes not picked
+            everywhere = np.ones(total.shape, bool)
+            total += _in_boxes(rule, residual, values, rows, cols, everywhere)[2].reshape(total.shape)
+            picked, sign = ~picked, -1
+        i, j, counts = _in_boxes(rule, residual, values, tops, lefts, picked)
+        np.add.at(
+            total,
+            (np.searchsorted(rows, tops[i], "right") - 1, np.searchsorted(cols, lefts[j], "right") - 1),
+            sign * counts,
+        )
     return total
 
 
@@ -55,20 +80,19 @@ def _in_boxes(
     rule: Rule,
     residual: Condition,
     values: Mapping[str, int],
-    query_edges: NDArray[np.int64],
-    key_edges: NDArray[np.int64],
+    tops: NDArray[np.int64],
+    lefts: NDArray[np.int64],
     picked: NDArray[np.bool_],
-) -> int:
-    rows, cols = np.nonzero(picked)
-    top, bottom = query_edges[rows], query_edges[rows + 1]
-    left, right = key_edges[cols], key_edges[cols + 1]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]:
+    """The picked boxes, by row and column, and how many squares of the affine rest each one holds."""
+    i, j = np.nonzero(picked)
+    a, b, c, d = tops[i], tops[i + 1], lefts[j], lefts[j + 1]
     if residual == Truth(True):
-        return int(((bottom - top).astype(object) * (right - left).astype(object)).sum())
-    corners = [
-        corner_counts(rule, residual, values, a, b)
-        for a, b in ((bottom, right), (top, right), (bottom, left), (top, left))
-    ]
-    return int((corners[0] - corners[1] - corners[2] + corners[3]).sum())
+        return i, j, (b - a).astype(object) * (d - c).astype(object)
+    bottom_right, top_right, bottom_left, top_left = (
+        corner_counts(rule, residual, values, row, col) for row, col in ((b, d), (a, d), (b, c), (a, c))
+    )
+    return i, j, bottom_right - top_right - bottom_left + top_left
 
 
 def _data_atoms(node: Condition) -> list[Condition]:
@@ -78,9 +102,14 @@ def _data_atoms(node: Condition) -> list[Condition]:
 
 
 def _edges(
-    atoms: list[Condition], position: str, size: int, values: Mapping[str, int], rule: Rule
+    atoms: list[Condition],
+    position: str,
+    given: NDArray[np.int64],
+    values: Mapping[str, int],
+    rule: Rule,
 ) -> NDArray[np.int64]:
-    """Where runs of positions begin along which every lookup stays the same; and the end."""
+    """The given edges, and where runs of positions begin along which every lookup stays the same."""
+    size = int(given[-1])
     places = np.arange(size)
     changes = np.zeros(max(0, size - 1), bool)
     lookups = [node for atom in atoms for node in expr.walk(atom) if isinstance(node, Lookup)]
@@ -93,7 +122,7 @@ def _edges(
             found = evaluate_term(term, {**values, position: places}, rule.data)
             along = np.broadcast_to(found, places.shape)
             changes |= along[1:] != along[:-1]
-    return np.concatenate([[0], np.nonzero(changes)[0] + 1, [size]]).astype(np.int64)
+    return np.union1d(given, np.nonzero(changes)[0] + 1).astype(np.int64)
 
 
 def _only(node: expr.Term, position: str) -> bool:

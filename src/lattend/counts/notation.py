@@ -190,6 +190,11 @@ class Written:
 def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:
     """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
     form = bound.form
+    whole = _remainder(bound)
+    if whole is not None:
+        rest, number = whole
+        name = written.sum(Polynomial.linear(rest.of))
+        return (str(rest.by), "divides", name) if number == 0 else (written.plain(rest), "==", str(number))
     if len(form.terms) != 1:
         return None
     atom, coefficient = form.terms[0]
@@ -212,6 +217,20 @@ def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:
     if bound.equal:
         return (name, "<", multiple(1)) if number == 0 else None
     return (name, ">=", multiple(number)) if coefficient > 0 else (name, "<", multiple(number + 1))
+
+
+def _remainder(bound: Bound) -> tuple[Remainder, int] | None:
+    """`n - 2*(n // 2) == 1` as (n % 2, 1)."""
+    quotients = [(a, c) for a, c in bound.form.terms if isinstance(a, Quotient) and isinstance(a.by, int)]
+    if not bound.equal or len(quotients) != 1:
+        return None
+    atom, coefficient = quotients[0]
+    sign = -1 if coefficient > 0 else 1
+    rest = Linear.of(((a, c * sign) for a, c in bound.form.terms if a != atom), bound.form.constant * sign)
+    number = atom.of.constant - rest.constant
+    if coefficient * sign != -int(atom.by) or rest.terms != atom.of.terms or not 0 <= number < int(atom.by):
+        return None
+    return Remainder(atom.of, atom.by), number
 
 
 def _in_latex(text: str) -> str:

@@ -17,7 +17,7 @@ from lattend.counts.notation import Written, rank
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
-from lattend.counts.symbolic import cases
+from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
 from lattend.errors import NameError_, NoClosedForm
 from lattend.rules import expr
@@ -72,15 +72,16 @@ def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
     growing = count.names
     for piece in count.closed.pieces:
         for case in cases(bound, piece.region):
-            if not case.below.is_constant:
-                raise NoClosedForm("a big-O claim must be a polynomial")
+            if len(case.below.terms) != 1:
+                raise NoClosedForm("a big-O claim must be a sum of products and quotients of names")
             cone = _cone(Piece(case.region, piece.formula), count, growing)
-            theirs = [_exponents(m, growing) for m in case.above.terms]
+            (below,) = (_exponents(m, growing) for m in case.below.terms)
+            theirs = [_quotient(_exponents(m, growing), below) for m in case.above.terms]
             for ours in (_exponents(m, growing) for m in piece.formula.terms):
                 path = _present(cone, ours).beyond(ours, theirs)
                 if path is None:
                     continue
-                if _outgrows(piece, case.above, path, count):
+                if _outgrows(piece, case, path, count):
                     steps = [(name, path[name]) for name in growing if path[name]]
                     along = ", ".join(f"{name} = {_product({'s': power})}" for name, power in steps)
                     return Verdict(text, "fails", because=f"along {along} the count grows faster")
@@ -88,17 +89,17 @@ def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
     return Verdict(text, "holds", expr.text(count.rule.domain))
 
 
-def _outgrows(piece: Piece, bound: Polynomial, path: Exponents, count: Count) -> bool:
+def _outgrows(piece: Piece, bound: Case, path: Exponents, count: Count) -> bool:
     """Whether the ratio keeps growing along x = s**a, at points that lie in the piece."""
     ratios: list[Fraction] = []
     for step in (10**3, 10**6, 10**9):
         values = {name: step ** path.get(name, 0) for name in count.names} | dict(count.values)
         if not piece.region.holds(values):
             return False
-        below = bound.value(values)
-        if not below:
+        above = Fraction(bound.above.value(values))
+        if not above:
             return False
-        ratios.append(abs(Fraction(piece.formula.value(values)) / below))
+        ratios.append(abs(piece.formula.value(values) * Fraction(bound.below.value(values)) / above))
     return ratios[0] * 10 < ratios[1] and ratios[1] * 10 < ratios[2]
 
 
@@ -179,6 +180,11 @@ def _exponents(monomial: Iterable[tuple[Atom, int]], growing: list[str]) -> Expo
             if name in growing or not name.isidentifier():
                 total[name] = total.get(name, 0) + power * exponent
     return {name: power for name, power in total.items() if power}
+
+
+def _quotient(above: Exponents, below: Exponents) -> Exponents:
+    powers = {name: above.get(name, 0) - below.get(name, 0) for name in {**above, **below}}
+    return {name: power for name, power in powers.items() if power}
 
 
 def _leading(monomials: list[Exponents], cone: Cone) -> list[Exponents]:

@@ -120,18 +120,16 @@ def tiles(rules: Sequence[Rule], tile_counts: TileCounts) -> View:
     sums: list[list[int]] = []
     heads, notes = per_head(rules)
     for title, at_head in heads:
-        parts = at_head if len(at_head) == 1 else rule_classes(*at_head)
-        counts = [tile_counts(part, part.values, query_edges, key_edges) for part in parts]
+        counts = [tile_counts(rule, rule.values, query_edges, key_edges) for rule in at_head]
+        if len(at_head) == 2:  # A - B and B - A follow from A & B, whose count has fewer pieces
+            both = at_head[0] & at_head[1]
+            common = tile_counts(both, both.values, query_edges, key_edges)
+            counts = [counts[0] - common, counts[1] - common, common]
         panels.append(tile_panel(counts, areas, rows, cols, title))
         sums.append([int(count.astype(object).sum()) for count in counts])
     total = len(heads) * lengths[0] * lengths[1]
     notes = (words.tile_note(sizes, "squares", len(rules)), *notes)
     return View(tuple(panels), tuple(map(sum, zip(*sums, strict=True))), total, notes)
-
-
-def rule_classes(a: Rule, b: Rule) -> list[Rule]:
-    """The rules only A, only B, both."""
-    return [a - b, b - a, a & b]
 
 
 def tile_panel(

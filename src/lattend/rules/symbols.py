@@ -40,9 +40,9 @@ class Symbolic:
 
     __slots__ = ("depth", "parts")
 
-    def __init__(self, below: Sequence[Symbolic]) -> None:
+    def __init__(self, below: Sequence[Symbolic], depth: int | None = None) -> None:
         self.parts = 1 + sum(item.parts for item in below)
-        self.depth = 1 + max((item.depth for item in below), default=0)
+        self.depth = depth or 1 + max((item.depth for item in below), default=0)
         # a function may build on its own results, so the tree can double with every line
         if self.parts > MAX_PARTS or self.depth > MAX_DEPTH:
             raise TraceError(
@@ -111,7 +111,7 @@ class SymbolicTerm(Symbolic):
         self.node = node
 
     def __repr__(self) -> str:
-        return expr.term_text(self.node)
+        return _cut(expr.term_text(self.node))
 
     def __add__(self, other: object) -> SymbolicTerm:
         return arithmetic("+", self, other)
@@ -177,7 +177,7 @@ class SymbolicTerm(Symbolic):
         if not isinstance(self.node, Name):
             self._refuse("a lookup", "only an array is looked up, as in doc[q]")
         given = cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
-        places = [as_term(place, f"{self!r}[…]") for place in given]
+        places = [as_term(place, lambda: f"{self!r}[…]") for place in given]
         return SymbolicTerm(Lookup(self.node.name, tuple(place.node for place in places)), places)
 
     def __truediv__(self, other: object) -> NoReturn:
@@ -215,12 +215,12 @@ class SymbolicCondition(Symbolic):
     __slots__ = ("node",)
     __hash__ = Symbolic.__hash__
 
-    def __init__(self, node: Condition, below: Sequence[Symbolic] = ()) -> None:
-        super().__init__(below)
+    def __init__(self, node: Condition, below: Sequence[Symbolic] = (), depth: int | None = None) -> None:
+        super().__init__(below, depth)
         self.node = node
 
     def __repr__(self) -> str:
-        return expr.text(self.node)
+        return _cut(expr.text(self.node))
 
     def __and__(self, other: object) -> SymbolicCondition:
         return junction(And, self, other)
@@ -251,8 +251,12 @@ class SymbolicCondition(Symbolic):
     __pow__ = __rpow__ = __xor__ = __rxor__ = __getitem__ = number
 
 
-def as_term(value: object, place: str) -> SymbolicTerm:
-    """`value` as a term: a symbolic one, or a whole number."""
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
+    """`value` as a term: a symbolic one, or a whole number; `place` says where it was found."""
     if isinstance(value, SymbolicTerm):
         return value
     if isinstance(value, SymbolicCondition):
@@ -263,7 +267,7 @@ def as_term(value: object, place: str) -> SymbolicTerm:
     if isinstance(plain, int) and not isinstance(plain, bool):
         return SymbolicTerm(Num(plain))
     fix = f"write {int(plain)}" if isinstance(plain, float) and plain.is_integer() else "write an integer"
-    raise TraceError(f"{plain!r} in {place} is not a whole number; {fix}")
+    raise TraceError(f"{plain!r} in {place()} is not a whole number; {fix}")
 
 
 def as_condition(value: object) -> SymbolicCondition:
@@ -284,16 +288,22 @@ def as_condition(value: object) -> SymbolicCondition:
 
 def arithmetic(op: ArithOp, *values: object) -> SymbolicTerm:
     """The term `op` of these values."""
-    shown = f" {op} ".join(map(repr, values)) if op in ("+", "-", "*", "//", "%") else op
+
+    def shown() -> str:
+        return f" {op} ".join(map(repr, values)) if op in ("+", "-", "*", "//", "%") else op
+
     terms = [as_term(value, shown) for value in values]
     if op in ("//", "%") and isinstance(terms[1].node, Num) and terms[1].node.value < 1:
-        raise TraceError(f"{shown}: the divisor must be at least 1")
+        raise TraceError(f"{shown()}: the divisor must be at least 1")
     return SymbolicTerm(Arith(op, tuple(term.node for term in terms)), terms)
 
 
 def comparison(op: CompareOp, left: object, right: object) -> SymbolicCondition:
     """The condition `left op right`."""
-    shown = f"{left!r} {op} {right!r}"
+
+    def shown() -> str:
+        return f"{left!r} {op} {right!r}"
+
     low, high = as_term(left, shown), as_term(right, shown)
     return SymbolicCondition(Compare(op, low.node, high.node), [low, high])
 
@@ -301,7 +311,9 @@ def comparison(op: CompareOp, left: object, right: object) -> SymbolicCondition:
 def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
     """All of these conditions (And) or any of them (Or)."""
     conditions = [as_condition(value) for value in values]
-    return SymbolicCondition(flattened(kind, [c.node for c in conditions]), conditions)
+    # what is flattened is no level of its own, so a loop may join many conditions
+    depth = 1 + max(c.depth - isinstance(c.node, kind) for c in conditions)
+    return SymbolicCondition(flattened(kind, [c.node for c in conditions]), conditions, depth)
 
 
 def minimum(*values: Any) -> Any:

@@ -9,6 +9,7 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules import expr
+from lattend.rules.axes import POSITIONS, SIZES
 from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
 from lattend.sets.region import Region
 from lattend.sets.space import Space
@@ -53,10 +54,10 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
 
 
 def _scale(node: expr.Node) -> str | None:
-    """The second of two names multiplied with each other, as in `t*step`."""
+    """The parameter that another one is multiplied with, as in `t*step`."""
     if isinstance(node, Arith) and node.op == "*":
         left, right = node.args
-        if isinstance(right, Name) and expr.names(left):
+        if isinstance(right, Name) and right.name not in POSITIONS | SIZES and expr.names(left):
             return right.name
     return None
 

@@ -78,21 +78,6 @@ class Cell:
                     found.append((form, int(str(low)), int(str(high))))
         return sorted((item for item in found if item[1] < item[2]), key=lambda item: item[2] - item[1])
 
-    def least(self, atom: Atom) -> int | None:
-        """The least value of one coordinate, or None when it has none."""
-        value = self.points.dim_min_val(self.atoms.index(atom))
-        return int(str(value)) if value.is_int() else None
-
-    def greatest(self, atom: Atom) -> int | None:
-        value = self.points.dim_max_val(self.atoms.index(atom))
-        return int(str(value)) if value.is_int() else None
-
-    def sample(self) -> dict[Atom, int]:
-        point = self.points.sample_point()
-        return {
-            atom: int(str(point.get_coordinate_val(isl.dim_type.set, i))) for i, atom in enumerate(self.atoms)
-        }
-
     def _forms(self, basic: isl.BasicSet) -> list[tuple[Linear, bool]]:
         found: list[tuple[Linear, bool]] = []
         for constraint in basic.get_constraints():

@@ -133,8 +133,7 @@ class PointSet:
         names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
         for name in order:
             place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
-            from_zero = points.lower_bound_val(isl.dim_type.set, place, isl.Val(0))
-            value = points.dim_max_val(place) if from_zero.is_empty() else from_zero.dim_min_val(place)
+            value = _nearest_to_zero(points, place)
             points = points.fix_val(isl.dim_type.set, place, value)
             found[name] = int(str(value))
         return found
@@ -177,6 +176,18 @@ def _aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
     divisor = whole.by if isinstance(whole.by, int) else 1
     terms: Terms = [(Fraction(c, divisor), ((atom, 1),)) for atom, c in whole.of.terms]
     return [*terms, (Fraction(whole.of.constant, divisor), ())] if whole.of.constant else terms
+
+
+def _nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
+    """The least value from 0 up of one coordinate, or else the greatest below 0.
+
+    By projection: isl's own minimum over a union can come from a part that has no integer point.
+    """
+    line = points.project_out(isl.dim_type.set, place + 1, points.dim(isl.dim_type.set) - place - 1)
+    line = line.project_out(isl.dim_type.set, 0, place)
+    from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
+    best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
+    return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)
 
 
 def _within(position: str, size: str) -> Condition:

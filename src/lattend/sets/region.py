@@ -51,15 +51,28 @@ class Region:
         return Region(self.space, self.points.coalesce().gist(known.points).coalesce())
 
     def where(self, bound: Bound) -> Region:
-        """The part where `bound`, a condition on its own coordinates, holds."""
-        aff = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(self.points.get_space()))
+        """The part where `bound` holds: a condition on its own coordinates and quotients of them."""
+        function = isl.PwAff.from_aff(self._aff(bound.form))
+        zero = function.scale_val(isl.Val(0))
+        return Region(
+            self.space, self.points & (function.eq_set(zero) if bound.equal else function.ge_set(zero))
+        )
+
+    def _aff(self, form: Linear) -> isl.Aff:
+        space = self.points.get_space()
+        local = isl.LocalSpace.from_space(space)
         names = {atom: name for name, atom in self.space.atoms.items()}
-        for atom, coefficient in bound.form.terms:
-            _, place = self.points.get_space().get_var_dict()[names[atom]]
-            aff = aff.add_coefficient_val(isl.dim_type.param, place, isl.Val(str(coefficient)))
-        aff = aff.add_constant_val(isl.Val(str(bound.form.constant)))
-        make = isl.Constraint.equality_from_aff if bound.equal else isl.Constraint.inequality_from_aff
-        return Region(self.space, self.points.add_constraint(make(aff)))
+        total = isl.Aff.zero_on_domain(local).add_constant_val(isl.Val(str(form.constant)))
+        for atom, coefficient in form.terms:
+            if atom in names:
+                _, place = space.get_var_dict()[names[atom]]
+                part = isl.Aff.var_on_domain(local, isl.dim_type.param, place)
+            elif isinstance(atom, Quotient) and isinstance(atom.by, int):
+                part = self._aff(atom.of).scale_down_val(isl.Val(str(atom.by))).floor()
+            else:
+                raise ValueError(f"{atom} is not made of this region's coordinates")
+            total = total.add(part.scale_val(isl.Val(str(coefficient))))
+        return total
 
     def is_empty(self) -> bool:
         return bool(self.points.is_empty())

@@ -9,7 +9,7 @@ Sparse Transformers call another rule strided: see sparse_strided.
     .##.
     ..##
 
-Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers (figure 3).
+Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers.
 """
 
 from __future__ import annotations

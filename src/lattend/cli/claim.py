@@ -1,0 +1,48 @@
+"""lattend claim: whether a formula is the rule's count."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import Assume, At, Json, Per, RuleText, read_numbers, read_renames, read_rule
+from lattend.cli.failures import NO, NO_ANSWER, YES
+from lattend.cli.output import say, say_json
+
+EXAMPLES = (
+    'lattend claim causal "n*(n + 1)/2"',
+    'lattend claim strided "n*(t + 1)"',
+    'lattend claim windowed "n*(w + 1)/2" --assume "w | n"',
+)
+
+
+def claim(
+    rule: RuleText,
+    formula: Annotated[
+        str, typer.Argument(metavar="FORMULA", show_default=False, help="What the count should be.")
+    ],
+    assume: Assume = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="L=n", show_default=False, help="Letters of the formula, and ours for them."),
+    ] = None,
+    at: At = None,
+    per: Per = None,
+    json: Json = False,
+) -> int:
+    """Whether a formula is the count of a rule.
+
+    Proved, or refuted with the smallest counterexample. FORMULA may hold sums, sum(i, i, n - t, n), LaTeX
+    and big-O, O(n*t). The exit code is 0 when it holds, 1 when it fails or holds only somewhere, 3 when that
+    stays undecided.
+    """
+    found = read_rule(rule).at(**read_numbers(at)).count(per=per, method="closed")
+    for text in assume or ():
+        found = found.assuming(text)
+    verdict = found.claim(formula, rename=read_renames(rename))
+    if json:
+        say_json(verdict.json())
+    else:
+        say(str(verdict))
+    return YES if verdict else NO_ANSWER if verdict.status == "undecided" else NO

@@ -1,0 +1,89 @@
+"""lattend count: the number of marked squares, as a formula or at given numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import Assume, At, Json, Per, RuleText, read_names, read_numbers, read_rule
+from lattend.cli.output import say, say_json
+from lattend.errors import NoClosedForm, NotAffineError
+
+if TYPE_CHECKING:
+    from lattend.counts import Count
+    from lattend.rules import Rule
+
+
+EXAMPLES = (
+    "lattend count strided",
+    "lattend count strided --at n=65536,t=255",
+    'lattend count windowed --assume "w | n"',
+    'lattend count "k <= q or k < p" --per query',
+)
+
+
+def count(
+    rule: RuleText,
+    at: At = None,
+    assume: Assume = None,
+    per: Per = None,
+    order: Annotated[
+        str | None,
+        typer.Option(metavar="n,t", show_default=False, help="The big-O as these grow and the rest stay."),
+    ] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
+    method: Annotated[
+        str, typer.Option(metavar="auto|closed|enumerate", help="How to count; auto takes what works.")
+    ] = "auto",
+    deadline: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, show_default=False, help="How long a closed form may take."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How many squares a rule marks.
+
+    A formula with the places where it holds, or a number when every size and parameter has one.
+    """
+    chosen, values = read_rule(rule), read_numbers(at)
+    how: dict[str, Any] = {"per": per, "method": method, "deadline": deadline}
+    if assume:
+        found = chosen.count(**how)
+        for text in assume:
+            found = found.assuming(text)
+        found = found.at(**values) if values else found
+    else:
+        places: dict[str, Any] = {
+            name: value for name, value in values.items() if per and name in chosen.positions
+        }
+        bound = chosen.at(**{name: value for name, value in values.items() if name not in places})
+        found = bound.count(**how, **places)
+    growth = None if order is None else str(_formula(chosen, found, how).order(*read_names(order)))
+    if json:
+        say_json(_data(chosen, found, how, values) | ({} if growth is None else {"order": growth}))
+    elif growth is not None:
+        say(growth)
+    else:
+        say(found.latex() if latex and not isinstance(found, int) else str(found))
+
+
+def _formula(chosen: Rule, found: Count | int, how: dict[str, Any]) -> Count:
+    """The count as a formula, also where all numbers were given."""
+    return chosen.count(**how) if isinstance(found, int) else found
+
+
+def _data(chosen: Rule, found: Count | int, how: dict[str, Any], values: dict[str, int]) -> dict[str, Any]:
+    """`parameters` are the names the pieces are written in; `value` is null until all have a number."""
+    try:
+        formula = _formula(chosen, found, how)
+    except (NoClosedForm, NotAffineError):
+        formula = None
+    known = formula.json() if formula is not None and not isinstance(formula, int) else {}
+    return {
+        "rule": chosen.text,
+        "parameters": known.get("parameters", chosen.free),
+        "pieces": known.get("pieces", []),
+        "at": {**chosen.values, **values},
+        "value": found if isinstance(found, int) else None,
+    }

@@ -1,0 +1,57 @@
+"""lattend draw: the picture of a rule, in the terminal or in a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import At, RuleText, complete_rule, read_numbers, read_pixel, read_rule
+from lattend.cli.output import say
+
+EXAMPLES = (
+    "lattend draw strided --at n=12,t=3",
+    "lattend draw sparse_strided --at n=1000000,l=4096",
+    'lattend draw "neighbourhood(2)" --pixel 3,4',
+    'lattend draw "strided(3)" --compare "windowed(4)" --out both.svg',
+)
+
+
+def draw(
+    rule: RuleText,
+    at: At = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", show_default=False, help="Write .svg, .png, .pdf, .tex or .txt instead."
+        ),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            show_default=False,
+            autocompletion=complete_rule,
+            help="A second rule, drawn over it.",
+        ),
+    ] = None,
+    pixel: Annotated[
+        str | None,
+        typer.Option(metavar="y,x", show_default=False, help="On an image: the keys of this pixel."),
+    ] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(min=16, metavar="COLUMNS", show_default=False, help="How wide to draw in the terminal."),
+    ] = None,
+) -> None:
+    """The picture of a rule.
+
+    Queries down, keys across, marked squares dark. A size that is not given is small. From a few hundred
+    positions on, tiles are shaded by how full they are.
+    """
+    second = None if compare is None else read_rule(compare)
+    picture = read_rule(rule).draw(compare=second, pixel=read_pixel(pixel), **read_numbers(at))
+    if out is None:
+        say(picture.terminal(width=width))
+    else:
+        say(f"{picture.save(out)}: {picture.title}; {picture.caption[0]}")

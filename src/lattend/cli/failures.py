@@ -1,0 +1,58 @@
+"""What a failed command says, in one line with the place marked, and its exit code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lattend.cli.output import complain, width
+from lattend.errors import LattendError, NoClosedForm, TextError, TooLarge
+
+YES, NO, WRONG_INPUT, NO_ANSWER, INTERNAL = range(5)
+
+RULE_HELP = (
+    'a catalogue name such as strided or "windowed(w=4)", or a condition such as "k <= q"; '
+    "`lattend rules` lists the names"
+)
+ARGUMENTS = {
+    "rule": f"RULE is {RULE_HELP}",
+    "other": f"OTHER is a second rule, {RULE_HELP}",
+    "formula": 'FORMULA is what the count should be, such as "n*(n + 1)/2"',
+}
+
+
+def report(error: Exception) -> int:
+    """The exit code of this error, after one readable line about it on standard error."""
+    if isinstance(error, TextError):
+        complain(_one_line(error), error.marked(min(80, width()) - 2))
+        return WRONG_INPUT
+    if isinstance(error, LattendError):
+        complain(_one_line(error))
+        return NO_ANSWER if isinstance(error, (NoClosedForm, TooLarge)) else WRONG_INPUT
+    if hasattr(error, "format_message"):  # typer's errors: their class is public only in newer versions
+        complain(_usage(error))
+        return WRONG_INPUT
+    if isinstance(error, OSError):
+        complain(f"{error.strerror or error}: {error.filename}" if error.filename else _one_line(error))
+        return WRONG_INPUT
+    complain(
+        f"this is a mistake in lattend, please report it: {type(error).__name__}: {_one_line(error)[:200]}. "
+        "LATTEND_DEBUG=1 shows the traceback"
+    )
+    return INTERNAL
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _usage(error: Any) -> str:
+    """What typer found wrong with the arguments, and where help is."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "lattend"
+    missing = getattr(getattr(error, "param", None), "name", None)
+    if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
+        command = context.info_name if context is not None else "the command"
+        return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
+    found = " ".join(error.format_message().split())
+    end = "" if found.endswith((".", "?")) else "."
+    return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"

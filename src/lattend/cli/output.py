@@ -1,0 +1,41 @@
+"""Printing: plain text on either stream, in whatever encoding it has, and JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import IO, Any
+
+
+def say(text: str) -> None:
+    """Print on standard output."""
+    _print(text, sys.stdout)
+
+
+def say_json(data: object) -> None:
+    """Print as JSON, indented; plain ASCII, so that it survives any encoding."""
+    say(json.dumps(data, indent=2))
+
+
+def complain(message: str, marked: str = "") -> None:
+    """Print `lattend: message` on standard error, and below it the marked text."""
+    _print(f"lattend: {message}", sys.stderr)
+    for line in marked.splitlines():
+        _print(f"  {line}", sys.stderr)
+
+
+def width() -> int:
+    """The columns of the terminal; 80 where there is none."""
+    return max(20, shutil.get_terminal_size().columns)
+
+
+def _print(text: str, stream: IO[Any]) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        from lattend.draw.scene import spelt
+
+        text = spelt(text, encoding)
+    print(text, file=stream)

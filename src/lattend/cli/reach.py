@@ -1,0 +1,27 @@
+"""lattend reach: how far from itself a query can look."""
+
+from __future__ import annotations
+
+from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
+from lattend.cli.output import say, say_json
+
+EXAMPLES = (
+    "lattend reach strided",
+    "lattend reach sparse_strided --at n=4096,l=64",
+)
+
+
+def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
+    """How far back and ahead a query can look.
+
+    As formulas, along each axis. The greatest q - k decides the size of a cache.
+    """
+    found = read_rule(rule).at(**read_numbers(at)).reach()
+    if not json:
+        say(str(found))
+        return
+    axes = {
+        query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}
+        for query, axis in found.axes.items()
+    }
+    say_json({"rule": read_rule(rule).text, "at": read_numbers(at), "axes": axes})

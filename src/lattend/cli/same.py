@@ -1,0 +1,48 @@
+"""lattend same: whether two rules mark the same squares."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import Json, RuleText, complete_rule, read_rule
+from lattend.cli.failures import NO, YES
+from lattend.cli.output import say, say_json
+
+EXAMPLES = (
+    'lattend same "k <= q" "not k > q"',
+    'lattend same "strided(3)" "windowed(4)"',
+)
+
+
+def same(
+    rule: RuleText,
+    other: Annotated[
+        str,
+        typer.Argument(
+            metavar="OTHER",
+            show_default=False,
+            autocompletion=complete_rule,
+            help="The rule to compare it with.",
+        ),
+    ],
+    json: Json = False,
+) -> int:
+    """Whether two rules mark the same squares.
+
+    Decided for all sizes and parameters; where they differ, the smallest square that only one marks.
+    The exit code is 0 when they are the same and 1 when they differ.
+    """
+    first, second = read_rule(rule), read_rule(other)
+    witness = first.difference(second)
+    if json:
+        found = witness and {
+            "at": witness.values,
+            "square": list(witness.square),
+            "marked_by": witness.marked_by,
+        }
+        say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found})
+    else:
+        say("the same squares, always" if witness is None else f"different: {witness}")
+    return YES if witness is None else NO

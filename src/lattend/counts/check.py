@@ -1,0 +1,214 @@
+"""Checking: every small case counted twice, by the closed form and square by square."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.counts.closed import Closed
+from lattend.counts.counting import closed_count
+from lattend.errors import DomainError
+from lattend.rules.axes import HEADS
+from lattend.rules.evaluate import evaluate
+from lattend.rules.rule import Rule
+
+MOST_SQUARES = 1 << 28  # about ten seconds
+MOST_COMBINATIONS = 50_000  # of parameter values
+CHUNK = 1 << 22  # squares looked at in one go
+
+Progress = Callable[[int, int], None]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Numbers, and a query or a key where rows or columns differ, at which the two ways disagree."""
+
+    at: dict[str, int]
+    closed: int
+    enumerated: int
+
+    def __str__(self) -> str:
+        at = ", ".join(f"{name} = {value}" for name, value in self.at.items())
+        return f"at {at} the closed form gives {self.closed}, enumeration {self.enumerated}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was compared, as far as which sizes and parameters, and the first mismatch; true when none."""
+
+    rule: str
+    cases: int
+    squares: int
+    upto: dict[str, int]
+    asked: int
+    mismatch: Mismatch | None = None
+
+    def __bool__(self) -> bool:
+        return self.mismatch is None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every size and parameter went as far as asked."""
+        return all(limit == self.asked for limit in self.upto.values())
+
+    def __str__(self) -> str:
+        if self.mismatch is not None:
+            return str(self.mismatch)
+        limits: dict[int, list[str]] = {}
+        for name, limit in self.upto.items():
+            limits.setdefault(limit, []).append(name)
+        upto = "; ".join(f"{', '.join(names)} up to {limit}" for limit, names in limits.items())
+        looked = f"{self.cases:,} {'case' if self.cases == 1 else 'cases'}, {self.squares:,} squares"
+        return f"count, rows and columns agree in {looked}" + (f": {upto}" if upto else "")
+
+    def json(self) -> dict[str, Any]:
+        found = self.mismatch
+        return {
+            "rule": self.rule,
+            "agrees": bool(self),
+            "cases": self.cases,
+            "squares": self.squares,
+            "upto": dict(self.upto),
+            "complete": self.complete,
+            "mismatch": None
+            if found is None
+            else {"at": found.at, "closed": found.closed, "enumerated": found.enumerated},
+        }
+
+
+def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check:
+    """Whether the closed forms of count, rows and columns equal enumeration at every small case.
+
+    Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where the rule is defined. Sizes stop
+    earlier when more squares than MOST_SQUARES would have to be looked at; the result says where.
+    `progress` is told how many squares of how many are done.
+
+    >>> from lattend.rules import rule
+    >>> print(check(rule("k <= q"), upto=3))  # 0 + 1 + 4 + 9 = 14 squares
+    count, rows and columns agree in 4 cases, 14 squares: n up to 3
+    """
+    if upto < 0:
+        raise DomainError(f"checking goes up to a number that is at least 0, got {upto}")
+    forms = [closed_count(rule, fixed).closed for fixed in _fixed(rule)]
+    parameters = [name for name in rule.parameters if name not in rule.values]
+    reach = _parameter_reach(upto, len(parameters))
+    combinations = _combinations(parameters, reach)
+    sizes, limit, total = _sizes(rule, upto, len(combinations))
+    done = cases = squares = 0
+    for size in sizes:
+        area = _area(rule, size)
+        for part in _split(combinations, area):
+            defined = _defined(rule, size, parameters, part)
+            mismatch = _compared(rule, forms, size, parameters, defined) if len(defined) else None
+            cases, squares = cases + len(defined), squares + area * len(defined)
+            done += area * len(part)
+            if mismatch is not None:
+                return Check(str(rule), cases, squares, {}, upto, mismatch)
+            if progress is not None:
+                progress(done, total)
+    free = [name for name in rule.sizes if name not in rule.values]
+    return Check(
+        str(rule), cases, squares, dict.fromkeys(free, limit) | dict.fromkeys(parameters, reach), upto
+    )
+
+
+def _fixed(rule: Rule) -> tuple[tuple[str, ...], ...]:
+    """What is counted: all squares, the keys of each query, the queries of each key."""
+    return (), tuple(axis.query for axis in rule.axes), tuple(axis.key for axis in rule.axes)
+
+
+def _parameter_reach(upto: int, count: int) -> int:
+    """How far parameters go: as far as asked, or as many combinations of them allow."""
+    while (2 * upto + 1) ** count > MOST_COMBINATIONS:
+        upto -= 1
+    return upto
+
+
+def _combinations(parameters: list[str], reach: int) -> Ints:
+    """Every combination of parameter values, one a row; those at least 0 first."""
+    values = [*range(reach + 1), *range(-1, -reach - 1, -1)]
+    rows = list(product(values, repeat=len(parameters)))
+    return np.array(rows, np.int64).reshape(len(rows), len(parameters))
+
+
+def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int]], int, int]:
+    """The sizes to look at, smallest first, how far they go, and how many squares that takes."""
+    free = [name for name in rule.sizes if name not in rule.values]
+    found: list[dict[str, int]] = []
+    total = 0
+    for largest in range(upto + 1) if free else [0]:
+        shell = [
+            {**rule.values, **dict(zip(free, values, strict=True))}
+            for values in product(range(largest + 1), repeat=len(free))
+            if not values or max(values) == largest
+        ]
+        squares = sum(_area(rule, size) for size in shell) * combinations
+        if found and total + squares > MOST_SQUARES:
+            return found, largest - 1, total
+        found, total = found + shell, total + squares
+    return found, upto, total
+
+
+def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:
+    heads = [size[HEADS]] if rule.has_heads else []
+    return heads + [size[axis.queries] for axis in rule.axes] + [size[axis.keys] for axis in rule.axes]
+
+
+def _area(rule: Rule, size: Mapping[str, int]) -> int:
+    return prod(_lengths(rule, size))
+
+
+def _split(combinations: Ints, area: int) -> Iterator[Ints]:
+    step = max(1, CHUNK // max(1, area))
+    for start in range(0, len(combinations), step):
+        yield combinations[start : start + step]
+
+
+def _defined(rule: Rule, size: Mapping[str, int], parameters: list[str], part: Ints) -> Ints:
+    """The combinations that lie in the rule's domain at this size."""
+    given = {**size, **dict(zip(parameters, part.T, strict=True))}
+    return part[np.broadcast_to(evaluate(rule.domain, given, {}), len(part))]
+
+
+def _compared(
+    rule: Rule, forms: list[Closed], size: Mapping[str, int], parameters: list[str], part: Ints
+) -> Mismatch | None:
+    """The first mismatch at this size, in the order of the combinations."""
+    lengths = _lengths(rule, size)
+    ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
+    columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
+    places = dict(zip(rule.positions, ranges[1:], strict=True))
+    marked = np.broadcast_to(
+        evaluate(rule.condition, {**size, **columns, **places}, rule.data), (len(part), *lengths)
+    )
+    for form, fixed in zip(forms, _fixed(rule), strict=True):
+        summed = tuple(i for i, name in enumerate(rule.positions, start=1) if name not in fixed)
+        counted = marked.sum(axis=summed, keepdims=True)
+        known = {name: place for name, place in places.items() if name in fixed}
+        closed = _values(form, {**size, **columns, **known}, counted.shape)
+        wrong = np.argwhere(closed != counted)
+        if len(wrong):
+            case, *place = wrong[0].tolist()
+            at = {**size, **dict(zip(parameters, part[case].tolist(), strict=True))}
+            at |= {name: i for name, i in zip(rule.positions, place, strict=True) if name in fixed}
+            return Mismatch(at, int(closed[tuple(wrong[0])]), int(counted[tuple(wrong[0])]))
+    return None
+
+
+def _values(form: Closed, env: Mapping[str, Any], shape: tuple[int, ...]) -> Ints:
+    """The closed form at arrays: of the pieces that hold the first, and 0 where none does."""
+    found = np.zeros(shape, np.int64)
+    open_ = np.ones(shape, bool)
+    for piece in form.pieces:
+        here = open_ & np.broadcast_to(np.asarray(piece.region.holds(env), bool), shape)
+        if here.any():
+            found = np.where(here, np.broadcast_to(np.asarray(piece.formula.value(env)), shape), found)
+            open_ &= ~here
+    return found

@@ -1,0 +1,87 @@
+"""F(a, b), the number of marked squares with q < a and k < b: one closed form for every box of the grid.
+
+It is the count of the same rule with its sizes renamed; the squares of a box follow from F at its
+four corners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.counts.closed import Closed, raw_form
+from lattend.counts.polynomial import Polynomial
+from lattend.errors import DeadlineError, EngineMissing, NoClosedForm, NotAffineError
+from lattend.rules import expr
+from lattend.rules.axes import Axis
+from lattend.rules.expr import Compare, Condition, Name, Num, Term
+from lattend.rules.rule import Rule
+from lattend.sets.guard import guarded
+
+TOP, LEFT = "queries_above", "keys_before"  # a and b
+WHOLE = {"n": "all_queries", "m": "all_keys"}  # what a condition means when it speaks of n and m itself
+CORNER = (Axis("q", "k", TOP, LEFT),)
+
+
+def corner_counts(
+    rule: Rule, condition: Condition, values: Mapping[str, int], top: NDArray[Any], left: NDArray[Any]
+) -> NDArray[Any]:
+    """F(a, b) at arrays of a and b, as exact integers."""
+    closed = _corner_form(rule, condition, values)
+    values = {WHOLE.get(name, name): value for name, value in values.items()}
+    a, b = np.broadcast_arrays(np.asarray(top, np.int64), np.asarray(left, np.int64))
+    found = np.zeros(a.shape, dtype=object)
+    open_ = np.ones(a.shape, bool)
+    for piece in closed.pieces:
+        inside = piece.region.holds({**values, TOP: a, LEFT: b})
+        here = open_ & np.broadcast_to(np.asarray(inside, bool), a.shape)
+        if here.any():
+            found[here] = _values(piece.formula, {**values, TOP: a[here], LEFT: b[here]})
+            open_ &= ~here
+    return found
+
+
+def _values(formula: Polynomial, env: Mapping[str, Any]) -> NDArray[Any]:
+    """The formula at arrays: in int64 where no term can pass it, in exact Python integers otherwise."""
+    if formula.bound(env) < 2**62:
+        return np.asarray(formula.value(env))
+    return np.asarray(formula.value({name: np.asarray(x).astype(object) for name, x in env.items()}))
+
+
+def _corner_form(rule: Rule, condition: Condition, values: Mapping[str, int]) -> Closed:
+    """F for this condition with its parameters put in; moduli stay symbols, if that can be counted."""
+    try:
+        return _form(rule, condition, values, keep=rule.moduli)
+    except (DeadlineError, EngineMissing):
+        raise
+    except (NoClosedForm, NotAffineError):
+        if not rule.moduli:
+            raise
+        return _form(rule, condition, values, keep=[])
+
+
+def _form(rule: Rule, condition: Condition, values: Mapping[str, int], keep: list[str]) -> Closed:
+    axis = rule.axes[0]
+    tied = {"m": Name(WHOLE["n"])} if axis.keys == "n" else {}
+    numbers = {name: Num(values[name]) for name in rule.parameters if name not in keep}
+    whole: dict[str, Term] = {**{name: Name(new) for name, new in WHOLE.items()}, **tied, **numbers}
+    named = [size for size in (axis.queries, axis.keys) if size in expr.names(condition)]
+    limits = [
+        Compare("<=", Name(corner), whole[size])
+        for corner, size in ((TOP, axis.queries), (LEFT, axis.keys))
+        if size in named
+    ]
+    domain = expr.all_of(expr.substituted(rule.where, whole), *limits)
+    box = Rule(expr.substituted(condition, whole), CORNER, where=domain)
+    key = (box.condition, box.where)
+    if key not in _KNOWN:
+        if len(_KNOWN) > 128:
+            _KNOWN.clear()
+        _KNOWN[key] = guarded(raw_form, box, trusted=rule.about is not None, deadline=None)
+    return _KNOWN[key]
+
+
+_KNOWN: dict[tuple[Condition, Condition], Closed] = {}

@@ -1,0 +1,142 @@
+"""Claims: right ones proved, wrong ones refuted with the smallest counterexample."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.counts.symbolic import _power_sum  # pyright: ignore[reportPrivateUsage]
+
+STRIDED = lt.rules.strided().count()
+WINDOWED = lt.rules.windowed().count()
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["(2n - t)(t + 1)/2", "nt + n - t^2/2 - t/2", "sum(i, i, n - t, n)", r"\sum_{i=n-t}^{n} i",
+     r"\frac{(2n-t)(t+1)}{2}", "nt + n − t²/2 − t/2"],
+)  # fmt: skip
+def test_the_three_ways_the_strided_count_is_written(formula: str) -> None:
+    verdict = STRIDED.claim(formula)
+    assert verdict.status == "holds only where"
+    assert verdict.where == "t <= n"
+    assert STRIDED.claim(formula, assuming="t <= n").status == "holds"
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.values == {"n": 0, "t": 1}
+
+
+def test_a_sum_is_empty_rather_than_negative() -> None:
+    """Σ from n - t to n has negative terms for t > n, so it is not the count there."""
+    assert STRIDED.claim("sum(i, i, max(n - t, 0), n)").status == "holds"
+
+
+def test_n_times_t_is_refuted() -> None:
+    verdict = STRIDED.claim("n*t")
+    assert verdict.status == "fails" and not verdict
+    assert verdict.counterexample is not None
+    assert verdict.counterexample.values == {"n": 1, "t": 0}
+    assert (verdict.counterexample.claimed, verdict.counterexample.exact) == (0, 1)
+    assert "2n - t^2 - t = 0" in verdict.where
+
+
+def test_windowed_holds_only_where_w_divides_n() -> None:
+    verdict = WINDOWED.claim("n(w + 1)/2")
+    assert (verdict.status, verdict.where) == ("holds only where", "w divides n")
+    assert str(verdict.counterexample) == "at n = 1, w = 2 it gives 3/2, the count is 1"
+    assert WINDOWED.claim("n(w + 1)/2", assuming="w | n")
+
+
+@pytest.mark.parametrize(
+    ("formula", "status"),
+    [
+        ("(n//w)*w(w+1)/2 + (n%w)(n%w+1)/2", "holds"),
+        (r"\lfloor n/w \rfloor w(w+1)/2 + (n \bmod w)(n \bmod w + 1)/2", "holds"),
+        ("floor(n/w)*w*(w+1)/2", "holds only where"),
+        ("ceil(n/w)*w*(w+1)/2", "holds only where"),
+        ("((n + w - 1)//w)*w*(w+1)/2", "holds only where"),
+        ("n*w", "fails"),
+    ],
+)
+def test_formulas_with_quotients(formula: str, status: str) -> None:
+    assert WINDOWED.claim(formula).status == status
+
+
+def test_where_a_wrong_formula_happens_to_be_right() -> None:
+    assert WINDOWED.claim("n*w").where == "w(w*N - N + 2r) - r(r + 1) = 0"
+    assert STRIDED.claim("n").where == "(t >= 1 and n <= 1) or t == 0"
+    assert STRIDED.claim("n^2").status == "fails"
+
+
+def test_min_max_and_abs_are_split_into_cases() -> None:
+    assert STRIDED.claim("min(n, t + 1)*(2n - min(n, t + 1) + 1)/2").status == "holds"
+    assert STRIDED.claim("n(n+1)/2 - max(n - t - 1, 0)*max(n - t, 0)/2").status == "holds"
+    assert lt.rules.causal().count().claim("abs(-n)(n + 1)/2").status == "holds"
+
+
+def test_division_by_zero_is_a_counterexample() -> None:
+    verdict = lt.rules.causal().count().claim("n^2(n + 1)/(2n)")
+    assert verdict.status == "holds only where"
+    assert str(verdict.counterexample) == "at n = 0 it is not defined, the count is 0"
+    assert verdict.where == "n >= 1"
+
+
+def test_quasi_polynomials_are_decided_by_residue() -> None:
+    count = lt.rule("(q - k) % 2 == 0").count()
+    assert count.claim("floor(n/2)^2 + ceil(n/2)^2").status == "holds"
+    assert count.claim("n^2/2").where == "2 divides n"
+
+
+def test_renamed_variables() -> None:
+    count = lt.rules.causal().count()
+    assert count.claim("L(L + 1)/2", rename={"L": "n"})
+    with pytest.raises(lt.errors.TextError, match="this count has no L; it has n") as caught:
+        count.claim("L(L + 1)/2")
+    assert caught.value.marked().splitlines()[1] == "^"
+
+
+@pytest.mark.parametrize(
+    ("name", "formula", "status"),
+    [
+        ("strided", "O(n*t)", "holds"),
+        ("strided", "O(n^2)", "holds"),
+        ("strided", "O(n)", "fails"),
+        ("strided", "O(t^2)", "fails"),
+        ("windowed", "O(n*w)", "holds"),
+        ("windowed", "O(n)", "fails"),
+        ("sparse_strided", "O(n^2/l + n*l)", "holds"),
+        ("sparse_strided", "O(n*l)", "fails"),
+        ("causal", r"\mathcal{O}(n^2)", "holds"),
+        ("raster", "O(rows^2 * cols^2)", "holds"),
+    ],
+)
+def test_growth(name: str, formula: str, status: str) -> None:
+    assert getattr(lt.rules, name)().count().claim(formula).status == status
+
+
+def test_order_in_chosen_variables() -> None:
+    assert str(STRIDED.order("n")) == "O(n)"
+    assert str(STRIDED.order()) == "O(n*t) when t <= n; O(n^2) when t > n"
+    assert str(WINDOWED.order()) == "O(n*w)"
+    assert str(lt.rules.windowed(4).count().order()) == "O(n)"
+    assert str(lt.rules.sparse_strided().count().assuming("l <= n").order()) == "O(n^2/l + n*l)"
+    with pytest.raises(lt.LattendError, match="has no w; it has n, t"):
+        STRIDED.order("w")
+
+
+@given(st.integers(0, 8), st.integers(0, 30))
+def test_power_sums(power: int, upto: int) -> None:
+    value = sum(c * upto**i for i, c in enumerate(_power_sum(power)))
+    assert value == sum(i**power for i in range(1, upto + 1))
+
+
+@given(st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3), st.integers(-2, 2))
+def test_a_perturbed_formula_is_never_proved(a: int, b: int, c: int, d: int) -> None:
+    """The right formula plus a polynomial holds exactly when the polynomial is zero."""
+    verdict = STRIDED.claim(f"(2n - t)(t + 1)/2 + {a}*n*t + {b}*n + {c}*t + {d}", assuming="t <= n")
+    assert (verdict.status == "holds") == (a == b == c == d == 0)
+    if verdict.counterexample is not None:
+        at = verdict.counterexample.values
+        assert verdict.counterexample.exact == lt.rules.strided().mask(**at).sum()
+        assert verdict.counterexample.claimed != verdict.counterexample.exact

@@ -1,0 +1,116 @@
+"""Reach, tiles and data rules against the mask."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.counts import tile_counts
+from lattend.counts.data import counted_from_data
+from lattend.counts.enumeration import enumerated
+
+LINES = ["full", "causal", "strided", "windowed", "band", "dilated", "sparse_strided", "sparse_fixed",
+         "longformer", "bigbird", "prefix_lm", "sinks", "chunked"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_reach_is_the_farthest_marked_square(name: str) -> None:
+    rule = getattr(lt.rules, name)()
+    reach = rule.reach()
+    names = rule.sizes + rule.parameters
+    for numbers in itertools.product(range(1, 6), repeat=len(names)):
+        values = dict(zip(names, numbers, strict=True))
+        try:
+            mask = rule.mask(**values)
+        except lt.errors.DomainError:
+            continue
+        q, k = np.nonzero(mask)
+        assert reach.back.at(**values) == (q - k).max()
+        assert reach.ahead.at(**values) == (k - q).max()
+
+
+def test_reach_of_the_band_decides_the_cache() -> None:
+    assert str(lt.rules.strided().reach()).splitlines() == [
+        "q - k is at most: n - 1 when t >= n; t when t < n",
+        "k - q is at most: 0",
+    ]
+    image = lt.rules.neighbourhood(3).reach()
+    assert image.axes["qx"].back.at(rows=20, cols=20) == 3
+    with pytest.raises(lt.LattendError, match="this rule has 2 axes"):
+        print(image.back)
+
+
+@settings(max_examples=40)
+@given(
+    st.sampled_from(LINES),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 7), min_size=4, max_size=4),
+    st.lists(st.integers(0, 40), max_size=4),
+    st.lists(st.integers(0, 40), max_size=4),
+)
+def test_tiles_hold_the_squares_of_the_mask(
+    name: str, n: int, numbers: list[int], rows: list[int], cols: list[int]
+) -> None:
+    rule = getattr(lt.rules, name)()
+    values = {"n": n, **dict(zip(rule.parameters, sorted(numbers, reverse=True), strict=False))}
+    mask = rule.mask(**values)
+    row_edges = sorted({0, n, *(min(r, n) for r in rows)})
+    col_edges = sorted({0, n, *(min(c, n) for c in cols)})
+    tiles = tile_counts(rule, values, row_edges, col_edges)
+    for i, j in itertools.product(range(len(row_edges) - 1), range(len(col_edges) - 1)):
+        inside = mask[row_edges[i] : row_edges[i + 1], col_edges[j] : col_edges[j + 1]]
+        assert tiles[i, j] == inside.sum()
+
+
+def test_tiles_at_a_million_and_beyond_are_exact() -> None:
+    for n in (10**6, 10**9, 10**15):
+        edges = [n * i // 64 for i in range(65)]
+        tiles = tile_counts(lt.rules.strided(), {"n": n, "t": 5000}, edges, edges)
+        assert sum(tiles.flatten().tolist()) == lt.rules.strided().count(n=n, t=5000)
+
+
+def test_tiles_of_a_rule_that_speaks_of_its_sizes() -> None:
+    rule = lt.rules.causal(align="bottom-right")
+    tiles = tile_counts(rule, {"n": 6, "m": 9}, [0, 2, 6], [0, 5, 9])
+    mask = rule.mask(n=6, m=9)
+    assert tiles.tolist() == [
+        [mask[:2, :5].sum(), mask[:2, 5:].sum()],
+        [mask[2:, :5].sum(), mask[2:, 5:].sum()],
+    ]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=24), st.booleans())
+def test_documents_are_counted_from_their_runs(ids: list[int], causal: bool) -> None:
+    rule = lt.rules.documents(ids=ids, causal=causal)
+    assert counted_from_data(rule, rule.values, enumerate_below=0) == rule.mask().sum()
+
+
+def test_many_documents_at_length() -> None:
+    lengths = [100, 5000, 3000] * 20
+    rule = lt.rules.documents(lengths=lengths, causal=True)
+    assert rule.count() == sum(x * (x + 1) // 2 for x in lengths)
+    assert (rule & lt.rules.strided(99)).count() == sum((2 * x - 99) * 100 // 2 for x in lengths)
+
+
+@pytest.mark.parametrize("n", [30, 64, 100])
+def test_bigbird_with_its_random_blocks(n: int) -> None:
+    rule = lt.rules.bigbird(4, 1, 1, 2, 0, n)
+    assert counted_from_data(rule, rule.values, enumerate_below=0) == rule.mask().sum()
+
+
+def test_data_has_no_closed_form_and_says_so() -> None:
+    with pytest.raises(lt.errors.NoClosedForm, match=r"looks up data \(doc\[\.\.\.\]\)"):
+        lt.rule("doc[q] == doc[k] and k <= t", data={"doc": [0, 0, 1]}).count()
+
+
+def test_enumeration_is_bounded() -> None:
+    with pytest.raises(lt.errors.TooLarge, match="10,000,000,000 squares are too many to enumerate"):
+        lt.rule("k*k <= q").count(n=100_000)
+    assert lt.rule("k*k <= q").count(n=1000) == sum(1 for q in range(1000) for k in range(1000) if k * k <= q)
+    assert enumerated(lt.rules.causal(), {"n": 3000}) == 3000 * 3001 // 2
