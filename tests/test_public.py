@@ -32,4 +32,4 @@ def test_public_names() -> None:
     with pytest.raises(
         AttributeError, match="module 'lattend' has no attribute 'rul'; it has rule, Rule, rules"
     ):
-        lt.rul  # type: ignore[attr-defined]  # noqa: B018
+        lt.rul  # noqa: B018

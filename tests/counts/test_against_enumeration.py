@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from random_rules import affine, split
 
 import lattend as lt
 from lattend.errors import DomainError, NoClosedForm
 from lattend.rules import CATALOGUE, Rule
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from random_rules import affine, split
 
 SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 VARIANTS = {
     **{name: make() for name, make in CATALOGUE.items() if name not in ("documents",)},
     "causal bottom-right": lt.rules.causal(align="bottom-right"),
-    "neighbourhood dilated": lt.rules.neighbourhood(dilation="d"),
+    "neighbourhood step": lt.rules.neighbourhood(step="step"),
     "neighbourhood shift": lt.rules.neighbourhood(edge="shift"),
-    "neighbourhood shift dilated": lt.rules.neighbourhood(edge="shift", dilation="d"),
+    "neighbourhood shift step": lt.rules.neighbourhood(edge="shift", step="step"),
     "neighbourhood 3-D": lt.rules.neighbourhood(axes=3),
     "neighbourhood 3-D shift": lt.rules.neighbourhood(axes=3, edge="shift"),
 }

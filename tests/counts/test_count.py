@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import sympy
@@ -106,7 +107,8 @@ def test_a_bound_modulus_keeps_the_general_form() -> None:
 
 
 def test_outside_the_domain_it_raises() -> None:
-    for values in ({"n": -1, "w": 2}, {"n": 4, "w": 0}):
+    outside: list[dict[str, Any]] = [{"n": -1, "w": 2}, {"n": 4, "w": 0}]
+    for values in outside:
         with pytest.raises(lt.errors.DomainError, match="needs"):
             lt.rules.windowed().count(**values)
     with pytest.raises(lt.errors.DomainError, match="needs c <= l"):

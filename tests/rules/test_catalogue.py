@@ -6,7 +6,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.text import parse, parse_term
 
 R = lt.rules
+Edge = Literal["clip", "shift"]
 
 
 def _loop(n: int, m: int, marked: Callable[[int, int], bool]) -> list[list[bool]]:
@@ -38,15 +39,15 @@ LINES: list[tuple[Rule, dict[str, range], Callable[..., Any]]] = [
      lambda n, l: lambda q, k: k in {*range(q - l + 1, q + 1), *range(q, -1, -l)}),  # noqa: E741
     (R.sparse_fixed(), {"l": range(1, 6), "c": range(6)},
      lambda n, l, c: lambda q, k: k <= q and (k >= q - q % l or k in _ends(n, l, c))),  # noqa: E741
-    (R.longformer(), {"w": range(5), "g": range(4)},
-     lambda n, w, g: lambda q, k: q in range(g) or k in range(g) or k in range(q - w, q + w + 1)),
-    (R.bigbird(), {"b": range(1, 4), "w": range(3), "g": range(3)},
-     lambda n, b, w, g: lambda q, k: _bigbird(divmod(q, b)[0], divmod(k, b)[0], w, g)),
+    (R.longformer(), {"t": range(5), "g": range(4)},
+     lambda n, t, g: lambda q, k: q in range(g) or k in range(g) or k in range(q - t, q + t + 1)),
+    (R.bigbird(), {"w": range(1, 4), "t": range(3), "g": range(3)},
+     lambda n, w, t, g: lambda q, k: _bigbird(divmod(q, w)[0], divmod(k, w)[0], t, g)),
     (R.prefix_lm(), {"p": range(11)}, lambda n, p: lambda q, k: k in range(max(p, q + 1))),
     (R.sinks(), {"s": range(4), "t": range(5)},
      lambda n, s, t: lambda q, k: k in {*range(min(s, q + 1)), *range(q - t, q + 1)}),
-    (R.chunked(), {"w": range(1, 5), "left": range(4)},
-     lambda n, w, left: lambda q, k: k in range(q - q % w - left * w, q - q % w + w)),
+    (R.chunked(), {"w": range(1, 5), "t": range(4)},
+     lambda n, w, t: lambda q, k: k in range(q - q % w - t * w, q - q % w + w)),
 ]  # fmt: skip
 
 
@@ -54,8 +55,8 @@ def _ends(n: int, l: int, c: int) -> set[int]:  # noqa: E741
     return {start + l - 1 - i for start in range(0, n, l) for i in range(c)}
 
 
-def _bigbird(query: int, key: int, w: int, g: int) -> bool:
-    return key in {*range(query - w, query + w + 1), *range(g)} or query in range(g)
+def _bigbird(query: int, key: int, t: int, g: int) -> bool:
+    return key in {*range(query - t, query + t + 1), *range(g)} or query in range(g)
 
 
 def _grid(ranges: dict[str, range]) -> Iterator[dict[str, int]]:
@@ -103,17 +104,18 @@ def test_causal_with_keys_of_their_own_number() -> None:
             assert bottom.mask(n=n, m=m).sum(1).tolist() == _key_counts(bottom, {"n": n, "m": m}).tolist()
     assert R.causal().mask(n=2, m=4).astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0]]
     assert R.causal("bottom-right").mask(n=2, m=4).astype(int).tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+    unknown: Any = "left"
     with pytest.raises(DomainError, match='align is "top-left" or "bottom-right"'):
-        R.causal(align="left")  # type: ignore[arg-type]
+        R.causal(align=unknown)
 
 
-def _clip(q: int, size: int, r: int, d: int) -> set[int]:
-    return {q + d * i for i in range(-r, r + 1)} & set(range(size))
+def _clip(q: int, size: int, r: int, step: int) -> set[int]:
+    return {q + step * i for i in range(-r, r + 1)} & set(range(size))
 
 
-def _shift(q: int, size: int, r: int, d: int) -> set[int]:
+def _shift(q: int, size: int, r: int, step: int) -> set[int]:
     """NATTEN: of the pixels with the query's remainder, the 2r + 1 around it, moved inside."""
-    same = [p for p in range(size) if p % d == q % d]
+    same = [k for k in range(size) if k % step == q % step]
     start = same.index(q) - r
     start = min(start, len(same) - (2 * r + 1))
     start = max(start, 0)
@@ -121,41 +123,45 @@ def _shift(q: int, size: int, r: int, d: int) -> set[int]:
 
 
 @pytest.mark.parametrize("edge", ["clip", "shift"])
-@pytest.mark.parametrize("d", [None, 1, 2, 3])
-def test_neighbourhood_on_an_image(edge: Any, d: int | None) -> None:
+@pytest.mark.parametrize("step", [None, 1, 2, 3])
+def test_neighbourhood_on_an_image(edge: Edge, step: int | None) -> None:
     window = _clip if edge == "clip" else _shift
     for rows, cols, r in itertools.product((1, 2, 5, 7), (1, 4, 6), (0, 1, 2)):
-        rule = R.neighbourhood(r, dilation=d, edge=edge)
+        rule = R.neighbourhood(r, step=step, edge=edge)
         mask = rule.mask(rows=rows, cols=cols)
         for qy, qx in itertools.product(range(rows), range(cols)):
-            ys, xs = window(qy, rows, r, d or 1), window(qx, cols, r, d or 1)
+            ys, xs = window(qy, rows, r, step or 1), window(qx, cols, r, step or 1)
             assert set(map(tuple, np.argwhere(mask[qy, qx]).tolist())) == set(itertools.product(ys, xs))
-        at = {"rows": rows, "cols": cols, "r": r, **({"d": d} if d else {})}
+        at = {"rows": rows, "cols": cols, "r": r, **({"step": step} if step else {})}
         assert mask.sum((2, 3)).tolist() == _key_counts(rule, at).tolist()
 
 
 @pytest.mark.parametrize("edge", ["clip", "shift"])
-def test_neighbourhood_in_a_volume(edge: Any) -> None:
+def test_neighbourhood_in_a_volume(edge: Edge) -> None:
     window = _clip if edge == "clip" else _shift
-    rule = R.neighbourhood(1, dilation=2, edge=edge, axes=3)
+    rule = R.neighbourhood(1, step=2, edge=edge, axes=3)
     mask = rule.mask(depth=2, rows=3, cols=5)
     for query in itertools.product(range(2), range(3), range(5)):
         keys = [window(q, size, 1, 2) for q, size in zip(query, (2, 3, 5), strict=True)]
         assert set(map(tuple, np.argwhere(mask[query]).tolist())) == set(itertools.product(*keys))
-    at = {"depth": 2, "rows": 3, "cols": 5, "r": 1, "d": 2}
+    at = {"depth": 2, "rows": 3, "cols": 5, "r": 1, "step": 2}
     assert mask.sum((3, 4, 5)).tolist() == _key_counts(rule, at).tolist()
 
 
 def test_neighbourhood_parameters() -> None:
     assert R.neighbourhood().free == ["rows", "cols", "r"]
-    assert R.neighbourhood(dilation="d").free == ["rows", "cols", "r", "d"]
-    assert R.neighbourhood(2, dilation=3, axes=3).free == ["depth", "rows", "cols"]
+    assert R.neighbourhood(step="step").free == ["rows", "cols", "r", "step"]
+    assert R.neighbourhood(2, step=3, axes=3).free == ["depth", "rows", "cols"]
+    assert R.neighbourhood(step="step").text.startswith(
+        "abs(qy - ky) <= r * step and (qy - ky) % step == 0 and abs(qx - kx) <= r * step"
+    )
     assert R.neighbourhood(edge="shift").text.startswith(
         "min(qy, rows - 1 - r) - r <= ky and ky <= max(qy, r) + r"
     )
-    for wrong in ({"edge": "wrap"}, {"axes": 1}, {"dilation": "x"}):
+    mistakes: list[dict[str, Any]] = [{"edge": "wrap"}, {"axes": 1}, {"step": "x"}]
+    for wrong in mistakes:
         with pytest.raises(DomainError, match=r"neighbourhood\("):
-            R.neighbourhood(**wrong)  # type: ignore[arg-type]
+            R.neighbourhood(**wrong)
 
 
 def test_axial_and_raster() -> None:
@@ -172,14 +178,14 @@ def test_axial_and_raster() -> None:
             assert raster.sum((2, 3)).tolist() == _key_counts(R.raster(), at).tolist()
 
 
-def _swin_as_published(rows: int, cols: int, w: int, s: int) -> np.ndarray:
-    """Roll by -s, cut into windows, and mask pairs of different regions, as Swin's img_mask does."""
+def _swin_as_published(rows: int, cols: int, w: int, shift: int) -> np.ndarray:
+    """Roll by -shift, cut into windows, and mask pairs of different regions, as Swin's img_mask does."""
     region = np.zeros((rows, cols), int)
-    slices = (slice(0, -w), slice(-w, -s), slice(-s, None)) if s else (slice(None),)
+    slices = (slice(0, -w), slice(-w, -shift), slice(-shift, None)) if shift else (slice(None),)
     for label, (ys, xs) in enumerate(itertools.product(slices, slices)):
         region[ys, xs] = label
     place = np.arange(rows * cols).reshape(rows, cols)
-    rolled = np.roll(place, (-s, -s), (0, 1))
+    rolled = np.roll(place, (-shift, -shift), (0, 1))
     mask = np.zeros((rows * cols, rows * cols), bool)
     for y, x in itertools.product(range(0, rows, w), range(0, cols, w)):
         inside = rolled[y : y + w, x : x + w].ravel()
@@ -190,17 +196,18 @@ def _swin_as_published(rows: int, cols: int, w: int, s: int) -> np.ndarray:
 
 def test_swin_is_the_rolled_and_masked_one() -> None:
     for w, down, across in itertools.product((1, 2, 3, 4), (1, 2, 3), (1, 2)):
-        for s in range(w):
+        for shift in range(w):
             rows, cols = w * down, w * across
-            published = _swin_as_published(rows, cols, w, s)
-            assert np.array_equal(R.swin(w, s).mask(rows=rows, cols=cols), published), (w, s, rows, cols)
+            published = _swin_as_published(rows, cols, w, shift)
+            found = R.swin(w, shift).mask(rows=rows, cols=cols)
+            assert np.array_equal(found, published), (w, shift, rows, cols)
 
 
 def test_swin_key_counts_at_any_size() -> None:
     for w, rows, cols in itertools.product((1, 2, 3), (1, 4, 5), (2, 3)):
-        for s in range(w):
-            mask = R.swin(w, s).mask(rows=rows, cols=cols)
-            at = {"rows": rows, "cols": cols, "w": w, "s": s}
+        for shift in range(w):
+            mask = R.swin(w, shift).mask(rows=rows, cols=cols)
+            at = {"rows": rows, "cols": cols, "w": w, "shift": shift}
             assert mask.sum((2, 3)).tolist() == _key_counts(R.swin(), at).tolist()
 
 
@@ -216,35 +223,34 @@ def test_documents() -> None:
     assert scattered.mask().tolist() == _loop(4, 4, lambda q, k: ids[q] == ids[k])
     assert scattered.values == {"n": 4}
     assert R.documents(lengths=[]).mask().shape == (0, 0)
-    for wrong, message in (
+    mistakes: list[tuple[dict[str, Any], str]] = [
         ({}, "documents needs either lengths"),
         ({"lengths": [1], "ids": [0]}, "documents needs either lengths"),
         ({"lengths": [2, -1]}, "a length is at least 0, got -1"),
         ({"ids": [0.5]}, "ids is one row of whole numbers, got float64"),
         ({"ids": [[0]]}, "ids is one row of whole numbers"),
-    ):
+    ]
+    for wrong, message in mistakes:
         with pytest.raises(DomainError, match=message):
-            R.documents(**wrong)  # type: ignore[arg-type]
+            R.documents(**wrong)
 
 
 def test_bigbird_random_blocks() -> None:
-    for n, b, w, g, random in itertools.product((1, 7, 12), (1, 2), (0, 1), (0, 1), (1, 2, 9)):
-        plain = R.bigbird(b, w, g).mask(n=n)
-        drawn = R.bigbird(b, w, g, random=random, seed=3, n=n)
-        mask, blocks = drawn.mask(), -(-n // b)
+    for n, w, t, g, random in itertools.product((1, 7, 12), (1, 2), (0, 1), (0, 1), (1, 2, 9)):
+        plain = R.bigbird(w, t, g).mask(n=n)
+        drawn = R.bigbird(w, t, g, random=random, seed=3, n=n)
+        mask, blocks = drawn.mask(), -(-n // w)
         assert not (plain & ~mask).any()
-        extra = (mask & ~plain)[::b, ::b]  # one query and one key of each block
-        free = blocks - plain[::b, ::b].sum(1)
+        extra = (mask & ~plain)[::w, ::w]  # one query and one key of each block
+        free = blocks - plain[::w, ::w].sum(1)
         assert extra.sum(1).tolist() == np.minimum(random, free).tolist()
-        whole = np.repeat(np.repeat(mask[::b, ::b], b, 0), b, 1)[:n, :n]
+        whole = np.repeat(np.repeat(mask[::w, ::w], w, 0), w, 1)[:n, :n]
         assert np.array_equal(mask, whole)
-    again, other = (R.bigbird(1, 0, 0, random=2, seed=s, n=30).mask() for s in (3, 4))
+    again, other = (R.bigbird(1, 0, 0, random=2, seed=seed, n=30).mask() for seed in (3, 4))
     assert np.array_equal(again, R.bigbird(1, 0, 0, random=2, seed=3, n=30).mask())
     assert not np.array_equal(again, other)
-    with pytest.raises(
-        DomainError, match=r"bigbird\(random=1\) draws its blocks now: give n=…, globals_=… too"
-    ):
-        R.bigbird(block=2, window=1, random=1)
+    with pytest.raises(DomainError, match=r"bigbird\(random=1\) draws its blocks now: give n=…, g=… too"):
+        R.bigbird(w=2, t=1, random=1)
     with pytest.raises(DomainError, match="random blocks is at least 0"):
         R.bigbird(random=-1)
     with pytest.raises(DomainError, match="5,000 blocks, and at most 4,096 are drawn; take larger blocks"):
@@ -263,13 +269,17 @@ def test_bigbird_random_blocks() -> None:
         (R.sparse_strided(), {"l": 0}, "needs l >= 1, got l = 0"),
         (R.sparse_fixed(), {"l": 3, "c": 4}, "needs c <= l, got c = 4, l = 3"),
         (R.sparse_fixed(), {"c": -1}, "needs 0 <= c, got c = -1"),
-        (R.longformer(), {"w": -1}, "needs w >= 0, got w = -1"),
+        (R.longformer(), {"t": -1}, "needs t >= 0, got t = -1"),
+        (R.bigbird(), {"w": 0}, "needs w >= 1, got w = 0"),
+        (R.bigbird(), {"t": -1}, "needs t >= 0, got t = -1"),
         (R.bigbird(), {"g": -1}, "needs g >= 0, got g = -1"),
         (R.prefix_lm(), {"p": -1}, "needs p >= 0, got p = -1"),
         (R.sinks(), {"s": -1}, "needs s >= 0, got s = -1"),
-        (R.chunked(), {"left": -1}, "needs left >= 0, got left = -1"),
+        (R.chunked(), {"t": -1}, "needs t >= 0, got t = -1"),
         (R.neighbourhood(), {"r": -1}, "needs r >= 0, got r = -1"),
-        (R.swin(), {"w": 2, "s": 2}, "needs s < w, got s = 2, w = 2"),
+        (R.neighbourhood(step="step"), {"step": 0}, "needs step >= 1, got step = 0"),
+        (R.swin(), {"w": 2, "shift": 2}, "needs shift < w, got shift = 2, w = 2"),
+        (R.swin(), {"shift": -1}, "needs 0 <= shift, got shift = -1"),
         (R.causal(), {"n": -1}, "needs n >= 0, got n = -1"),
     ],
 )
@@ -287,8 +297,8 @@ def test_symbolic_and_bound(name: str) -> None:
     assert rule.about.name == name
     arguments = [p for p in inspect.signature(CATALOGUE[name]).parameters.values() if p.default is None]
     for argument in arguments:
-        if argument.name == "dilation":
-            continue
+        if (name, argument.name) == ("neighbourhood", "step"):
+            continue  # a step makes another text
         bound = CATALOGUE[name](**{argument.name: 1})
         assert list(bound.values.values()) == [1]
         assert bound.condition == rule.condition
@@ -350,11 +360,13 @@ def test_the_picture_of_one_pixel_is_the_mask(name: str, rule: Rule, pixel: tupl
 def test_the_pictures_of_the_two_edges() -> None:
     notes = inspect.getdoc(inspect.getmodule(R.neighbourhood)) or ""
     drawn = re.findall(r"^ {4}([#.]{4}) {6}([#.]{4})$", notes, re.MULTILINE)
-    for column, edge in enumerate(("clip", "shift")):
-        mask = R.neighbourhood(1, edge=edge).mask(rows=4, cols=4)[0, 0]  # type: ignore[arg-type]
+    edges: tuple[Edge, ...] = ("clip", "shift")
+    for column, edge in enumerate(edges):
+        mask = R.neighbourhood(1, edge=edge).mask(rows=4, cols=4)[0, 0]
         assert [row[column] for row in drawn] == ["".join(".#"[int(x)] for x in row) for row in mask]
 
 
 def test_errors_of_the_catalogue_are_all_of_one_kind() -> None:
+    broken: Any = 2.5
     with pytest.raises(LattendError):
-        R.strided(t=2.5)  # type: ignore[arg-type]
+        R.strided(t=broken)

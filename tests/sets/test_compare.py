@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
+from random_rules import affine, split
 
 import lattend as lt
 from lattend.errors import DomainError
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from random_rules import affine, split
 
 
 @pytest.mark.parametrize(
@@ -66,7 +63,7 @@ def test_difference_agrees_with_masks_when_split(left: str, right: str) -> None:
         return
 
 
-def _check(left: str, right: str, ranges: dict[str, object]) -> None:
+def _check(left: str, right: str, ranges: dict[str, Sequence[int]]) -> None:
     a, b = lt.rule(left), lt.rule(right)
     try:
         witness = a.difference(b)
@@ -74,7 +71,7 @@ def _check(left: str, right: str, ranges: dict[str, object]) -> None:
         return
     names = list(dict.fromkeys([*a.sizes, *a.parameters, *b.parameters]))
     smallest = None
-    for numbers in itertools.product(*(ranges[name] for name in names)):  # type: ignore[call-overload]
+    for numbers in itertools.product(*(ranges[name] for name in names)):
         values = dict(zip(names, numbers, strict=True))
         masks = []
         try:

@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     """The catalogue names that begin so, with their meanings."""
-    from lattend.tour.samples import catalogue
+    from lattend.draw.samples import catalogue
 
     return [
         (name, rule.about.meaning)

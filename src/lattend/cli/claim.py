@@ -9,6 +9,7 @@ import typer
 from lattend.cli.arguments import Assume, At, Json, Per, RuleText, read_numbers, read_renames, read_rule
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import say, say_json
+from lattend.errors import LattendError
 
 EXAMPLES = (
     'lattend claim causal "n*(n + 1)/2"',
@@ -38,6 +39,10 @@ def claim(
     stays undecided.
     """
     found = read_rule(rule).at(**read_numbers(at)).count(per=per, method="closed")
+    if isinstance(found, int):
+        raise LattendError(
+            f"every name has a number, and the count is {found}; leave a name out of --at to claim"
+        )
     for text in assume or ():
         found = found.assuming(text)
     verdict = found.claim(formula, rename=read_renames(rename))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lattend.cli.output import complain, width
@@ -18,6 +19,13 @@ ARGUMENTS = {
     "other": f"OTHER is a second rule, {RULE_HELP}",
     "formula": 'FORMULA is what the count should be, such as "n*(n + 1)/2"',
 }
+# The library's advice is Python; here the same is said with options
+_OPTIONS = (
+    (re.compile(r"rename=\{'(\w+)': '(\w+)'\}"), r"--rename \1=\2"),
+    (re.compile(r'count\(method="enumerate"\)'), "--method enumerate and --at"),
+    (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
+    (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),
+)
 
 
 def report(error: Exception) -> int:
@@ -32,7 +40,7 @@ def report(error: Exception) -> int:
         complain(_usage(error))
         return WRONG_INPUT
     if isinstance(error, OSError):
-        complain(f"{error.strerror or error}: {error.filename}" if error.filename else _one_line(error))
+        complain(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return WRONG_INPUT
     complain(
         f"this is a mistake in lattend, please report it: {type(error).__name__}: {_one_line(error)[:200]}. "
@@ -42,7 +50,10 @@ def report(error: Exception) -> int:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    text = " ".join(str(error).split())
+    for python, option in _OPTIONS:
+        text = python.sub(option, text)
+    return re.sub(r"(?<=…), (?=\w+=…)", ",", text)
 
 
 def _usage(error: Any) -> str:

@@ -1,96 +1,42 @@
-"""main: the `lattend` command, its subcommands and what becomes of errors."""
+"""main: runs the `lattend` command and turns whatever happens into an exit code."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
-import typer
-
-from lattend import __version__
-from lattend.cli import check, claim, count, draw, reach, rules, same
-from lattend.cli.failures import WRONG_INPUT, report
-from lattend.cli.output import say
-
-EXAMPLES = (
-    'lattend draw "k <= q and q - k <= t" --at n=12,t=3',
-    'lattend count "k <= q and q - k <= t"',
-    'lattend claim strided "n*t + n - t^2/2 - t/2" --assume "t <= n"',
-)
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for a command that a signal ended
-
-app = typer.Typer(
-    name="lattend",
-    add_completion=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _help(about: object, examples: tuple[str, ...]) -> str:
-    """The docstring, and below it the examples as they are written."""
-    return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
-
-
-for module in (rules, draw, count, claim, reach, same, check):
-    name = module.__name__.rpartition(".")[2]
-    command = getattr(module, name)
-    app.command(name, help=_help(command, module.EXAMPLES))(command)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        say(f"lattend {__version__}")
-        raise typer.Exit
-
-
-def lattend(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    """Write who attends to whom as a rule; get its picture and its exact cost.
-
-    RULE is a name of the catalogue (strided), a name with numbers ("strided(3)", "dilated(t=3, step=2)")
-    or a condition on q and k. Put quotes around it: the shell reads < > ( ) itself.
-
-    Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 the input is wrong; 3 there is no answer,
-    as when there is no closed form; 4 a mistake in lattend itself.
-    """
-    if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
-        raise typer.Exit(WRONG_INPUT)
-
-
-app.callback(invoke_without_command=True, help=_help(lattend, EXAMPLES))(lattend)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command with these arguments, by default those of the process."""
     try:
+        from lattend.cli.app import app  # here, so that Ctrl-C while it loads ends quietly too
+
         code = app(None if arguments is None else list(arguments), prog_name="lattend", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        _let_go()
-        return PIPE_CLOSED
+        return _let_go()
+    except SystemExit as stop:  # typer's answer to a closed pipe
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _let_go()
+        raise
     except Exception as error:
         if os.environ.get("LATTEND_DEBUG"):
             raise
-        with contextlib.suppress(BrokenPipeError):
-            return report(error)
-        return PIPE_CLOSED
+        from lattend.cli.failures import report
+
+        return report(error)
     return code if isinstance(code, int) else 0
 
 
-def _let_go() -> None:
-    """Nobody reads standard output any more: what is left in its buffer must not raise at exit."""
+def _let_go() -> int:
+    """The exit code when nobody reads standard output; what is left in its buffer goes nowhere."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED

@@ -30,7 +30,9 @@ def width() -> int:
     return max(20, shutil.get_terminal_size().columns)
 
 
-def _print(text: str, stream: IO[Any]) -> None:
+def _print(text: str, stream: IO[Any] | None) -> None:
+    if stream is None:  # closed by whoever started the command
+        return
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

@@ -35,7 +35,7 @@ def rules(
 
     What they mean and exactly how many keys a query has; with NAME one of them in full, with its picture.
     """
-    from lattend.tour.samples import catalogue
+    from lattend.draw.samples import catalogue
 
     known = catalogue()
     if name is None:
@@ -125,7 +125,7 @@ def _full(name: str, rule: Rule) -> None:
 
 def _picture(rule: Rule) -> str:
     """The rule at the numbers of its sample, where it has one."""
-    from lattend.tour.samples import sample
+    from lattend.draw.samples import sample
 
     shown = sample(rule.about.name) if rule.about else None
     if shown is None:

@@ -179,6 +179,11 @@ def _line(
     return _counted(condition, LINE, domain, parameters, held, False, moduli, None)
 
 
+def forget_lines() -> None:
+    """Empty the memory of lines shared between axes; for measuring."""
+    _line.cache_clear()
+
+
 def _renaming(names: Mapping[str, str]) -> Callable[[Atom], Atom]:
     def change(atom: Atom) -> Atom:
         if isinstance(atom, str):

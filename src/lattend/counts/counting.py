@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from lattend.counts.closed import Closed, closed_form
+from lattend.counts.closed import Closed, closed_form, forget_lines
 from lattend.counts.count import Count
 from lattend.counts.data import counted_from_data
 from lattend.counts.enumeration import MAX_SQUARES, enumerated, enumerated_per
@@ -88,6 +88,7 @@ _KNOWN: dict[tuple[Any, ...], Closed] = {}
 def forget() -> None:
     """Empty the memory of closed forms; for measuring."""
     _KNOWN.clear()
+    forget_lines()
 
 
 def _number(rule: Rule, fixed: tuple[str, ...], values: Mapping[str, int], deadline: float | None) -> int:

@@ -1,10 +1,11 @@
-"""BigBird: in blocks of b positions, a window of w blocks to both sides, g global blocks, random blocks.
+"""BigBird: in blocks of w positions, its own and t blocks to each side, g global blocks, random blocks.
 
-Inside, a query has (2w + 1)*b keys of the window: w counts one side, the paper's w both with the
-middle. The first g blocks see all and are seen by all. `random` further blocks are drawn for each
-block of queries from those it does not see yet; they are data, so they need n and numbers for b, w, g.
+Inside, a query has (2t + 1)*w keys of the window: t counts the blocks of one side, the paper's window
+those of both with the middle. The first g blocks see all and are seen by all: g*w keys more. `random`
+further blocks are drawn for each block of queries from those it does not see yet; they are data, so
+they need n and numbers for w, t, g.
 
-    #######        b = 1, w = 1, g = 1, random = 1, seed = 0
+    #######        w = 1, t = 1, g = 1, random = 1, seed = 0
     ###...#
     ####..#
     #.####.
@@ -29,38 +30,38 @@ from lattend.rules.rule import About, Rule, rule
 
 MAX_BLOCKS = 4096
 
-_TEXT = "abs(q // b - k // b) <= w or q // b < g or k // b < g"
-_WHERE = "w >= 0 and g >= 0"
+_TEXT = "abs(q // w - k // w) <= t or q // w < g or k // w < g"
+_WHERE = "t >= 0 and g >= 0"
 _KEYS = (
-    "n when q // b < g; min(n, (q // b + w + 1)*b) - max(0, q // b - w)*b "
-    "+ min(g, max(0, q // b - w))*b otherwise"
+    "n when q // w < g; min(n, (q // w + t + 1)*w) - max(0, q // w - t)*w "
+    "+ min(g, max(0, q // w - t))*w otherwise"
 )
 _REFERENCE = "Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences"
 ABOUT = About(
     name="bigbird",
-    meaning="in blocks of b: a window of w blocks to both sides, and g global blocks",
+    meaning="in blocks of w: its own and t blocks to each side, and g global blocks",
     keys=_KEYS,
     reference=_REFERENCE,
 )
 WITH_RANDOM = About(
     name="bigbird",
-    meaning="in blocks of b: a window of w blocks to both sides, g global blocks, and random blocks as data",
+    meaning="in blocks of w: its own and t blocks to each side, g global blocks, and random blocks as data",
     keys="those of the window and the global blocks, and those of the random blocks of its block",
     reference=_REFERENCE,
 )
 
 
 def bigbird(
-    block: int | None = None,
-    window: int | None = None,
-    globals_: int | None = None,
+    w: int | None = None,
+    t: int | None = None,
+    g: int | None = None,
     random: int = 0,
     seed: int = 0,
     n: int | None = None,
 ) -> Rule:
-    """Window, global and random blocks: `abs(q // b - k // b) <= w or q // b < g or k // b < g`.
+    """Window, global and random blocks: `abs(q // w - k // w) <= t or q // w < g or k // w < g`.
 
-    >>> bigbird(block=1, window=0, globals_=1).mask(n=3).sum()  # 3 + 2 + 2
+    >>> bigbird(w=1, t=0, g=1).mask(n=3).sum()  # 3 + 2 + 2
     np.int64(7)
     """
     for name, value in (("random", random), ("seed", seed)):
@@ -68,20 +69,19 @@ def bigbird(
             raise DomainError(f"bigbird: {name} must be an integer, got {value!r}")
     if random < 0:
         raise DomainError(f"bigbird(random={random}): the number of random blocks is at least 0")
-    plain = entry(_TEXT, ABOUT, where=_WHERE, b=block, w=window, g=globals_, n=n)
+    plain = entry(_TEXT, ABOUT, where=_WHERE, w=w, t=t, g=g, n=n)
     if random == 0:
         return plain
     if plain.free:
-        names = {"b": "block", "w": "window", "g": "globals_", "n": "n"}
-        missing = ", ".join(f"{names[name]}=…" for name in plain.free)
+        missing = ", ".join(f"{name}=…" for name in plain.free)
         raise DomainError(f"bigbird(random={random}) draws its blocks now: give {missing} too")
     at = plain.values
-    table = _chosen(-(-at["n"] // at["b"]), at["w"], at["g"], random, seed)
-    drawn = rule(f"{_TEXT} or chosen[q // b, k // b]", where=_WHERE, data={"chosen": table})
+    table = _chosen(-(-at["n"] // at["w"]), at["t"], at["g"], random, seed)
+    drawn = rule(f"{_TEXT} or chosen[q // w, k // w]", where=_WHERE, data={"chosen": table})
     return replace(drawn, about=WITH_RANDOM).at(**at)
 
 
-def _chosen(blocks: int, window: int, globals_: int, random: int, seed: int) -> NDArray[np.int64]:
+def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:
     """For each block of queries, 1 at `random` blocks of keys that it does not see yet."""
     if blocks > MAX_BLOCKS:
         raise DomainError(
@@ -89,8 +89,8 @@ def _chosen(blocks: int, window: int, globals_: int, random: int, seed: int) -> 
         )
     draw = _random.Random(seed)
     table = np.zeros((blocks, blocks), np.int64)
-    for row in range(globals_, blocks):
-        left = [*range(globals_, row - window), *range(max(globals_, row + window + 1), blocks)]
+    for row in range(g, blocks):
+        left = [*range(g, row - t), *range(max(g, row + t + 1), blocks)]
         for _ in range(min(random, len(left))):
             # only random() is promised to give the same numbers in every version of Python
             table[row, left.pop(int(draw.random() * len(left)))] = 1

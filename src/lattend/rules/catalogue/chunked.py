@@ -1,9 +1,9 @@
-"""Chunked attention: chunks of w positions; a query sees its whole chunk and `left` chunks before it.
+"""Chunked attention: chunks of w positions; a query sees its whole chunk and t chunks before it.
 
-Up to (left + 1)*w keys a query, the later ones of its own chunk among them: a model that streams
+Up to (t + 1)*w keys a query, the later ones of its own chunk among them: a model that streams
 waits for the end of a chunk. Llama 4's "chunked" is causal inside a chunk: that is windowed.
 
-    ##....        w = 2, left = 1
+    ##....        w = 2, t = 1
     ##....
     ####..
     ####..
@@ -20,16 +20,16 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="chunked",
-    meaning="chunks of w positions; a query sees its whole chunk and `left` chunks before it",
-    keys="min(n, (q // w + 1)*w) - max(0, q // w - left)*w",
+    meaning="chunks of w positions; a query sees its whole chunk and t chunks before it",
+    keys="min(n, (q // w + 1)*w) - max(0, q // w - t)*w",
     reference="Chen et al. 2021, Developing Real-time Streaming Transformer Transducer",
 )
 
 
-def chunked(w: int | None = None, left: int | None = None) -> Rule:
-    """Its chunk and some before: `0 <= q // w - k // w <= left`.
+def chunked(w: int | None = None, t: int | None = None) -> Rule:
+    """Its chunk and some before: `0 <= q // w - k // w <= t`.
 
-    >>> chunked(w=2, left=1).mask(n=6).sum()  # 2*2 + 2*4 + 2*4
+    >>> chunked(w=2, t=1).mask(n=6).sum()  # 2*2 + 2*4 + 2*4
     np.int64(20)
     """
-    return entry("0 <= q // w - k // w <= left", ABOUT, where="left >= 0", w=w, left=left)
+    return entry("0 <= q // w - k // w <= t", ABOUT, where="t >= 0", w=w, t=t)

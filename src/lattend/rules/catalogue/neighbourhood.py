@@ -3,7 +3,8 @@
 2r + 1 keys along an axis: r counts one side, NATTEN's kernel_size is 2r + 1. At the border
 `edge="clip"` drops the keys outside, as a padded convolution does; `edge="shift"` moves the window
 inside, as NATTEN does, so that every query keeps 2r + 1 keys along an axis that has as many. With a
-dilation d the window takes every d-th pixel, among those with the query's remainder modulo d.
+step (NATTEN's dilation) the window takes every step-th pixel: those with the query's remainder modulo
+step, so the farthest is r*step away when clipped.
 
     clip      shift        what the top left pixel of a 4 x 4 image sees, r = 1
     ##..      ###.
@@ -28,28 +29,29 @@ _SIZE = {"y": "rows", "x": "cols", "z": "depth"}
 # One axis of each kind: the condition, and how many keys it admits; a is the axis, size its length
 _CONDITION = {
     ("clip", False): "abs(q{a} - k{a}) <= r",
-    ("clip", True): "abs(q{a} - k{a}) <= r*d and (q{a} - k{a}) % d == 0",
+    ("clip", True): "abs(q{a} - k{a}) <= r*step and (q{a} - k{a}) % step == 0",
     ("shift", False): "min(q{a}, {size} - 1 - r) - r <= k{a} <= max(q{a}, r) + r",
-    ("shift", True): "q{a} % d == k{a} % d and "
-    "min(q{a} // d, ({size} - 1 - q{a} % d) // d - r) - r <= k{a} // d <= max(q{a} // d, r) + r",
+    ("shift", True): "q{a} % step == k{a} % step and "
+    "min(q{a} // step, ({size} - 1 - q{a} % step) // step - r) - r <= k{a} // step "
+    "<= max(q{a} // step, r) + r",
 }
 _KEYS = {
     ("clip", False): "(min(q{a}, r) + 1 + min({size} - 1 - q{a}, r))",
-    ("clip", True): "(min(q{a} // d, r) + 1 + min(({size} - 1 - q{a}) // d, r))",
+    ("clip", True): "(min(q{a} // step, r) + 1 + min(({size} - 1 - q{a}) // step, r))",
     ("shift", False): "min({size}, 2*r + 1)",
-    ("shift", True): "min(({size} - 1 - q{a} % d) // d + 1, 2*r + 1)",
+    ("shift", True): "min(({size} - 1 - q{a} % step) // step + 1, 2*r + 1)",
 }
 
 
 def neighbourhood(
     r: int | None = None,
-    dilation: int | Literal["d"] | None = None,
+    step: int | Literal["step"] | None = None,
     edge: Literal["clip", "shift"] = "clip",
     axes: Literal[2, 3] = 2,
 ) -> Rule:
     """The pixels within r along every axis: `abs(qy - ky) <= r and abs(qx - kx) <= r`.
 
-    `dilation="d"` leaves the dilation symbolic, a number binds d, None is no dilation.
+    `step="step"` leaves the step symbolic, a number binds it, None is every pixel.
 
     >>> neighbourhood(r=1).mask(rows=3, cols=3).sum()  # (2 + 3 + 2)**2
     np.int64(49)
@@ -58,20 +60,20 @@ def neighbourhood(
         raise DomainError(f'neighbourhood(edge={edge!r}): edge is "clip" or "shift"')
     if axes not in (2, 3):
         raise DomainError(f"neighbourhood(axes={axes!r}): an image has 2 axes, a volume 3")
-    if isinstance(dilation, str) and dilation != "d":
-        raise DomainError(f'neighbourhood(dilation={dilation!r}): give a number, "d" or None')
-    kind = (edge, dilation is not None)
+    if isinstance(step, str) and step != "step":
+        raise DomainError(f'neighbourhood(step={step!r}): give a number, "step" or None')
+    kind = (edge, step is not None)
     names = "zyx"[-axes:]
     text = " and ".join(_CONDITION[kind].format(a=a, size=_SIZE[a]) for a in names)
     about = About(
         name="neighbourhood",
         meaning="a pixel sees the pixels within r of it along every axis"
-        + (", every d-th one" if dilation is not None else "")
+        + (", every step-th one" if step is not None else "")
         + ("; at the border the window moves inside" if edge == "shift" else "; keys outside are dropped"),
         keys="*".join(_KEYS[kind].format(a=a, size=_SIZE[a]) for a in names),
         reference="Hassani et al. 2023, Neighborhood Attention Transformer",
     )
-    number = dilation if not isinstance(dilation, str) else None
+    number = step if not isinstance(step, str) else None
     if number is None:
         return entry(text, about, where="r >= 0", r=r)
-    return entry(text, about, where="r >= 0", r=r, d=number)
+    return entry(text, about, where="r >= 0", r=r, step=number)

@@ -1,4 +1,4 @@
-"""Prefix language model: the first p positions see one another, the rest is causal.
+"""Prefix language model: the first p positions are seen by all, the rest is causal.
 
 max(q + 1, min(p, n)) keys a query.
 

@@ -1,0 +1,67 @@
+"""app: the `lattend` command and its subcommands."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Annotated
+
+import typer
+
+from lattend import __version__
+from lattend.cli import check, claim, count, draw, reach, rules, same
+from lattend.cli.failures import WRONG_INPUT
+from lattend.cli.output import say
+
+EXAMPLES = (
+    'lattend draw "k <= q and q - k <= t" --at n=12,t=3',
+    'lattend count "k <= q and q - k <= t"',
+    'lattend claim strided "n*t + n - t^2/2 - t/2" --assume "t <= n"',
+)
+
+app = typer.Typer(
+    name="lattend",
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _help(about: object, examples: tuple[str, ...]) -> str:
+    """The docstring, and below it the examples as they are written."""
+    return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
+
+
+for module in (rules, draw, count, claim, reach, same, check):
+    name = module.__name__.rpartition(".")[2]
+    command = getattr(module, name)
+    app.command(name, help=_help(command, module.EXAMPLES))(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"lattend {__version__}")
+        raise typer.Exit
+
+
+def lattend(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Write who attends to whom as a rule; get its picture and its exact cost.
+
+    RULE is a name of the catalogue (strided), a name with numbers ("strided(3)", "dilated(t=3, step=2)")
+    or a condition on q and k. Put quotes around it: the shell reads < > ( ) itself.
+
+    Exit codes: 0 done, or the answer is yes; 1 the answer is no; 2 the input is wrong; 3 there is no answer,
+    as when there is no closed form; 4 a mistake in lattend itself.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(WRONG_INPUT)
+
+
+app.callback(invoke_without_command=True, help=_help(lattend, EXAMPLES))(lattend)

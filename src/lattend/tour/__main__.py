@@ -1,0 +1,50 @@
+"""`python -m lattend.tour`: the tour in the terminal, and its page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from lattend.cli.output import say
+from lattend.draw.samples import SAMPLES
+from lattend.tour.entry import Entry, measured
+from lattend.tour.page import page
+from lattend.tour.terminal import catalogue, heading, stations
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """0 when every count of the tour equals enumeration, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m lattend.tour", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("out/tour.html"), help="where to write the page")
+    out: Path = parser.parse_args(arguments).out
+    begun = time.perf_counter()
+    stations()
+    entries = _entries()
+    catalogue(entries)
+    heading("The page")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page(entries), encoding="utf-8")
+    say(f"{out}: every rule with its picture, meaning, formula and check.")
+    say(f"The tour took {time.perf_counter() - begun:.1f} s.")
+    return 0 if all(entry.equal for entry in entries) else 1
+
+
+def _entries() -> list[Entry]:
+    """Every sample measured, with a line of progress where a person is looking."""
+    entries: list[Entry] = []
+    for number, sample in enumerate(SAMPLES, start=1):
+        if sys.stderr.isatty():
+            print(f"\r\x1b[Kchecking {sample.name}, {number} of {len(SAMPLES)}", end="", file=sys.stderr)
+        entries.append(measured(sample))
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+    return entries
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,63 @@
+"""Entry: what the tour finds out about one rule of the catalogue, measured then and there."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+from lattend.counts import forget
+from lattend.counts.check import Check, check
+from lattend.draw.samples import Sample
+from lattend.rules import Rule, expr
+
+RUNS = 3
+UPTO = {1: 12, 2: 6, 3: 3}  # how far sizes and parameters are checked on a line, an image, a volume
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A sample with its count as printed, how long that took, its value, and how it compares."""
+
+    sample: Sample
+    rule: Rule
+    printed: str
+    seconds: float
+    value: int
+    check: Check | None  # None: the rule is data, and `value` is what enumeration gives
+    equal: bool
+
+    @property
+    def verdict(self) -> str:
+        """How the count compares with enumeration, in words."""
+        if self.check is not None:
+            return str(self.check)
+        return f"{self.value:,} squares from the data, {'as' if self.equal else 'unlike'} enumeration"
+
+    @property
+    def domain(self) -> str:
+        return expr.text(self.rule.domain)
+
+    @property
+    def numbers(self) -> str:
+        """`n = 12, t = 3`: where the value holds."""
+        given = {**self.rule.values, **self.sample.at}
+        return ", ".join(f"{name} = {value:,}" for name, value in given.items())
+
+
+def measured(sample: Sample) -> Entry:
+    """The entry of this sample: counted anew, timed, and checked against enumeration."""
+    rule = sample.rule
+    times: list[float] = []
+    printed = ""
+    for _ in range(RUNS):
+        forget()
+        begun = time.perf_counter()
+        printed = str(rule.count())
+        times.append(time.perf_counter() - begun)
+    bound = rule.at(**sample.at)
+    value = bound.count()
+    data = bool(expr.arrays(rule.condition))
+    found = None if data else check(rule, UPTO[len(rule.axes)])
+    equal = bool(found) if found is not None else value == bound.count(method="enumerate")
+    return Entry(sample, rule, printed, statistics.median(times), value, found, equal)

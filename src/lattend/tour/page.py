@@ -1,0 +1,139 @@
+"""The page of the tour: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+import lattend as lt
+from lattend.tour import mathml
+from lattend.tour.entry import Entry
+
+FIGURES = ("causal", "strided", "windowed")
+CLAIMS = (
+    ("strided", "(2n - t)(t + 1)/2", "t <= n"),
+    ("strided", "n*t + n - t^2/2 - t/2", "t <= n"),
+    ("strided", "sum(i, i, n - t, n)", "t <= n"),
+    ("strided", "sum(i, i, n - t, n)", None),
+    ("strided", "n*t", None),
+    ("windowed", "n*(w + 1)/2", "w | n"),
+    ("windowed", "n*(w + 1)/2", None),
+    ("causal", "n^2/2", None),
+    ("causal", "O(n^2)", None),
+    ("causal", "O(n)", None),
+)
+MARKS = {"holds": "yes", "holds only where": "partly", "fails": "no", "undecided": "open"}
+
+
+def page(entries: Sequence[Entry]) -> str:
+    """The whole page as HTML."""
+    style = files("lattend.tour").joinpath("page.css").read_text(encoding="utf-8")
+    wrong = [entry.sample.call for entry in entries if not entry.equal]
+    squares = sum(entry.check.squares for entry in entries if entry.check is not None)
+    result = f"These differ: {escape(', '.join(wrong))}." if wrong else "Every count equals enumeration."
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Lattend: who attends to whom, and what it costs</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>Who attends to whom, and what it costs</h1>
+<p>A rule says which keys a query sees. From the rule alone follow its picture and its exact price: the number
+of marked squares, as a formula together with the places where it holds.</p>
+<p>{len(entries)} rules, {squares:,} squares looked at one by one. {result} Times are those of this run:
+from the rule to the printed formula, nothing remembered, the middle one of three.</p>
+<nav>{_links(entries)}</nav>
+</header>
+<main>
+<section><h2>Three figures</h2><div class="figures">{_figures(entries)}</div></section>
+<section><h2>Is this formula right?</h2>
+<p>A claim is proved piece by piece, or refuted with the smallest counterexample.</p>{_claims()}</section>
+<section><h2>The catalogue</h2>{"".join(map(_article, entries))}</section>
+<section><h2>A million positions</h2>{_large()}</section>
+</main>
+<footer><p>Lattend {lt.__version__}, written by <code>make demo</code>.</p></footer>
+</body>
+</html>
+"""
+
+
+def _anchor(entry: Entry) -> str:
+    return "".join(c if c.isalnum() else "-" for c in entry.sample.call).strip("-")
+
+
+def _links(entries: Sequence[Entry]) -> str:
+    seen: set[str] = set()
+    links: list[str] = []
+    for entry in entries:
+        if entry.sample.name not in seen:
+            seen.add(entry.sample.name)
+            links.append(f'<a href="#{_anchor(entry)}">{entry.sample.name}</a>')
+    return " ".join(links)
+
+
+def _figures(entries: Sequence[Entry]) -> str:
+    chosen = [entry for name in FIGURES for entry in entries if entry.sample.call == name]
+    return "".join(
+        f"<figure>{entry.sample.draw().svg()}<figcaption>{mathml.count(entry.printed)}</figcaption></figure>"
+        for entry in chosen
+    )
+
+
+def _claims() -> str:
+    rows: list[str] = []
+    for name, claim, assuming in CLAIMS:
+        verdict = lt.rules.from_name(name).count().claim(claim, assuming=assuming)
+        said = str(verdict).removeprefix(f"{claim}: ")
+        given = (
+            f" where {mathml.condition(assuming) if '|' not in assuming else _divides(assuming)}"
+            if assuming
+            else ""
+        )
+        rows.append(
+            f"<tr class='{MARKS[verdict.status]}'><td>{name}</td><td><code>{escape(claim)}</code>{given}</td>"
+            f"<td><span class='mark'>{MARKS[verdict.status]}</span></td><td>{escape(said)}</td></tr>"
+        )
+    head = "<tr><th>rule</th><th>claim</th><th></th><th>verdict</th></tr>"
+    return f"<div class='scroll'><table class='claims'>{head}{''.join(rows)}</table></div>"
+
+
+def _divides(text: str) -> str:
+    return mathml.condition(text.replace("|", "divides"))
+
+
+def _article(entry: Entry) -> str:
+    about = entry.rule.about
+    note = f" <span class='note'>{escape(entry.sample.note)}</span>" if entry.sample.note else ""
+    facts = {
+        "Rule": f"<code>{escape(entry.rule.text)}</code>",
+        "Keys per query": f"<code>{escape(about.keys)}</code>" if about else "",
+        "Squares": mathml.count(entry.printed),
+        "Defined": mathml.condition(entry.domain),
+        "In numbers": f"{entry.value:,} squares at {escape(entry.numbers)}",
+        "Check": f"<span class='{'yes' if entry.equal else 'no'}'>{escape(entry.verdict)}</span>",
+        "Time": f"{entry.seconds * 1000:.0f} ms",
+        "Source": escape(about.reference) if about else "",
+    }
+    rows = "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts.items() if text)
+    return (
+        f"<article id='{_anchor(entry)}'><h3><code>{escape(entry.sample.call)}</code>{note}</h3>"
+        f"<p>{escape(about.meaning if about else '').capitalize()}.</p>"
+        f"<div class='pair'><figure>{entry.sample.draw().svg()}</figure><dl>{rows}</dl></div></article>"
+    )
+
+
+def _large() -> str:
+    rule = lt.rules.sparse_strided()
+    picture = rule.draw(n=1_000_000, l=60_000)
+    value = rule.count(n=10**12, l=10**6)
+    return (
+        f"<p>Tiles are shaded by how full they are, from the formula: no square is looked at.</p>"
+        f"<figure>{picture.svg()}</figure><p><code>sparse_strided</code> at n = 10<sup>12</sup>, l = 10<sup>6</sup> "
+        f"marks exactly {value:,} squares.</p>"
+    )
