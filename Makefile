@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint format bench clean
+.PHONY: help setup demo test test-long lint format pictures bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -48,6 +48,9 @@ lint: $(STAMP) ## ruff and pyright, changing nothing
 format: $(STAMP) ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+
+pictures: $(STAMP) ## draw the pictures of the README and the docs again
+	@$(PY) docs/pictures/make.py
 
 bench: $(STAMP) ## run each file in benchmarks/
 	@for file in benchmarks/*.py; do \

@@ -168,16 +168,22 @@ class Count:
         return lines, written.where()
 
     def _line(self, piece: Piece, written: Written) -> Line:
-        region = piece.region.within(self.closed.domain)
-        known = {atom: p.mapped_values(self.values) for atom, p in solved(region.equalities()).items()}
-        formula = written.formula(piece.formula.mapped_values(self.values), known)
-        clauses = [[bound_at(b, self.values) for b in clause] for clause in region.clauses]
+        formula = self._formula(piece, written)
+        clauses = [
+            [bound_at(bound, self.values) for bound in clause]
+            for clause in piece.region.within(self.closed.domain).clauses
+        ]
         return Line(formula, written.condition([[b for b in clause if b is not None] for clause in clauses]))
+
+    def _formula(self, piece: Piece, written: Written) -> str:
+        equalities = piece.region.within(self.closed.domain).equalities()
+        known = {atom: p.mapped_values(self.values) for atom, p in solved(equalities).items()}
+        return written.formula(piece.formula.mapped_values(self.values), known)
 
     def _on_multiples(self, piece: Piece) -> Piece | None:
         """The piece where the modulus divides, if its formula is a plain polynomial there and not before."""
         probe = Written([])
-        self._line(piece, probe)
+        self._formula(piece, probe)
         special = _where_divisible(piece.formula)
         clauses = piece.region.within(self.closed.domain).clauses
         atoms = [atom for clause in clauses for bound in clause for atom, _ in bound.form.terms]

@@ -101,9 +101,7 @@ def _number(rule: Rule, fixed: tuple[str, ...], values: Mapping[str, int], deadl
     if squares <= MAX_SQUARES // 16:
         return enumerated(rule, values)
     try:
-        return guarded(
-            _counted_at, rule, dict(values), trusted=rule.about is not None, deadline=deadline
-        )
+        return guarded(_counted_at, rule, dict(values), trusted=rule.about is not None, deadline=deadline)
     except (NoClosedForm, NotAffineError) as reason:
         try:
             return enumerated(rule, values)

@@ -25,6 +25,8 @@ def vanishes(polynomial: Polynomial, region: Region) -> bool:
         return True
     if polynomial.value(sample) != 0:
         return False
+    if polynomial.substituted(solved(region.equalities())).is_zero:
+        return True
     return all(vanishes_on(polynomial, cell) for cell in region.cells(polynomial.atoms))
 
 

@@ -128,12 +128,12 @@ def arrays(node: Node) -> list[str]:
 
 
 def all_of(*conditions: Condition) -> Condition:
-    """The conjunction, flattened: `all_of(a, b & c)` has three arguments."""
+    """The conjunction, flattened and each part once: `all_of(a, b & c, a)` has three arguments."""
     return _joined(And, True, conditions)
 
 
 def any_of(*conditions: Condition) -> Condition:
-    """The disjunction, flattened."""
+    """The disjunction, flattened and each part once."""
     return _joined(Or, False, conditions)
 
 
@@ -147,9 +147,10 @@ def _joined(kind: type[And] | type[Or], unit: bool, conditions: tuple[Condition,
                 return condition
         else:
             flat.append(condition)
-    if len(flat) == 1:
-        return flat[0]
-    return kind(tuple(flat)) if flat else Truth(unit)
+    distinct = tuple(dict.fromkeys(flat))
+    if len(distinct) == 1:
+        return distinct[0]
+    return kind(distinct) if distinct else Truth(unit)
 
 
 def flattened(

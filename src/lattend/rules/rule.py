@@ -14,7 +14,8 @@ from lattend.errors import DomainError, LattendError, NameError_
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, SIZES, Axis, axes_of, size_names, untied
 from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import Arith, Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.expr import Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.moduli import moduli_in
 from lattend.rules.text import parse
 from lattend.rules.trace import trace
 
@@ -104,20 +105,15 @@ class Rule:
 
     @property
     def domain(self) -> Condition:
-        """Where the rule is defined: sizes at least 0, divisors at least 1, and what it declares."""
+        """Where the rule is defined: sizes at least 0, moduli at least 1, and what it declares."""
         sizes = [Compare(">=", Name(size), Num(0)) for size in self.sizes]
         moduli = [Compare(">=", Name(name), Num(1)) for name in self.moduli]
         return expr.all_of(*sizes, *moduli, self.where)
 
     @property
     def moduli(self) -> list[str]:
-        """The names it divides by, in order."""
-        divisors = [
-            node.args[1].name
-            for node in expr.walk(self.condition)
-            if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Name)
-        ]
-        return list(dict.fromkeys(divisors))
+        """The names it divides by, or multiplies another name with, in order."""
+        return moduli_in(self.condition)
 
     def __str__(self) -> str:
         bound = ", ".join(f"{name} = {value}" for name, value in self.values.items())

@@ -9,8 +9,8 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules import expr
-from lattend.rules.axes import POSITIONS, SIZES
 from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
+from lattend.rules.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
 from lattend.sets.space import Space
 from lattend.sets.value import Arithmetic, CannotSplit, NeedSplit, Value
@@ -42,24 +42,16 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
                 )
 
     for node in expr.walk(condition):
-        if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Name):
-            note(node.args[0], node.args[1].name)
+        divisor = divisor_of(node)
+        if divisor is not None and isinstance(node, Arith):
+            note(node.args[0], divisor)
         if isinstance(node, Compare):
             for part in (*expr.walk(node.left), *expr.walk(node.right)):
-                scale = _scale(part)
+                scale = scale_of(part)
                 if scale is not None:
                     note(node.left, scale)
                     note(node.right, scale)
     return found
-
-
-def _scale(node: expr.Node) -> str | None:
-    """The parameter that another one is multiplied with, as in `t*step`."""
-    if isinstance(node, Arith) and node.op == "*":
-        left, right = node.args
-        if isinstance(right, Name) and right.name not in POSITIONS | SIZES and expr.names(left):
-            return right.name
-    return None
 
 
 def describe(

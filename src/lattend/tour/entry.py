@@ -6,7 +6,7 @@ import statistics
 import time
 from dataclasses import dataclass
 
-from lattend.counts import forget
+from lattend.counts import Count, forget
 from lattend.counts.check import Check, check
 from lattend.draw.samples import Sample
 from lattend.rules import Rule, expr
@@ -35,6 +35,11 @@ class Entry:
         return f"{self.value:,} squares from the data, {'as' if self.equal else 'unlike'} enumeration"
 
     @property
+    def time(self) -> str:
+        """How long the count took: `4.2 ms`."""
+        return f"{self.seconds * 1000:.1f} ms"
+
+    @property
     def domain(self) -> str:
         return expr.text(self.rule.domain)
 
@@ -49,15 +54,15 @@ def measured(sample: Sample) -> Entry:
     """The entry of this sample: counted anew, timed, and checked against enumeration."""
     rule = sample.rule
     times: list[float] = []
-    printed = ""
+    found: Count | int = 0
     for _ in range(RUNS):
         forget()
         begun = time.perf_counter()
-        printed = str(rule.count())
+        found = rule.count()
         times.append(time.perf_counter() - begun)
     bound = rule.at(**sample.at)
     value = bound.count()
     data = bool(expr.arrays(rule.condition))
-    found = None if data else check(rule, UPTO[len(rule.axes)])
-    equal = bool(found) if found is not None else value == bound.count(method="enumerate")
-    return Entry(sample, rule, printed, statistics.median(times), value, found, equal)
+    checked = None if data else check(rule, UPTO[len(rule.axes)])
+    equal = bool(checked) if checked is not None else value == bound.count(method="enumerate")
+    return Entry(sample, rule, str(found), statistics.median(times), value, checked, equal)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from html import escape
 
 _TOKEN = re.compile(r"\s*(//|<=|>=|==|!=|\d+|[^\W\d]\w*|[-+*/%^()<>=,])")
+_OPEN, _CLOSE = "<mo stretchy='false'>(</mo>", "<mo stretchy='false'>)</mo>"
 _RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "=": "=", "!=": "≠", "<": "<", ">": ">"}
 
 
@@ -24,75 +25,6 @@ def formula(text: str, functions: Iterable[str] = (), *, large: bool = False) ->
         return f"{start}{_Reader(text, functions).relation()}</math>"
     except _NotRead:
         return f"<code>{escape(text)}</code>"
-
-
-def count(printed: str) -> str:
-    """A printed count as HTML: a row for each piece, its formula and when it holds; then its short names."""
-    rows: list[str] = []
-    notes: list[str] = []
-    functions: tuple[str, ...] = ()
-    for line in printed.splitlines():
-        head = re.fullmatch(r"(.*) where ((\w+)\(.*\)) =", line)
-        if head is not None:
-            functions = (head[3],)
-            notes.append(f"{formula(head[1], functions)} where {formula(head[2], functions)} is")
-            continue
-        shown, _, rest = line.strip().partition("  ")
-        if shown.startswith("where "):
-            shown, rest = "", shown
-        when, _, where = rest.strip().rpartition("where ") if "where " in rest else (rest.strip(), "", "")
-        if shown:
-            rows.append(f"<tr><td>{formula(shown, large=True)}</td><td>{_when(when.strip())}</td></tr>")
-        if where:
-            rows.append(f"<tr><td class='where' colspan='2'>where {_definitions(where)}</td></tr>")
-    intro = f"<p>{' '.join(notes)}</p>" if notes else ""
-    return f"{intro}<table class='pieces'>{''.join(rows)}</table>"
-
-
-def _when(text: str) -> str:
-    if not text.startswith("when "):
-        return text
-    return f"when {condition(text.removeprefix('when '))}"
-
-
-def _definitions(text: str) -> str:
-    return ", ".join(formula(part) for part in re.split(r", (?=\w+ = )", text))
-
-
-def condition(text: str) -> str:
-    """A condition as HTML: each relation a `<math>` element, with the words between them.
-
-    >>> condition("w divides n")
-    '<math><mi>w</mi></math> divides <math><mi>n</mi></math>'
-    """
-    clauses = [
-        " and ".join(_relation(part) for part in _inside(clause).split(" and ")) for clause in _clauses(text)
-    ]
-    return (", or " if any(" and " in clause for clause in clauses) else " or ").join(clauses)
-
-
-def _relation(text: str) -> str:
-    for words in (" does not divide ", " divides "):
-        if words in text:
-            return words.join(formula(part) for part in text.split(words))
-    return formula(text)
-
-
-def _clauses(text: str) -> list[str]:
-    """What stands between the words "or" outside brackets."""
-    found, depth = [""], 0
-    for part in re.split(r"( or |[()])", text):
-        depth += (part == "(") - (part == ")")
-        if part == " or " and depth == 0:
-            found.append("")
-        else:
-            found[-1] += part
-    return found
-
-
-def _inside(clause: str) -> str:
-    """A clause of several relations without the brackets around it."""
-    return clause[1:-1] if clause.startswith("(") and " and " in clause else clause
 
 
 class _NotRead(Exception):
@@ -166,7 +98,7 @@ class _Reader:
         if sign == "/":
             return f"<mfrac>{bare}{below}</mfrac>"
         if sign == "//":
-            return f"<mrow><mo>⌊</mo>{above}<mo>/</mo>{below}<mo>⌋</mo></mrow>"
+            return f"<mrow><mo>⌊</mo>{above}<mo lspace='0' rspace='0'>/</mo>{below}<mo>⌋</mo></mrow>"
         return f"<mrow>{above}<mspace width='0.3em'/><mi>mod</mi><mspace width='0.3em'/>{below}</mrow>"
 
     def _is_word(self) -> bool:
@@ -185,7 +117,7 @@ class _Reader:
         if token == "(":
             inside = self._sum()
             self._take(")")
-            return f"<mrow><mo stretchy='false'>(</mo>{inside}<mo stretchy='false'>)</mo></mrow>"
+            return f"<mrow>{_OPEN}{inside}{_CLOSE}</mrow>"
         if not token.isidentifier():
             raise _NotRead
         if token in self.functions and self._next() == "(":
@@ -198,7 +130,7 @@ class _Reader:
         while self._skip(","):
             arguments += ["<mo>,</mo>", self._sum()]
         self._take(")")
-        return f"<mrow><mi>{name}</mi><mo stretchy='false'>(</mo>{''.join(arguments)}<mo stretchy='false'>)</mo></mrow>"
+        return f"<mrow><mi>{name}</mi>{_OPEN}{''.join(arguments)}{_CLOSE}</mrow>"
 
 
 def _row(parts: list[str]) -> str:
@@ -207,7 +139,7 @@ def _row(parts: list[str]) -> str:
 
 def _unfenced(markup: str) -> str:
     """Without the brackets around it, which a fraction bar replaces."""
-    start, end = "<mrow><mo stretchy='false'>(</mo>", "<mo stretchy='false'>)</mo></mrow>"
+    start, end = f"<mrow>{_OPEN}", f"{_CLOSE}</mrow>"
     return markup[len(start) : -len(end)] if markup.startswith(start) and markup.endswith(end) else markup
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 import lattend as lt
-from lattend.tour import mathml
+from lattend.tour import typeset
 from lattend.tour.entry import Entry
 
 FIGURES = ("causal", "strided", "windowed")
@@ -47,7 +48,7 @@ def page(entries: Sequence[Entry]) -> str:
 <p>A rule says which keys a query sees. From the rule alone follow its picture and its exact price: the number
 of marked squares, as a formula together with the places where it holds.</p>
 <p>{len(entries)} rules, {squares:,} squares looked at one by one. {result} Times are those of this run:
-from the rule to the printed formula, nothing remembered, the middle one of three.</p>
+from the rule to its formula with nothing remembered, the middle one of three.</p>
 <nav>{_links(entries)}</nav>
 </header>
 <main>
@@ -80,7 +81,7 @@ def _links(entries: Sequence[Entry]) -> str:
 def _figures(entries: Sequence[Entry]) -> str:
     chosen = [entry for name in FIGURES for entry in entries if entry.sample.call == name]
     return "".join(
-        f"<figure>{entry.sample.draw().svg()}<figcaption>{mathml.count(entry.printed)}</figcaption></figure>"
+        f"<figure>{entry.sample.draw().svg()}<figcaption>{typeset.count(entry.printed)}</figcaption></figure>"
         for entry in chosen
     )
 
@@ -90,11 +91,7 @@ def _claims() -> str:
     for name, claim, assuming in CLAIMS:
         verdict = lt.rules.from_name(name).count().claim(claim, assuming=assuming)
         said = str(verdict).removeprefix(f"{claim}: ")
-        given = (
-            f" where {mathml.condition(assuming) if '|' not in assuming else _divides(assuming)}"
-            if assuming
-            else ""
-        )
+        given = f" where {typeset.condition(assuming.replace('|', 'divides'))}" if assuming else ""
         rows.append(
             f"<tr class='{MARKS[verdict.status]}'><td>{name}</td><td><code>{escape(claim)}</code>{given}</td>"
             f"<td><span class='mark'>{MARKS[verdict.status]}</span></td><td>{escape(said)}</td></tr>"
@@ -103,29 +100,39 @@ def _claims() -> str:
     return f"<div class='scroll'><table class='claims'>{head}{''.join(rows)}</table></div>"
 
 
-def _divides(text: str) -> str:
-    return mathml.condition(text.replace("|", "divides"))
-
-
 def _article(entry: Entry) -> str:
     about = entry.rule.about
     note = f" <span class='note'>{escape(entry.sample.note)}</span>" if entry.sample.note else ""
     facts = {
         "Rule": f"<code>{escape(entry.rule.text)}</code>",
-        "Keys per query": f"<code>{escape(about.keys)}</code>" if about else "",
-        "Squares": mathml.count(entry.printed),
-        "Defined": mathml.condition(entry.domain),
+        "Keys per query": _code(about.keys) if about else "",
+        "Squares": typeset.count(entry.printed),
+        "Defined": typeset.condition(entry.domain),
         "In numbers": f"{entry.value:,} squares at {escape(entry.numbers)}",
         "Check": f"<span class='{'yes' if entry.equal else 'no'}'>{escape(entry.verdict)}</span>",
-        "Time": f"{entry.seconds * 1000:.0f} ms",
+        "Time": entry.time,
         "Source": escape(about.reference) if about else "",
     }
     rows = "".join(f"<dt>{title}</dt><dd>{text}</dd>" for title, text in facts.items() if text)
     return (
         f"<article id='{_anchor(entry)}'><h3><code>{escape(entry.sample.call)}</code>{note}</h3>"
-        f"<p>{escape(about.meaning if about else '').capitalize()}.</p>"
+        f"<p>{_sentence(about.meaning) if about else ''}</p>"
         f"<div class='pair'><figure>{entry.sample.draw().svg()}</figure><dl>{rows}</dl></div></article>"
     )
+
+
+def _code(text: str) -> str:
+    """The text as code, unless it is words."""
+    return (
+        escape(text) if re.search(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}", text) else f"<code>{escape(text)}</code>"
+    )
+
+
+def _sentence(text: str) -> str:
+    """The text as a sentence, with what stands in `backticks` as code."""
+    coded = re.sub(r"`(\w+)`", r"<code>\1</code>", escape(text))
+    letter = re.match(r"\w\b", coded) is not None  # a parameter's name keeps its case
+    return f"{coded}." if letter and not coded.startswith("a ") else f"{coded[:1].upper()}{coded[1:]}."
 
 
 def _large() -> str:
@@ -134,6 +141,6 @@ def _large() -> str:
     value = rule.count(n=10**12, l=10**6)
     return (
         f"<p>Tiles are shaded by how full they are, from the formula: no square is looked at.</p>"
-        f"<figure>{picture.svg()}</figure><p><code>sparse_strided</code> at n = 10<sup>12</sup>, l = 10<sup>6</sup> "
-        f"marks exactly {value:,} squares.</p>"
+        f"<figure>{picture.svg()}</figure><p>At n = 10<sup>12</sup> and l = 10<sup>6</sup> "
+        f"<code>sparse_strided</code> marks exactly {value:,} squares.</p>"
     )

@@ -131,7 +131,7 @@ def catalogue(entries: Sequence[Entry]) -> None:
     """Print each rule of the catalogue with its count, the check and the time."""
     heading("The catalogue, counted and checked")
     for entry in entries:
-        say(f"\n{entry.sample.call}   {entry.seconds * 1000:.0f} ms")
+        say(f"\n{entry.sample.call}   {entry.time}")
         say(textwrap.indent(entry.printed, "    "))
         text = entry.verdict if entry.equal else f"DIFFERS: {entry.verdict}"
         say(textwrap.fill(text, width(), initial_indent="  ", subsequent_indent="  "))
@@ -140,6 +140,6 @@ def catalogue(entries: Sequence[Entry]) -> None:
     squares = sum(entry.check.squares for entry in entries if entry.check is not None)
     say(
         f"\n{len(entries)} rules, {squares:,} squares looked at one by one; the slowest count, "
-        f"{slowest.sample.call}, took {slowest.seconds * 1000:.0f} ms"
+        f"{slowest.sample.call}, took {slowest.time}"
     )
     say(f"differ: {', '.join(wrong)}" if wrong else "every count equals enumeration")

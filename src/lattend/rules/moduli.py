@@ -1,0 +1,29 @@
+"""Moduli: the names a rule divides by or multiplies with, in whose multiples positions are split."""
+
+from __future__ import annotations
+
+from lattend.rules import expr
+from lattend.rules.axes import POSITIONS, SIZES
+from lattend.rules.expr import Arith, Condition, Name
+
+
+def divisor_of(node: expr.Node) -> str | None:
+    """The name that `node` itself divides by: w in `q // w`."""
+    if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Name):
+        return node.args[1].name
+    return None
+
+
+def scale_of(node: expr.Node) -> str | None:
+    """The parameter that `node` multiplies another name with: step in `t*step`."""
+    if isinstance(node, Arith) and node.op == "*":
+        left, right = node.args
+        if isinstance(right, Name) and right.name not in POSITIONS | SIZES and expr.names(left):
+            return right.name
+    return None
+
+
+def moduli_in(condition: Condition) -> list[str]:
+    """The moduli of a condition, each once, in order."""
+    found = [divisor_of(node) or scale_of(node) for node in expr.walk(condition)]
+    return list(dict.fromkeys(name for name in found if name is not None))

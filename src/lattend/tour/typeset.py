@@ -1,0 +1,72 @@
+"""Printed counts and conditions as HTML, their formulas as MathML."""
+
+from __future__ import annotations
+
+import re
+
+from lattend.tour.mathml import formula
+
+# `F(rows) * F(cols) where F(n) =`, the head of a count that is a product of equal parts
+_HEAD = re.compile(r"(.*) where ((\w+)\(.*\)) =")
+_ROW = re.compile(r"(?P<formula>.*?)(?:  +(?P<when>when .*?|otherwise))?(?:(?:^|  )where (?P<where>.*))?")
+
+
+def count(printed: str) -> str:
+    """A printed count as a table: a row for each piece with when it holds, then what short names mean."""
+    intro, rows = "", ""
+    for line in printed.splitlines():
+        head, row = _HEAD.fullmatch(line), _ROW.fullmatch(line.strip())
+        if head is not None:
+            functions = (head[3],)
+            intro = f"<p>{formula(head[1], functions)} where {formula(head[2], functions)} is</p>"
+        elif row is not None:
+            rows += _piece(row["formula"], row["when"] or "") if row["formula"] else ""
+            rows += _meanings(row["where"]) if row["where"] else ""
+    return f"{intro}<table class='pieces'>{rows}</table>"
+
+
+def _piece(shown: str, when: str) -> str:
+    if when.startswith("when "):
+        when = f"when {condition(when.removeprefix('when '))}"
+    return f"<tr><td>{formula(shown, large=True)}</td><td>{when}</td></tr>"
+
+
+def _meanings(text: str) -> str:
+    parts = re.split(r", (?=\w+ = )", text)
+    return f"<tr><td class='where' colspan='2'>where {', '.join(map(formula, parts))}</td></tr>"
+
+
+def condition(text: str) -> str:
+    """A condition: each relation a `<math>` element, with the words between them.
+
+    >>> condition("w divides n")
+    '<math><mi>w</mi></math> divides <math><mi>n</mi></math>'
+    """
+    clauses = [" and ".join(map(_relation, _inside(clause).split(" and "))) for clause in _clauses(text)]
+    return (", or " if any(" and " in clause for clause in clauses) else " or ").join(clauses)
+
+
+def _relation(text: str) -> str:
+    for words in (" does not divide ", " divides "):
+        if words in text:
+            return words.join(map(formula, text.split(words)))
+    return formula(text)
+
+
+def _clauses(text: str) -> list[str]:
+    """What stands between the words "or" outside brackets."""
+    found, depth = [""], 0
+    for part in re.split(r"( or |[()])", text):
+        depth += (part == "(") - (part == ")")
+        if part == " or " and depth == 0:
+            found.append("")
+        else:
+            found[-1] += part
+    return found
+
+
+def _inside(clause: str) -> str:
+    """The clause without the brackets around all of it."""
+    inner = clause[1:-1]
+    whole = clause.startswith("(") and clause.endswith(")") and inner.find(")") >= inner.find("(")
+    return inner if whole and " and " in inner else clause

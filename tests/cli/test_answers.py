@@ -1,0 +1,145 @@
+"""lattend claim, same, reach and check: what they print and their exit codes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from lattend.counts import check as checking
+from lattend.counts.counting import closed_count
+from lattend.rules import from_name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "out"),
+    [
+        (("causal", "n*(n + 1)/2"), 0, "n*(n + 1)/2: holds for n >= 0"),
+        (("causal", r"\frac{n(n+1)}{2}"), 0, r"\frac{n(n+1)}{2}: holds for n >= 0"),
+        (("causal", "L*(L + 1)/2", "--rename", "L=n"), 0, "L*(L + 1)/2: holds for n >= 0"),
+        (("causal", "O(n^2)"), 0, "O(n^2): holds for n >= 0"),
+        (("causal", "O(n)"), 1, "O(n): fails; along n = s the count grows faster"),
+        (("causal", "q + 1", "--per", "query"), 0, "q + 1: holds"),
+        (("windowed", "n*(w + 1)/2", "--assume", "w | n"), 0, "n*(w + 1)/2: holds for"),
+        (
+            ("windowed", "n*(w + 1)/2"),
+            1,
+            "n*(w + 1)/2: holds only where w divides n; at n = 1, w = 2 it gives 3/2, the count is 1",
+        ),
+        (
+            ("strided", "sum(i, i, n - t, n)"),
+            1,
+            "sum(i, i, n - t, n): holds only where t <= n; at n = 0, t = 1 it gives -1, the count is 0",
+        ),
+        (("strided", "4*n - 6", "--at", "t=3", "--assume", "n >= 3"), 0, "4*n - 6: holds for"),
+    ],
+)
+def test_claim(lattend, arguments, code, out):
+    ran = lattend("claim", *arguments)
+    assert (ran.code, ran.err) == (code, "")
+    assert ran.out.startswith(out)
+
+
+def test_refuted_claim_gives_the_smallest_counterexample(lattend):
+    ran = lattend("claim", "strided", "n*t")
+    assert ran.code == 1
+    assert ran.out.startswith("n*t: fails;")
+    assert ran.out.endswith("at n = 1, t = 0 it gives 0, the count is 1\n")
+
+
+def test_claim_as_json(lattend):
+    ran = lattend("claim", "causal", "n^2/2", "--json")
+    found = json.loads(ran.out)
+    assert (ran.code, found["status"]) == (1, "fails")
+    assert found["counterexample"] == {"at": {"n": 1}, "claimed": "1/2", "exact": 1}
+
+
+def test_undecided_claim_has_its_own_code(lattend, monkeypatch):
+    from lattend.counts import claim
+    from lattend.counts.verdict import Verdict
+
+    def undecided(*_: object) -> Verdict:
+        return Verdict("n", "undecided", remaining="n^3 - n = 0")
+
+    monkeypatch.setattr(claim, "judge", undecided)
+    ran = lattend("claim", "causal", "n")
+    assert (ran.code, ran.out) == (3, "n: undecided; what remains: n^3 - n = 0\n")
+
+
+def test_claim_with_wrong_input(lattend):
+    ran = lattend("claim", "causal", "L*(L + 1)/2")
+    assert ran.code == 2
+    assert ran.err.splitlines() == [
+        'lattend: formula "L*(L + 1)/2": this count has no L; it has n. '
+        "To use another letter, rename it: --rename L=n",
+        "  L*(L + 1)/2",
+        "  ^",
+    ]
+    assert lattend("claim", "causal", "n", "--rename", "L=3").err.startswith(
+        "lattend: --rename: 3 is not a name"
+    )
+    number = lattend("claim", "causal", "15", "--at", "n=5")
+    assert number.code == 2
+    assert (
+        number.err
+        == "lattend: every name has a number, and the count is 15; leave a name out of --at to claim\n"
+    )
+
+
+def test_same(lattend):
+    ran = lattend("same", "k <= q", "not k > q")
+    assert (ran.code, ran.out) == (0, "the same squares, always\n")
+    ran = lattend("same", "strided(3)", "windowed(4)")
+    assert (ran.code, ran.out) == (1, "different: at n = 5 only 'k <= q and q - k <= 3' marks (4, 1)\n")
+    found = json.loads(lattend("same", "strided(3)", "windowed(4)", "--json").out)
+    assert found["same"] is False
+    assert found["witness"] == {"at": {"n": 5}, "square": [4, 1], "marked_by": "k <= q and q - k <= 3"}
+    assert json.loads(lattend("same", "causal", "k <= q", "--json").out)["witness"] is None
+
+
+def test_rules_that_cannot_be_compared(lattend):
+    ran = lattend("same", "causal", "axial")
+    assert (ran.code, ran.out) == (2, "")
+    assert 'lives on a line, "qy == ky or qx == kx" on an image' in ran.err
+
+
+def test_reach(lattend):
+    ran = lattend("reach", "causal")
+    assert (ran.code, ran.out) == (0, "q - k is at most: n - 1\nk - q is at most: 0\n")
+    found = json.loads(lattend("reach", "strided", "--at", "t=3", "--json").out)
+    assert found["at"] == {"t": 3}
+    assert found["axes"]["q"]["ahead"] == [{"when": "always", "count": "0"}]
+    assert {"when": "n >= 4", "count": "3"} in found["axes"]["q"]["back"]
+    assert lattend("reach", "documents([2, 2])").code == 3
+
+
+def test_check(lattend):
+    ran = lattend("check", "strided")  # 13*13 cases, and 13 times 0 + 1 + 4 + ... + 144 squares
+    assert ran == (0, "count, rows and columns agree in 169 cases, 8,450 squares: n, t up to 12\n", "")
+    found = json.loads(lattend("check", "strided(2)", "--upto", "3", "--json").out)
+    assert found == {
+        "rule": "k <= q and q - k <= t with t = 2",
+        "agrees": True,
+        "cases": 4,
+        "squares": 14,
+        "upto": {"n": 3},
+        "complete": True,
+        "mismatch": None,
+    }
+
+
+def test_check_finds_a_wrong_formula(lattend, monkeypatch):
+    def wrong(_: object, *rest: Any) -> Any:
+        return closed_count(from_name("strided(1)"), *rest)
+
+    monkeypatch.setattr(checking, "closed_count", wrong)
+    ran = lattend("check", "causal")  # the third row is the first where t = 1 is too short: 2 keys, not 3
+    assert ran.code == 1
+    assert ran.out == "at n = 3 the closed form gives 5, enumeration 6\n"
+    found = json.loads(lattend("check", "causal", "--json").out)
+    assert found["mismatch"] == {"at": {"n": 3}, "closed": 5, "enumerated": 6}
+
+
+def test_check_without_closed_form(lattend):
+    assert lattend("check", "documents([3, 5])").code == 3
+    assert lattend("check", "k*k <= q").code == 2
+    assert lattend("check", "causal", "--upto", "-1").code == 2

@@ -1,0 +1,104 @@
+"""The command as a whole: help, usage, exit codes, mistakes of its own."""
+
+import shlex
+
+import pytest
+
+from lattend import __version__
+from lattend.cli import app, check, claim, count, draw, failures, reach, rules, same
+from lattend.cli.main import main
+
+MODULES = (rules, draw, count, claim, reach, same, check)
+EXAMPLES = [line for module in (app, *MODULES) for line in module.EXAMPLES]
+
+
+def test_help_and_version(lattend):
+    assert lattend("--version") == (0, f"lattend {__version__}\n", "")
+    ran = lattend("--help")
+    assert (ran.code, ran.err) == (0, "")
+    assert [
+        name for name in ("rules", "draw", "count", "claim", "reach", "same", "check") if name not in ran.out
+    ] == []
+    assert "Exit codes: 0 done" in ran.out
+
+
+def test_no_arguments_give_help_and_fail(lattend):
+    ran = lattend()
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: lattend ")
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_help_of_each_command_shows_its_examples(lattend, monkeypatch, module):
+    monkeypatch.setenv("COLUMNS", "40")
+    ran = lattend(module.__name__.rpartition(".")[2], "--help")
+    assert (ran.code, ran.err) == (0, "")
+    for line in module.EXAMPLES:
+        assert f"\n    {line}\n" in ran.out
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_examples_run(lattend, tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(line)
+    ran = lattend(*arguments)
+    assert program == "lattend"
+    assert ran.code in (failures.YES, failures.NO)
+    assert ran.out
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("count",),
+            'count needs RULE. RULE is a catalogue name such as strided or "windowed(w=4)", or a condition such '
+            'as "k <= q"; `lattend rules` lists the names. See `lattend count --help`',
+        ),
+        (
+            ("claim", "causal"),
+            'claim needs FORMULA. FORMULA is what the count should be, such as "n*(n + 1)/2". '
+            "See `lattend claim --help`",
+        ),
+        (("same", "causal"), "same needs OTHER. OTHER is a second rule, a catalogue name"),
+        (("cuont", "causal"), "no such command 'cuont'. Did you mean 'count'? See `lattend --help`"),
+        (("count", "causal", "--nope"), "no such option: --nope"),
+        (("count", "causal", "extra"), "got unexpected extra argument"),
+        (("count", "causal", "--deadline", "soon"), "invalid value for '--deadline'"),
+    ],
+)
+def test_usage(lattend, arguments, message):
+    ran = lattend(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")
+    assert ran.err.count("\n") == 1
+
+
+def _broken(*_: object) -> None:
+    raise ZeroDivisionError("one\ntwo")
+
+
+def test_a_mistake_of_our_own_is_one_line(lattend, monkeypatch):
+    monkeypatch.setattr("lattend.rules.from_name", _broken)
+    assert lattend("count", "causal") == (
+        4,
+        "",
+        "lattend: this is a mistake in lattend, please report it: ZeroDivisionError: one two. "
+        "LATTEND_DEBUG=1 shows the traceback\n",
+    )
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr("lattend.rules.from_name", _broken)
+    monkeypatch.setenv("LATTEND_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        main(["count", "causal"])
+
+
+def test_interrupt(lattend, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lattend.rules.from_name", interrupted)
+    assert lattend("count", "causal") == (130, "", "")

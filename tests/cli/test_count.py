@@ -1,0 +1,139 @@
+"""lattend count: formulas, numbers, forms, and what it says to wrong input."""
+
+import json
+
+import pytest
+
+
+def test_formula(lattend):
+    ran = lattend("count", "k <= q and q - k <= t")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "(2n - t)(t + 1)/2  when 0 <= t <= n",
+        "n(n + 1)/2         when t > n",
+        "0                  otherwise",
+    ]
+    assert ran.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "value"),
+    [
+        (("strided", "--at", "n=65536,t=255"), "16744576"),
+        (("strided", "--at", "n=12", "--at", "t=3"), "42"),  # 1 + 2 + 3 + 9*4
+        (("strided(3)", "--at", " n = 12 "), "42"),
+        (("strided", "--at", "n=1_000_000,t=0"), "1000000"),
+        (("causal", "--at", "n=2,m=4"), "3"),  # top left: 1 + 2
+        (("documents([3, 5])",), "34"),  # 9 + 25
+        (("strided", "--per", "query", "--at", "n=12,t=3,q=2"), "3"),
+        (("strided", "--per", "key", "--at", "n=12,t=3,k=10"), "2"),
+        (("strided", "--method", "enumerate", "--at", "n=5,t=2"), "12"),  # 1 + 2 + 3*3
+        (("strided", "--assume", "t < n", "--at", "n=5,t=3"), "14"),
+        (("k*k <= q", "--at", "n=10"), "31"),  # isqrt(q) + 1 keys: 3*1 + 5*2 + 1*4 + ...
+    ],
+)
+def test_number(lattend, arguments, value):
+    if arguments[0] == "k*k <= q":
+        value = str(sum(int(q**0.5) + 1 for q in range(10)))
+    ran = lattend("count", *arguments)
+    assert (ran.code, ran.out, ran.err) == (0, f"{value}\n", "")
+
+
+def test_assumptions_prune(lattend):
+    assert lattend("count", "windowed", "--assume", "w | n").out == "n(w + 1)/2\n"
+    both = lattend("count", "strided", "--assume", "t >= 2", "--assume", "t < n")
+    assert both.out == "(2n - t)(t + 1)/2\n"
+
+
+def test_order_latex_and_rows(lattend):
+    assert lattend("count", "strided", "--order", "n").out == "O(n)\n"
+    assert lattend("count", "strided", "--order", "n", "--at", "n=9,t=2").out == "O(n)\n"
+    assert lattend("count", "causal", "--latex").out == "\\frac{n(n + 1)}{2}\n"
+    assert lattend("count", "causal", "--latex", "--at", "n=4").out == "10\n"
+    assert lattend("count", "causal", "--per", "query").out == "q + 1\n"
+
+
+def test_json_of_a_formula(lattend):
+    assert json.loads(lattend("count", "strided", "--json").out) == {
+        "rule": "k <= q and q - k <= t",
+        "parameters": ["n", "t"],
+        "pieces": [
+            {"when": "t <= n", "count": "(2n - t)(t + 1)/2"},
+            {"when": "t > n", "count": "n(n + 1)/2"},
+        ],
+        "at": {},
+        "value": None,
+    }
+
+
+def test_json_of_a_number_keeps_the_formula(lattend):
+    found = json.loads(lattend("count", "strided", "--json", "--at", "n=12,t=3").out)
+    assert list(found) == ["rule", "parameters", "pieces", "at", "value"]
+    assert found["parameters"] == ["n", "t"]
+    assert found["pieces"][0] == {"when": "t <= n", "count": "(2n - t)(t + 1)/2"}
+    assert found["at"] == {"n": 12, "t": 3}
+    assert found["value"] == 42
+
+
+def test_json_with_some_numbers(lattend):
+    found = json.loads(lattend("count", "strided(3)", "--json").out)
+    assert found["parameters"] == ["n"]
+    assert found["at"] == {"t": 3}
+    assert found["pieces"][0] == {"when": "n >= 3", "count": "4n - 6"}
+    assert found["value"] is None
+
+
+def test_json_without_a_closed_form(lattend):
+    found = json.loads(lattend("count", "documents([3, 5])", "--json").out)
+    assert found == {"rule": "doc[q] == doc[k]", "parameters": [], "pieces": [], "at": {"n": 8}, "value": 34}
+    root = json.loads(lattend("count", "k*k <= q", "--json", "--at", "n=4").out)
+    assert root == {"rule": "k * k <= q", "parameters": ["n"], "pieces": [], "at": {"n": 4}, "value": 7}
+
+
+def test_json_holds_the_order_last(lattend):
+    found = json.loads(lattend("count", "strided", "--json", "--order", "n").out)
+    assert list(found) == ["rule", "parameters", "pieces", "at", "value", "order"]
+    assert found["order"] == "O(n)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--at", "z=4"), 'rule "k <= q and q - k <= t" has no z; it has n, t'),
+        (("--at", "n=-4"), 'rule "k <= q and q - k <= t" needs n >= 0, got n = -4'),
+        (("--per", "row"), 'per is "query" or "key", not \'row\''),
+        (("--method", "guess"), "method is one of auto, closed, enumerate, not 'guess'"),
+        (
+            ("--method", "enumerate"),
+            'rule "k <= q and q - k <= t" needs a value for n and t: give --at n=…,t=…',
+        ),
+        (("--assume", "z < n"), 'assumption "z < n": this count has no z; it has n, t'),
+        (("--assume", "t < n", "--at", "n=5,t=7"), "these numbers contradict the assumption t < n"),
+        (("--order", "z"), "this count has no z; it has n, t"),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("count", "strided", *arguments)
+    assert (ran.code, ran.out, ran.err) == (2, "", f"lattend: {message}\n")
+
+
+def test_no_closed_form_is_no_answer(lattend):
+    ran = lattend("count", "documents([3, 5])", "--per", "query")
+    assert (ran.code, ran.out) == (3, "")
+    assert "looks up data (doc[...]), so it has no closed form" in ran.err
+
+
+def test_not_affine_names_the_option(lattend):
+    ran = lattend("count", "k*k <= q")
+    assert ran.code == 2
+    message, text, marks = ran.err.splitlines()
+    assert message.startswith('lattend: rule "k*k <= q": k * k is not affine in k')
+    assert message.endswith("or count by enumeration with --method enumerate and --at.")
+    assert (text, marks) == ("  k*k <= q", "  ^^^")
+
+
+def test_deadline_is_no_answer_and_says_what_works(lattend):
+    ran = lattend("count", "q*7 - k*5 <= a and (q + k) % 3 <= b", "--deadline", "0")
+    assert (ran.code, ran.out) == (3, "")
+    assert "no answer within 0 seconds" in ran.err
+    assert ran.err.endswith("counting at given numbers still works: --at n=…,a=…,b=…\n")

@@ -1,0 +1,121 @@
+"""lattend draw and lattend rules: pictures, tables and files."""
+
+import json
+
+import pytest
+
+from lattend.rules import CATALOGUE
+
+BAND = """\
+strided (n = 4, t = 1)
+k <= q and q - k <= t
+
+query down, key across
+  0 1 2 3
+0 ██· · ·
+1 ▒▒██· ·
+2 · ▒▒██·
+3 · · ▒▒██
+
+7 of 16 squares, 43.8%
+▒▒ attended   ██ attended, own position
+"""
+
+
+def test_picture(lattend):
+    assert lattend("draw", "strided", "--at", "n=4,t=1") == (0, BAND, "")
+
+
+def test_compared_and_pixel(lattend):
+    both = lattend("draw", "strided(3)", "--compare", "windowed(4)", "--at", "n=8")
+    assert both.code == 0
+    assert "A marks 26 (40.6%) and B 20 (31.3%) of 64 squares" in both.out
+    pixel = lattend("draw", "neighbourhood(1)", "--pixel", "0,0")
+    assert "keys of pixel (0, 0): 4 of 64 pixels" in pixel.out
+
+
+@pytest.mark.parametrize("columns", ["16", "40"])
+def test_narrow(lattend, columns):
+    ran = lattend("draw", "causal", "--at", "n=30", "--width", columns)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("tex", b"")]
+)
+def test_files(lattend, tmp_path, ending, start):
+    path = tmp_path / f"band.{ending}"
+    ran = lattend("draw", "strided", "--at", "n=4,t=1", "--out", str(path))
+    assert ran == (0, f"{path}: strided (n = 4, t = 1); 7 of 16 squares, 43.8%\n", "")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("strided",), 'rule "k <= q and q - k <= t" needs a value for t: give --at t=…'),
+        (("causal", "--out", "x.bmp"), 'cannot save a picture as "x.bmp": the ending is not one of'),
+        (
+            ("causal", "--out", "/no/where/x.svg"),
+            'cannot save "/no/where/x.svg": there is no folder "/no/where"',
+        ),
+        (("neighbourhood(1)", "--pixel", "3"), "a pixel of this rule is (qy, qx), got (3,)"),
+        (("neighbourhood(1)", "--pixel", "a,b"), "--pixel must be an integer, got a"),
+        (("causal", "--compare", "cusal"), 'rule "cusal": no rule is named cusal; did you mean causal?'),
+        (("causal", "--width", "3"), "invalid value for '--width'"),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("draw", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_catalogue_at_every_width(lattend, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = lattend("rules")
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= columns
+    assert [name for name in CATALOGUE if f"\n{name}" not in f"\n{ran.out}"] == []
+    assert "min(q, t) + 1" in ran.out
+
+
+def test_catalogue_as_json(lattend):
+    found = {row["name"]: row for row in json.loads(lattend("rules", "--json").out)}
+    assert list(found) == list(CATALOGUE)
+    assert found["sparse_fixed"] == {
+        "name": "sparse_fixed",
+        "text": "k <= q and (q // l == k // l or k % l >= l - c)",
+        "meaning": "causal inside blocks of l, and the last c positions of every block before",
+        "keys": "q % l + 1 + q // l*c",
+        "sizes": ["n"],
+        "parameters": ["l", "c"],
+        "domain": "n >= 0 and l >= 1 and 0 <= c and c <= l",
+        "at": {},
+        "reference": "Child et al. 2019, Generating Long Sequences with Sparse Transformers",
+    }
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_one_rule_in_full(lattend, name):
+    ran = lattend("rules", name)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"{name}: ")
+    for title in ("rule", "sizes", "parameters", "defined", "keys", "reference", "count"):
+        assert f"\n{title:<12}" in ran.out
+    assert "attended" in ran.out  # the legend of its picture
+
+
+def test_one_rule_with_numbers(lattend):
+    ran = lattend("rules", "windowed(w=4)")
+    assert "\ngiven       w = 4\n" in ran.out
+    assert "\ncount       5n/2 " in ran.out
+    assert "windowed (n = 12, w = 4)" in ran.out
+
+
+def test_unknown_name(lattend):
+    ran = lattend("rules", "windowd")
+    assert (ran.code, ran.out) == (2, "")
+    assert "did you mean windowed?" in ran.err

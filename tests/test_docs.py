@@ -1,0 +1,81 @@
+"""The README and the docs say what really happens: their code runs, their pictures are the code's."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lattend.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = page.read_text()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    source = "\n".join(blocks)
+    test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
+    report: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append)
+    assert outcome.failed == 0, "".join(report)
+    assert outcome.attempted == source.count(">>> ")
+
+
+def console_commands() -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = []
+    for page in PAGES:
+        for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+                command, _, output = part.partition("\n")
+                found.append((page.name, command, output))
+    return found
+
+
+@pytest.mark.parametrize(("page", "command", "output"), console_commands())
+def test_console_blocks(
+    page: str, command: str, output: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    words = shlex.split(command)
+    assert words[0] == "lattend"
+    code = main(words[1:])
+    shown = capsys.readouterr()
+    assert (shown.out + shown.err).strip() == output.strip()
+    assert (code == 2) == bool(shown.err)
+
+
+def test_every_page_is_linked() -> None:
+    text = (ROOT / "README.md").read_text()
+    for page in PAGES[1:]:
+        assert f"docs/{page.name}" in text
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_pictures_are_those_of_the_code() -> None:
+    folder = ROOT / "docs" / "pictures"
+    spec = importlib.util.spec_from_file_location("make_pictures", folder / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    pictures = module.pictures()
+    assert {path.name for path in folder.glob("*.svg")} == set(pictures)
+    for name, picture in pictures.items():
+        assert (folder / name).read_text() == picture.svg(), f"{name} is old: make pictures"
+
+
