@@ -43,7 +43,7 @@ class TraceError(LattendError):
     """A Python function that cannot be traced into a rule."""
 
 
-class NameError_(LattendError):  # noqa: N801  (Python has a NameError of its own)
+class NamingError(LattendError):
     """A name that is unknown, given twice, or missing."""
 
 

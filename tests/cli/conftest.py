@@ -24,6 +24,7 @@ def lattend(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
     def run(*arguments: str) -> Ran:
         code = main(arguments)
-        return Ran(code, *capsys.readouterr())
+        printed = capsys.readouterr()
+        return Ran(code, printed.out, printed.err)
 
     return run

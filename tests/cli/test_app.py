@@ -16,9 +16,8 @@ def test_help_and_version(lattend):
     assert lattend("--version") == (0, f"lattend {__version__}\n", "")
     ran = lattend("--help")
     assert (ran.code, ran.err) == (0, "")
-    assert [
-        name for name in ("rules", "draw", "count", "claim", "reach", "same", "check") if name not in ran.out
-    ] == []
+    for name in ("rules", "draw", "count", "claim", "reach", "same", "check"):
+        assert f"\n  {name} " in ran.out
     assert "Exit codes: 0 done" in ran.out
 
 
@@ -53,8 +52,8 @@ def test_examples_run(lattend, tmp_path, monkeypatch, line):
     [
         (
             ("count",),
-            'count needs RULE. RULE is a catalogue name such as strided or "windowed(w=4)", or a condition such '
-            'as "k <= q"; `lattend rules` lists the names. See `lattend count --help`',
+            'count needs RULE. RULE is a catalogue name such as strided or "windowed(w=4)", or a condition '
+            'such as "k <= q"; `lattend rules` lists the names. See `lattend count --help`',
         ),
         (
             ("claim", "causal"),

@@ -88,7 +88,7 @@ def test_tiles_of_a_rule_that_speaks_of_its_sizes() -> None:
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=24), st.booleans())
 def test_documents_are_counted_from_their_runs(ids: list[int], causal: bool) -> None:
     rule = lt.rules.documents(ids=ids, causal=causal)
-    assert counted_from_data(rule, rule.values, enumerate_below=0) == rule.mask().sum()
+    assert counted_from_data(rule, enumerate_below=0) == rule.mask().sum()
 
 
 def test_many_documents_at_length() -> None:
@@ -101,7 +101,7 @@ def test_many_documents_at_length() -> None:
 @pytest.mark.parametrize("n", [30, 64, 100])
 def test_bigbird_with_its_random_blocks(n: int) -> None:
     rule = lt.rules.bigbird(4, 1, 1, 2, 0, n)
-    assert counted_from_data(rule, rule.values, enumerate_below=0) == rule.mask().sum()
+    assert counted_from_data(rule, enumerate_below=0) == rule.mask().sum()
 
 
 def test_data_has_no_closed_form_and_says_so() -> None:
@@ -113,4 +113,4 @@ def test_enumeration_is_bounded() -> None:
     with pytest.raises(lt.errors.TooLarge, match="10,000,000,000 squares are too many to enumerate"):
         lt.rule("k*k <= q").count(n=100_000)
     assert lt.rule("k*k <= q").count(n=1000) == sum(1 for q in range(1000) for k in range(1000) if k * k <= q)
-    assert enumerated(lt.rules.causal(), {"n": 3000}) == 3000 * 3001 // 2
+    assert enumerated(lt.rules.causal().at(n=3000)) == 3000 * 3001 // 2

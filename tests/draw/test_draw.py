@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lattend.draw import draw, view
 from lattend.draw.bind import bound
 from lattend.draw.palette import HERE, LEVELS, MARKED, MIXED, OWN, SHADES
-from lattend.errors import DomainError, LattendError, NameError_, TooLarge
+from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.rules.rule import About, Rule, rule
 
 CAUSAL = rule("k <= q")
@@ -79,11 +79,11 @@ def test_sizes_have_defaults_and_parameters_do_not():
     assert draw(rule("k <= q", cross=True), n=5).panels[0].cells.shape == (5, 5)
     assert draw(SQUARE, r=1).panels[0].cells.shape == (64, 64)
     assert len(draw(HEADED).panels) == 4
-    with pytest.raises(NameError_, match="needs a value for t: give t=…"):
+    with pytest.raises(NamingError, match="needs a value for t: give t=…"):
         draw(BAND, n=12)
-    with pytest.raises(NameError_, match="has no s; it has n, t"):
+    with pytest.raises(NamingError, match="has no s; it has n, t"):
         draw(BAND, n=12, t=3, s=4)
-    with pytest.raises(NameError_, match="t already has the value 3; bind it once"):
+    with pytest.raises(NamingError, match="t already has the value 3; bind it once"):
         draw(BAND.at(t=3), n=12, t=3)
     with pytest.raises(DomainError, match="n >= 0, got n = -1"):
         draw(CAUSAL, n=-1)
@@ -172,7 +172,7 @@ def test_comparison_binds_each_rule_on_its_own():
         draw(CAUSAL.at(n=5), compare=CAUSAL.at(n=6))
     with pytest.raises(LattendError, match="different axes"):
         draw(CAUSAL, compare=SQUARE, n=4, r=1)
-    with pytest.raises(NameError_, match="has no s"):
+    with pytest.raises(NamingError, match="has no s"):
         draw(CAUSAL, compare=BAND, n=4, t=1, s=3)
 
 

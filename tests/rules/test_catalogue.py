@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lattend as lt
-from lattend.errors import DomainError, LattendError, NameError_
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import CATALOGUE, Rule
 from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.text import parse, parse_term
@@ -306,7 +306,7 @@ def test_symbolic_and_bound(name: str) -> None:
 
 def test_strided_is_bound_in_any_way() -> None:
     assert R.strided(255) == R.strided(t=255) == R.strided().at(t=255)
-    with pytest.raises(NameError_, match="t already has the value 255"):
+    with pytest.raises(NamingError, match="t already has the value 255"):
         R.strided(255).at(t=3)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lattend.errors import DomainError, NameError_
+from lattend.errors import DomainError, NamingError
 from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.text import parse, parse_term
 
@@ -101,9 +101,9 @@ def test_outside_the_domain(text: str, at: dict[str, object], message: str) -> N
 
 
 def test_what_is_not_given_is_named() -> None:
-    with pytest.raises(NameError_, match="no value is given for t"):
+    with pytest.raises(NamingError, match="no value is given for t"):
         evaluate(parse("q <= t"), {"q": 3}, {})
-    with pytest.raises(NameError_, match=r"no array is given for doc; pass it as data=\{'doc': array\}"):
+    with pytest.raises(NamingError, match=r"no array is given for doc; pass it as data=\{'doc': array\}"):
         evaluate(parse("doc[q]"), {"q": 3}, {})
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lattend as lt
-from lattend.errors import DomainError, LattendError, NameError_
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import Rule
 
 BAND = lt.rule("k <= q and q - k <= t")
@@ -87,7 +87,7 @@ def test_a_line_joins_a_line_with_keys_of_its_own() -> None:
     assert joined.sizes == ["n", "m"]
     with pytest.raises(LattendError, match="rules on different axes cannot be combined"):
         _ = lt.rule("k <= q") & lt.rule("qx == kx")
-    with pytest.raises(NameError_, match="lives on a line"):
+    with pytest.raises(NamingError, match="lives on a line"):
         lt.rule("k <= qx")
 
 
@@ -98,18 +98,18 @@ def test_data() -> None:
     assert packed != lt.rule("doc[q] == doc[k]", data={"doc": [0, 1, 1]})
     with pytest.raises(DomainError, match=r"doc\[q\] is read at q = 3, outside the doc given \(0 … 2\)"):
         packed.mask(n=4)
-    with pytest.raises(NameError_, match=r"looks up doc\[...\], but no array of that name is given"):
+    with pytest.raises(NamingError, match=r"looks up doc\[...\], but no array of that name is given"):
         lt.rule("doc[q] == 1")
-    with pytest.raises(NameError_, match="both rules bring data named doc"):
+    with pytest.raises(NamingError, match="both rules bring data named doc"):
         _ = packed & lt.rule("doc[q] == 1", data={"doc": [1, 1, 1]})
 
 
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"n": 4}, NameError_, "needs a value for t: give t=…"),
-        ({}, NameError_, "needs a value for n and t: give n=…, t=…"),
-        ({"n": 4, "t": 1, "tt": 2}, NameError_, "has no tt; it has n, t; did you mean t?"),
+        ({"n": 4}, NamingError, "needs a value for t: give t=…"),
+        ({}, NamingError, "needs a value for n and t: give n=…, t=…"),
+        ({"n": 4, "t": 1, "tt": 2}, NamingError, "has no tt; it has n, t; did you mean t?"),
         ({"n": -1, "t": 1}, DomainError, "needs n >= 0, got n = -1"),
         ({"n": 4, "t": 1.5}, DomainError, "t must be an integer, got 1.5"),
         ({"n": 4, "t": True}, DomainError, "t must be an integer, got True"),
@@ -123,7 +123,7 @@ def test_errors(values: dict[str, int], error: type[LattendError], message: str)
 
 
 def test_a_value_is_bound_once() -> None:
-    with pytest.raises(NameError_, match="t already has the value 3; bind it once"):
+    with pytest.raises(NamingError, match="t already has the value 3; bind it once"):
         BAND.at(t=3).mask(n=4, t=3)
 
 

@@ -22,7 +22,7 @@ def complain(message: str, marked: str = "") -> None:
     """Print `lattend: message` on standard error, and below it the marked text."""
     _print(f"lattend: {message}", sys.stderr)
     for line in marked.splitlines():
-        _print(f"  {line}", sys.stderr)
+        _print(f"  {line}".rstrip(), sys.stderr)
 
 
 def width() -> int:

@@ -7,7 +7,7 @@ from lattend.cli.output import say, say_json
 
 EXAMPLES = (
     "lattend reach strided",
-    "lattend reach sparse_strided --at n=4096,l=64",
+    "lattend reach sparse_strided --at l=64",
 )
 
 

@@ -12,7 +12,7 @@ from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
-from lattend.errors import DomainError, NameError_, NoClosedForm, NotAffineError
+from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError
 from lattend.rules import expr
 from lattend.rules.expr import Compare, Name, Num
 from lattend.rules.rule import Rule
@@ -65,7 +65,7 @@ class Count:
         """The count with these values put in: an int once all names have one, a Count before that."""
         for name in values:
             if name in self.values:
-                raise NameError_(f"{name} already has the value {self.values[name]}; give it once")
+                raise NamingError(f"{name} already has the value {self.values[name]}; give it once")
         positions = {name: value for name, value in values.items() if name in self.fixed}
         rest = {name: value for name, value in values.items() if name not in self.fixed}
         bound = self.rule.at(**{name: v for name, v in rest.items() if name not in self.rule.values})
@@ -120,7 +120,7 @@ class Count:
         condition = parse_assumption(text)
         unknown = [name for name in expr.names(condition) if name not in self.names]
         if unknown:
-            raise NameError_(
+            raise NamingError(
                 f'assumption "{text}": this count has no {unknown[0]}; it has {", ".join(self.names)}'
             )
         pruned = self._within(region_of(condition, self.closed.space, text))

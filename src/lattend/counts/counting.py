@@ -15,7 +15,7 @@ from lattend.errors import (
     DeadlineError,
     EngineMissing,
     LattendError,
-    NameError_,
+    NamingError,
     NoClosedForm,
     NotAffineError,
     TooLarge,
@@ -42,21 +42,21 @@ def count(
     and where there is none the exact number by enumeration. `deadline` is in seconds.
     """
     if method not in METHODS:
-        raise NameError_(f"method is one of {', '.join(METHODS)}, not {method!r}")
+        raise NamingError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     fixed = _fixed(rule, per)
     places = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
     complete = not bound.free and len(places) == len(fixed)
     if method == "enumerate":
-        at = {**bound.resolve({}), **_complete(places, fixed)}
-        return enumerated_per(bound, at, fixed) if fixed else enumerated(bound, at)
+        whole = bound.complete()
+        return enumerated_per(whole, _complete(places, fixed)) if fixed else enumerated(whole)
     try:
         found = closed_count(bound, fixed, deadline)
         return found.at(**places) if places else found if not complete else found.at()
     except (NoClosedForm, NotAffineError) as reason:
         if method == "closed" or not complete:
             raise _with_advice(reason, bound, complete) from None
-    return _number(bound, fixed, {**bound.resolve({}), **places}, deadline)
+    return _number(bound, places, deadline)
 
 
 def closed_count(rule: Rule, fixed: tuple[str, ...] = (), deadline: float | None = None) -> Count:
@@ -91,37 +91,27 @@ def forget() -> None:
     forget_lines()
 
 
-def _number(rule: Rule, fixed: tuple[str, ...], values: Mapping[str, int], deadline: float | None) -> int:
+def _number(rule: Rule, places: Mapping[str, int], deadline: float | None) -> int:
     """The exact number where there is no closed form: from the data, from the set, or by enumeration."""
-    if fixed:
-        return enumerated_per(rule, values, fixed)
+    if places:
+        return enumerated_per(rule, places)
     if expr.arrays(rule.condition):
-        return counted_from_data(rule, values)
-    squares = prod(values[axis.queries] * values[axis.keys] for axis in rule.axes)
-    if squares <= MAX_SQUARES // 16:
-        return enumerated(rule, values)
+        return counted_from_data(rule)
+    if prod(rule.lengths.values()) <= MAX_SQUARES // 16:
+        return enumerated(rule)
     try:
-        return guarded(_counted_at, rule, dict(values), trusted=rule.about is not None, deadline=deadline)
+        return guarded(_counted_at, rule, trusted=rule.about is not None, deadline=deadline)
     except (NoClosedForm, NotAffineError) as reason:
         try:
-            return enumerated(rule, values)
+            return enumerated(rule)
         except TooLarge as size:
             raise TooLarge(f"{size}, and there is no closed form: {reason}") from None
 
 
-def _counted_at(rule: Rule, values: dict[str, int]) -> int:
-    """The count with every parameter a number before the set is built."""
-    fixed = {p: expr.Num(values[p]) for p in rule.parameters}
-    baked = replace(
-        rule,
-        condition=expr.substituted(rule.condition, fixed),
-        where=expr.Truth(True),
-        values={},
-        source=None,
-    )
-    closed = closed_form(baked)
-    sizes = {size: values[size] for size in baked.sizes}
-    return Count(baked, closed).at(**sizes)
+def _counted_at(rule: Rule) -> int:
+    """The count of a complete rule whose parameters are numbers before the set is built."""
+    baked = rule.baked()
+    return Count(replace(baked, values={}), closed_form(replace(baked, values={}))).at(**baked.values)
 
 
 def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
@@ -131,13 +121,13 @@ def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:
         return tuple(axis.query for axis in rule.axes)
     if per in ("key", "k"):
         return tuple(axis.key for axis in rule.axes)
-    raise NameError_(f'per is "query" or "key", not {per!r}')
+    raise NamingError(f'per is "query" or "key", not {per!r}')
 
 
 def _complete(places: Mapping[str, int], fixed: tuple[str, ...]) -> dict[str, int]:
     missing = [name for name in fixed if name not in places]
     if missing:
-        raise NameError_(f"enumeration needs a value for {' and '.join(missing)}")
+        raise NamingError(f"enumeration needs a value for {' and '.join(missing)}")
     return dict(places)
 
 

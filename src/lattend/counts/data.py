@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,16 @@ from lattend.rules.rule import Rule
 MAX_ATOMS = 4
 
 
-def counted_from_data(
-    rule: Rule, values: Mapping[str, int], enumerate_below: int = MAX_SQUARES // 256
-) -> int:
-    """The exact number of marked squares of a rule, on a line in time that follows its runs.
+def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> int:
+    """The exact number of marked squares of a complete rule, on a line in time that follows its runs.
 
     Grids of fewer squares than `enumerate_below` are simply enumerated.
     """
-    axis = rule.axes[0] if len(rule.axes) == 1 and not rule.has_heads else None
-    if axis is None or values[axis.queries] * values[axis.keys] < enumerate_below:
-        return enumerated(rule, values)
-    whole = data_tiles(rule, values, np.array([0, values[axis.queries]]), np.array([0, values[axis.keys]]))
-    return int(whole[0, 0])
+    squares = prod(rule.lengths.values())
+    if len(rule.axes) > 1 or rule.has_heads or squares < enumerate_below:
+        return enumerated(rule)
+    rows, cols = (np.array([0, length]) for length in rule.lengths.values())
+    return int(data_tiles(rule, rule.values, rows, cols)[0, 0])
 
 
 def data_tiles(

@@ -19,7 +19,7 @@ from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
-from lattend.errors import NameError_, NoClosedForm
+from lattend.errors import NamingError, NoClosedForm
 from lattend.rules import expr
 from lattend.sets import Atom, Bound, Cone, Linear, Quotient, Remainder
 
@@ -54,7 +54,7 @@ def order(count: Count, variables: Iterable[str]) -> Order:
     growing = list(variables) or count.names
     unknown = [name for name in growing if name not in count.names]
     if unknown:
-        raise NameError_(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
+        raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     found: list[tuple[str, str]] = []
     for piece in count.closed.pieces:
         formula = _unwrapped(piece).mapped_values(count.values)

@@ -30,7 +30,7 @@ def bound(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
             sizes[name] = sizes.get("n", DEFAULT_SIZES["n"]) if name == "m" else DEFAULT_SIZES[name]
     full = [rule.at(**{name: value for name, value in sizes.items() if name in rule.free}) for rule in rules]
     for rule in full:
-        rule.resolve({})
+        rule.complete()
     return full
 
 

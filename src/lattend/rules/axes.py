@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lattend.errors import NameError_
+from lattend.errors import NamingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ def axes_of(names: list[str], cross: bool = False) -> tuple[Axis, ...]:
     volume = [name for name in names if name in ("qz", "kz", "depth")]
     image = [name for name in names if name in ("qy", "ky", "qx", "kx", "rows", "cols")]
     if line and (image or volume):
-        raise NameError_(
+        raise NamingError(
             f"a rule lives on a line ({line[0]}) or on an image ({(image + volume)[0]}), not on both: "
             "use q, k, n, m or qy, qx, ky, kx, rows, cols"
         )
     if image or volume:
         if cross:
-            raise NameError_("cross=True needs a rule on a line: an image has one size for queries and keys")
+            raise NamingError("cross=True needs a rule on a line: an image has one size for queries and keys")
         return VOLUME if volume else IMAGE
     return CROSS if cross or "m" in names else LINE
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import DomainError, NameError_
+from lattend.errors import DomainError, NamingError
 from lattend.rules import expr
 from lattend.rules.expr import (
     And,
@@ -107,7 +107,7 @@ class _Evaluator:
 
     def read(self, name: str) -> _Value:
         if name not in self.env:
-            raise NameError_(f"no value is given for {name}")
+            raise NamingError(f"no value is given for {name}")
         return _value(self.env[name], name)
 
     def arithmetic(self, node: Arith) -> _Value:
@@ -150,7 +150,9 @@ class _Evaluator:
 
     def look_up(self, node: Lookup) -> _Value:
         if node.array not in self.data:
-            raise NameError_(f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}")
+            raise NamingError(
+                f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
+            )
         array = np.asarray(self.data[node.array])
         if array.ndim != len(node.indices):
             raise DomainError(

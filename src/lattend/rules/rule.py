@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import DomainError, LattendError, NameError_
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, SIZES, Axis, axes_of, size_names, untied
 from lattend.rules.evaluate import evaluate
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 200
 MAX_NODES = 20_000
+MAX_MASK = 1 << 32
 NO_DATA: Mapping[str, NDArray[np.int64]] = {}
 
 
@@ -64,7 +66,7 @@ class Rule:
             )
         missing = [name for name in expr.arrays(self.condition) if name not in self.data]
         if missing:
-            raise NameError_(
+            raise NamingError(
                 f"the rule looks up {missing[0]}[...], but no array of that name is given; "
                 f"pass it as data={{{missing[0]!r}: array}}"
             )
@@ -155,12 +157,12 @@ class Rule:
 
     def _check_value(self, name: str, value: object) -> None:
         if name in self.values:
-            raise NameError_(f"{name} already has the value {self.values[name]}; bind it once")
+            raise NamingError(f"{name} already has the value {self.values[name]}; bind it once")
         known = self.sizes + self.parameters
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise NameError_(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
+            raise NamingError(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise DomainError(f"{name} must be an integer, got {value!r}")
 
@@ -171,16 +173,21 @@ class Rule:
                 given = ", ".join(f"{name} = {self.values[name]}" for name in expr.names(part))
                 raise DomainError(f'rule "{self.text}" needs {expr.text(part)}, got {given}')
 
-    def resolve(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Every size and parameter with its number; raises naming what is missing."""
+    def complete(self, **values: int) -> Rule:
+        """The rule with these values, which must leave none open; raises naming what is missing."""
         bound = self.at(**values)
         if bound.free:
             known = ", ".join(f"{name}=…" for name in bound.free)
-            raise NameError_(f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}')
-        return dict(bound.values)
+            raise NamingError(
+                f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}'
+            )
+        return bound
 
-    def _axes_at(self, values: Mapping[str, int]) -> tuple[Axis, ...]:
-        return untied(self.axes) if "m" in values else self.axes
+    @property
+    def lengths(self) -> dict[str, int]:
+        """How many values each coordinate of a square has, for a complete rule."""
+        sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
+        return {position: self.values[sizes[position]] for position in self.positions}
 
     def baked(self) -> Rule:
         """The same rule with its bound parameters written into the condition; sizes stay bound."""
@@ -213,7 +220,7 @@ class Rule:
             left, right = left.baked(), right.baked()
         clash = [name for name in left.data if name in right.data]
         if any(not np.array_equal(left.data[name], right.data[name]) for name in clash):
-            raise NameError_(f"both rules bring data named {clash[0]}, and the two differ; rename one")
+            raise NamingError(f"both rules bring data named {clash[0]}, and the two differ; rename one")
         return replace(
             left,
             condition=join(left.condition, right.condition),
@@ -232,16 +239,17 @@ class Rule:
         >>> rule("k <= q").mask(n=2).astype(int).tolist()
         [[1, 0], [1, 1]]
         """
-        at = self.resolve(values)
-        lengths = [at[HEADS]] if self.has_heads else []
-        axes = self._axes_at(at)
-        lengths += [at[a.queries] for a in axes] + [at[a.keys] for a in axes]
-        squares = int(np.prod(lengths, dtype=object))
-        if squares > 2**32:
+        bound = self.complete(**values)
+        squares = prod(bound.lengths.values())
+        if squares > MAX_MASK:
             raise DomainError(f"a mask of {squares:,} squares is too large to hold; use count, draw or keys")
-        ranges = np.ix_(*(np.arange(length) for length in lengths))
-        marked = evaluate(self.condition, {**at, **dict(zip(self.positions, ranges, strict=True))}, self.data)
-        return np.broadcast_to(np.asarray(marked, bool), lengths).copy()
+        return bound.marked({name: np.arange(length) for name, length in bound.lengths.items()})
+
+    def marked(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
+        """Which squares of these ranges of positions are marked, one axis a coordinate; the rule is complete."""
+        open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
+        found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
+        return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()
 
     def contains(self, *position: int, **values: int) -> bool:
         """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
@@ -249,17 +257,9 @@ class Rule:
         >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
         False
         """
-        if len(position) != len(self.positions):
-            raise NameError_(f"a square of this rule is ({', '.join(self.positions)}), got {position}")
-        at = self.resolve(values)
-        limits = [at[HEADS]] if self.has_heads else []
-        axes = self._axes_at(at)
-        limits += [at[a.queries] for a in axes] + [at[a.keys] for a in axes]
-        for name, place, limit in zip(self.positions, position, limits, strict=True):
-            if not 0 <= place < limit:
-                raise DomainError(f"{name} = {place} lies outside 0 … {limit - 1}")
-        places = {name: int(place) for name, place in zip(self.positions, position, strict=True)}
-        return bool(evaluate(self.condition, {**at, **places}, self.data))
+        bound = self.complete(**values)
+        places = bound.located("square", self.positions, position)
+        return bool(evaluate(self.condition, {**bound.values, **places}, self.data))
 
     def keys(self, *query: int, **values: int) -> list[Any]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
@@ -267,22 +267,23 @@ class Rule:
         >>> rule("k <= q and q - k <= t").keys(7, n=12, t=3)
         [4, 5, 6, 7]
         """
-        at = self.resolve(values)
-        names = self.positions[: len(self.positions) - len(self.axes)]
-        if len(query) != len(names):
-            raise NameError_(f"a query of this rule is ({', '.join(names)}), got {query}")
-        limits = ([at[HEADS]] if self.has_heads else []) + [at[a.queries] for a in self.axes]
-        for name, place, limit in zip(names, query, limits, strict=True):
-            if not 0 <= place < limit:
-                raise DomainError(f"{name} = {place} lies outside 0 … {limit - 1}")
-        lengths = [at[axis.keys] for axis in self._axes_at(at)]
-        places: dict[str, Any] = {name: int(place) for name, place in zip(names, query, strict=True)}
-        places |= dict(
-            zip((a.key for a in self.axes), np.ix_(*(np.arange(length) for length in lengths)), strict=True)
-        )
-        marked = np.broadcast_to(evaluate(self.condition, {**at, **places}, self.data), lengths)
-        found = np.argwhere(marked).tolist()
-        return [row[0] for row in found] if len(self.axes) == 1 else [tuple(row) for row in found]
+        bound = self.complete(**values)
+        names = self.positions[: -len(self.axes)]
+        places = bound.located("query", names, query)
+        ranges = {name: np.arange(length) for name, length in bound.lengths.items()}
+        ranges |= {name: np.array([place]) for name, place in places.items()}
+        row = bound.marked(ranges)[(0,) * len(names)]
+        found = np.argwhere(row).tolist()
+        return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
+
+    def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:
+        """The coordinates by name, checked to lie on the grid of a complete rule."""
+        if len(places) != len(names):
+            raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {places}")
+        for name, place in zip(names, places, strict=True):
+            if not 0 <= place < self.lengths[name]:
+                raise DomainError(f"{name} = {place} lies outside 0 … {self.lengths[name] - 1}")
+        return {name: int(place) for name, place in zip(names, places, strict=True)}
 
     # Doors to the other folders, opened on first use so that `import lattend` stays instant
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lattend.errors import NameError_, NoClosedForm
+from lattend.errors import NamingError, NoClosedForm
 from lattend.rules import expr
 from lattend.rules.expr import Condition, Name, Num
 from lattend.rules.rule import Rule, aligned
@@ -37,7 +37,9 @@ def difference(left: Rule, right: Rule, deadline: float | None = None) -> Witnes
         )
     for name in left.values:
         if right.values.get(name) not in (None, left.values[name]):
-            raise NameError_(f"the rules have different {name}: {left.values[name]} and {right.values[name]}")
+            raise NamingError(
+                f"the rules have different {name}: {left.values[name]} and {right.values[name]}"
+            )
     trusted = left.about is not None and right.about is not None
     return guarded(_difference, left, right, trusted=trusted, deadline=deadline)
 
