@@ -96,9 +96,9 @@ def test_every_count_equals_enumeration(tour: Tour) -> None:
     [
         ">>> band.count(n=65536, t=255)\n16,744,576\n",
         "\nn(w + 1)/2                 when w divides n\n",
-        r'>>> price.claim(r"\sum_{i=n-t}^{n} i", assuming="t <= n")'
-        + "\n"
-        + r"\sum_{i=n-t}^{n} i: holds for",
+        r'>>> price.claim(r"\sum_{i=n-t}^{n} i", assuming="t <= n")',
+        "\n" + r"\sum_{i=n-t}^{n} i: holds for n >= 0 and t >= 0 and t <= n",
+        +"\n" + r"\sum_{i=n-t}^{n} i: holds for",
         '>>> price.claim("n*t")\nn*t: fails;',
         "at n = 5 only 'k <= q and q - k <= 3' marks (4, 1)",
         "58,207,870,000 of 1,000,000,000,000 squares",

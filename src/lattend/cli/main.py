@@ -5,17 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for a command that a signal ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code of the command with these arguments, by default those of the process."""
-    try:
+
+    def command() -> object:
         from lattend.cli.app import app  # here, so that Ctrl-C while it loads ends quietly too
 
-        code = app(None if arguments is None else list(arguments), prog_name="lattend", standalone_mode=False)
+        return app(None if arguments is None else list(arguments), prog_name="lattend", standalone_mode=False)
+
+    return exit_code(command)
+
+
+def exit_code(work: Callable[[], object]) -> int:
+    """The exit code of this work: what it returns, or that of its error, which is said in one line."""
+    try:
+        code = work()
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:

@@ -239,6 +239,8 @@ def _extreme(op: str, a: _Value, b: _Value) -> _Value:
         if a.high <= b.low or b.high <= a.low:
             return a if a.high <= b.low else b
         choose, pick = np.minimum, min
+    if a.exact is not None and b.exact is not None:
+        return _Value(pick(a.exact, b.exact), pick(a.low, b.low), pick(a.high, b.high))
     # neither is beyond the other, so a number that meets an array fits into 64 bits
     return _Value(choose(a.value, b.value), pick(a.low, b.low), pick(a.high, b.high))
 

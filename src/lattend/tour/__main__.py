@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from lattend.cli.main import exit_code
 from lattend.cli.output import say
 from lattend.draw.samples import SAMPLES
 from lattend.tour.entry import Entry, measured
@@ -44,7 +45,4 @@ def _entries() -> list[Entry]:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    sys.exit(exit_code(main))
