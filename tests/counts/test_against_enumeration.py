@@ -77,17 +77,13 @@ def closed(text: str) -> tuple[Rule, lt.Count]:
         raise
 
 
-@SLOW
-@given(affine(), st.integers(0, 7), st.integers(-3, 9))
-def test_random_affine_rules(text: str, n: int, t: int) -> None:
+def affine_case(text: str, n: int, t: int) -> None:
     rule, count = closed(text)
     values = {name: {"n": n, "t": t}[name] for name in rule.sizes + rule.parameters}
     assert count.at(**values) == rule.mask(**values).sum()
 
 
-@SLOW
-@given(split(), st.integers(0, 9), st.integers(1, 6))
-def test_random_rules_with_a_modulus(text: str, n: int, w: int) -> None:
+def split_case(text: str, n: int, w: int) -> None:
     try:
         rule, count = closed(text)
     except lt.errors.NotAffineError:
@@ -95,6 +91,14 @@ def test_random_rules_with_a_modulus(text: str, n: int, w: int) -> None:
         raise
     values = {name: {"n": n, "w": w}[name] for name in rule.sizes + rule.parameters}
     assert count.at(**values) == rule.mask(**values).sum()
+
+
+AFFINE = given(affine(), st.integers(0, 7), st.integers(-3, 9))
+SPLIT = given(split(), st.integers(0, 9), st.integers(1, 6))
+test_random_affine_rules = SLOW(AFFINE(affine_case))
+test_random_rules_with_a_modulus = SLOW(SPLIT(split_case))
+test_many_random_affine_rules = pytest.mark.long(settings(SLOW, max_examples=2000)(AFFINE(affine_case)))
+test_many_random_rules_with_a_modulus = pytest.mark.long(settings(SLOW, max_examples=2000)(SPLIT(split_case)))
 
 
 def test_a_parameter_compared_with_split_positions_is_split_too() -> None:

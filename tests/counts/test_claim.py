@@ -140,3 +140,10 @@ def test_a_perturbed_formula_is_never_proved(a: int, b: int, c: int, d: int) -> 
         at = verdict.counterexample.values
         assert verdict.counterexample.exact == lt.rules.strided().mask(**at).sum()
         assert verdict.counterexample.claimed != verdict.counterexample.exact
+
+
+def test_what_cannot_be_decided_says_what_remains() -> None:
+    verdict = lt.rules.causal().count().claim("(abs(n^2) + n)/2")
+    assert verdict.status == "undecided"
+    assert verdict.remaining == "it compares or divides something that is not linear"
+    assert not verdict

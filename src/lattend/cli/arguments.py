@@ -106,12 +106,11 @@ def read_names(text: str | None) -> list[str]:
 
 def _parts(text: str) -> Iterator[tuple[str, int, int]]:
     """The parts between commas without the spaces around them, and where they are."""
-    for found in re.finditer(r"[^,]*(?:,|$)", text):
-        part = found[0].rstrip(",")
-        if found.start() == len(text) and text and not text.endswith(","):
-            return
-        start = found.start() + len(part) - len(part.lstrip())
+    place = 0
+    for part in text.split(","):
+        start = place + len(part) - len(part.lstrip())
         yield part.strip(), start, start + len(part.strip())
+        place += len(part) + 1
 
 
 def _pairs(option: str, text: str, example: str) -> Iterator[tuple[str, str, int, int]]:

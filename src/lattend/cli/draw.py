@@ -49,8 +49,11 @@ def draw(
     Queries down, keys across, marked squares dark. A size that is not given is small. From a few hundred
     positions on, tiles are shaded by how full they are.
     """
-    second = None if compare is None else read_rule(compare)
-    picture = read_rule(rule).draw(compare=second, pixel=read_pixel(pixel), **read_numbers(at))
+    chosen, values, place = read_rule(rule), read_numbers(at), read_pixel(pixel)
+    if compare is None:
+        picture = chosen.at(**values).draw(pixel=place)
+    else:
+        picture = chosen.draw(compare=read_rule(compare), pixel=place, **values)
     if out is None:
         say(picture.terminal(width=width))
     else:

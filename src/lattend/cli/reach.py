@@ -16,7 +16,8 @@ def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
 
     As formulas, along each axis. The greatest q - k decides the size of a cache.
     """
-    found = read_rule(rule).at(**read_numbers(at)).reach()
+    chosen, values = read_rule(rule), read_numbers(at)
+    found = chosen.at(**values).reach()
     if not json:
         say(str(found))
         return
@@ -24,4 +25,4 @@ def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
         query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}
         for query, axis in found.axes.items()
     }
-    say_json({"rule": read_rule(rule).text, "at": read_numbers(at), "axes": axes})
+    say_json({"rule": chosen.text, "at": {**chosen.values, **values}, "axes": axes})

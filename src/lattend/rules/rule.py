@@ -246,7 +246,7 @@ class Rule:
         return bound.marked({name: np.arange(length) for name, length in bound.lengths.items()})
 
     def marked(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
-        """Which squares of these ranges of positions are marked, for a complete rule: an axis a coordinate."""
+        """Which squares of these ranges of positions are marked, for a complete rule."""
         open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
         found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
         return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()

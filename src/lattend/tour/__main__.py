@@ -20,12 +20,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lattend.tour", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/tour.html"), help="where to write the page")
     out: Path = parser.parse_args(arguments).out
+    out.parent.mkdir(parents=True, exist_ok=True)
     begun = time.perf_counter()
     stations()
     entries = _entries()
     catalogue(entries)
     heading("The page")
-    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(page(entries), encoding="utf-8")
     say(f"{out}: every rule with its picture, meaning, formula and check.")
     say(f"The tour took {time.perf_counter() - begun:.1f} s.")
