@@ -16,7 +16,7 @@ n(n + 1)/2         when t > n"""
 
 WINDOWED = """\
 n(w + 1)/2                 when w divides n
-r(r + 1)/2 + w*N(w + 1)/2  otherwise
+w*N(w + 1)/2 + r(r + 1)/2  otherwise
 where N = n // w, r = n % w"""
 
 # Written by hand from the definitions, not from the program's output

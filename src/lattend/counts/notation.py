@@ -64,7 +64,7 @@ class Written:
         if polynomial.is_zero:
             return "0"
         parts = min(_groupings(polynomial, known or {}), key=_effort)
-        parts = sorted(parts, key=lambda part: factored(part)[0] < 0)
+        parts = sorted(parts, key=lambda part: (factored(part)[0] < 0, -abs(_typical_value(part))))
         return " + ".join(self._product(part) for part in parts).replace("+ -", "- ")
 
     def _product(self, polynomial: Polynomial) -> str:
