@@ -9,7 +9,7 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 from lattend.counts.polynomial import Polynomial
-from lattend.sets import Atom, Bound, Linear, Monomial, Quotient
+from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, monomial
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
@@ -35,9 +35,9 @@ def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, 
     ring = _sympy(".polys.rings").PolyRing([f"x{i}" for i in range(len(atoms))], rationals)
     place = {atom: i for i, atom in enumerate(atoms)}
     terms: dict[tuple[int, ...], Any] = {}
-    for monomial, coefficient in polynomial.terms.items():
+    for powers, coefficient in polynomial.terms.items():
         exponents = [0] * len(atoms)
-        for atom, exponent in monomial:
+        for atom, exponent in powers:
             exponents[place[atom]] = exponent
         terms[tuple(exponents)] = rationals(coefficient.numerator, coefficient.denominator)
     content, found = ring.from_dict(terms).factor_list()
@@ -53,23 +53,23 @@ def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, 
 def _polynomial_of(factor: Any, atoms: list[Atom]) -> Polynomial:
     terms: list[tuple[Fraction, Monomial]] = []
     for exponents, c in factor.terms():
-        powers = [(atoms[i], int(e)) for i, e in enumerate(exponents) if e]
-        terms.append((Fraction(int(c.numerator), int(c.denominator)), tuple(sorted(powers, key=_text))))
+        powers = monomial((atoms[i], int(e)) for i, e in enumerate(exponents))
+        terms.append((Fraction(int(c.numerator), int(c.denominator)), powers))
     return Polynomial.of(terms)
-
-
-def _text(power: tuple[Atom, int]) -> str:
-    return str(power[0])
 
 
 def _primitive(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
     """The polynomial with whole coefficients without a common factor, and the number taken out."""
     below = lcm(*(c.denominator for c in polynomial.terms.values()))
     above = gcd(*(int(c * below) for c in polynomial.terms.values()))
-    moduli = moduli_in(polynomial)
-    typical = sum(c * weight(m, moduli) for m, c in polynomial.terms.items())
-    scale = Fraction(above, below) * (1 if typical > 0 else -1)
+    scale = Fraction(above, below) * (1 if typical_value(polynomial) > 0 else -1)
     return polynomial.times(1 / scale), scale
+
+
+def typical_value(polynomial: Polynomial) -> Fraction:
+    """Its value where sizes are large, by which signs are chosen and terms ordered."""
+    moduli = moduli_in(polynomial)
+    return sum((c * weight(m, moduli) for m, c in polynomial.terms.items()), Fraction(0))
 
 
 def _typical(atom: Atom, moduli: set[str]) -> int:
@@ -87,10 +87,10 @@ def moduli_in(polynomial: Polynomial) -> set[str]:
     return {atom.by for atom in polynomial.atoms if not isinstance(atom, str) and isinstance(atom.by, str)}
 
 
-def weight(monomial: Monomial, moduli: set[str]) -> int:
+def weight(powers: Monomial, moduli: set[str]) -> int:
     """The typical size of a monomial, by which terms are ordered and signs are chosen."""
     weight = 1
-    for atom, exponent in monomial:
+    for atom, exponent in powers:
         weight *= _typical(atom, moduli) ** exponent
     return weight
 
@@ -118,8 +118,8 @@ def _bound(bound: Bound) -> Any:
 
 def _expression(polynomial: Polynomial) -> Any:
     terms: list[Any] = []
-    for monomial, coefficient in polynomial.terms.items():
-        factors = [_atom(atom) ** exponent for atom, exponent in monomial]
+    for powers, coefficient in polynomial.terms.items():
+        factors = [_atom(atom) ** exponent for atom, exponent in powers]
         terms.append(
             _sympy().Mul(_sympy().Rational(coefficient.numerator, coefficient.denominator), *factors)
         )

@@ -72,7 +72,7 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             here, rest = _zeros(gap, case)
             agreed = agreed | here
             if rest is not None:
-                open_.append(f"{Written(count.names).formula(rest)} = 0")
+                open_.append(f"{Written(count.names).formula(rest)} == 0")
     return agreed, list(dict.fromkeys(open_))
 
 
@@ -207,8 +207,8 @@ def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[d
         name = rest[0]
         lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
         lowest = 1 if name in count.rule.moduli else lowest
-        for value in order:
+        for value in [size] if name == names[0] else order:
             if value >= lowest:
                 yield from extended({**values, name: value}, rest[1:])
 
-    yield from extended({**count.values, names[0]: size} if names else dict(count.values), names[1:])
+    yield from extended(dict(count.values), names)

@@ -14,7 +14,18 @@ from lattend.rules import expr
 from lattend.rules.axes import LINE, Axis
 from lattend.rules.expr import Condition, Name, Truth
 from lattend.rules.rule import Rule
-from lattend.sets import Atom, Linear, PointSet, Quotient, Region, Remainder, Space, moduli_of, region_of
+from lattend.sets import (
+    Atom,
+    Linear,
+    PointSet,
+    Quotient,
+    Region,
+    Remainder,
+    Space,
+    moduli_of,
+    region_of,
+    within,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +132,8 @@ def _sum_of_products(
         return _counted(
             Truth(False), rule.axes, rule.domain, (*rule.sizes, *rule.parameters), fixed, False, {}, None
         )
-    domain = region_of(rule.domain, total.space)
+    inside = [within(p, size) for p, size in rule.limits.items() if p in fixed]
+    domain = region_of(expr.all_of(rule.domain, *inside), total.space)
     if len(products) > 1:
         return Closed(total.space, domain, simplified(total.pieces, domain))
     # A single product of simplified counts is as simple as it gets

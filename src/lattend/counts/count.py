@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from lattend.counts.algebra import as_sympy
@@ -14,10 +15,10 @@ from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError
 from lattend.rules import expr
-from lattend.rules.expr import Compare, Name, Num
+from lattend.rules.expr import Compare, Condition, Name, Num
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_assumption
-from lattend.sets import Bound, Linear, Quotient, Region, Remainder, bound_at, region_of
+from lattend.sets import Bound, Linear, Quotient, Remainder, bound_at, region_of
 
 if TYPE_CHECKING:
     from lattend.counts.claim import Verdict
@@ -61,7 +62,7 @@ class Count:
 
     # Numbers
 
-    def at(self, **values: int) -> Any:
+    def at(self, /, **values: int) -> Any:
         """The count with these values put in: an int once all names have one, a Count before that."""
         for name in values:
             if name in self.values:
@@ -94,19 +95,21 @@ class Count:
 
     def restricted(self, values: Mapping[str, int]) -> Count:
         """The count with only the pieces that can hold at these values."""
-        count = self
+        closed = self.closed
         for name, value in values.items():
             try:
-                count = count._within(region_of(Compare("==", Name(name), Num(value)), self.closed.space))
+                closed = _within(closed, Compare("==", Name(name), Num(value)))
             except (NoClosedForm, NotAffineError):
                 continue  # a split size with its modulus unknown: no linear condition says n = 64
-        return count
+        return replace(self, closed=closed)
 
-    def _within(self, region: Region) -> Count:
-        domain = self.closed.domain & region
-        pieces = [Piece(p.region & region, p.formula) for p in self.closed.pieces]
-        kept = [piece for piece in pieces if not piece.region.is_empty()]
-        return replace(self, closed=replace(self.closed, domain=domain, pieces=kept, line=None))
+    def _in_numbers(self) -> Count:
+        """The same count with bound parameters written into the rule: at w = 4 one can then say `4 | n`."""
+        from lattend.counts.counting import closed_count
+
+        if self.assumed or not any(name in self.values for name in self.rule.parameters):
+            return self
+        return closed_count(replace(self.rule.baked(), about=self.rule.about), self.fixed)
 
     # Questions
 
@@ -123,10 +126,11 @@ class Count:
             raise NamingError(
                 f'assumption "{text}": this count has no {unknown[0]}; it has {", ".join(self.names)}'
             )
-        pruned = self._within(region_of(condition, self.closed.space, text))
-        if pruned.closed.domain.is_empty():
+        count = self._in_numbers()
+        closed = _within(count.closed, condition, text)
+        if closed.domain.is_empty():
             raise DomainError(f'assumption "{text}" never holds where this count is defined')
-        return replace(pruned, assumed=(*self.assumed, text))
+        return replace(count, closed=closed, assumed=(*self.assumed, text))
 
     def order(self, *variables: str) -> Order:
         """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
@@ -147,37 +151,46 @@ class Count:
         """
         from lattend.counts.claim import judge
 
-        return judge(self.assuming(assuming) if assuming else self, formula, rename)
+        return judge(self.assuming(assuming) if assuming else self._in_numbers(), formula, rename)
 
     # Forms
 
     def written(self, *, latex: bool = False, short: bool = True) -> tuple[list[Line], str]:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
+        if not self.names:
+            return [Line(str(self.number(self.values)), "")], ""
         written = Written([*self.rule.sizes, *self.rule.parameters, *self.fixed], latex=latex, short=short)
         lines: list[Line] = []
         for piece in self.closed.pieces:
             special = self._on_multiples(piece)
             if special is not None:
-                lines.append(self._line(special, written))
+                lines += self._lines(special, written)
             if special is None or not piece.region.is_subset(special.region):
-                lines.append(self._line(piece, written))
-        if not self.covers():
-            lines.append(Line("0", "otherwise"))
-        elif len(lines) > 1 and not lines[-1].when:
-            lines[-1] = Line(lines[-1].formula, "otherwise")
-        return lines, written.where()
+                lines += self._lines(piece, written)
+        shown = [line for line in lines if line.formula != "0"]
+        if len(shown) < len(lines) or not self.covers():
+            shown.append(Line("0", "otherwise" if shown else ""))
+        elif len(shown) > 1 and not shown[-1].when:
+            shown[-1] = Line(shown[-1].formula, "otherwise")
+        return shown, written.where()
 
-    def _line(self, piece: Piece, written: Written) -> Line:
-        formula = self._formula(piece, written)
-        clauses = [
-            [bound_at(bound, self.values) for bound in clause]
-            for clause in piece.region.within(self.closed.domain).clauses
-        ]
-        return Line(formula, written.condition([[b for b in clause if b is not None] for clause in clauses]))
+    def _lines(self, piece: Piece, written: Written) -> list[Line]:
+        """The piece as a line, or as none where the values already given contradict its conditions."""
+        clauses: list[list[Bound]] = []
+        for clause in piece.region.within(self.closed.domain).clauses:
+            bounds = [bound_at(bound, self.values) for bound in clause]
+            if all(bound is not False for bound in bounds):
+                clauses.append([bound for bound in bounds if isinstance(bound, Bound)])
+        return [Line(self._formula(piece, written), written.condition(clauses))] if clauses else []
 
     def _formula(self, piece: Piece, written: Written) -> str:
         equalities = piece.region.within(self.closed.domain).equalities()
         known = {atom: p.mapped_values(self.values) for atom, p in solved(equalities).items()}
+        for atom in piece.formula.atoms:
+            rest = piece.region.rest(atom)
+            if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
+                whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)
+                known[atom] = whole.times(Fraction(1, atom.by))
         return written.formula(piece.formula.mapped_values(self.values), known)
 
     def _on_multiples(self, piece: Piece) -> Piece | None:
@@ -251,6 +264,22 @@ class Count:
             "at": dict(self.values),
             "value": None,
         }
+
+
+def _within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
+    """The pieces and the domain where `condition` holds; the line of an image too, where it can say it."""
+    region = region_of(condition, closed.space, source)
+    pieces = [Piece(p.region & region, p.formula) for p in closed.pieces]
+    line = closed.line
+    if line is not None:
+        known = set(expr.names(condition)) <= set(line.space.parameters) - {"n", "q", "k"}
+        line = _within(line, condition, source) if known else None
+    return replace(
+        closed,
+        domain=closed.domain & region,
+        pieces=[piece for piece in pieces if not piece.region.is_empty()],
+        line=line,
+    )
 
 
 def _latex_when(when: str) -> str:

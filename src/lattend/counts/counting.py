@@ -29,6 +29,7 @@ METHODS = ("auto", "closed", "enumerate")
 
 def count(
     rule: Rule,
+    /,
     *,
     per: str | None = None,
     method: str = "auto",

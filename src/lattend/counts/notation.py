@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from lattend.counts.algebra import SIZES, factored, moduli_in, weight
+from lattend.counts.algebra import SIZES, factored, moduli_in, typical_value, weight
 from lattend.counts.polynomial import Polynomial
 from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, Remainder, atom_names
 
@@ -64,12 +64,17 @@ class Written:
         if polynomial.is_zero:
             return "0"
         parts = min(_groupings(polynomial, known or {}), key=_effort)
-        parts = sorted(parts, key=lambda part: (factored(part)[0] < 0, -abs(_typical_value(part))))
+        parts = sorted(parts, key=lambda part: (factored(part)[0] < 0, -abs(typical_value(part))))
         return " + ".join(self._product(part) for part in parts).replace("+ -", "- ")
 
     def _product(self, polynomial: Polynomial) -> str:
         coefficient, factors = factored(polynomial)
-        if len(factors) == 1 and polynomial.degree() == 1 and coefficient.denominator == 1:
+        whole = coefficient.denominator == 1
+        if (
+            len(factors) == 1
+            and whole
+            and (polynomial.degree() == 1 or abs(coefficient) == 1 == factors[0][1])
+        ):
             return self.sum(polynomial)
         single = [(f, e) for f, e in factors if len(f.terms) == 1]
         sums = [(f, e) for f, e in factors if len(f.terms) > 1]
@@ -109,7 +114,7 @@ class Written:
     def sum(self, polynomial: Polynomial) -> str:
         """The polynomial term by term, highest degree first."""
         text = ""
-        for monomial, coefficient in _byweight(polynomial):
+        for monomial, coefficient in _by_weight(polynomial):
             powers = [self._power(self.alias(a), e) for a, e in sorted(monomial, key=lambda x: rank(x[0]))]
             size = abs(coefficient)
             if size.numerator != 1 or not powers:
@@ -251,7 +256,7 @@ def rank(atom: Atom) -> tuple[int, int, str]:
     return (1, isinstance(atom, Remainder), str(atom))
 
 
-def _byweight(polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
+def _by_weight(polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
     """The terms, those that matter most first; a positive one leads where there is one."""
     moduli = moduli_in(polynomial)
     ranked = sorted(

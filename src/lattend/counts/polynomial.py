@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import TooLarge
-from lattend.sets import Atom, Linear, Monomial, atom_at, atom_value
+from lattend.sets import Atom, Linear, Monomial, atom_at, atom_value, monomial
 
 MAX_TERMS = 100_000
 
@@ -29,9 +29,9 @@ class Polynomial:
     @staticmethod
     def of(terms: Iterable[tuple[Fraction, Monomial]]) -> Polynomial:
         total: dict[Monomial, Fraction] = {}
-        for coefficient, monomial in terms:
-            total[monomial] = total.get(monomial, Fraction(0)) + coefficient
-        return Polynomial({monomial: c for monomial, c in total.items() if c})
+        for coefficient, powers in terms:
+            total[powers] = total.get(powers, Fraction(0)) + coefficient
+        return Polynomial({powers: c for powers, c in total.items() if c})
 
     @staticmethod
     def constant(value: int | Fraction) -> Polynomial:
@@ -62,7 +62,7 @@ class Polynomial:
         if len(self.terms) * len(other.terms) > MAX_TERMS:
             raise TooLarge(f"a formula of more than {MAX_TERMS:,} terms; write it with fewer")
         return Polynomial.of(
-            (a * b, _joined(m, k)) for m, a in self.terms.items() for k, b in other.terms.items()
+            (a * b, monomial((*m, *k))) for m, a in self.terms.items() for k, b in other.terms.items()
         )
 
     def __pow__(self, exponent: int) -> Polynomial:
@@ -94,39 +94,36 @@ class Polynomial:
         """The polynomial with atoms replaced by polynomials."""
         if not any(atom in put for atom in self.atoms):
             return self
-        powers: dict[tuple[Atom, int], Polynomial] = {}
+        raised: dict[tuple[Atom, int], Polynomial] = {}
         total: list[tuple[Fraction, Monomial]] = []
-        for monomial, coefficient in self.terms.items():
-            part = Polynomial({tuple((a, e) for a, e in monomial if a not in put): coefficient})
-            for factor in monomial:
+        for powers, coefficient in self.terms.items():
+            part = Polynomial({tuple((a, e) for a, e in powers if a not in put): coefficient})
+            for factor in powers:
                 if factor[0] in put:
-                    if factor not in powers:
-                        powers[factor] = put[factor[0]] ** factor[1]
-                    part = part * powers[factor]
+                    if factor not in raised:
+                        raised[factor] = put[factor[0]] ** factor[1]
+                    part = part * raised[factor]
             total.extend((c, m) for m, c in part.terms.items())
         return Polynomial.of(total)
 
     def mapped(self, change: Callable[[Atom], Atom]) -> Polynomial:
         """The polynomial with every atom renamed."""
-        return Polynomial.of(
-            (c, tuple(sorted(((change(a), e) for a, e in m), key=lambda item: str(item[0]))))
-            for m, c in self.terms.items()
-        )
+        return Polynomial.of((c, monomial((change(a), e) for a, e in m)) for m, c in self.terms.items())
 
     def mapped_values(self, values: Mapping[str, int]) -> Polynomial:
         """The polynomial with the names in `values` put in."""
         if not values:
             return self
         total: list[tuple[Fraction, Monomial]] = []
-        for monomial, number in self.terms.items():
-            coefficient, kept = number, dict[Atom, int]()
-            for atom, exponent in monomial:
+        for powers, number in self.terms.items():
+            coefficient, kept = number, list[tuple[Atom, int]]()
+            for atom, exponent in powers:
                 found = atom_at(atom, values)
                 if isinstance(found, int):
                     coefficient *= found**exponent
                 else:
-                    kept[found] = kept.get(found, 0) + exponent
-            total.append((coefficient, tuple(sorted(kept.items(), key=lambda item: str(item[0])))))
+                    kept.append((found, exponent))
+            total.append((coefficient, monomial(kept)))
         return Polynomial.of(total)
 
     @cached_property
@@ -142,9 +139,9 @@ class Polynomial:
         """A number that no partial sum of its integer numerator can pass at these arrays of values."""
         largest = {atom: int(np.max(np.abs(atom_value(atom, values)), initial=0)) for atom in self.atoms}
         total = 0
-        for coefficient, monomial in self._integral[1]:
+        for coefficient, powers in self._integral[1]:
             part = abs(coefficient)
-            for atom, exponent in monomial:
+            for atom, exponent in powers:
                 part *= largest[atom] ** exponent
             total += part
         return total
@@ -153,9 +150,9 @@ class Polynomial:
         """Its value where the atoms themselves are given."""
         divisor, terms = self._integral
         total: Any = 0
-        for coefficient, monomial in terms:
+        for coefficient, powers in terms:
             part: Any = coefficient
-            for atom, exponent in monomial:
+            for atom, exponent in powers:
                 part = part * coordinates[atom] ** exponent
             total = total + part
         if divisor == 1:
@@ -164,12 +161,3 @@ class Polynomial:
             whole, rest = divmod(total, divisor)
             return Fraction(total, divisor) if rest else whole
         return total // divisor
-
-
-def _joined(left: Monomial, right: Monomial) -> Monomial:
-    if not left or not right:
-        return left or right
-    total = dict(left)
-    for atom, exponent in right:
-        total[atom] = total.get(atom, 0) + exponent
-    return tuple(sorted(total.items(), key=lambda item: str(item[0])))

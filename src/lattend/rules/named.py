@@ -87,6 +87,6 @@ def _argument(found: re.Match[str]) -> Argument:
 
 def _unknown(source: Source, call: re.Match[str]) -> TextError:
     close = difflib.get_close_matches(call[1].lower(), CATALOGUE, 1, 0.5)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(CATALOGUE)};"
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(CATALOGUE)}."
     message = f"no rule is named {call[1]}; {hint} Or write a condition, such as k <= q"
     return source.error(message, *call.span(1))

@@ -140,7 +140,7 @@ class Rule:
 
     # Binding and combining
 
-    def at(self, **values: int) -> Rule:
+    def at(self, /, **values: int) -> Rule:
         """The rule with these sizes and parameters fixed.
 
         >>> rule("q - k <= t").at(t=3)
@@ -173,7 +173,7 @@ class Rule:
                 given = ", ".join(f"{name} = {self.values[name]}" for name in expr.names(part))
                 raise DomainError(f'rule "{self.text}" needs {expr.text(part)}, got {given}')
 
-    def complete(self, **values: int) -> Rule:
+    def complete(self, /, **values: int) -> Rule:
         """The rule with these values, which must leave none open; raises naming what is missing."""
         bound = self.at(**values)
         if bound.free:
@@ -186,8 +186,13 @@ class Rule:
     @property
     def lengths(self) -> dict[str, int]:
         """How many values each coordinate of a square has, for a complete rule."""
+        return {position: self.values[size] for position, size in self.limits.items()}
+
+    @property
+    def limits(self) -> dict[str, str]:
+        """The size that bounds each coordinate of a square: q is below n."""
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
-        return {position: self.values[sizes[position]] for position in self.positions}
+        return {position: sizes[position] for position in self.positions}
 
     def baked(self) -> Rule:
         """The same rule with its bound parameters written into the condition; sizes stay bound."""
@@ -233,7 +238,7 @@ class Rule:
 
     # Looking at squares one by one: NumPy, no integer sets
 
-    def mask(self, **values: int) -> NDArray[np.bool_]:
+    def mask(self, /, **values: int) -> NDArray[np.bool_]:
         """The marked squares as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
 
         >>> rule("k <= q").mask(n=2).astype(int).tolist()
@@ -251,7 +256,7 @@ class Rule:
         found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
         return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()
 
-    def contains(self, *position: int, **values: int) -> bool:
+    def contains(self, /, *position: int, **values: int) -> bool:
         """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
 
         >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
@@ -261,7 +266,7 @@ class Rule:
         places = bound.located("square", self.positions, position)
         return bool(evaluate(self.condition, {**bound.values, **places}, self.data))
 
-    def keys(self, *query: int, **values: int) -> list[Any]:
+    def keys(self, /, *query: int, **values: int) -> list[Any]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
 
         >>> rule("k <= q and q - k <= t").keys(7, n=12, t=3)
@@ -301,7 +306,7 @@ class Rule:
 
         return difference(self, other)
 
-    def count(self, *, per: str | None = None, **options: Any) -> Any:
+    def count(self, /, *, per: str | None = None, **options: Any) -> Any:
         """The number of marked squares: a closed form, or an integer when all values are given.
 
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
@@ -317,7 +322,7 @@ class Rule:
 
         return reach(self)
 
-    def draw(self, **options: Any) -> Picture:
+    def draw(self, /, **options: Any) -> Picture:
         """The picture of the rule at these numbers."""
         from lattend.draw import draw
 

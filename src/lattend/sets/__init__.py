@@ -2,18 +2,20 @@
 
 from lattend.sets.atoms import Atom as Atom
 from lattend.sets.atoms import Linear as Linear
+from lattend.sets.atoms import Monomial as Monomial
 from lattend.sets.atoms import Quotient as Quotient
 from lattend.sets.atoms import Remainder as Remainder
 from lattend.sets.atoms import atom_at as atom_at
 from lattend.sets.atoms import atom_names as atom_names
 from lattend.sets.atoms import atom_value as atom_value
+from lattend.sets.atoms import monomial as monomial
 from lattend.sets.build import moduli_of as moduli_of
 from lattend.sets.build import region_of as region_of
 from lattend.sets.cell import Cell as Cell
 from lattend.sets.cone import Cone as Cone
-from lattend.sets.pointset import Monomial as Monomial
 from lattend.sets.pointset import PointSet as PointSet
 from lattend.sets.pointset import can_count as can_count
+from lattend.sets.pointset import within as within
 from lattend.sets.region import Bound as Bound
 from lattend.sets.region import Region as Region
 from lattend.sets.region import bound_at as bound_at

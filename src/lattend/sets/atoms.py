@@ -60,6 +60,15 @@ class Remainder:
 
 
 Atom = str | Quotient | Remainder
+Monomial = tuple[tuple[Atom, int], ...]
+
+
+def monomial(powers: Iterable[tuple[Atom, int]]) -> Monomial:
+    """The product of these powers, like atoms collected, in a fixed order."""
+    total: dict[Atom, int] = {}
+    for atom, exponent in powers:
+        total[atom] = total.get(atom, 0) + exponent
+    return tuple(sorted(((a, e) for a, e in total.items() if e), key=lambda item: str(item[0])))
 
 
 def _operand(linear: Linear) -> str:

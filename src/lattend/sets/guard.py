@@ -83,6 +83,7 @@ class _Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,
+                process_group=0,  # Ctrl-C is for the caller, who then stops the worker
             )
             if self.process.stdout is not None:
                 _read(self.process.stdout.fileno(), len(READY), time.monotonic() + START)

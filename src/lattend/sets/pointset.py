@@ -12,13 +12,12 @@ from lattend.errors import EngineMissing
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.expr import Compare, Condition, Name, Num
-from lattend.sets.atoms import Atom
+from lattend.sets.atoms import Atom, Monomial, monomial
 from lattend.sets.build import describe
 from lattend.sets.region import Region, quotient_of
 from lattend.sets.space import Space
 from lattend.sets.value import Arithmetic
 
-Monomial = tuple[tuple[Atom, int], ...]
 Terms = list[tuple[Fraction, Monomial]]
 
 
@@ -62,7 +61,7 @@ class PointSet:
             sizes |= {axis.query: axis.queries, axis.key: axis.keys}
             tied[axis.query] = (axis.key, axis.queries, axis.keys)
             tied[axis.key] = (axis.query, axis.queries, axis.keys)
-        inside = {p: _within(p, sizes[p]) for p in positions}
+        inside = {p: within(p, sizes[p]) for p in positions}
         described = describe(
             condition,
             parameters=(*dict.fromkeys(parameters), *held),
@@ -100,18 +99,15 @@ class PointSet:
     def _terms(self, formula: isl.QPolynomial) -> Terms:
         meaning, found = self.space.atoms, Terms()
         for term in formula.get_terms():
-            monomial: dict[Atom, int] = {}
-            for name, (kind, place) in formula.get_space().get_var_dict().items():
-                exponent = int(term.get_exp(kind, place))
-                if exponent:
-                    monomial[meaning[name]] = monomial.get(meaning[name], 0) + exponent
+            powers = [
+                (meaning[name], int(term.get_exp(kind, place)))
+                for name, (kind, place) in formula.get_space().get_var_dict().items()
+            ]
             for place in range(term.dim(isl.dim_type.div)):
                 exponent = int(term.get_exp(isl.dim_type.div, place))
                 if exponent:
-                    atom = quotient_of(term.get_div(place), meaning)
-                    monomial[atom] = monomial.get(atom, 0) + exponent
-            ordered = tuple(sorted(monomial.items(), key=lambda item: str(item[0])))
-            found.append((Fraction(str(term.get_coefficient_val())), ordered))
+                    powers.append((quotient_of(term.get_div(place), meaning), exponent))
+            found.append((Fraction(str(term.get_coefficient_val())), monomial(powers)))
         return found
 
     def unwrapped(self) -> PointSet:
@@ -158,7 +154,7 @@ class PointSet:
             terms = _aff_terms(values.get_aff(len(functions) - 1), self.space.atoms)
             if modulus is not None:
                 blocks = _aff_terms(values.get_aff(0), self.space.atoms)
-                terms += [(c, tuple(sorted([*m, (modulus, 1)], key=str))) for c, m in blocks]
+                terms += [(c, monomial([*m, (modulus, 1)])) for c, m in blocks]
             found.append((Region(self.domain.space, where.params()), terms))
         return found
 
@@ -190,5 +186,6 @@ def _nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
     return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)
 
 
-def _within(position: str, size: str) -> Condition:
+def within(position: str, size: str) -> Condition:
+    """`0 <= position < size`."""
     return expr.all_of(Compare(">=", Name(position), Num(0)), Compare("<", Name(position), Name(size)))

@@ -13,6 +13,8 @@ from lattend.sets.atoms import Atom, Linear, Quotient, linear_at
 from lattend.sets.cell import Cell
 from lattend.sets.space import Space
 
+MAX_RESIDUE = 16
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -22,12 +24,12 @@ class Bound:
     equal: bool
 
 
-def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | None:
-    """The bound with values put in, or None when it has become true."""
+def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
+    """The bound with values put in, or its truth when that is decided."""
     form = linear_at(bound.form, values)
-    if not form.terms and (form.constant == 0 or (form.constant > 0 and not bound.equal)):
-        return None
-    return Bound(form, bound.equal)
+    if form.terms:
+        return Bound(form, bound.equal)
+    return form.constant == 0 or (form.constant > 0 and not bound.equal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +112,16 @@ class Region:
     def condition_count(self) -> int:
         """How many conditions a convex region has."""
         return sum(part.n_constraint() for part in self.points.get_basic_sets())
+
+    def rest(self, atom: Atom) -> int | None:
+        """What a quotient by a small number leaves over, if that is the same everywhere."""
+        if not isinstance(atom, Quotient) or not isinstance(atom.by, int) or atom.by > MAX_RESIDUE:
+            return None
+        for rest in range(atom.by):
+            exact = Linear.of([*atom.of.terms, (atom, -atom.by)], atom.of.constant - rest)
+            if self.is_subset(self.where(Bound(exact, True))):
+                return rest
+        return None
 
     def relaxed(self, place: int) -> list[tuple[Region, bool]]:
         """A convex region with one condition dropped (False), and with it moved outward by one (True).

@@ -1,0 +1,81 @@
+"""What is printed is what is computed: every printed formula, read back, gives the count where it says."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+import pytest
+
+import lattend as lt
+from lattend.counts import Count
+from lattend.counts.formula import BigO, parse_formula
+from lattend.counts.formula_value import value_at
+from lattend.rules.evaluate import evaluate
+from lattend.rules.text import parse_assumption
+
+R = lt.rules
+COUNTS = {
+    **{name: make().count() for name, make in R.CATALOGUE.items() if name != "documents"},
+    **{
+        f"{name} per {per}": R.CATALOGUE[name]().count(per=per)
+        for name in ("strided", "windowed", "dilated", "sparse_fixed", "chunked", "axial", "swin")
+        for per in ("query", "key")
+    },
+    **{f"reach of {name}": R.CATALOGUE[name]().reach().back for name in ("strided", "windowed", "bigbird", "chunked")},
+    "windowed, w = 4": R.windowed(4).count(),
+    "windowed, n = 10": R.windowed().count(n=10),
+    "windowed, 4 | n": R.windowed(4).count().assuming("4 | n"),
+    "strided, t = 3": R.strided(3).count(),
+    "swin, w = 4": R.swin(w=4).count(),
+    "neighbourhood, r = 1": R.neighbourhood(1).count(),
+    "every third": lt.rule("(q - k) % 3 == 0").count(),
+    "halves": lt.rule("q // 2 >= k and q <= t").count(),
+}  # fmt: skip
+
+
+def values_for(count: Count) -> Iterator[dict[str, int]]:
+    names = count.names
+    upto = {1: 12, 2: 6, 3: 4, 4: 3}.get(len(names), 2)
+    for numbers in itertools.product(range(upto + 1), repeat=len(names)):
+        values = dict(zip(names, numbers, strict=True))
+        try:
+            count.at(**values)
+        except lt.errors.DomainError:
+            continue
+        if count.closed.domain.holds({**count.values, **values}):
+            yield values
+
+
+def holds(when: str, values: dict[str, int]) -> bool:
+    if when in ("", "otherwise"):
+        return True
+    text = re.sub(r"(\w+) does not divide (\w+|\([^)]*\))", r"\2 % \1 != 0", when)
+    text = re.sub(r"(\w+) divides (\w+|\([^)]*\))", r"\2 % \1 == 0", text)
+    text = re.sub(r"\b(\d+)\(", r"\1*(", re.sub(r"\b(\d+)([a-z])", r"\1*\2", text))
+    return bool(evaluate(parse_assumption(text), values, {}))
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_printed_formulas_give_the_count(name: str) -> None:
+    count = COUNTS[name]
+    lines, where = count.written(short=False)
+    assert where == ""
+    known = {*count.names, *count.values}
+    formulas = [(parse_formula(line.formula, known), line.when) for line in lines]
+    cases = 0
+    for values in values_for(count):
+        everything = {**count.values, **values}
+        formula = next(formula for formula, when in formulas if holds(when, everything))
+        assert not isinstance(formula, BigO)
+        assert value_at(formula, everything) == Fraction(count.at(**values)), (values, lines)
+        cases += 1
+    assert cases
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_no_line_is_printed_twice(name: str) -> None:
+    lines, _ = COUNTS[name].written()
+    assert len({(line.formula, line.when) for line in lines}) == len(lines)
