@@ -163,7 +163,7 @@ def test_what_is_no_formula_is_shown_as_it_is(text: str) -> None:
 def test_factors_before_the_bar_are_all_above_it() -> None:
     tree = ElementTree.fromstring(formula("w*N(w + 1)/2 + r(r + 1)/2").replace("&#x2062;", "\u2062"))
     bars = list(tree.iter("mfrac"))
-    assert ["".join(bar.itertext()).replace("\u2062", "") for bar in bars] == ["r(r+1)2", "wN(w+1)2"]
+    assert ["".join(bar.itertext()).replace("\u2062", "") for bar in bars] == ["wN(w+1)2", "r(r+1)2"]
 
 
 def _words(markup: str) -> str:

@@ -108,7 +108,9 @@ def test_a_parameter_compared_with_split_positions_is_split_too() -> None:
         assert count.at(**values) == rule.mask(**values).sum(), values
 
 
-@pytest.mark.parametrize("text", ["k <= q + head", "(q + head) % 3 == k % 3", "abs(q - k) <= 2*head"])
+@pytest.mark.parametrize(
+    "text", ["k <= q + head", "(q + head) % 3 == k % 3", "abs(q - k) <= 2*head", "k < heads"]
+)
 def test_heads_are_summed_over(text: str) -> None:
     rule = lt.rule(text)
     count = rule.count()
@@ -116,8 +118,16 @@ def test_heads_are_summed_over(text: str) -> None:
         assert count.at(n=n, heads=heads) == rule.mask(n=n, heads=heads).sum()
 
 
-@pytest.mark.parametrize("text", ["qy + qx >= ky + kx", "ky <= qy and kx <= qx or qy == kx"])
-def test_rules_that_do_not_factor_by_axis(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "qy + qx >= ky + kx",
+        "ky <= qy and kx <= qx or qy == kx",
+        "rows <= 3 and kx <= qx",
+        "kx <= rows and qy == ky",
+    ],
+)
+def test_rules_that_mix_axes(text: str) -> None:
     rule = lt.rule(text)
     count = rule.count(deadline=20)
     for rows, cols in itertools.product(range(5), repeat=2):

@@ -38,7 +38,7 @@ def test_n_times_t_is_refuted() -> None:
     assert verdict.counterexample is not None
     assert verdict.counterexample.values == {"n": 1, "t": 0}
     assert (verdict.counterexample.claimed, verdict.counterexample.exact) == (0, 1)
-    assert "2n - t^2 - t = 0" in verdict.where
+    assert "2n - t^2 - t == 0" in verdict.where
 
 
 def test_windowed_holds_only_where_w_divides_n() -> None:
@@ -64,7 +64,7 @@ def test_formulas_with_quotients(formula: str, status: str) -> None:
 
 
 def test_where_a_wrong_formula_happens_to_be_right() -> None:
-    assert WINDOWED.claim("n*w").where == "w(w*N - N + 2r) - r(r + 1) = 0"
+    assert WINDOWED.claim("n*w").where == "w(w(n // w) - (n // w) + 2(n % w)) - (n % w)((n % w) + 1) == 0"
     assert STRIDED.claim("n").where == "(t >= 1 and n <= 1) or t == 0"
     assert STRIDED.claim("n^2").status == "fails"
 
@@ -147,3 +147,53 @@ def test_what_cannot_be_decided_says_what_remains() -> None:
     assert verdict.status == "undecided"
     assert verdict.remaining == "it compares or divides something that is not linear"
     assert not verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "formula", "status"),
+    [
+        ("q == 0 and k < n // 2", "(n/2)//2", "fails"),
+        ("q == 0 and k < n // 2", "(0.5*n)//2", "fails"),
+        ("q == 0 and k < n // 2", "floor(n/2 + 0)", "holds"),
+        ("q == 0 and k < n // 2", "floor(n - n/2)", "holds"),
+        ("q == 0 and k < n // 2", "ceil(n/2 - 1/2)", "holds"),
+        ("q == 0", "floor(n/2 + 1/2)*2 - 1", "holds only where"),
+        ("q == 0", "min(n/(-1), n)", "fails"),
+        ("q == 0", "max(n/(-1), n)", "holds"),
+        ("q == 0", "abs(n/(-1))", "holds"),
+        ("k <= q", "(n - n)/(n - n)", "fails"),
+        ("q == 0", "n + 0/(n - n)", "fails"),
+        ("q == 0 and k < t", "t/(n - n)", "fails"),
+        ("q // w == k // w", "(w^2(n // w) + (n % w)^2)*n/n", "holds only where"),
+        ("k <= q and q - k <= t", "(2n - t)(t + 1)/2*(n^2 - 2t)/(n^2 - 2t)", "fails"),
+        ("k <= q", "sum(sum(1, j, 1, i), i, 1, n)", "holds"),
+        ("k <= q", "sum(min(i, n), i, 1, n)", "holds"),
+        ("k <= q", "sum(i % 2, i, 1, n)", "fails"),
+        ("k <= q and q - k <= t", "O((n - t)^2)", "undecided"),
+        ("k <= q and k - q >= t", "O(n)", "fails"),
+        ("k <= q and q // w == k // w", "O(n^2)", "holds"),
+    ],
+)
+def test_fractions_floors_and_sums_are_read_exactly(rule: str, formula: str, status: str) -> None:
+    assert lt.rule(rule).count().claim(formula).status == status
+
+
+def test_counterexamples_far_away_are_found() -> None:
+    verdict = lt.rule("k <= q and (n < 50 or k == 0)").count().claim("n(n+1)/2")
+    assert verdict.counterexample is not None and verdict.counterexample.values == {"n": 50}
+    count = lt.rule("k <= q and t >= 0").count()
+    verdict = count.claim("n(n+1)/2 + t(t-1)(t-2)(t-3)(t-4)(t-5)(t-6)", assuming="t >= 0")
+    assert verdict.counterexample is not None and verdict.counterexample.values == {"n": 0, "t": 7}
+
+
+def test_the_index_of_a_sum_is_known_inside_it_only() -> None:
+    with pytest.raises(lt.errors.TextError, match="this count has no i"):
+        lt.rules.causal().count().claim("sum(i, i, 1, n) + i")
+
+
+def test_claims_on_bound_counts_speak_in_numbers() -> None:
+    assert lt.rules.windowed(4).count().claim("5n/2", assuming="4 | n")
+    assert lt.rules.windowed(4).count().claim("5n/2").where == "4 divides n"
+    assert str(lt.rules.strided(3).count().claim("4n")) == (
+        "4n: fails; it agrees only where n == 0; at n = 1 it gives 4, the count is 1"
+    )

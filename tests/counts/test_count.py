@@ -141,7 +141,7 @@ def test_json_is_plain_data() -> None:
     assert data["rule"] == "k <= q and q // w == k // w"
     assert data["parameters"] == ["n", "w"]
     assert data["pieces"][0] == {"when": "w divides n", "count": "n(w + 1)/2"}
-    assert data["pieces"][1]["count"] == "(n % w)((n % w) + 1)/2 + w(n // w)(w + 1)/2"
+    assert data["pieces"][1]["count"] == "w(n // w)(w + 1)/2 + (n % w)((n % w) + 1)/2"
     assert data["at"] == {} and data["value"] is None
 
 

@@ -24,7 +24,7 @@ COUNTS = {
         for name in ("strided", "windowed", "dilated", "sparse_fixed", "chunked", "axial", "swin")
         for per in ("query", "key")
     },
-    **{f"reach of {name}": R.CATALOGUE[name]().reach().back for name in ("strided", "windowed", "bigbird", "chunked")},
+    **{f"reach of {name}": R.CATALOGUE[name]().reach().back for name in ("strided", "bigbird", "chunked")},
     "windowed, w = 4": R.windowed(4).count(),
     "windowed, n = 10": R.windowed().count(n=10),
     "windowed, 4 | n": R.windowed(4).count().assuming("4 | n"),
@@ -33,7 +33,7 @@ COUNTS = {
     "neighbourhood, r = 1": R.neighbourhood(1).count(),
     "every third": lt.rule("(q - k) % 3 == 0").count(),
     "halves": lt.rule("q // 2 >= k and q <= t").count(),
-}  # fmt: skip
+}
 
 
 def values_for(count: Count) -> Iterator[dict[str, int]]:

@@ -114,3 +114,13 @@ def test_enumeration_is_bounded() -> None:
         lt.rule("k*k <= q").count(n=100_000)
     assert lt.rule("k*k <= q").count(n=1000) == sum(1 for q in range(1000) for k in range(1000) if k * k <= q)
     assert enumerated(lt.rules.causal().at(n=3000)) == 3000 * 3001 // 2
+
+
+@pytest.mark.parametrize(
+    "text", ["k < a[q]", "a[q] <= k and k <= q", "k <= q and 7 <= a[q]*k", "a[q] + k >= a[k]"]
+)
+def test_data_compared_with_positions(text: str) -> None:
+    rule = lt.rule(text, data={"a": np.arange(40) // 3}).at(n=40)
+    assert counted_from_data(rule, enumerate_below=0) == rule.mask().sum()
+    tiles = tile_counts(rule, rule.values, [0, 13, 40], [0, 7, 40])
+    assert tiles.sum() == rule.mask().sum()

@@ -40,6 +40,7 @@ def test_equal_sets_written_differently(left: str, right: str) -> None:
         ("q // w == k // w", "true", {"n": 2, "w": 1}, (0, 1)),
         ("q - k <= 5", "q - k <= 6", {"n": 7}, (6, 0)),
         ("t >= 0", "true", {"n": 1, "t": -1}, (0, 0)),
+        ("(k - t) % w == 0 or t < -3", "(k - t) % w == 0", {"n": 1, "t": -4, "w": 3}, (0, 0)),
     ],
 )
 def test_the_smallest_witness(left: str, right: str, values: dict[str, int], square: tuple[int, ...]) -> None:

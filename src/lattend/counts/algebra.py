@@ -14,6 +14,7 @@ from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, monomial
 if TYPE_CHECKING:
     from lattend.counts.count import Count
 
+MAX_ATOMS, MAX_TERMS = 5, 30  # beyond these, factoring can take minutes
 SIZES = ("n", "m", "depth", "rows", "cols", "heads")
 
 
@@ -26,11 +27,14 @@ def _sympy(part: str = "") -> Any:
 def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, int], ...]]:
     """The polynomial as a number times powers of irreducible polynomials with whole coefficients.
 
-    Each factor has the sign that makes it positive where sizes are large.
+    A long polynomial stays one factor. Each factor has the sign that makes it positive where sizes are large.
     """
     atoms = polynomial.atoms
     if not atoms:
         return polynomial.terms.get((), Fraction(0)), ()
+    if len(atoms) > MAX_ATOMS or len(polynomial.terms) > MAX_TERMS:
+        whole, scale = _primitive(polynomial)
+        return scale, ((whole, 1),)
     rationals = _sympy().QQ
     ring = _sympy(".polys.rings").PolyRing([f"x{i}" for i in range(len(atoms))], rationals)
     place = {atom: i for i, atom in enumerate(atoms)}

@@ -14,15 +14,16 @@ from lattend.counts.order import judge_growth
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import vanishes
 from lattend.counts.simplify import Piece
-from lattend.counts.symbolic import Case, cases
+from lattend.counts.symbolic import Case, cases, split_name
 from lattend.counts.verdict import Counterexample, Verdict
-from lattend.errors import NoClosedForm, TextError
+from lattend.errors import DeadlineError, NoClosedForm, TextError
 from lattend.rules import expr
 from lattend.sets import Bound, Linear, Region
 from lattend.sets.guard import guarded
 
 SEARCH_SECONDS = 1.0
 MAX_SIZE = 40
+MAX_EQUATION = 100
 
 
 def judge(count: Count, text: str, rename: Mapping[str, str] | None = None) -> Verdict:
@@ -30,9 +31,13 @@ def judge(count: Count, text: str, rename: Mapping[str, str] | None = None) -> V
     known = {*count.names, *count.values, *(rename or {})}
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
-    return guarded(
-        _judge, count, formula, text, dict(rename or {}), trusted=count.rule.about is not None, deadline=None
-    )
+    trusted = count.rule.about is not None
+    try:
+        return guarded(_judge, count, formula, text, dict(rename or {}), trusted=trusted, deadline=None)
+    except DeadlineError as reason:
+        raise DeadlineError(
+            f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
+        ) from None
 
 
 def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, str]) -> Verdict:
@@ -42,14 +47,14 @@ def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, s
     try:
         agreed, open_ = _where_equal(count, formula)
     except NoClosedForm as reason:
-        found = _counterexample(count, formula)
+        found = _counterexample(count, formula, None)
         if found is not None:
             return Verdict(text, "fails", counterexample=found)
         return Verdict(text, "undecided", remaining=str(reason))
     missed = count.closed.domain - agreed
     if missed.is_empty():
         return Verdict(text, "holds", _domain_text(count))
-    found = _counterexample(count, formula)
+    found = _counterexample(count, formula, missed)
     if found is None:
         return Verdict(text, "undecided", _words(count, missed), remaining=" or ".join(open_))
     if agreed.is_empty() or not _grows(count, agreed):
@@ -72,8 +77,8 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             here, rest = _zeros(gap, case)
             agreed = agreed | here
             if rest is not None:
-                open_.append(f"{Written(count.names).formula(rest)} == 0")
-    return agreed, list(dict.fromkeys(open_))
+                open_.append(f"{Written(count.names, short=False).formula(rest)} == 0")
+    return agreed, [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
 
 
 def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
@@ -93,12 +98,19 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
 
 
 def _where_defined(case: Case) -> Region:
-    """The case's region without the zeros of the denominator, as far as its linear factors say."""
+    """The case's region without the zeros of the denominator."""
     region = case.region
     for factor, _ in factored(case.below)[1]:
-        if factor.degree() != 1:
+        if factor.degree() == 1:
+            region = region - region.where(Bound(_form(factor), True))
             continue
-        region = region - region.where(Bound(_form(factor), True))
+        whole = [name for name in region.space.split if factor == split_name(region.space, name)]
+        if not whole:
+            raise NoClosedForm("it is not known where its denominator is 0")
+        nothing = region
+        for _, atom in region.space.coordinates((whole[0],)):
+            nothing = nothing.where(Bound(Linear(((atom, 1),)), True))
+        region = region - nothing
     return region
 
 
@@ -125,35 +137,29 @@ def _words(count: Count, region: Region) -> str:
 
 
 def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:
-    for node in _nodes(formula):
-        if isinstance(node, Symbol) and node.name not in known | _bound_names(formula):
-            start, end = node.span or (0, len(text))
-            raise TextError(
-                f'formula "{text}": this count has no {node.name}; it has {", ".join(sorted(known))}. '
-                f"To use another letter, rename it: rename={{{node.name!r}: 'n'}}",
-                text,
-                start,
-                end,
-            )
-
-
-def _bound_names(formula: Formula | BigO) -> set[str]:
-    return {node.variable for node in _nodes(formula) if isinstance(node, Sum)}
-
-
-def _nodes(formula: Formula | BigO) -> Iterator[Formula | BigO]:
-    yield formula
+    """Raises at a name that is neither the count's nor the index of a sum around it."""
     match formula:
+        case Symbol():
+            if formula.name not in known:
+                start, end = formula.span or (0, len(text))
+                raise TextError(
+                    f'formula "{text}": this count has no {formula.name}; it has {", ".join(sorted(known))}. '
+                    f"To use another letter, rename it: rename={{{formula.name!r}: 'n'}}",
+                    text,
+                    start,
+                    end,
+                )
         case BigO():
-            yield from _nodes(formula.body)
+            _check_names(formula.body, text, known)
         case Apply():
             for arg in formula.args:
-                yield from _nodes(arg)
+                _check_names(arg, text, known)
         case Sum():
-            for part in (formula.body, formula.low, formula.high):
-                yield from _nodes(part)
-        case _:
-            return
+            _check_names(formula.low, text, known)
+            _check_names(formula.high, text, known)
+            _check_names(formula.body, text, known | {formula.variable})
+        case Number():
+            pass
 
 
 def _renamed(formula: Formula, names: Mapping[str, str]) -> Formula:
@@ -174,25 +180,34 @@ def _renamed(formula: Formula, names: Mapping[str, str]) -> Formula:
             )
 
 
-def _counterexample(count: Count, formula: Formula) -> Counterexample | None:
+def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Counterexample | None:
     """The first numbers, least size first and then parameters in order, where the two differ.
 
-    For a size n every parameter runs past n by more than a formula's degree: there the count is one
-    polynomial in it, which cannot agree that often and then differ.
+    The least point of `missed`, where they are not known to agree, if the formula is wrong there;
+    nothing before it needs a look. Otherwise numbers are tried in order: for a size n every parameter
+    runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
     """
+    if missed is not None:
+        least = missed.least(count.names)
+        if least is not None:
+            found = _compared(count, formula, {**count.values, **least})
+            if found is not None:
+                return found
     until = time.monotonic() + SEARCH_SECONDS
-    names = count.names
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
     for size in range(MAX_SIZE):
-        for values in _points(count, names, size, size + margin):
-            exact = count.number(values)
-            claimed = value_at(formula, values)
-            if claimed != exact:
-                shown = {name: values[name] for name in names}
-                return Counterexample(shown, claimed, exact)
-            if time.monotonic() > until:
-                return None
+        for values in _points(count, count.names, size, size + margin):
+            found = _compared(count, formula, values)
+            if found is not None or time.monotonic() > until:
+                return found
     return None
+
+
+def _compared(count: Count, formula: Formula, values: Mapping[str, int]) -> Counterexample | None:
+    exact, claimed = count.number(values), value_at(formula, values)
+    if claimed == exact:
+        return None
+    return Counterexample({name: values[name] for name in count.names}, claimed, exact)
 
 
 def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[dict[str, int]]:

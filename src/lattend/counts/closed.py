@@ -159,14 +159,15 @@ def _on_line(
     """The count of one axis' condition: with the names of a line, shared between axes, and with its own."""
     back = _from_line(axis)
     to_line = {old: new for new, old in back.items()}
-    known = {axis.queries, *rule.parameters}
+    others = [size for size in rule.sizes if size != axis.queries and size in expr.names(condition)]
+    known = {axis.queries, *others, *rule.parameters}
     parts = rule.domain.args if isinstance(rule.domain, expr.And) else (rule.domain,)
     domain = expr.all_of(*(part for part in parts if set(expr.names(part)) <= known))
     held = tuple(to_line[name] for name in fixed if name in to_line)
     line = _line(
         expr.substituted(condition, {old: Name(new) for old, new in to_line.items()}),
         expr.substituted(domain, {old: Name(new) for old, new in to_line.items()}),
-        ("n", *rule.parameters),
+        ("n", *others, *rule.parameters),
         held,
         modulus,
     )
@@ -220,7 +221,8 @@ def _combined(
             formula = join(a.formula, b.formula)
             region = Region(space, a.region.points & b.region.points)
             if not formula.is_zero and not region.is_empty():
-                pieces.append(Piece(region, formula))
+                factors = (*(a.factors or (a.formula,)), *(b.factors or (b.formula,)))
+                pieces.append(Piece(region, formula, factors if join is Polynomial.__mul__ else ()))
     return Closed(space, Region(space, left.domain.points & right.domain.points), pieces)
 
 

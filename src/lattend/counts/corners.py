@@ -21,8 +21,8 @@ from lattend.rules.expr import Compare, Condition, Name, Num, Term
 from lattend.rules.rule import Rule
 from lattend.sets.guard import guarded
 
-TOP, LEFT = "queries_above", "keys_before"  # a and b
-WHOLE = {"n": "all_queries", "m": "all_keys"}  # what a condition means when it speaks of n and m itself
+TOP, LEFT = "_queries_above", "_keys_before"  # a and b; no text can hold these names
+WHOLE = {"n": "_all_queries", "m": "_all_keys"}  # what a condition means when it speaks of n and m itself
 CORNER = (Axis("q", "k", TOP, LEFT),)
 
 

@@ -16,13 +16,15 @@ from lattend.counts.simplify import Piece
 from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError
 from lattend.rules import expr
 from lattend.rules.expr import Compare, Condition, Name, Num
-from lattend.rules.rule import Rule
+from lattend.rules.rule import Rule, check_integer
 from lattend.rules.text import parse_assumption
 from lattend.sets import Bound, Linear, Quotient, Remainder, bound_at, region_of
 
 if TYPE_CHECKING:
     from lattend.counts.claim import Verdict
     from lattend.counts.order import Order
+
+MAX_WHOLE = 4  # terms of a product that are written out rather than factor by factor
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Count:
             if name in self.values:
                 raise NamingError(f"{name} already has the value {self.values[name]}; give it once")
         positions = {name: value for name, value in values.items() if name in self.fixed}
+        for name, value in positions.items():
+            check_integer(name, value)
         rest = {name: value for name, value in values.items() if name not in self.fixed}
         bound = self.rule.at(**{name: v for name, v in rest.items() if name not in self.rule.values})
         known = {**self.values, **bound.values, **positions}
@@ -191,7 +195,9 @@ class Count:
             if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
                 whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)
                 known[atom] = whole.times(Fraction(1, atom.by))
-        return written.formula(piece.formula.mapped_values(self.values), known)
+        long = len(piece.formula.terms) > MAX_WHOLE
+        factors = piece.factors if piece.factors and long else (piece.formula,)
+        return written.product([factor.mapped_values(self.values) for factor in factors], known)
 
     def _on_multiples(self, piece: Piece) -> Piece | None:
         """The piece where the modulus divides, if its formula is a plain polynomial there and not before."""
@@ -199,7 +205,8 @@ class Count:
         self._formula(piece, probe)
         special = _where_divisible(piece.formula)
         clauses = piece.region.within(self.closed.domain).clauses
-        atoms = [atom for clause in clauses for bound in clause for atom, _ in bound.form.terms]
+        borders = [bound for clause in clauses for bound in clause if not bound.equal]
+        atoms = [atom for bound in borders for atom, _ in bound.form.terms]
         if special is None or not probe.aliases or any(isinstance(atom, Remainder) for atom in atoms):
             return None
         formula, rests = special
@@ -269,7 +276,7 @@ class Count:
 def _within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
     """The pieces and the domain where `condition` holds; the line of an image too, where it can say it."""
     region = region_of(condition, closed.space, source)
-    pieces = [Piece(p.region & region, p.formula) for p in closed.pieces]
+    pieces = [replace(p, region=p.region & region) for p in closed.pieces]
     line = closed.line
     if line is not None:
         known = set(expr.names(condition)) <= set(line.space.parameters) - {"n", "q", "k"}

@@ -44,6 +44,11 @@ def count(
     """
     if method not in METHODS:
         raise NamingError(f"method is one of {', '.join(METHODS)}, not {method!r}")
+    clash = [name for name in ("per", "method", "deadline") if name in rule.free]
+    if clash:
+        raise NamingError(
+            f"the parameter {clash[0]} has the name of an option of count; bind it first: at({clash[0]}=…)"
+        )
     fixed = _fixed(rule, per)
     places = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})

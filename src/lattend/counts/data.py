@@ -19,6 +19,7 @@ from lattend.counts.corners import corner_counts
 from lattend.counts.enumeration import MAX_SQUARES, enumerated
 from lattend.errors import LattendError, NoClosedForm
 from lattend.rules import expr
+from lattend.rules.axes import POSITIONS
 from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.expr import Compare, Condition, Lookup, Truth
 from lattend.rules.rule import Rule
@@ -35,7 +36,10 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> 
     if len(rule.axes) > 1 or rule.has_heads or squares < enumerate_below:
         return enumerated(rule)
     rows, cols = (np.array([0, length]) for length in rule.lengths.values())
-    return int(data_tiles(rule, rule.values, rows, cols)[0, 0])
+    try:
+        return int(data_tiles(rule, rule.values, rows, cols)[0, 0])
+    except NoClosedForm:
+        return enumerated(rule)
 
 
 def data_tiles(
@@ -45,9 +49,14 @@ def data_tiles(
     atoms = _data_atoms(rule.condition)
     if len(atoms) > MAX_ATOMS:
         raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
+    mixed = [atom for atom in atoms if _speaks_of_positions(atom)]
+    if mixed:
+        raise NoClosedForm(f"{expr.text(mixed[0])} compares data with a position")
     axis = rule.axes[0]
     tops = _edges(atoms, axis.query, rows, values, rule)
     lefts = _edges(atoms, axis.key, cols, values, rule)
+    if len(tops) * len(lefts) > MAX_SQUARES:
+        raise NoClosedForm(f"its data has {len(tops):,} and {len(lefts):,} runs, too many pairs")
     places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
     truth = {
         atom: np.broadcast_to(
@@ -98,6 +107,18 @@ def _data_atoms(node: Condition) -> list[Condition]:
     """The comparisons that look something up, each once."""
     found = [n for n in expr.walk(node) if isinstance(n, Compare) and expr.arrays(n)]
     return list(dict.fromkeys(found))
+
+
+def _speaks_of_positions(atom: Condition) -> bool:
+    """Whether a comparison with data also has a position outside its lookups: it changes along a run."""
+    stack: list[expr.Node] = [atom]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, expr.Name) and node.name in POSITIONS:
+            return True
+        if not isinstance(node, Lookup):
+            stack.extend(expr.children(node))
+    return False
 
 
 def _edges(

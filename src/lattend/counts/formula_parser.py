@@ -195,7 +195,8 @@ class FormulaParser:
         """The two groups of a fraction or of a binomial coefficient."""
         groups: list[_Piece] = []
         for _ in range(2):
-            if self.here.value != "{" and self.here.kind not in ("number", "name"):
+            one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
+            if self.here.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
             groups.append(self.operand())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
@@ -66,6 +67,16 @@ class Written:
         parts = min(_groupings(polynomial, known or {}), key=_effort)
         parts = sorted(parts, key=lambda part: (factored(part)[0] < 0, -abs(typical_value(part))))
         return " + ".join(self._product(part) for part in parts).replace("+ -", "- ")
+
+    def product(self, factors: list[Polynomial], known: Mapping[Atom, Polynomial]) -> str:
+        """Several formulas multiplied with each other, each written on its own."""
+        if len(factors) == 1:
+            return self.formula(factors[0], known)
+        texts = [self.formula(factor, known) for factor in factors]
+        if "0" in texts:
+            return "0"
+        parts = [f"({text})" if _is_sum(text) else text for text in texts if text != "1"]
+        return self._adjacent(parts or ["1"])
 
     def _product(self, polynomial: Polynomial) -> str:
         coefficient, factors = factored(polynomial)
@@ -190,6 +201,16 @@ class Written:
     def _linear(self, terms: list[tuple[Atom, int]], constant: int) -> str:
         polynomial = Polynomial.of([*((Fraction(c), ((a, 1),)) for a, c in terms), (Fraction(constant), ())])
         return self.sum(polynomial)
+
+
+def _is_sum(text: str) -> bool:
+    """Whether a written formula needs brackets as a factor: it has a sum or a quotient at its top."""
+    while "(" in text:
+        shorter = re.sub(r"\([^()]*\)", "", text)
+        if shorter == text:
+            return True
+        text = shorter
+    return bool(re.search(r" [+-] |/|^-|frac", text))
 
 
 def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:

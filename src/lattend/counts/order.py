@@ -19,9 +19,9 @@ from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
-from lattend.errors import NamingError, NoClosedForm
+from lattend.errors import NamingError
 from lattend.rules import expr
-from lattend.sets import Atom, Bound, Cone, Linear, Quotient, Remainder
+from lattend.sets import Atom, Bound, Cone, Linear, Monomial, Quotient, Remainder
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
@@ -57,43 +57,89 @@ def order(count: Count, variables: Iterable[str]) -> Order:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     found: list[tuple[str, str]] = []
     for piece in count.closed.pieces:
-        formula = _unwrapped(piece).mapped_values(count.values)
-        cone = _cone(piece, count, growing)
-        if not cone.grows(growing):
-            continue
-        leading = _leading([_exponents(m, growing) for m in formula.terms], cone)
         when = Written(count.names, short=False).condition(piece.region.within(count.closed.domain).clauses)
-        found.append((" + ".join(_product(m) for m in leading), when or "always"))
+        for part, signs in _by_sign(piece, count):
+            cone = _cone(part, signs, count, growing)
+            if not cone.grows(growing):
+                continue
+            formula = _unwrapped(part).mapped_values(count.values)
+            reached = [m for m in formula.terms if _present(cone, m).grows(growing)]
+            moving = [name for name in cone.names if cone.grows([name])]
+            leading = _leading(reached, cone, moving)
+            found.append((" + ".join(_product(m) for m in leading) or "1", when or "always"))
     return Order(list(dict.fromkeys(found)))
 
 
 def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
-    """Whether the count is O(bound) as all its variables grow."""
+    """Whether the count is O(bound) as all its names grow, in either direction they can."""
     growing = count.names
     for piece in count.closed.pieces:
-        for case in cases(bound, piece.region):
-            if len(case.below.terms) != 1:
-                raise NoClosedForm("a big-O claim must be a sum of products and quotients of names")
-            cone = _cone(Piece(case.region, piece.formula), count, growing)
-            (below,) = (_exponents(m, growing) for m in case.below.terms)
-            theirs = [_quotient(_exponents(m, growing), below) for m in case.above.terms]
-            for ours in (_exponents(m, growing) for m in piece.formula.terms):
-                path = _present(cone, ours).beyond(ours, theirs)
-                if path is None:
-                    continue
-                if _outgrows(piece, case, path, count):
-                    steps = [(name, path[name]) for name in growing if path[name]]
-                    along = ", ".join(f"{name} = {_product({'s': power})}" for name, power in steps)
-                    return Verdict(text, "fails", because=f"along {along} the count grows faster")
-                return Verdict(text, "undecided", remaining=f"whether {_product(ours)} cancels")
+        for part, signs in _by_sign(piece, count):
+            for case in cases(bound, part.region):
+                verdict = _judge_case(Piece(case.region, part.formula), signs, case, count, growing, text)
+                if verdict is not None:
+                    return verdict
     return Verdict(text, "holds", expr.text(count.rule.domain))
 
 
-def _outgrows(piece: Piece, bound: Case, path: Exponents, count: Count) -> bool:
+def _judge_case(
+    piece: Piece, signs: dict[str, int], case: Case, count: Count, growing: list[str], text: str
+) -> Verdict | None:
+    """A verdict when the bound does not hold, or cannot be seen to hold, on this case."""
+    if len(case.below.terms) != 1:
+        return Verdict(text, "undecided", remaining="a bound that divides by a sum")
+    cone = _cone(piece, signs, count, growing)
+    growing = list(cone.names)
+    (below,) = (_exponents(m, growing) for m in case.below.terms)
+    theirs = [_quotient(_exponents(m, growing), below) for m in case.above.terms]
+    for monomial in piece.formula.terms:
+        ours = _exponents(monomial, growing)
+        path = _present(cone, monomial).beyond(ours, theirs)
+        if path is None:
+            continue
+        if _outgrows(piece, case, path, signs, count):
+            steps = [(name, path[name]) for name in count.names if path[name]]
+            along = ", ".join(
+                f"{name} = {'-' if signs[name] < 0 else ''}{_product({'s': power})}" for name, power in steps
+            )
+            return Verdict(text, "fails", because=f"along {along} the count grows faster")
+        return Verdict(text, "undecided", remaining=f"whether {_product(ours)} cancels")
+    if any(_sign_of(m, c, signs) < 0 for m, c in case.above.terms.items()):
+        return Verdict(text, "undecided", remaining="whether the terms of the bound cancel")
+    return None
+
+
+def _sign_of(monomial: Iterable[tuple[Atom, int]], coefficient: Fraction, signs: dict[str, int]) -> int:
+    sign = 1 if coefficient > 0 else -1
+    for atom, exponent in monomial:
+        if isinstance(atom, str) and exponent % 2:
+            sign *= signs.get(atom, 1)
+    return sign
+
+
+def _by_sign(piece: Piece, count: Count) -> list[tuple[Piece, dict[str, int]]]:
+    """The piece cut where parameters change sign, with the sign of every name on each part."""
+    parts: list[tuple[Piece, dict[str, int]]] = [(piece, {})]
+    for name in count.names:
+        cut: list[tuple[Piece, dict[str, int]]] = []
+        for part, signs in parts:
+            region = part.region
+            if name in region.space.split:  # sizes and what is compared with them; their blocks grow upward
+                cut.append((part, signs | {name: 1}))
+                continue
+            negative = region.where(Bound(Linear(((name, -1),), -1), False))
+            for half, sign in ((region - negative, 1), (negative, -1)):
+                if not half.is_empty():
+                    cut.append((Piece(half, part.formula), signs | {name: sign}))
+        parts = cut
+    return parts
+
+
+def _outgrows(piece: Piece, bound: Case, path: Exponents, signs: dict[str, int], count: Count) -> bool:
     """Whether the ratio keeps growing along x = s**a, at points that lie in the piece."""
     ratios: list[Fraction] = []
     for step in (10**3, 10**6, 10**9):
-        values = {name: step ** path.get(name, 0) for name in count.names} | dict(count.values)
+        values = {name: signs[name] * step ** path.get(name, 0) for name in count.names} | dict(count.values)
         if not piece.region.holds(values):
             return False
         above = Fraction(bound.above.value(values))
@@ -114,7 +160,7 @@ def _unwrapped(piece: Piece) -> Polynomial:
     return piece.formula.substituted(put)
 
 
-def _cone(piece: Piece, count: Count, growing: list[str]) -> Cone:
+def _cone(piece: Piece, signs: dict[str, int], count: Count, growing: list[str]) -> Cone:
     """The exponents with which names, and remainders, can grow inside the region of the piece."""
     region = piece.region
     rests = {
@@ -131,30 +177,30 @@ def _cone(piece: Piece, count: Count, growing: list[str]) -> Cone:
         cone = cone.below({str(rest): 1}, [{str(rest.by): 1}]).below({str(rest): 1}, [_size(rest.of)])
     if len(region.clauses) == 1:
         for bound in region.clauses[0]:
-            cone = _with(cone, bound)
+            cone = _with(cone, bound, signs)
     return cone
 
 
-def _with(cone: Cone, bound: Bound) -> Cone:
+def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
     """The cone with what a condition says of growth: t <= n, or n // w >= 1, that t or w is no faster."""
     if len(bound.form.terms) == 1 and bound.form.constant < 0:
         atom, coefficient = bound.form.terms[0]
         if coefficient > 0 and isinstance(atom, Quotient) and isinstance(atom.by, str):
             return cone.below({atom.by: 1}, [_size(atom.of)])
+    terms = [(a, c * (signs.get(a, 1) if isinstance(a, str) else 1)) for a, c in bound.form.terms]
     for sign in (1, -1) if bound.equal else (1,):
-        above = [_atom_size(atom) for atom, c in bound.form.terms if c * sign > 0]
-        for atom, coefficient in bound.form.terms:
+        above = [_atom_size(atom) for atom, c in terms if c * sign > 0]
+        for atom, coefficient in terms:
             if coefficient * sign < 0:
                 cone = cone.below(_atom_size(atom), above)
     return cone
 
 
-def _present(cone: Cone, monomial: Exponents) -> Cone:
-    """The cone where `n // w`, which the monomial holds as n/w, is not 0: n grows at least as fast as w."""
-    above = {name: power for name, power in monomial.items() if power > 0}
-    for name, power in monomial.items():
-        if power < 0:
-            cone = cone.below({name: 1}, [{other: 1} for other in above])
+def _present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
+    """The cone where every `n // w` of the monomial is not 0: there n grows at least as fast as w."""
+    for atom, _ in monomial:
+        if isinstance(atom, Quotient) and isinstance(atom.by, str):
+            cone = cone.below({atom.by: 1}, [_size(atom.of)])
     return cone
 
 
@@ -177,7 +223,7 @@ def _exponents(monomial: Iterable[tuple[Atom, int]], growing: list[str]) -> Expo
     total: Exponents = {}
     for atom, exponent in monomial:
         for name, power in _atom_size(atom).items():
-            if name in growing or not name.isidentifier():
+            if name in growing:
                 total[name] = total.get(name, 0) + power * exponent
     return {name: power for name, power in total.items() if power}
 
@@ -187,16 +233,19 @@ def _quotient(above: Exponents, below: Exponents) -> Exponents:
     return {name: power for name, power in powers.items() if power}
 
 
-def _leading(monomials: list[Exponents], cone: Cone) -> list[Exponents]:
-    """The monomials that no other one bounds."""
-    distinct = [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in monomials)]
+def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[Exponents]:
+    """The growths that no other one bounds."""
+    distinct: dict[tuple[tuple[str, int], ...], Cone] = {}
+    for monomial in monomials:
+        key = tuple(sorted(_exponents(monomial, growing).items()))
+        distinct.setdefault(key, _present(cone, monomial))
+    growths = [dict(key) for key in distinct]
     kept: list[Exponents] = []
-    for place, monomial in enumerate(distinct):
-        here = _present(cone, monomial)
-        bounds = [m for i, m in enumerate(distinct) if i != place and here.beyond(monomial, [m]) is None]
-        # Of monomials that bound each other, the first one stays
-        if all(distinct.index(m) > place and cone.beyond(m, [monomial]) is None for m in bounds):
-            kept.append(monomial)
+    for place, (growth, here) in enumerate(zip(growths, distinct.values(), strict=True)):
+        bounds = [i for i, m in enumerate(growths) if i != place and here.beyond(growth, [m]) is None]
+        # Of growths that bound each other, the first one stays
+        if all(i > place and cone.beyond(growths[i], [growth]) is None for i in bounds):
+            kept.append(growth)
     return kept
 
 

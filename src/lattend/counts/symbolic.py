@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import comb
+from math import comb, lcm
 
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
-from lattend.sets import Atom, Bound, Linear, Quotient, Region
+from lattend.sets import Atom, Bound, Linear, Quotient, Region, Space
 
 MAX_POWER = 16
 MAX_CARRY = 12
@@ -38,16 +38,22 @@ def cases(formula: Formula, region: Region) -> list[Case]:
     return _Reader(region).read(formula, region, {})
 
 
+def split_name(space: Space, name: str) -> Polynomial:
+    """A split name in its coordinates: n is w*(n // w) + n % w."""
+    block, offset = (Polynomial.atom(atom) for _, atom in space.coordinates((name,)))
+    return Polynomial.atom(space.split[name]) * block + offset
+
+
 class _Reader:
     def __init__(self, region: Region) -> None:
         self.split = region.space.split
         self.space = region.space
+        self.ranges: dict[Atom, tuple[Polynomial, Polynomial]] = {}  # of the indices of sums being read
 
     def name(self, name: str) -> Polynomial:
         if name not in self.split:
             return Polynomial.atom(name)
-        block, offset = (atom for _, atom in self.space.coordinates((name,)))
-        return Polynomial.atom(self.split[name]) * Polynomial.atom(block) + Polynomial.atom(offset)
+        return split_name(self.space, name)
 
     def read(self, node: Formula, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
         match node:
@@ -62,13 +68,16 @@ class _Reader:
                 return self._divided(left, right, region, bound, rest=False)
             case Apply(op="%", args=(left, right)):
                 return self._divided(left, right, region, bound, rest=True)
-            case Apply(op="floor" | "ceil", args=(Apply(op="/", args=(left, right)),)):
-                if node.op == "floor":
-                    return self._divided(left, right, region, bound, rest=False)
-                raised = Apply("-", (Apply("+", (left, right)), Number(Fraction(1))))
-                return self._divided(raised, right, region, bound, rest=False)
-            case Apply(op="floor" | "ceil", args=(arg,)):
-                return self._whole(self.read(arg, region, bound))
+            case Apply(op="floor", args=(Apply(op="/", args=(left, Symbol() as right)),)):
+                return self._divided(left, right, region, bound, rest=False)
+            case Apply(op="floor", args=(arg,)):
+                return self._divided(arg, Number(Fraction(1)), region, bound, rest=False)
+            case Apply(op="ceil", args=(Apply(op="/", args=(left, right)),)):
+                down = Apply("floor", (Apply("/", (Apply("neg", (left,)), right)),))
+                return self._arithmetic(Apply("neg", (down,)), region, bound)
+            case Apply(op="ceil", args=(arg,)):
+                down = Apply("floor", (Apply("neg", (arg,)),))
+                return self._arithmetic(Apply("neg", (down,)), region, bound)
             case Apply(op="min" | "max"):
                 return self._extreme(node, region, bound)
             case Apply(op="abs", args=(arg,)):
@@ -87,7 +96,7 @@ class _Reader:
                 _joined(node.op, left, right)
                 for left in found
                 for right in self.read(arg, left.region, bound)
-                if not right.region.is_empty()
+                if not right.region.is_empty() and not (node.op == "/" and right.above.is_zero)
             ]
             if len(found) > MAX_CASES:
                 raise NoClosedForm(f"it falls into more than {MAX_CASES} cases")
@@ -107,39 +116,56 @@ class _Reader:
             chosen: list[Case] = []
             for left in found:
                 for right in self.read(arg, left.region, bound):
-                    gap = _linear(_difference(left, right))
-                    first = right.region.where(Bound(gap, False))
-                    second = right.region - first
+                    first, second = self._by_sign(_plain(left) - _plain(right), right.region)
                     large, small = (left, right) if node.op == "max" else (right, left)
-                    chosen += [Case(first, large.above, large.below), Case(second, small.above, small.below)]
+                    chosen += [Case(first, large.above, ONE), Case(second, small.above, ONE)]
             found = [case for case in chosen if not case.region.is_empty()]
         return found
 
     def _absolute(self, found: list[Case]) -> list[Case]:
         result: list[Case] = []
         for case in found:
-            positive = case.region.where(Bound(_linear(case.above), False))
-            result.append(Case(positive, case.above, case.below))
-            result.append(Case(case.region - positive, case.above.times(-1), case.below))
+            positive, negative = self._by_sign(_plain(case), case.region)
+            result += [Case(positive, case.above, ONE), Case(negative, case.above.times(-1), ONE)]
         return [case for case in result if not case.region.is_empty()]
 
-    def _whole(self, found: list[Case]) -> list[Case]:
-        if all(case.below.is_constant and _has_whole_coefficients(case.above) for case in found):
-            return found
-        raise NoClosedForm("floor of something that is not a quotient cannot be decided")
+    def _by_sign(self, value: Polynomial, region: Region) -> tuple[Region, Region]:
+        """Where `value >= 0` and where it is not.
+
+        A value that depends on the index of a sum must have one sign over the index's whole range,
+        which is decided at its two ends.
+        """
+        indices = [atom for atom in value.atoms if isinstance(atom, str) and atom in self.ranges]
+        if not indices:
+            here = region.where(Bound(_linear(value)[0], False))
+            return here, region - here
+        low, high = self.ranges[indices[0]]
+        nothing = region - region
+        ends = [self._by_sign(value.substituted({indices[0]: end}), region) for end in (low, high)]
+        if all(negative.is_empty() for _, negative in ends):
+            return region, nothing
+        opposite = [
+            self._by_sign(value.substituted({indices[0]: end}).times(-1), region) for end in (low, high)
+        ]
+        if all(negative.is_empty() for _, negative in opposite):
+            return nothing, region  # at most 0, and at 0 both sides say the same
+        raise NoClosedForm("its terms change form along a sum")
 
     def _divided(
         self, left: Formula, right: Formula, region: Region, bound: dict[str, Polynomial], *, rest: bool
     ) -> list[Case]:
         """`left // right` or `left % right`, for a divisor that is a number or the modulus."""
         found: list[Case] = []
-        if isinstance(right, Number) and right.value.denominator == 1 and right.value > 0:
-            divisor = int(right.value)
+        if isinstance(right, Number) and right.value > 0:
             for case in self.read(left, region, bound):
-                atom: Atom = Quotient(_linear(case.above), divisor)
-                quotient = Polynomial.atom(atom)
-                value = case.above - quotient.times(divisor) if rest else quotient
-                found.append(Case(case.region, value, ONE))
+                value = _plain(case)
+                form, scale = _linear(value.times(1 / right.value))
+                if any(atom in self.ranges for atom in value.atoms):
+                    raise NoClosedForm("it divides the index of a sum")
+                quotient = Polynomial.linear(form) if scale == 1 else Polynomial.atom(Quotient(form, scale))
+                found.append(
+                    Case(case.region, value - quotient.times(right.value) if rest else quotient, ONE)
+                )
             return found
         if not isinstance(right, Symbol) or right.name not in self.split.values():
             raise NoClosedForm("it divides by something that is neither a number nor the rule's modulus")
@@ -149,6 +175,8 @@ class _Reader:
 
     def _by_modulus(self, case: Case, modulus: str, rest: bool) -> list[Case]:
         """Blocks and offsets apart; an offset outside 0 … w - 1 carries into the blocks."""
+        if not _has_whole_coefficients(_plain(case)):
+            raise NoClosedForm(f"it divides fractions by {modulus}")
         blocks, offsets = Polynomial({}), Polynomial({})
         for monomial, coefficient in case.above.terms.items():
             powers = dict(monomial)
@@ -158,7 +186,9 @@ class _Reader:
                 blocks = blocks + Polynomial({kept: coefficient})
             else:
                 offsets = offsets + Polynomial({monomial: coefficient})
-        form, size = _linear(offsets), Linear(((modulus, 1),))
+        if any(atom in self.ranges for atom in case.above.atoms):
+            raise NoClosedForm("it divides the index of a sum")
+        form, size = _linear(offsets)[0], Linear(((modulus, 1),))
         found: list[Case] = []
         left = case.region
         for carry in sorted(range(-MAX_CARRY, MAX_CARRY + 1), key=abs):
@@ -175,30 +205,40 @@ class _Reader:
 
     def _sum(self, node: Sum, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
         found: list[Case] = []
-        index = f"{node.variable} "  # a name no text can hold
+        index = f"{node.variable} {len(self.ranges)}"  # a name no text can hold
         inner = {**bound, node.variable: Polynomial.atom(index)}
         for low in self.read(node.low, region, bound):
             for high in self.read(node.high, low.region, bound):
-                if low.below != ONE or high.below != ONE:
-                    raise NoClosedForm("a sum whose limits are fractions cannot be decided")
-                some = high.region.where(Bound(_linear(high.above - low.above + ONE), False))
-                none = high.region - some
+                start, end = _plain(low), _plain(high)
+                if not (_has_whole_coefficients(start) and _has_whole_coefficients(end)):
+                    raise NoClosedForm("a sum whose limits may be fractions cannot be decided")
+                some, none = self._by_sign(end - start, high.region)
                 if not none.is_empty():
                     found.append(Case(none, Polynomial({}), ONE))
                 if some.is_empty():
                     continue
+                self.ranges[index] = (start, end)
                 for body in self.read(node.body, some, inner):
-                    if index in body.below.atoms:
-                        raise NoClosedForm("a sum of fractions cannot be decided")
-                    total = _summed(body.above, index, low.above, high.above)
-                    found.append(Case(body.region, total, body.below))
+                    total = _summed(_plain(body), index, start, end)
+                    found.append(Case(body.region, total, ONE))
+                del self.ranges[index]
         return found
+
+
+def _plain(case: Case) -> Polynomial:
+    """The value of a case that is no fraction."""
+    if case.below != ONE:
+        raise NoClosedForm("it compares, divides or sums fractions")
+    return case.above
 
 
 def _joined(op: str, left: Case, right: Case) -> Case:
     region = right.region
     if op == "*":
         return Case(region, left.above * right.above, left.below * right.below)
+    if op == "/" and right.above.is_constant:
+        number = right.above.terms[()]
+        return Case(region, (left.above * right.below).times(1 / number), left.below)
     if op == "/":
         return Case(region, left.above * right.below, left.below * right.above)
     if left.below == right.below:
@@ -208,22 +248,14 @@ def _joined(op: str, left: Case, right: Case) -> Case:
     return Case(region, ours + theirs if op == "+" else ours - theirs, left.below * right.below)
 
 
-def _difference(left: Case, right: Case) -> Polynomial:
-    if left.below.is_constant and right.below.is_constant:
-        return left.above * right.below - right.above * left.below
-    raise NoClosedForm("fractions cannot be compared")
-
-
-def _linear(polynomial: Polynomial) -> Linear:
-    """The polynomial as a linear form, scaled by a positive number to whole coefficients."""
+def _linear(polynomial: Polynomial) -> tuple[Linear, int]:
+    """The polynomial as a linear form with whole coefficients over a positive number."""
     if any(sum(e for _, e in monomial) > 1 for monomial in polynomial.terms):
         raise NoClosedForm("it compares or divides something that is not linear")
-    divisor = 1
-    for coefficient in polynomial.terms.values():
-        divisor = divisor * coefficient.denominator
+    divisor = lcm(*(coefficient.denominator for coefficient in polynomial.terms.values()))
     scaled = polynomial.times(divisor)
     terms = [(m[0][0], int(c)) for m, c in scaled.terms.items() if m]
-    return Linear.of(terms, int(scaled.terms.get((), Fraction(0))))
+    return Linear.of(terms, int(scaled.terms.get((), Fraction(0)))), divisor
 
 
 def _has_whole_coefficients(polynomial: Polynomial) -> bool:

@@ -8,9 +8,11 @@ from lattend.rules.expr import Arith, Condition, Name
 
 
 def divisor_of(node: expr.Node) -> str | None:
-    """The name that `node` itself divides by: w in `q // w`."""
-    if isinstance(node, Arith) and node.op in ("//", "%") and isinstance(node.args[1], Name):
-        return node.args[1].name
+    """The parameter that `node` itself divides by: w in `q // w`."""
+    if isinstance(node, Arith) and node.op in ("//", "%"):
+        right = node.args[1]
+        if isinstance(right, Name) and right.name not in POSITIONS | SIZES:
+            return right.name
     return None
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lattend.sets.compare import Witness
 
 MAX_DEPTH = 200
-MAX_NODES = 20_000
+MAX_NODES = 5_000
 MAX_MASK = 1 << 32
 NO_DATA: Mapping[str, NDArray[np.int64]] = {}
 
@@ -80,7 +80,7 @@ class Rule:
 
     @property
     def has_heads(self) -> bool:
-        return HEAD in expr.names(self.condition)
+        return bool({HEAD, HEADS} & {*expr.names(self.condition), *expr.names(self.where)})
 
     @property
     def parameters(self) -> list[str]:
@@ -163,8 +163,7 @@ class Rule:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise NamingError(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-            raise DomainError(f"{name} must be an integer, got {value!r}")
+        check_integer(name, value)
 
     def _check_domain(self) -> None:
         for part in self.domain.args if isinstance(self.domain, expr.And) else (self.domain,):
@@ -286,6 +285,7 @@ class Rule:
         if len(places) != len(names):
             raise NamingError(f"a {what} of this rule is ({', '.join(names)}), got {places}")
         for name, place in zip(names, places, strict=True):
+            check_integer(name, place)
             if not 0 <= place < self.lengths[name]:
                 raise DomainError(f"{name} = {place} lies outside 0 … {self.lengths[name] - 1}")
         return {name: int(place) for name, place in zip(names, places, strict=True)}
@@ -330,6 +330,12 @@ class Rule:
 
     def _repr_svg_(self) -> str | None:
         return self.draw().svg() if not self.free else None
+
+
+def check_integer(name: str, value: object) -> None:
+    """Raises unless the value is a whole number; True and 2.0 are not."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise DomainError(f"{name} must be an integer, got {value!r}")
 
 
 def aligned(left: Rule, right: Rule) -> tuple[Rule, Rule]:

@@ -6,6 +6,7 @@ as in Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -51,12 +52,14 @@ def parse(text: str) -> Condition:
 
 
 def parse_assumption(text: str) -> Condition:
-    """The condition an assumption stands for: `w | n` says that w divides n, a comma says and.
+    """The condition an assumption stands for: `w | n` or `w divides n`; a comma says and.
 
     >>> parse_assumption("w | n, t < n") == parse("n % w == 0 and t < n")
     True
     """
-    return _Parser(Source("assumption", text), assumption=True).whole_condition()
+    # The same length, so that errors still point at the right characters
+    signs = re.sub(r"\bdivides\b", "|      ", text)
+    return _Parser(Source("assumption", signs), assumption=True).whole_condition()
 
 
 def parse_term(text: str) -> Term:

@@ -9,6 +9,7 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules import expr
+from lattend.rules.axes import POSITIONS, SIZES
 from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
 from lattend.rules.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
@@ -67,8 +68,8 @@ def describe(
 ) -> Described:
     """The points of `dims` that satisfy `condition` and `bounds`, for parameters within `domain`.
 
-    `tied` lists, for each position, the sizes that must be split along with it; `moduli` splits
-    positions that the condition itself may not divide. `source` is the text the spans refer to.
+    `tied` lists, for each position and size, the names that must be split along with it; `moduli`
+    splits positions that the condition itself may not divide. `source` is the text the spans refer to.
     """
     split: dict[str, str] = {}
     divided = moduli_of(condition, set(tied))
@@ -79,6 +80,9 @@ def describe(
                     f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on one "
                     f"axis there is no closed form. Give one of them a number, as in at({modulus}=4)"
                 )
+    twice = [modulus for modulus in split.values() if modulus in split]
+    if twice:
+        raise NoClosedForm(f"{twice[0]} is a modulus and is itself divided by {split[twice[0]]}")
     space = Space(parameters, dims, split)
     while True:
         try:
@@ -89,6 +93,10 @@ def describe(
         except NeedSplit as need:
             if need.name in space.split or need.name == need.modulus:
                 raise NoClosedForm(f"{need.name} cannot be split by {need.modulus} twice") from None
+            if need.name in space.split.values() or need.modulus in space.split:
+                raise NoClosedForm(
+                    f"{need.name} is a modulus and is itself divided by {need.modulus}"
+                ) from None
             space = space.splitting(need.name, need.modulus)
             continue
         return Described(space, points.coalesce(), box, context)
@@ -209,14 +217,14 @@ class _Builder:
         if number is not None and number >= 1:
             divide = arithmetic.quotient_by_number if node.op == "//" else arithmetic.remainder_by_number
             return divide(value, number)
-        if isinstance(right, Name):
+        if isinstance(right, Name) and right.name not in POSITIONS | SIZES:
             if right.name not in self.moduli:
                 raise NeedSplit(next(iter(expr.names(left)), right.name), right.name)
             divide_by = arithmetic.quotient if node.op == "//" else arithmetic.remainder
             return divide_by(value, right.name)
         raise self._not_affine(
             node,
-            f"{expr.term_text(node)}: the divisor must be a positive number or a single name, "
+            f"{expr.term_text(node)}: the divisor must be a positive number or a parameter, "
             f"not {expr.term_text(right)}",
         )
 

@@ -79,19 +79,20 @@ def _points(rule: Rule, fixed: Condition, moduli: dict[str, int]) -> PointSet:
 def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
     """The least point in the order sizes, parameters, positions."""
     order = [*rule.sizes, *rule.parameters, *rule.positions]
-    moduli = sorted(set(points.space.split.values()))
+    split = points.space.split
+    moduli = sorted(set(split.values()))
     if not moduli:
         return points.least(order)
     # Below the modulus nothing wraps and the set is affine as it is; above it, the modulus is one of
     # finitely many numbers
     best = points.unwrapped().least(order) if not points.unwrapped().is_empty() else None
 
-    def rank(found: dict[str, int]) -> list[int]:
-        return [found[name] for name in order]
+    def rank(found: dict[str, int]) -> list[tuple[bool, int]]:
+        return [(found[name] < 0, abs(found[name])) for name in order]
 
     for modulus in moduli:
         number = 1
-        while number <= (max(best[size] for size in rule.sizes) if best else MAX_MODULUS):
+        while number <= (max(abs(best[name]) for name in split if name in best) if best else MAX_MODULUS):
             at = _points(rule, fixed, {modulus: number})
             if not at.space.split and not at.is_empty():
                 found = {**at.least([name for name in order if name != modulus]), modulus: number}

@@ -14,7 +14,7 @@ from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.expr import Compare, Condition, Name, Num
 from lattend.sets.atoms import Atom, Monomial, monomial
 from lattend.sets.build import describe
-from lattend.sets.region import Region, quotient_of
+from lattend.sets.region import Region, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
 from lattend.sets.value import Arithmetic
 
@@ -59,8 +59,8 @@ class PointSet:
         tied: dict[str, tuple[str, ...]] = {}
         for axis in axes:
             sizes |= {axis.query: axis.queries, axis.key: axis.keys}
-            tied[axis.query] = (axis.key, axis.queries, axis.keys)
-            tied[axis.key] = (axis.query, axis.queries, axis.keys)
+            together = (axis.query, axis.key, axis.queries, axis.keys)
+            tied |= dict.fromkeys(together, together)
         inside = {p: within(p, sizes[p]) for p in positions}
         described = describe(
             condition,
@@ -129,7 +129,7 @@ class PointSet:
         names = [name for name, _ in self.space.coordinates(self.space.parameters + self.space.dims)]
         for name in order:
             place = names.index(f"o_{name}" if name in self.space.split else f"v_{name}")
-            value = _nearest_to_zero(points, place)
+            value = nearest_to_zero(points, place)
             points = points.fix_val(isl.dim_type.set, place, value)
             found[name] = int(str(value))
         return found
@@ -172,18 +172,6 @@ def _aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
     divisor = whole.by if isinstance(whole.by, int) else 1
     terms: Terms = [(Fraction(c, divisor), ((atom, 1),)) for atom, c in whole.of.terms]
     return [*terms, (Fraction(whole.of.constant, divisor), ())] if whole.of.constant else terms
-
-
-def _nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
-    """The least value from 0 up of one coordinate, or else the greatest below 0.
-
-    By projection: isl's own minimum over a union can come from a part that has no integer point.
-    """
-    line = points.project_out(isl.dim_type.set, place + 1, points.dim(isl.dim_type.set) - place - 1)
-    line = line.project_out(isl.dim_type.set, 0, place)
-    from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
-    best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
-    return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)
 
 
 def within(position: str, size: str) -> Condition:

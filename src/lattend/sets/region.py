@@ -185,6 +185,20 @@ class Region:
             found[atom] = int(str(point.get_coordinate_val(kind, place)))
         return self.named(found)
 
+    def least(self, order: list[str]) -> dict[str, int] | None:
+        """The least values in this order of names; None when it is empty or a name is split."""
+        if self.is_empty() or any(name in self.space.split for name in order):
+            return None
+        places = self.points.get_space().get_var_dict()
+        flat = self.points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, len(places))
+        found: dict[str, int] = {}
+        for name in order:
+            place = places[f"v_{name}"][1]
+            value = nearest_to_zero(flat, place)
+            flat = flat.fix_val(isl.dim_type.set, place, value)
+            found[name] = int(str(value))
+        return found
+
     def sample(self) -> dict[str, int] | None:
         """Some values that lie in it, or None when it is empty."""
         return self._sample
@@ -256,3 +270,15 @@ def quotient_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Quotient:
 
 def _number(value: isl.Val) -> int:
     return int(str(value))
+
+
+def nearest_to_zero(points: isl.Set, place: int) -> isl.Val:
+    """The least value from 0 up of one coordinate, or else the greatest below 0.
+
+    By projection: isl's own minimum over a union can come from a part that has no integer point.
+    """
+    line = points.project_out(isl.dim_type.set, place + 1, points.dim(isl.dim_type.set) - place - 1)
+    line = line.project_out(isl.dim_type.set, 0, place)
+    from_zero = line.lower_bound_val(isl.dim_type.set, 0, isl.Val(0))
+    best = line.lexmax() if from_zero.is_empty() else from_zero.lexmin()
+    return best.sample_point().get_coordinate_val(isl.dim_type.set, 0)

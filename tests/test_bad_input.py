@@ -1,0 +1,58 @@
+"""Bad input: one clear error each, quickly, never a traceback from inside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+import lattend as lt
+
+MANY = " or ".join(f"({i}*q - {i + 3}*k) % {2 * i + 5} <= t - {i}" for i in range(2, 9))
+
+CASES: dict[str, tuple[Callable[[], object], str]] = {
+    "not affine": (lambda: lt.rule("k*k <= q").count(), r"k \* k is not affine in k"),
+    "a misspelt value": (lambda: lt.rules.strided().count(n=4, tt=3), "did you mean t"),
+    "a misspelt rule": (lambda: lt.rules.from_name("windwed"), "did you mean windowed"),
+    "a negative size": (lambda: lt.rules.causal().count(n=-1), "needs n >= 0, got n = -1"),
+    "a missing value": (lambda: lt.rules.strided().mask(n=4), "needs a value for t: give t=…"),
+    "a value twice": (lambda: lt.rules.strided(3).count(n=4, t=3), "t already has the value 3"),
+    "a float": (lambda: lt.rules.causal().count(n=4.0), "n must be an integer, got 4.0"),
+    "a bool": (lambda: lt.rules.causal().count(n=True), "n must be an integer, got True"),
+    "a position as text": (lambda: lt.rules.causal().count(per="query", n=4, q="1"), "q must be an integer"),
+    "a square off the grid": (lambda: lt.rules.causal().contains(4, 0, n=4), "q = 4 lies outside 0 … 3"),
+    "a long text": (lambda: lt.rule("k <= q and " * 10_000 + "k <= q"), "characters"),
+    "deep nesting": (lambda: lt.rule("(" * 10_000 + "k" + ")" * 10_000 + " <= q"), "nested|characters"),
+    "many rules joined": (lambda: _joined(5_000), "nested more than|parts"),
+    "dividing by a size": (lambda: lt.rule("q // n == 0").count(), "divisor must be a positive"),
+    "dividing by a position": (lambda: lt.rule("q % k == 0").count(), "divisor must be a positive"),
+    "a modulus divided": (lambda: lt.rule("q // w == 0 and w // v == 0").count(), "is itself divided by v"),
+    "two moduli": (lambda: lt.rule("q // w == k // l").count(), "split by both w and l|divided by both"),
+    "an explosive count": (lambda: lt.rule(MANY).count(), "counting at given numbers still works"),
+    "an explosive formula": (lambda: lt.rules.causal().count().claim("(n+1)^32*(n+2)^32"), "degree|terms"),
+    "deep sums": (lambda: lt.rules.causal().count().claim("sum(" * 200 + "1" + ",i,1,n)" * 200), "nest|deep"),
+    "an option's name": (lambda: lt.rule("q - k <= deadline").count(deadline=1), "bind it first: at"),
+    "too large a mask": (lambda: lt.rules.causal().mask(n=10**6), "too large to hold"),
+    "another axis": (lambda: lt.rules.causal() & lt.rules.axial(), "different axes"),
+    "an array missing": (lambda: lt.rule("doc[q] == doc[k]"), "no array of that name is given"),
+    "an unknown method": (lambda: lt.rules.causal().count(method="guess"), "method is one of"),
+    "an assumption never true": (lambda: lt.rules.strided().count().assuming("t < 0"), "never holds"),
+}
+
+
+def _joined(times: int) -> lt.Rule:
+    rule = lt.rules.causal()
+    for i in range(times):
+        rule = rule | lt.rule("q - k == t").at(t=i)
+    return rule
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_clear_error_soon(name: str) -> None:
+    make, message = CASES[name]
+    start = time.monotonic()
+    with pytest.raises(lt.LattendError, match=message):
+        make()
+    # Two seconds of work; more only on a machine that is busy with something else
+    assert time.monotonic() - start < 20
