@@ -86,7 +86,7 @@ class _Block:
         self.across, self.down = text_width(panel.cols.label, LABEL), text_width(panel.rows.label, LABEL)
         heading = max(self.across, text_width(panel.title, LABEL, bold=True))
         self.width = math.ceil(self.left + max(self.grid_width + last / 2, heading))
-        self.height = math.ceil(max(self.top + self.grid_height, self.down))
+        self.height = math.ceil(max(self.top + self.grid_height, self.down + 2))
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         left, top = x + self.left, y + self.top
@@ -97,6 +97,7 @@ class _Block:
         yield from self._ticks(left, top)
         if self.panel.rows.label:
             middle = min(top + self.grid_height / 2, y + self.height - self.down / 2)
+            middle = max(middle, y + 2 + self.down / 2)
             yield Text(x + LABEL, middle, self.panel.rows.label, LABEL, TEXT, "middle", turned=True)
         if self.panel.cols.label:
             middle = left + max(self.grid_width, self.across) / 2
