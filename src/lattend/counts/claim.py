@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from lattend.counts.algebra import factored
+from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
 from lattend.counts.formula_value import value_at
@@ -132,8 +133,7 @@ def _domain_text(count: Count) -> str:
 
 
 def _words(count: Count, region: Region) -> str:
-    written = Written(count.names, short=False)
-    return written.condition(region.within(count.closed.domain).clauses)
+    return condition_text(region.within(count.closed.domain).clauses, Written(count.names, short=False))
 
 
 def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.counts.algebra import as_sympy
 from lattend.counts.closed import Closed
+from lattend.counts.conditions import condition_text
 from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
@@ -185,7 +186,7 @@ class Count:
             bounds = [bound_at(bound, self.values) for bound in clause]
             if all(bound is not False for bound in bounds):
                 clauses.append([bound for bound in bounds if isinstance(bound, Bound)])
-        return [Line(self._formula(piece, written), written.condition(clauses))] if clauses else []
+        return [Line(self._formula(piece, written), condition_text(clauses, written))] if clauses else []
 
     def _formula(self, piece: Piece, written: Written) -> str:
         equalities = piece.region.within(self.closed.domain).equalities()

@@ -1,4 +1,4 @@
-"""How formulas and conditions are written: one way, in text and in LaTeX."""
+"""How formulas are written: one way, in text and in LaTeX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from lattend.counts.algebra import SIZES, factored, moduli_in, typical_value, weight
 from lattend.counts.polynomial import Polynomial
-from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, Remainder, atom_names
+from lattend.sets import Atom, Monomial, Quotient, Remainder, atom_names
 
 POSITIONS = ("q", "k", "qz", "qy", "qx", "kz", "ky", "kx", "head")
 # Short names for n // w and n % w, taken when the rule does not use them itself
@@ -80,29 +80,26 @@ class Written:
 
     def _product(self, polynomial: Polynomial) -> str:
         coefficient, factors = factored(polynomial)
-        whole = coefficient.denominator == 1
-        if (
-            len(factors) == 1
-            and whole
-            and (polynomial.degree() == 1 or abs(coefficient) == 1 == factors[0][1])
-        ):
+        alone = len(factors) == 1 and factors[0][1] == 1
+        if alone and coefficient.denominator == 1 and (polynomial.degree() == 1 or abs(coefficient) == 1):
             return self.sum(polynomial)
         single = [(f, e) for f, e in factors if len(f.terms) == 1]
         sums = [(f, e) for f, e in factors if len(f.terms) > 1]
         single.sort(key=lambda item: rank(item[0].atoms[0]))
         sums.sort(key=lambda item: (len(item[0].terms), self.sum(item[0])))
         parts = [self._power(self.alias(f.atoms[0]), e) for f, e in single]
-        bare = len(factors) == 1 and factors[0][1] == 1 and abs(coefficient.numerator) == 1
-        bare = bare and (coefficient == 1 or (self.latex and coefficient.denominator > 1))
+        bare = alone and self.latex and abs(coefficient.numerator) == 1  # a fraction's bar brackets it
         parts += [self._power(self.sum(f) if bare else f"({self.sum(f)})", e) for f, e in sums]
         number = abs(coefficient.numerator)
         if number != 1 or not parts:
             parts.insert(0, str(number))
         text = self._adjacent(parts)
         if coefficient.denominator != 1:
-            below = coefficient.denominator
-            text = rf"\frac{{{text}}}{{{below}}}" if self.latex else f"{text}/{below}"
+            text = self._over(text, coefficient.denominator)
         return f"-{text}" if coefficient < 0 else text
+
+    def _over(self, text: str, below: int) -> str:
+        return rf"\frac{{{text}}}{{{below}}}" if self.latex else f"{text}/{below}"
 
     def _power(self, base: str, exponent: int) -> str:
         if exponent == 1:
@@ -132,75 +129,10 @@ class Written:
                 powers.insert(0, str(size.numerator))
             body = self._adjacent(powers)
             if size.denominator != 1:
-                body = (
-                    rf"\frac{{{body}}}{{{size.denominator}}}" if self.latex else f"{body}/{size.denominator}"
-                )
+                body = self._over(body, size.denominator)
             sign = "-" if coefficient < 0 else "+"
             text += f" {sign} {body}" if text else ("-" if sign == "-" else "") + body
         return text or "0"
-
-    def condition(self, clauses: list[list[Bound]]) -> str:
-        """A region in words: `0 <= t <= n`; an empty string where it is everything."""
-        texts = [self._clause(clause) for clause in clauses]
-        if not texts or "" in texts:
-            return ""
-        if len(texts) == 1:
-            return texts[0]
-        return " or ".join(f"({text})" if " and " in text else text for text in texts)
-
-    def _clause(self, clause: list[Bound]) -> str:
-        lows: dict[str, str] = {}
-        highs: dict[str, str] = {}
-        rest: list[str] = []
-        for bound in sorted(clause, key=lambda b: str(b.form)):
-            subject, relation, other = self._relation(bound)
-            if relation in ("<", "<=") and subject not in highs:
-                highs[subject] = f"{relation} {other}"
-            elif relation in (">", ">=") and subject not in lows:
-                lows[subject] = f"{other} {'<' if relation == '>' else '<='}"
-            else:
-                rest.append(f"{subject} {relation} {other}".strip())
-        chained: list[str] = []
-        for subject, low in lows.items():
-            if subject in highs:
-                chained.append(f"{low} {subject} {highs.pop(subject)}")
-            else:
-                other, sign = low.rsplit(" ", 1)
-                chained.append(f"{subject} {'>' if sign == '<' else '>='} {other}")
-        chained += [f"{subject} {high}" for subject, high in highs.items()]
-        text = " and ".join(rest + chained)
-        return _in_latex(text) if self.latex else text
-
-    def _relation(self, bound: Bound) -> tuple[str, str, str]:
-        """The bound solved for its least size-like atom: ("t", "<=", "n")."""
-        form = bound.form
-        special = _of_blocks(bound, self)
-        if special:
-            return special
-        ranked = sorted(
-            form.terms, key=lambda item: (abs(item[1]) != 1, _is_size(item[0]), -len(str(item[0])))
-        )
-        atom, coefficient = ranked[0]
-        sign = 1 if coefficient > 0 else -1
-        others = [(a, -c * sign) for a, c in form.terms if a != atom]
-        constant = -form.constant * sign
-        left = self.sum(Polynomial.linear(Linear(((atom, abs(coefficient)),))))
-        if bound.equal:
-            return left, "==", self._linear(others, constant)
-        # x >= rest, or x <= rest; a constant of ±1 reads better as a strict sign
-        if sign > 0:
-            if constant == 1 and others:
-                return left, ">", self._linear(others, 0)
-            if constant == 1:
-                return left, ">=", "1"
-            return left, ">=", self._linear(others, constant)
-        if constant == -1 and others:
-            return left, "<", self._linear(others, 0)
-        return left, "<=", self._linear(others, constant)
-
-    def _linear(self, terms: list[tuple[Atom, int]], constant: int) -> str:
-        polynomial = Polynomial.of([*((Fraction(c), ((a, 1),)) for a, c in terms), (Fraction(constant), ())])
-        return self.sum(polynomial)
 
 
 def _is_sum(text: str) -> bool:
@@ -213,60 +145,8 @@ def _is_sum(text: str) -> bool:
     return bool(re.search(r" [+-] |/|^-|frac", text))
 
 
-def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:
-    """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
-    form = bound.form
-    whole = _remainder(bound)
-    if whole is not None:
-        rest, number = whole
-        name = written.sum(Polynomial.linear(rest.of))
-        return (str(rest.by), "divides", name) if number == 0 else (written.plain(rest), "==", str(number))
-    if len(form.terms) != 1:
-        return None
-    atom, coefficient = form.terms[0]
-    if isinstance(atom, str) or abs(coefficient) != 1:
-        return None
-    name, by = written.sum(Polynomial.linear(atom.of)), str(atom.by)
-    number = -form.constant * coefficient
-    if isinstance(atom, Remainder):
-        if bound.equal and number == 0:
-            return by, "divides", name
-        if not bound.equal and coefficient > 0 and number == 1:
-            return by, "does not divide", name
-        return None
-    if not isinstance(atom.by, str):
-        return None
-
-    def multiple(j: int) -> str:
-        return "0" if j == 0 else by if j == 1 else f"{j}{by}" if len(by) == 1 else f"{j}*{by}"
-
-    if bound.equal:
-        return (name, "<", multiple(1)) if number == 0 else None
-    return (name, ">=", multiple(number)) if coefficient > 0 else (name, "<", multiple(number + 1))
-
-
-def _remainder(bound: Bound) -> tuple[Remainder, int] | None:
-    """`n - 2*(n // 2) == 1` as (n % 2, 1)."""
-    quotients = [(a, c) for a, c in bound.form.terms if isinstance(a, Quotient) and isinstance(a.by, int)]
-    if not bound.equal or len(quotients) != 1:
-        return None
-    atom, coefficient = quotients[0]
-    sign = -1 if coefficient > 0 else 1
-    rest = Linear.of(((a, c * sign) for a, c in bound.form.terms if a != atom), bound.form.constant * sign)
-    number = atom.of.constant - rest.constant
-    if coefficient * sign != -int(atom.by) or rest.terms != atom.of.terms or not 0 <= number < int(atom.by):
-        return None
-    return Remainder(atom.of, atom.by), number
-
-
-def _in_latex(text: str) -> str:
-    for plain, shown in (("<=", r"\le"), (">=", r"\ge"), ("!=", r"\ne"), ("==", "=")):
-        text = text.replace(plain, shown)
-    text = text.replace(" and ", r" \text{ and } ").replace(" or ", r" \text{ or } ")
-    return text.replace("divides", r"\mid").replace("does not divide", r"\nmid")
-
-
-def _is_size(atom: Atom) -> bool:
+def is_size(atom: Atom) -> bool:
+    """Whether an atom is made of a size or a position."""
     return bool(atom_names(atom) & {*SIZES, *POSITIONS})
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from lattend.counts.conditions import condition_text
 from lattend.counts.formula import Formula
 from lattend.counts.notation import Written, rank
 from lattend.counts.polynomial import Polynomial
@@ -57,7 +58,8 @@ def order(count: Count, variables: Iterable[str]) -> Order:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     found: list[tuple[str, str]] = []
     for piece in count.closed.pieces:
-        when = Written(count.names, short=False).condition(piece.region.within(count.closed.domain).clauses)
+        clauses = piece.region.within(count.closed.domain).clauses
+        when = condition_text(clauses, Written(count.names, short=False))
         for part, signs in _by_sign(piece, count):
             cone = _cone(part, signs, count, growing)
             if not cone.grows(growing):

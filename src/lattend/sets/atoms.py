@@ -124,11 +124,7 @@ def linear(name: str) -> Linear:
 
 def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:
     """`[(2, "n"), (-1, "t")], 3` as `2n - t + 3`; positive terms come first."""
-    parts = sorted(terms, key=lambda item: item[0] < 0)
-    if constant:
-        parts.append((constant, ""))
-    if parts and parts[0][0] < 0:
-        parts.sort(key=lambda item: item[0] < 0)
+    parts = sorted([*terms, *([(constant, "")] if constant else [])], key=lambda item: item[0] < 0)
     text = ""
     for coefficient, name in parts:
         sign = "-" if coefficient < 0 else "+"
