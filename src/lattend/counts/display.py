@@ -1,0 +1,162 @@
+"""Display: a count as people read it, in text and in LaTeX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from lattend.counts.conditions import condition_text
+from lattend.counts.notation import Written
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.prove import solved
+from lattend.counts.simplify import Piece
+from lattend.sets import Bound, Linear, Monomial, Quotient, Remainder, bound_at, monomial
+
+if TYPE_CHECKING:
+    from lattend.counts.count import Count
+
+MAX_WHOLE = 4  # terms of a product that are written out rather than factor by factor
+
+
+@dataclass(frozen=True)
+class Line:
+    """One printed piece: the formula and when it holds; an empty `when` means always."""
+
+    formula: str
+    when: str
+
+
+def written(count: Count, *, latex: bool, short: bool) -> tuple[list[Line], str]:
+    """The lines of a count, and what its short names (N = n // w) stand for."""
+    if not count.names:
+        return [Line(str(count.number(count.values)), "")], ""
+    names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]
+    pen = Written(names, latex=latex, short=short)
+    lines: list[Line] = []
+    for piece in count.pieces:
+        special = _on_multiples(count, piece)
+        if special is not None:
+            lines += _lines(count, special, pen)
+        if special is None or not piece.region.is_subset(special.region):
+            lines += _lines(count, piece, pen)
+    shown = [line for line in lines if line.formula != "0"]
+    if len(shown) < len(lines) or not count.covers():
+        shown.append(Line("0", "otherwise" if shown else ""))
+    elif len(shown) > 1 and not shown[-1].when:
+        shown[-1] = Line(shown[-1].formula, "otherwise")
+    return shown, pen.where()
+
+
+def as_text(count: Count) -> str:
+    """The count as a small table; on an image with many pieces, as a product of one line's count."""
+    if count.closed.line is not None and len(count.pieces) > 2:
+        return _as_product(count)
+    return _table(*written(count, latex=False, short=True))
+
+
+def as_latex(count: Count) -> str:
+    """The count as LaTeX: a formula, or cases."""
+    lines, where = written(count, latex=True, short=True)
+    tail = rf",\quad {where}" if where else ""
+    if len(lines) == 1 and not lines[0].when:
+        return lines[0].formula + tail
+    body = r" \\ ".join(f"{line.formula} & {_latex_when(line.when)}" for line in lines)
+    return rf"\begin{{cases}} {body} \end{{cases}}{tail}"
+
+
+def _latex_when(when: str) -> str:
+    if when == "otherwise":
+        return r"\text{otherwise}"
+    return rf"\text{{if }} {when}" if when else r"\text{always}"
+
+
+def _table(lines: list[Line], where: str) -> str:
+    """Rows with their conditions aligned; a single piece that always holds is just its formula."""
+    wide = max((len(line.formula) for line in lines), default=0)
+    rows: list[str] = []
+    for line in lines:
+        when = line.when if line.when == "otherwise" else f"when {line.when}"
+        rows.append(f"{line.formula:<{wide}}  {when}" if line.when else line.formula)
+    if where:
+        rows = [f"{rows[0]}  where {where}"] if len(rows) == 1 else [*rows, f"where {where}"]
+    return "\n".join(rows) or "0"
+
+
+def _as_product(count: Count) -> str:
+    """`F(rows) * F(cols)` and F: shorter than the product of all its pieces."""
+    closed, line = count.closed, count.closed.line
+    if line is None:
+        raise ValueError("this count is not a product of one line")
+    symbol = next(letter for letter in "FGHABC" if letter not in count.rule.parameters)
+    arguments = [name for name in ("n", "q", "k") if name in line.space.parameters]
+    factors = [f"{symbol}({', '.join(axis[name] for name in arguments)})" for axis in closed.axes]
+    inner = replace(count, closed=line, fixed=("n", "q", "k"))
+    table = _table(*written(inner, latex=False, short=True))
+    head = f"{' * '.join(factors)} where {symbol}({', '.join(arguments)}) ="
+    return "\n".join([head, *(f"  {row}" for row in table.splitlines())])
+
+
+def _lines(count: Count, piece: Piece, pen: Written) -> list[Line]:
+    """The piece as a line, or as none where the values already given contradict its conditions."""
+    clauses: list[list[Bound]] = []
+    for clause in piece.region.within(count.closed.domain).clauses:
+        bounds = [bound_at(bound, count.values) for bound in clause]
+        if all(bound is not False for bound in bounds):
+            clauses.append([bound for bound in bounds if isinstance(bound, Bound)])
+    return [Line(_formula(count, piece, pen), condition_text(clauses, pen))] if clauses else []
+
+
+def _formula(count: Count, piece: Piece, pen: Written) -> str:
+    """The piece's formula with everything put in that is known on its region."""
+    equalities = piece.region.within(count.closed.domain).equalities()
+    known = {atom: p.mapped_values(count.values) for atom, p in solved(equalities).items()}
+    for atom in piece.formula.atoms:
+        rest = piece.region.rest(atom)
+        if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
+            whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)
+            known[atom] = whole.times(Fraction(1, atom.by))
+    long = len(piece.formula.terms) > MAX_WHOLE
+    factors = piece.factors if piece.factors and long else (piece.formula,)
+    return pen.product([factor.mapped_values(count.values) for factor in factors], known)
+
+
+def _on_multiples(count: Count, piece: Piece) -> Piece | None:
+    """The piece where the modulus divides, if its formula is a plain polynomial there and not before."""
+    probe = Written([])
+    _formula(count, piece, probe)
+    special = _where_divisible(piece.formula)
+    clauses = piece.region.within(count.closed.domain).clauses
+    borders = [bound for clause in clauses for bound in clause if not bound.equal]
+    atoms = [atom for bound in borders for atom, _ in bound.form.terms]
+    if special is None or not probe.aliases or any(isinstance(atom, Remainder) for atom in atoms):
+        return None
+    formula, rests = special
+    region = piece.region
+    for rest in rests:
+        region = region.where(Bound(rest, True))
+    return None if region.is_empty() else Piece(region, formula)
+
+
+def _where_divisible(formula: Polynomial) -> tuple[Polynomial, list[Linear]] | None:
+    """The formula where every modulus divides what it divides, if it is a polynomial there.
+
+    There n % w is 0 and n // w is n/w: w*(n // w) becomes n.
+    """
+    atoms = [atom for atom in formula.atoms if not isinstance(atom, str)]
+    if not atoms or any(isinstance(atom.by, int) or len(atom.of.terms) != 1 for atom in atoms):
+        return None
+    terms: list[tuple[Fraction, Monomial]] = []
+    for powers, coefficient in formula.terms.items():
+        if any(isinstance(atom, Remainder) for atom, _ in powers):
+            continue
+        names = [(atom, exponent) for atom, exponent in powers if isinstance(atom, str)]
+        for atom, exponent in powers:
+            if isinstance(atom, Quotient):
+                names += [(str(atom.of), exponent), (str(atom.by), -exponent)]
+        product = monomial(names)
+        if any(exponent < 0 for _, exponent in product):
+            return None
+        terms.append((coefficient, product))
+    rests = {Remainder(atom.of, atom.by) for atom in atoms}
+    return Polynomial.of(terms), [Linear(((rest, 1),)) for rest in sorted(rests, key=str)]
