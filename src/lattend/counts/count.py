@@ -138,7 +138,7 @@ class Count:
 
         >>> from lattend.rules import rule
         >>> rule("k <= q").count().claim("n^2/2")
-        n^2/2: fails; at n = 1 it gives 1/2, the count is 1
+        n^2/2: fails; it agrees only where n == 0; at n = 1 it gives 1/2, the count is 1
         """
         from lattend.counts.claim import judge
 

@@ -30,7 +30,7 @@ class Reach:
 
     >>> from lattend.rules import rule
     >>> rule("k <= q and q - k <= t").reach()
-    q - k is at most: t when t < n; n - 1 when t >= n
+    q - k is at most: n - 1 when t >= n; t when t < n
     k - q is at most: 0
     """
 

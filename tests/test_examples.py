@@ -6,12 +6,12 @@ import pkgutil
 
 import pytest
 
-import lattend.counts.formula
-import lattend.rules
+import lattend
 
 MODULES = [
-    *(found.name for found in pkgutil.walk_packages(lattend.rules.__path__, "lattend.rules.")),
-    lattend.counts.formula.__name__,
+    found.name
+    for found in pkgutil.walk_packages(lattend.__path__, "lattend.")
+    if not found.name.endswith("__main__")
 ]
 
 
