@@ -59,4 +59,4 @@ bench: $(STAMP) ## run each file in benchmarks/
 
 clean: ## remove .venv, out/ and caches
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -23,8 +22,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "a position as text": (lambda: lt.rules.causal().count(per="query", n=4, q="1"), "q must be an integer"),
     "a square off the grid": (lambda: lt.rules.causal().contains(4, 0, n=4), "q = 4 lies outside 0 … 3"),
     "a long text": (lambda: lt.rule("k <= q and " * 10_000 + "k <= q"), "characters"),
-    "deep nesting": (lambda: lt.rule("(" * 10_000 + "k" + ")" * 10_000 + " <= q"), "nested|characters"),
-    "many rules joined": (lambda: _joined(5_000), "nested more than|parts"),
+    "deep nesting": (lambda: lt.rule("(" * 10_000 + "k" + ")" * 10_000 + " <= q"), "20,006 characters"),
+    "nesting": (lambda: lt.rule("(" * 150 + "k" + ")" * 150 + " <= q"), "more than 100 levels deep"),
+    "many rules joined": (lambda: _joined(5_000), "parts, and at most 5,000 are allowed"),
     "dividing by a size": (lambda: lt.rule("q // n == 0").count(), "divisor must be a positive"),
     "dividing by a position": (lambda: lt.rule("q % k == 0").count(), "divisor must be a positive"),
     "a modulus divided": (lambda: lt.rule("q // w == 0 and w // v == 0").count(), "is itself divided by v"),
@@ -33,6 +33,7 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     "an explosive formula": (lambda: lt.rules.causal().count().claim("(n+1)^32*(n+2)^32"), "degree|terms"),
     "deep sums": (lambda: lt.rules.causal().count().claim("sum(" * 200 + "1" + ",i,1,n)" * 200), "nest|deep"),
     "an option's name": (lambda: lt.rule("q - k <= deadline").count(deadline=1), "bind it first: at"),
+    "too long a row": (lambda: lt.rules.causal().keys(5, n=10**12), "too long to list"),
     "too large a mask": (lambda: lt.rules.causal().mask(n=10**6), "too large to hold"),
     "another axis": (lambda: lt.rules.causal() & lt.rules.axial(), "different axes"),
     "an array missing": (lambda: lt.rule("doc[q] == doc[k]"), "no array of that name is given"),
@@ -49,10 +50,7 @@ def _joined(times: int) -> lt.Rule:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_clear_error_soon(name: str) -> None:
+def test_one_clear_error(name: str) -> None:
     make, message = CASES[name]
-    start = time.monotonic()
     with pytest.raises(lt.LattendError, match=message):
         make()
-    # Two seconds of work; more only on a machine that is busy with something else
-    assert time.monotonic() - start < 20

@@ -14,14 +14,13 @@ from lattend.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+FLAGS = doctest.ELLIPSIS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page.read_text()
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "out").mkdir()
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     source = "\n".join(blocks)
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)

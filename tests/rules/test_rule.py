@@ -129,6 +129,6 @@ def test_a_value_is_bound_once() -> None:
 
 def test_a_rule_that_grows_too_deep_is_refused() -> None:
     rule: Rule = lt.rule("k <= q")
-    with pytest.raises(LattendError, match="nested more than 200 deep or has more than 5,000 parts"):
+    with pytest.raises(LattendError, match=r"nested \d+ deep, and at most 200 are allowed"):
         for _ in range(300):
             rule = ~(rule | lt.rule("k == q")) & lt.rule("k < 3")

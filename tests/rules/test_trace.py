@@ -145,7 +145,7 @@ def test_a_tree_that_doubles_is_stopped() -> None:
         return k <= q
 
     for function in (doubling, deep):
-        with pytest.raises(TraceError, match="more than 20,000 parts or 100 levels; write it with fewer"):
+        with pytest.raises(TraceError, match="more than 5,000 parts or 100 levels; write it with fewer"):
             trace(function)
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import At, RuleText, complete_rule, read_numbers, read_pixel, read_rule
-from lattend.cli.output import say
+from lattend.cli.arguments import At, Json, RuleText, complete_rule, read_numbers, read_pixel, read_rule
+from lattend.cli.output import say, say_json
 
 EXAMPLES = (
     "lattend draw strided --at n=12,t=3",
@@ -43,6 +43,7 @@ def draw(
         int | None,
         typer.Option(min=16, metavar="COLUMNS", show_default=False, help="How wide to draw in the terminal."),
     ] = None,
+    json: Json = False,
 ) -> None:
     """The picture of a rule.
 
@@ -54,7 +55,10 @@ def draw(
         picture = chosen.at(**values).draw(pixel=place)
     else:
         picture = chosen.draw(compare=read_rule(compare), pixel=place, **values)
-    if out is None:
+    file = None if out is None else str(picture.save(out))
+    if json:
+        say_json({"title": picture.title, "caption": list(picture.caption), "file": file})
+    elif file is None:
         say(picture.terminal(width=width))
     else:
-        say(f"{picture.save(out)}: {picture.title}; {picture.caption[0]}")
+        say(f"{file}: {picture.title}; {picture.caption[0]}")

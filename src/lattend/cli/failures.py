@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from lattend.cli.output import complain, width
-from lattend.errors import LattendError, NoClosedForm, TextError, TooLarge
+from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError, TooLarge
 
 YES, NO, WRONG_INPUT, NO_ANSWER, INTERNAL = range(5)
 
@@ -32,7 +32,7 @@ def report(error: Exception) -> int:
     """The exit code of this error, after one readable line about it on standard error."""
     if isinstance(error, TextError):
         complain(_one_line(error), error.marked(min(80, width()) - 2))
-        return WRONG_INPUT
+        return NO_ANSWER if isinstance(error, NotAffineError) else WRONG_INPUT
     if isinstance(error, LattendError):
         complain(_one_line(error))
         return NO_ANSWER if isinstance(error, (NoClosedForm, TooLarge)) else WRONG_INPUT

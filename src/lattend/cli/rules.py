@@ -9,6 +9,7 @@ import typer
 
 from lattend.cli.arguments import Json, complete_rule
 from lattend.cli.output import say, say_json, width
+from lattend.errors import NoClosedForm
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -117,7 +118,11 @@ def _full(name: str, rule: Rule) -> None:
     for title, text in fields.items():
         if text:
             say(textwrap.fill(text, width(), initial_indent=f"{title:<12}", subsequent_indent=" " * 12))
-    say(textwrap.indent(str(rule.count()), " " * 12).replace(" " * 12, f"{'count':<12}", 1))
+    try:
+        counted = str(rule.count())
+    except NoClosedForm as reason:
+        counted = str(reason)
+    say(textwrap.indent(counted, " " * 12).replace(" " * 12, f"{'count':<12}", 1))
     picture = _picture(rule)
     if picture:
         say(f"\n{picture}")

@@ -9,13 +9,13 @@ from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
 from lattend.counts.polynomial import Polynomial
+from lattend.counts.ranking import typical_value
 from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, monomial
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
 
 MAX_ATOMS, MAX_TERMS = 5, 30  # beyond these, factoring can take minutes
-SIZES = ("n", "m", "depth", "rows", "cols", "heads")
 
 
 def _sympy(part: str = "") -> Any:
@@ -68,35 +68,6 @@ def _primitive(polynomial: Polynomial) -> tuple[Polynomial, Fraction]:
     above = gcd(*(int(c * below) for c in polynomial.terms.values()))
     scale = Fraction(above, below) * (1 if typical_value(polynomial) > 0 else -1)
     return polynomial.times(1 / scale), scale
-
-
-def typical_value(polynomial: Polynomial) -> Fraction:
-    """Its value where sizes are large, by which signs are chosen and terms ordered."""
-    moduli = moduli_in(polynomial)
-    return sum((c * weight(m, moduli) for m, c in polynomial.terms.items()), Fraction(0))
-
-
-def _typical(atom: Atom, moduli: set[str]) -> int:
-    """A number that stands for an atom when terms are ordered: sizes large, moduli middling, others small."""
-    if isinstance(atom, str):
-        if atom in SIZES:
-            return 1_000_003 + SIZES.index(atom)
-        return 1_009 if atom in moduli else 3 + len(atom) % 3
-    by = _typical(atom.by, moduli) if isinstance(atom.by, str) else atom.by
-    return _typical("n", moduli) // by if isinstance(atom, Quotient) else max(1, by // 3)
-
-
-def moduli_in(polynomial: Polynomial) -> set[str]:
-    """The names its atoms divide by."""
-    return {atom.by for atom in polynomial.atoms if not isinstance(atom, str) and isinstance(atom.by, str)}
-
-
-def weight(powers: Monomial, moduli: set[str]) -> int:
-    """The typical size of a monomial, by which terms are ordered and signs are chosen."""
-    weight = 1
-    for atom, exponent in powers:
-        weight *= _typical(atom, moduli) ** exponent
-    return weight
 
 
 def as_sympy(count: Count) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 
 from lattend.counts.algebra import factored
 from lattend.counts.conditions import condition_text
@@ -14,11 +15,10 @@ from lattend.counts.notation import Written
 from lattend.counts.order import judge_growth
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import vanishes
-from lattend.counts.simplify import Piece
+from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import Case, cases, split_name
 from lattend.counts.verdict import Counterexample, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError
-from lattend.rules import expr
 from lattend.sets import Bound, Linear, Region
 from lattend.sets.guard import guarded
 
@@ -27,24 +27,31 @@ MAX_SIZE = 40
 MAX_EQUATION = 100
 
 
-def judge(count: Count, text: str, rename: Mapping[str, str] | None = None) -> Verdict:
-    """The verdict on `text` as a formula for `count`; `rename` maps its names to the count's."""
-    known = {*count.names, *count.values, *(rename or {})}
+def judge(
+    count: Count, text: str, rename: Mapping[str, str] | None = None, values: Mapping[str, int] | None = None
+) -> Verdict:
+    """The verdict on `text` as a formula for `count`.
+
+    `rename` maps its names to the count's; `values` are numbers for names the count no longer has.
+    """
+    put: dict[str, Formula] = {name: Symbol(new) for name, new in (rename or {}).items()}
+    put |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
+    known = {*count.names, *count.values, *put}
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
     trusted = count.rule.about is not None
     try:
-        return guarded(_judge, count, formula, text, dict(rename or {}), trusted=trusted, deadline=None)
+        return guarded(_judge, count, formula, text, put, trusted=trusted, deadline=None)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
 
 
-def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, str]) -> Verdict:
+def _judge(count: Count, formula: Formula | BigO, text: str, put: dict[str, Formula]) -> Verdict:
     if isinstance(formula, BigO):
-        return judge_growth(count, _renamed(formula.body, rename), text)
-    formula = _renamed(formula, rename)
+        return judge_growth(count, _replaced(formula.body, put), text)
+    formula = _replaced(formula, put)
     try:
         agreed, open_ = _where_equal(count, formula)
     except NoClosedForm as reason:
@@ -54,7 +61,7 @@ def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, s
         return Verdict(text, "undecided", remaining=str(reason))
     missed = count.closed.domain - agreed
     if missed.is_empty():
-        return Verdict(text, "holds", _domain_text(count))
+        return Verdict(text, "holds", count.domain_text)
     found = _counterexample(count, formula, missed)
     if found is None:
         return Verdict(text, "undecided", _words(count, missed), remaining=" or ".join(open_))
@@ -66,9 +73,7 @@ def _judge(count: Count, formula: Formula | BigO, text: str, rename: dict[str, s
 
 def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
     """The region where the formula is the count, as far as linear conditions say; and what stays open."""
-    zero = count.closed.domain
-    for piece in count.closed.pieces:
-        zero = zero - piece.region
+    zero = uncovered(count.pieces, count.closed.domain)
     agreed = zero - zero
     open_: list[str] = []
     pieces = [*count.closed.pieces, *(Piece(part, Polynomial({})) for part in zero.parts())]
@@ -127,11 +132,6 @@ def _grows(count: Count, region: Region) -> bool:
     return not sizes or region.unbounded(sizes)
 
 
-def _domain_text(count: Count) -> str:
-    parts = [expr.text(count.rule.domain), *count.assumed]
-    return " and ".join(part for part in parts if part != "true")
-
-
 def _words(count: Count, region: Region) -> str:
     return condition_text(region.within(count.closed.domain).clauses, Written(count.names, short=False))
 
@@ -162,22 +162,19 @@ def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:
             pass
 
 
-def _renamed(formula: Formula, names: Mapping[str, str]) -> Formula:
+def _replaced(formula: Formula, put: Mapping[str, Formula]) -> Formula:
+    """The formula with names replaced; the index of a sum hides a name of the same spelling."""
     match formula:
         case Symbol():
-            return Symbol(names.get(formula.name, formula.name), formula.span)
+            return put.get(formula.name, formula)
         case Number():
             return formula
         case Apply():
-            return Apply(formula.op, tuple(_renamed(arg, names) for arg in formula.args), formula.span)
+            return Apply(formula.op, tuple(_replaced(arg, put) for arg in formula.args), formula.span)
         case Sum():
-            return Sum(
-                _renamed(formula.body, names),
-                names.get(formula.variable, formula.variable),
-                _renamed(formula.low, names),
-                _renamed(formula.high, names),
-                formula.span,
-            )
+            inner = {name: new for name, new in put.items() if name != formula.variable}
+            low, high = _replaced(formula.low, put), _replaced(formula.high, put)
+            return Sum(_replaced(formula.body, inner), formula.variable, low, high, formula.span)
 
 
 def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Counterexample | None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from lattend.counts.factor import by_axis
 from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified
+from lattend.counts.simplify import Piece, simplified, uncovered
 from lattend.errors import NoClosedForm
 from lattend.rules import expr
 from lattend.rules.axes import LINE, Axis
@@ -228,7 +228,5 @@ def _combined(
 
 def _covering(closed: Closed) -> list[Piece]:
     """The pieces with the zero piece among them, so that they cover the domain."""
-    rest = closed.domain
-    for piece in closed.pieces:
-        rest = rest - piece.region
+    rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lattend.counts.notation import Written, is_size
+from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
+from lattend.counts.ranking import is_size
 from lattend.sets import Bound, Linear, Quotient, Remainder
 
 Relation = tuple[str, str, str]  # subject, sign, other side

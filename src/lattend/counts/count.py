@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from lattend.counts.algebra import as_sympy
 from lattend.counts.closed import Closed
 from lattend.counts.display import Line, as_latex, as_text, written
-from lattend.counts.simplify import Piece
-from lattend.errors import DomainError, NamingError, NoClosedForm, NotAffineError
+from lattend.counts.simplify import Piece, uncovered
+from lattend.errors import DomainError, NamingError
 from lattend.rules import expr
 from lattend.rules.expr import Compare, Condition, Name, Num
 from lattend.rules.rule import Rule, check_integer
@@ -18,8 +18,8 @@ from lattend.rules.text import parse_assumption
 from lattend.sets import region_of
 
 if TYPE_CHECKING:
-    from lattend.counts.claim import Verdict
     from lattend.counts.order import Order
+    from lattend.counts.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ class Count:
         """The count at values for every name, which must lie in the rule's domain."""
         self._check_positions(values)
         if self.assumed and not self.closed.domain.holds(values):
-            raise DomainError(f"these numbers contradict the assumption {' and '.join(self.assumed)}")
+            given = ", ".join(f"{name} = {values[name]}" for name in self.names)
+            raise DomainError(f"{given} contradicts the assumption {' and '.join(self.assumed)}")
         for piece in self.closed.pieces:
             if piece.region.holds(values):
                 return int(piece.formula.value(values))
@@ -88,10 +89,9 @@ class Count:
         """The count with only the pieces that can hold at these values."""
         closed = self.closed
         for name, value in values.items():
-            try:
+            # With its modulus unknown, no linear condition says that a split size is 64
+            if closed.space.split.get(name, name) in values:
                 closed = _within(closed, Compare("==", Name(name), Num(value)))
-            except (NoClosedForm, NotAffineError):
-                continue  # a split size with its modulus unknown: no linear condition says n = 64
         return replace(self, closed=closed)
 
     def _in_numbers(self) -> Count:
@@ -142,7 +142,8 @@ class Count:
         """
         from lattend.counts.claim import judge
 
-        return judge(self.assuming(assuming) if assuming else self._in_numbers(), formula, rename)
+        count = self.assuming(assuming) if assuming else self._in_numbers()
+        return judge(count, formula, rename, self.values)
 
     # Forms
 
@@ -150,12 +151,15 @@ class Count:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
         return written(self, latex=latex, short=short)
 
+    @property
+    def domain_text(self) -> str:
+        """Where it is defined, in words: the rule's domain and what is assumed."""
+        parts = (expr.text(self.rule.domain), *self.assumed)
+        return " and ".join(part for part in parts if part != "true")
+
     def covers(self) -> bool:
         """Whether its pieces cover the domain; where they do not, it is 0."""
-        rest = self.closed.domain
-        for piece in self.closed.pieces:
-            rest = rest - piece.region
-        return rest.is_empty()
+        return uncovered(self.pieces, self.closed.domain).is_empty()
 
     def __str__(self) -> str:
         return as_text(self)

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from lattend.counts.closed import Closed, closed_form, forget_lines
+from lattend.counts.corners import forget_corners
 from lattend.counts.count import Count
 from lattend.counts.data import counted_from_data
 from lattend.counts.enumeration import MAX_SQUARES, enumerated, enumerated_per
@@ -58,7 +59,7 @@ def count(
         return enumerated_per(whole, _complete(places, fixed)) if fixed else enumerated(whole)
     try:
         found = closed_count(bound, fixed, deadline)
-        return found.at(**places) if places else found if not complete else found.at()
+        return found.at(**places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
         if method == "closed" or not complete:
             raise _with_advice(reason, bound, complete) from None
@@ -95,6 +96,7 @@ def forget() -> None:
     """Empty the memory of closed forms; for measuring."""
     _KNOWN.clear()
     forget_lines()
+    forget_corners()
 
 
 def _number(rule: Rule, places: Mapping[str, int], deadline: float | None) -> int:
@@ -143,6 +145,9 @@ def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendErr
         names = ", ".join(f"{name}=…" for name in rule.free)
         advice = f"; counting at given numbers still works: count({names})" if not complete else ""
         return DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}')
+    if isinstance(reason, NotAffineError):
+        message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
+        return NotAffineError(message, reason.text, reason.start, reason.end)
     if isinstance(reason, EngineMissing):
         return EngineMissing(f"{reason}. Counting at given numbers works without it")
     return reason

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lattend.counts.corners import corner_counts
 from lattend.counts.enumeration import MAX_SQUARES, enumerated
-from lattend.errors import LattendError, NoClosedForm
+from lattend.errors import NoClosedForm
 from lattend.rules import expr
 from lattend.rules.axes import POSITIONS
 from lattend.rules.evaluate import evaluate, evaluate_term
@@ -138,7 +138,7 @@ def _edges(
             if position not in expr.names(term):
                 continue
             if not _only(term, position):
-                raise LattendError(f"{expr.term_text(lookup)}: index by the query or by the key, not by both")
+                raise NoClosedForm(f"{expr.term_text(lookup)} is indexed by the query and the key at once")
             found = evaluate_term(term, {**values, position: places}, rule.data)
             along = np.broadcast_to(found, places.shape)
             changes |= along[1:] != along[:-1]

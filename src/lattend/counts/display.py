@@ -123,13 +123,14 @@ def _formula(count: Count, piece: Piece, pen: Written) -> str:
 
 def _on_multiples(count: Count, piece: Piece) -> Piece | None:
     """The piece where the modulus divides, if its formula is a plain polynomial there and not before."""
-    probe = Written([])
-    _formula(count, piece, probe)
     special = _where_divisible(piece.formula)
     clauses = piece.region.within(count.closed.domain).clauses
     borders = [bound for clause in clauses for bound in clause if not bound.equal]
-    atoms = [atom for bound in borders for atom, _ in bound.form.terms]
-    if special is None or not probe.aliases or any(isinstance(atom, Remainder) for atom in atoms):
+    if special is None or any(isinstance(a, Remainder) for bound in borders for a, _ in bound.form.terms):
+        return None
+    probe = Written([])
+    _formula(count, piece, probe)
+    if not probe.aliases:  # plain everywhere
         return None
     formula, rests = special
     region = piece.region

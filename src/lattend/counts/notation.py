@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 
-from lattend.counts.algebra import SIZES, factored, moduli_in, typical_value, weight
+from lattend.counts.algebra import factored
 from lattend.counts.polynomial import Polynomial
-from lattend.sets import Atom, Monomial, Quotient, Remainder, atom_names
+from lattend.counts.ranking import by_weight, rank, typical_value
+from lattend.sets import Atom, Quotient, Remainder
 
-POSITIONS = ("q", "k", "qz", "qy", "qx", "kz", "ky", "kx", "head")
 # Short names for n // w and n % w, taken when the rule does not use them itself
 BLOCKS = {"n": "N", "m": "M", "depth": "D", "rows": "R", "cols": "C", "q": "Q", "k": "K"}
 RESTS = {"n": "r", "m": "s", "depth": "z", "rows": "y", "cols": "x", "q": "u", "k": "v"}
@@ -122,7 +121,7 @@ class Written:
     def sum(self, polynomial: Polynomial) -> str:
         """The polynomial term by term, highest degree first."""
         text = ""
-        for monomial, coefficient in _by_weight(polynomial):
+        for monomial, coefficient in by_weight(polynomial):
             powers = [self._power(self.alias(a), e) for a, e in sorted(monomial, key=lambda x: rank(x[0]))]
             size = abs(coefficient)
             if size.numerator != 1 or not powers:
@@ -143,29 +142,6 @@ def _is_sum(text: str) -> bool:
             return True
         text = shorter
     return bool(re.search(r" [+-] |/|^-|frac", text))
-
-
-def is_size(atom: Atom) -> bool:
-    """Whether an atom is made of a size or a position."""
-    return bool(atom_names(atom) & {*SIZES, *POSITIONS})
-
-
-def rank(atom: Atom) -> tuple[int, int, str]:
-    """Numbers first, then sizes, parameters, quotients and remainders."""
-    if isinstance(atom, str):
-        return (0, SIZES.index(atom) if atom in SIZES else len(SIZES), atom)
-    return (1, isinstance(atom, Remainder), str(atom))
-
-
-def _by_weight(polynomial: Polynomial) -> list[tuple[Monomial, Fraction]]:
-    """The terms, those that matter most first; a positive one leads where there is one."""
-    moduli = moduli_in(polynomial)
-    ranked = sorted(
-        polynomial.terms.items(),
-        key=lambda item: (-abs(item[1]) * weight(item[0], moduli), sorted(rank(a) for a, _ in item[0])),
-    )
-    lead = next((i for i, (_, c) in enumerate(ranked) if c > 0), 0)
-    return [*ranked[lead : lead + 1], *ranked[:lead], *ranked[lead + 1 :]]
 
 
 def _groupings(polynomial: Polynomial, known: Mapping[Atom, Polynomial]) -> list[list[Polynomial]]:

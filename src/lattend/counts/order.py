@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
 from lattend.counts.formula import Formula
-from lattend.counts.notation import Written, rank
+from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
+from lattend.counts.ranking import rank
 from lattend.counts.simplify import Piece
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
-from lattend.rules import expr
 from lattend.sets import Atom, Bound, Cone, Linear, Monomial, Quotient, Remainder
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
                 verdict = _judge_case(Piece(case.region, part.formula), signs, case, count, growing, text)
                 if verdict is not None:
                     return verdict
-    return Verdict(text, "holds", expr.text(count.rule.domain))
+    return Verdict(text, "holds", count.domain_text)
 
 
 def _judge_case(

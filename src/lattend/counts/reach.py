@@ -9,7 +9,7 @@ from lattend.counts.count import Count
 from lattend.counts.counting import bind
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
-from lattend.errors import NoClosedForm
+from lattend.errors import NamingError, NoClosedForm
 from lattend.rules import expr
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
@@ -48,7 +48,10 @@ class Reach:
 
     def _line(self) -> AxisReach:
         if len(self.axes) != 1:
-            raise NoClosedForm(f"this rule has {len(self.axes)} axes: use axes[{next(iter(self.axes))!r}]")
+            raise NamingError(
+                f"back and ahead are those of a line, and this rule has {len(self.axes)} axes; "
+                f"use axes[{next(iter(self.axes))!r}].back"
+            )
         return next(iter(self.axes.values()))
 
     def __str__(self) -> str:

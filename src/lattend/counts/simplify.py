@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lattend.counts.polynomial import Polynomial
@@ -19,6 +20,13 @@ class Piece:
     factors: tuple[Polynomial, ...] = ()
 
 
+def uncovered(pieces: Iterable[Piece], domain: Region) -> Region:
+    """The part of `domain` where no piece holds, so that the count is 0."""
+    for piece in pieces:
+        domain = domain - piece.region
+    return domain
+
+
 def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:
     """The same count on `domain`, with as few pieces and conditions as can be found.
 
@@ -30,12 +38,12 @@ def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:
     parts.sort(key=lambda p: (-p.region.dimension(), -len(p.formula.terms)))
     exact = _Exact(parts, domain)
     kept: list[Piece] = []
-    uncovered = domain - exact.zero
+    left = domain - exact.zero
     for part in parts:
-        if (part.region & uncovered).is_empty():
+        if (part.region & left).is_empty():
             continue
-        region = _grown(part, exact, uncovered)
-        uncovered = uncovered - region
+        region = _grown(part, exact, left)
+        left = left - region
         kept.append(Piece(region, part.formula))
     return [Piece(p.region, _on_its_region(p)) for p in _apart(kept, domain)]
 
@@ -60,9 +68,7 @@ class _Exact:
 
     def __init__(self, parts: list[Piece], domain: Region) -> None:
         self.parts, self.domain = parts, domain
-        self.zero = domain
-        for part in parts:
-            self.zero = self.zero - part.region
+        self.zero = uncovered(parts, domain)
 
     def is_given_by(self, formula: Polynomial, region: Region) -> bool:
         overlaps = [(part.formula, region & part.region) for part in self.parts]
@@ -70,22 +76,20 @@ class _Exact:
         return all(agree(formula, other, overlap) for other, overlap in overlaps)
 
 
-def _grown(piece: Piece, exact: _Exact, uncovered: Region) -> Region:
-    """The convex region of the piece with conditions dropped, or else moved by one, while it stays right."""
-    region = piece.region.within(exact.domain)
-    place = 0
-    while place < region.condition_count():
-        for wider, moved in region.relaxed(place):
-            extra = (wider & exact.domain) - region
-            if moved and (extra & uncovered).is_empty():
-                continue
-            if exact.is_given_by(piece.formula, extra):
-                region = wider.within(exact.domain)
-                break
-        else:
-            place += 1
-            continue
-        place = 0
+def _grown(piece: Piece, exact: _Exact, left: Region) -> Region:
+    """The convex region of the piece with conditions dropped, or else moved by one, while it stays right.
+
+    A condition moves only for points that no earlier piece covers, those of `left`.
+    """
+
+    def right(region: Region, wider: Region, moved: bool) -> bool:
+        extra = (wider & exact.domain) - region
+        return not (moved and (extra & left).is_empty()) and exact.is_given_by(piece.formula, extra)
+
+    region, wider = piece.region, piece.region
+    while wider is not None:
+        region = wider.within(exact.domain)
+        wider = next((wide for wide, moved in region.relaxed() if right(region, wide, moved)), None)
     return region & exact.domain
 
 
@@ -96,7 +100,7 @@ def _apart(pieces: list[Piece], domain: Region) -> list[Piece]:
         region = piece.region
         for earlier in found:
             rest = region - earlier.region
-            if rest.within(domain).size() <= region.within(domain).size():
+            if rest.within(domain).effort() <= region.within(domain).effort():
                 region = rest
         found.append(Piece(region, piece.formula))
     return found

@@ -16,6 +16,8 @@ from lattend.rules import expr
 from lattend.rules.evaluate import evaluate
 from lattend.rules.rule import Rule
 
+MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
+
 
 def tile_counts(
     rule: Rule, values: Mapping[str, int], query_edges: Sequence[int], key_edges: Sequence[int]
@@ -24,6 +26,8 @@ def tile_counts(
 
     Without a closed form, and only up to a stated size, from the squares themselves.
     """
+    if max(query_edges[-1], key_edges[-1]) > MAX_SIZE:
+        raise TooLarge(f"tiles are counted on lines of at most {MAX_SIZE:,} positions")
     rows, cols = np.asarray(query_edges, np.int64), np.asarray(key_edges, np.int64)
     try:
         if expr.arrays(rule.condition):

@@ -7,6 +7,12 @@ from fractions import Fraction
 from typing import Any, Literal
 
 Status = Literal["holds", "holds only where", "fails", "undecided"]
+LINK: dict[Status, str] = {
+    "holds": " for",
+    "holds only where": "",
+    "fails": "; it agrees only where",
+    "undecided": " where",
+}
 
 
 @dataclass(frozen=True)
@@ -27,8 +33,8 @@ class Counterexample:
 class Verdict:
     """What is known of a claim; true as a condition when it holds on the whole domain.
 
-    `where` says where the claim holds, `remaining` is the equation or question that is left open,
-    and `because` the reason a claim about growth fails.
+    `where` says where the claim holds, or of an undecided one where it is open; `remaining` is the
+    equation or question that is left, and `because` the reason a claim about growth fails.
     """
 
     claim: str
@@ -44,8 +50,7 @@ class Verdict:
     def __str__(self) -> str:
         text = f"{self.claim}: {self.status}"
         if self.where:
-            link = {"holds": " for", "holds only where": "", "fails": "; it agrees only where"}
-            text += f"{link.get(self.status, ' outside')} {self.where}"
+            text += f"{LINK[self.status]} {self.where}"
         if self.counterexample is not None:
             text += f"; {self.counterexample}"
         if self.because:

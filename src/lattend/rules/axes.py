@@ -23,8 +23,9 @@ IMAGE = (Axis("qy", "ky", "rows", "rows"), Axis("qx", "kx", "cols", "cols"))
 VOLUME = (Axis("qz", "kz", "depth", "depth"), *IMAGE)
 
 HEAD, HEADS = "head", "heads"
-SIZES = frozenset({"n", "m", "rows", "cols", "depth", HEADS})
+SIZES = ("n", "m", "depth", "rows", "cols", HEADS)  # in the order formulas are written
 POSITIONS = frozenset({name for axis in (*LINE, *VOLUME) for name in (axis.query, axis.key)} | {HEAD})
+RESERVED = POSITIONS | frozenset(SIZES)  # names that are never parameters
 
 
 def axes_of(names: list[str], cross: bool = False) -> tuple[Axis, ...]:

@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lattend.errors import LattendError
+
 Span = tuple[int, int]
 ArithOp = Literal["+", "-", "*", "//", "%", "neg", "abs", "min", "max"]
 CompareOp = Literal["<", "<=", "==", "!=", ">=", ">"]
 
+MAX_PARTS, MAX_DEPTH = 5_000, 200
 NEGATED: dict[CompareOp, CompareOp] = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<="}
 
 
@@ -115,6 +118,17 @@ def depth(node: Node) -> int:
         deepest = max(deepest, level)
         stack.extend((child, level + 1) for child in children(top))
     return deepest
+
+
+def check_size(node: Node) -> None:
+    """Raises when the node has too many parts or is nested too deep to be worked with."""
+    parts, levels = sum(1 for _ in walk(node)), depth(node)
+    if parts > MAX_PARTS:
+        raise LattendError(
+            f"this rule has {parts:,} parts, and at most {MAX_PARTS:,} are allowed; write fewer"
+        )
+    if levels > MAX_DEPTH:
+        raise LattendError(f"this rule is nested {levels} deep, and at most {MAX_DEPTH} are allowed")
 
 
 def names(node: Node) -> list[str]:

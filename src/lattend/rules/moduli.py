@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lattend.rules import expr
-from lattend.rules.axes import POSITIONS, SIZES
+from lattend.rules.axes import RESERVED
 from lattend.rules.expr import Arith, Condition, Name
 
 
@@ -11,7 +11,7 @@ def divisor_of(node: expr.Node) -> str | None:
     """The parameter that `node` itself divides by: w in `q // w`."""
     if isinstance(node, Arith) and node.op in ("//", "%"):
         right = node.args[1]
-        if isinstance(right, Name) and right.name not in POSITIONS | SIZES:
+        if isinstance(right, Name) and right.name not in RESERVED:
             return right.name
     return None
 
@@ -20,7 +20,7 @@ def scale_of(node: expr.Node) -> str | None:
     """The parameter that `node` multiplies another name with: step in `t*step`."""
     if isinstance(node, Arith) and node.op == "*":
         left, right = node.args
-        if isinstance(right, Name) and right.name not in POSITIONS | SIZES and expr.names(left):
+        if isinstance(right, Name) and right.name not in RESERVED and expr.names(left):
             return right.name
     return None
 

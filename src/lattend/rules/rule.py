@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import expr
-from lattend.rules.axes import HEAD, HEADS, POSITIONS, SIZES, Axis, axes_of, size_names, untied
+from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.moduli import moduli_in
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.sets.compare import Witness
 
-MAX_DEPTH = 200
-MAX_NODES = 5_000
 MAX_MASK = 1 << 32
-NO_DATA: Mapping[str, NDArray[np.int64]] = {}
+MAX_ROW = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +52,12 @@ class Rule:
     axes: tuple[Axis, ...]
     where: Condition = Truth(True)  # noqa: RUF009  (a constant)
     values: Mapping[str, int] = field(default_factory=dict[str, int])
-    data: Mapping[str, NDArray[np.int64]] = field(default_factory=lambda: NO_DATA)
+    data: Mapping[str, NDArray[np.int64]] = field(default_factory=dict[str, NDArray[np.int64]])
     about: About | None = None
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if sum(1 for _ in expr.walk(self.condition)) > MAX_NODES or expr.depth(self.condition) > MAX_DEPTH:
-            raise LattendError(
-                f"this rule is nested more than {MAX_DEPTH} deep or has more than {MAX_NODES:,} parts; "
-                "write it with fewer"
-            )
+        expr.check_size(self.condition)
         missing = [name for name in expr.arrays(self.condition) if name not in self.data]
         if missing:
             raise NamingError(
@@ -86,7 +80,7 @@ class Rule:
     def parameters(self) -> list[str]:
         """Its parameters, bound or not, in the order they occur."""
         found = expr.names(self.condition) + expr.names(self.where)
-        taken = POSITIONS | SIZES | set(size_names(self.axes))
+        taken = RESERVED | set(size_names(self.axes))
         return [name for name in dict.fromkeys(found) if name not in taken]
 
     @property
@@ -222,8 +216,9 @@ class Rule:
         shared = [name for name in left.parameters if name in right.parameters]
         if any(left.values.get(name) != right.values.get(name) for name in shared):
             left, right = left.baked(), right.baked()
-        clash = [name for name in left.data if name in right.data]
-        if any(not np.array_equal(left.data[name], right.data[name]) for name in clash):
+        both = [name for name in left.data if name in right.data]
+        clash = [name for name in both if not np.array_equal(left.data[name], right.data[name])]
+        if clash:
             raise NamingError(f"both rules bring data named {clash[0]}, and the two differ; rename one")
         return replace(
             left,
@@ -246,7 +241,7 @@ class Rule:
         bound = self.complete(**values)
         squares = prod(bound.lengths.values())
         if squares > MAX_MASK:
-            raise DomainError(f"a mask of {squares:,} squares is too large to hold; use count, draw or keys")
+            raise DomainError(f"a mask of {squares:,} squares is too large to hold; use count or draw")
         return bound.marked({name: np.arange(length) for name, length in bound.lengths.items()})
 
     def marked(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
@@ -274,10 +269,12 @@ class Rule:
         bound = self.complete(**values)
         names = self.positions[: -len(self.axes)]
         places = bound.located("query", names, query)
-        ranges = {name: np.arange(length) for name, length in bound.lengths.items()}
-        ranges |= {name: np.array([place]) for name, place in places.items()}
-        row = bound.marked(ranges)[(0,) * len(names)]
-        found = np.argwhere(row).tolist()
+        row = prod(length for name, length in bound.lengths.items() if name not in names)
+        if row > MAX_ROW:
+            raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
+        ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
+        ranges = {name: np.array([place]) for name, place in places.items()} | ranges
+        found = np.argwhere(bound.marked(ranges)[(0,) * len(names)]).tolist()
         return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
 
     def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:

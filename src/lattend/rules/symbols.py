@@ -27,7 +27,6 @@ from lattend.rules.expr import (
 )
 
 MAX_DEPTH = 100
-MAX_PARTS = 20_000
 
 INSTEAD = (
     "write & for and, | for or, ~ for not, (a <= b) & (b < c) for a <= b < c, "
@@ -44,9 +43,9 @@ class Symbolic:
         self.parts = 1 + sum(item.parts for item in below)
         self.depth = depth or 1 + max((item.depth for item in below), default=0)
         # a function may build on its own results, so the tree can double with every line
-        if self.parts > MAX_PARTS or self.depth > MAX_DEPTH:
+        if self.parts > expr.MAX_PARTS or self.depth > MAX_DEPTH:
             raise TraceError(
-                f"the function builds a rule of more than {MAX_PARTS:,} parts or {MAX_DEPTH} levels; "
+                f"the function builds a rule of more than {expr.MAX_PARTS:,} parts or {MAX_DEPTH} levels; "
                 "write it with fewer"
             )
 

@@ -9,7 +9,7 @@ import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules import expr
-from lattend.rules.axes import POSITIONS, SIZES
+from lattend.rules.axes import RESERVED
 from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
 from lattend.rules.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
@@ -198,17 +198,12 @@ class _Builder:
             if number is not None:
                 return other.times(number)
         for factor, other in ((right, a), (left, b)):
-            if isinstance(factor, Name) and factor.name in self.moduli:
-                if other.scaled:
-                    raise self._not_affine(
-                        node,
-                        f"{expr.term_text(node)} is quadratic in {factor.name}, so it has no closed form",
-                    )
+            if isinstance(factor, Name) and factor.name in self.moduli and not other.scaled:
                 return Value(self.space.zero, {factor.name: other.base})
         raise self._not_affine(
             node,
             f"{expr.term_text(node)} is not affine in {' and '.join(expr.names(node))}, so it has no closed "
-            'form. Use + - // % and constant factors, or count by enumeration with count(method="enumerate")',
+            "form. Use + - // % and constant factors",
         )
 
     def _division(self, node: Arith, left: Term, right: Term) -> Value:
@@ -217,7 +212,7 @@ class _Builder:
         if number is not None and number >= 1:
             divide = arithmetic.quotient_by_number if node.op == "//" else arithmetic.remainder_by_number
             return divide(value, number)
-        if isinstance(right, Name) and right.name not in POSITIONS | SIZES:
+        if isinstance(right, Name) and right.name not in RESERVED:
             if right.name not in self.moduli:
                 raise NeedSplit(next(iter(expr.names(left)), right.name), right.name)
             divide_by = arithmetic.quotient if node.op == "//" else arithmetic.remainder

@@ -85,20 +85,28 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
         return points.least(order)
     # Below the modulus nothing wraps and the set is affine as it is; above it, the modulus is one of
     # finitely many numbers
-    best = points.unwrapped().least(order) if not points.unwrapped().is_empty() else None
+    low = points.unwrapped()
+    best = None if low.is_empty() else low.least(order)
 
     def rank(found: dict[str, int]) -> list[tuple[bool, int]]:
         return [(found[name] < 0, abs(found[name])) for name in order]
 
+    def limit() -> int:
+        return MAX_MODULUS if best is None else max(abs(best[name]) for name in split if name in best)
+
     for modulus in moduli:
-        number = 1
-        while number <= (max(abs(best[name]) for name in split if name in best) if best else MAX_MODULUS):
+        number = 0
+        while number < limit():
+            number += 1
             at = _points(rule, fixed, {modulus: number})
             if not at.space.split and not at.is_empty():
                 found = {**at.least([name for name in order if name != modulus]), modulus: number}
                 if best is None or rank(found) < rank(best):
                     best = found
-            number += 1
     if best is None:
-        raise NoClosedForm(f"the rules differ, but not for any {moduli[0]} up to {MAX_MODULUS}")
+        name = moduli[0]
+        raise NoClosedForm(
+            f"the rules differ, but the smallest place was looked for only up to {name} = {MAX_MODULUS}; "
+            f"give {name} a number, as in at({name}={MAX_MODULUS + 6})"
+        )
     return best

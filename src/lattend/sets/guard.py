@@ -26,6 +26,7 @@ START = 30.0
 MEMORY = 4 << 30
 HEADER = struct.Struct("<Q")
 READY = b"ready"
+# What the worker will need is loaded before it says READY, outside of any deadline
 PROGRAM = "import lattend.counts; from lattend.sets.guard import serve; serve()"
 
 Result = TypeVar("Result")
@@ -75,11 +76,7 @@ class _Worker:
         if self.process is None or self.process.poll() is not None:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    "from lattend.sets.guard import serve; import lattend.counts; serve()",
-                ],
+                [sys.executable, "-c", PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=environment,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -79,9 +79,6 @@ class Region:
     def is_empty(self) -> bool:
         return bool(self.points.is_empty())
 
-    def is_everything(self) -> bool:
-        return bool(isl.Set.universe(self.points.get_space()).is_subset(self.points))
-
     def is_subset(self, other: Region) -> bool:
         return bool(self.points.is_subset(other.points))
 
@@ -99,7 +96,7 @@ class Region:
         """Its convex parts."""
         return [Region(self.space, isl.Set.from_basic_set(part)) for part in self._basic]
 
-    def size(self) -> int:
+    def effort(self) -> int:
         """How much there is to say about it: the number of its conditions."""
         return sum(part.n_constraint() + 1 for part in self.points.get_basic_sets())
 
@@ -108,10 +105,6 @@ class Region:
         hull = self.points.affine_hull().remove_divs()
         bounds = [_bound(c, self.space.atoms) for c in hull.get_constraints()]
         return [bound.form for bound in bounds if bound.equal]
-
-    def condition_count(self) -> int:
-        """How many conditions a convex region has."""
-        return sum(part.n_constraint() for part in self.points.get_basic_sets())
 
     def rest(self, atom: Atom) -> int | None:
         """What a quotient by a small number leaves over, if that is the same everywhere."""
@@ -123,22 +116,22 @@ class Region:
                 return rest
         return None
 
-    def relaxed(self, place: int) -> list[tuple[Region, bool]]:
-        """A convex region with one condition dropped (False), and with it moved outward by one (True).
+    def relaxed(self) -> Iterator[tuple[Region, bool]]:
+        """A convex region with each condition in turn dropped (False), and moved outward by one (True).
 
         It moves only where that makes it shorter to say: `t < n` to `t <= n`, not on to `t <= n + 1`.
         """
-        (part,) = self.points.get_basic_sets()
-        constraints = part.get_constraints()
-        chosen = constraints.pop(place)
-        kept = isl.BasicSet.universe(part.get_space())
-        for constraint in constraints:
-            kept = kept.add_constraint(constraint)
-        found = [(kept, False)]
-        if not chosen.is_equality() and chosen.get_constant_val().is_neg():
-            outward = chosen.get_aff().add_constant_val(isl.Val(1))
-            found.append((kept.add_constraint(isl.Constraint.inequality_from_aff(outward)), True))
-        return [(Region(self.space, isl.Set.from_basic_set(basic)), moved) for basic, moved in found]
+        for part in self.points.get_basic_sets():
+            constraints = part.get_constraints()
+            for place, chosen in enumerate(constraints):
+                kept = isl.BasicSet.universe(part.get_space())
+                for constraint in constraints[:place] + constraints[place + 1 :]:
+                    kept = kept.add_constraint(constraint)
+                yield Region(self.space, isl.Set.from_basic_set(kept)), False
+                if not chosen.is_equality() and chosen.get_constant_val().is_neg():
+                    outward = chosen.get_aff().add_constant_val(isl.Val(1))
+                    moved = kept.add_constraint(isl.Constraint.inequality_from_aff(outward))
+                    yield Region(self.space, isl.Set.from_basic_set(moved)), True
 
     def dimension(self) -> int:
         """How many directions it extends in: 0 for a single point."""

@@ -15,8 +15,6 @@ import islpy as isl
 
 from lattend.sets.atoms import Atom, Quotient, Remainder, linear
 
-DIM = isl.dim_type
-
 
 @dataclass(frozen=True)
 class Space:

@@ -1,4 +1,4 @@
-"""Band: a query sees itself, at most `before` positions before it and at most `after` behind it.
+"""Band: a query sees itself, at most `before` positions before it and at most `after` after it.
 
 before + 1 + after keys away from both ends. FlashAttention's window_size=(before, after).
 
@@ -17,7 +17,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="band",
-    meaning="a query sees itself, at most `before` positions before it and at most `after` behind it",
+    meaning="a query sees itself, at most `before` positions before it and at most `after` after it",
     keys="min(q, before) + 1 + min(n - 1 - q, after)",
     reference="Dao 2023, FlashAttention-2 (window_size)",
 )
