@@ -41,7 +41,7 @@ def test_all_numbers_given_leave_one_case() -> None:
 
 
 def test_bounds_are_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "MOST_SQUARES", 1000)
+    monkeypatch.setattr(checking, "MAX_SQUARES", 1000)
     found = check(rule("q - k <= t"), 12)  # 25 values of t: 25*(1 + 4 + 9 + 16) = 750, and n = 5 adds 625
     assert found.upto == {"n": 4, "t": 12}
     assert not found.complete

@@ -61,7 +61,7 @@ def test_tiles_hold_the_squares_of_the_mask(
     mask = rule.mask(**values)
     row_edges = sorted({0, n, *(min(r, n) for r in rows)})
     col_edges = sorted({0, n, *(min(c, n) for c in cols)})
-    tiles = tile_counts(rule, values, row_edges, col_edges)
+    tiles = tile_counts(rule.at(**values), row_edges, col_edges)
     for i, j in itertools.product(range(len(row_edges) - 1), range(len(col_edges) - 1)):
         inside = mask[row_edges[i] : row_edges[i + 1], col_edges[j] : col_edges[j + 1]]
         assert tiles[i, j] == inside.sum()
@@ -70,13 +70,13 @@ def test_tiles_hold_the_squares_of_the_mask(
 def test_tiles_at_a_million_and_beyond_are_exact() -> None:
     for n in (10**6, 10**9, 10**15):
         edges = [n * i // 64 for i in range(65)]
-        tiles = tile_counts(lt.rules.strided(), {"n": n, "t": 5000}, edges, edges)
+        tiles = tile_counts(lt.rules.strided(5000).at(n=n), edges, edges)
         assert sum(tiles.flatten().tolist()) == lt.rules.strided().count(n=n, t=5000)
 
 
 def test_tiles_of_a_rule_that_speaks_of_its_sizes() -> None:
     rule = lt.rules.causal(align="bottom-right")
-    tiles = tile_counts(rule, {"n": 6, "m": 9}, [0, 2, 6], [0, 5, 9])
+    tiles = tile_counts(rule.at(n=6, m=9), [0, 2, 6], [0, 5, 9])
     mask = rule.mask(n=6, m=9)
     assert tiles.tolist() == [
         [mask[:2, :5].sum(), mask[:2, 5:].sum()],
@@ -122,5 +122,5 @@ def test_enumeration_is_bounded() -> None:
 def test_data_compared_with_positions(text: str) -> None:
     rule = lt.rule(text, data={"a": np.arange(40) // 3}).at(n=40)
     assert counted_from_data(rule, enumerate_below=0) == rule.mask().sum()
-    tiles = tile_counts(rule, rule.values, [0, 13, 40], [0, 7, 40])
+    tiles = tile_counts(rule, [0, 13, 40], [0, 7, 40])
     assert tiles.sum() == rule.mask().sum()

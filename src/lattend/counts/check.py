@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
+from lattend.counts.enumeration import CHUNK, MAX_SQUARES
 from lattend.errors import DomainError
-from lattend.rules.axes import HEADS
 from lattend.rules.evaluate import evaluate
 from lattend.rules.rule import Rule
 
-MOST_SQUARES = 1 << 28  # about ten seconds
 MOST_COMBINATIONS = 50_000  # of parameter values
-CHUNK = 1 << 22  # squares looked at in one go
 
 Progress = Callable[[int, int], None]
 Ints = NDArray[np.int64]
@@ -87,7 +85,7 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
     """Whether the closed forms of count, rows and columns equal enumeration at every small case.
 
     Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where the rule is defined. Sizes stop
-    earlier when more squares than MOST_SQUARES would have to be looked at; the result says where.
+    earlier when more squares than MAX_SQUARES would have to be looked at; the result says where.
     `progress` is told how many squares of how many are done.
 
     >>> from lattend.rules import rule
@@ -150,15 +148,14 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
             if not values or max(values) == largest
         ]
         squares = sum(_area(rule, size) for size in shell) * combinations
-        if found and total + squares > MOST_SQUARES:
+        if found and total + squares > MAX_SQUARES:
             return found, largest - 1, total
         found, total = found + shell, total + squares
     return found, upto, total
 
 
 def _lengths(rule: Rule, size: Mapping[str, int]) -> list[int]:
-    heads = [size[HEADS]] if rule.has_heads else []
-    return heads + [size[axis.queries] for axis in rule.axes] + [size[axis.keys] for axis in rule.axes]
+    return [size[name] for name in rule.limits.values()]
 
 
 def _area(rule: Rule, size: Mapping[str, int]) -> int:
@@ -192,7 +189,7 @@ def _compared(
         summed = tuple(i for i, name in enumerate(rule.positions, start=1) if name not in fixed)
         counted = marked.sum(axis=summed, keepdims=True)
         known = {name: place for name, place in places.items() if name in fixed}
-        closed = _values(form, {**size, **columns, **known}, counted.shape)
+        closed = form.values_at({**size, **columns, **known}, counted.shape)
         wrong = np.argwhere(closed != counted)
         if len(wrong):
             case, *place = wrong[0].tolist()
@@ -200,15 +197,3 @@ def _compared(
             at |= {name: i for name, i in zip(rule.positions, place, strict=True) if name in fixed}
             return Mismatch(at, int(closed[tuple(wrong[0])]), int(counted[tuple(wrong[0])]))
     return None
-
-
-def _values(form: Closed, env: Mapping[str, Any], shape: tuple[int, ...]) -> Ints:
-    """The closed form at arrays: of the pieces that hold the first, and 0 where none does."""
-    found = np.zeros(shape, np.int64)
-    open_ = np.ones(shape, bool)
-    for piece in form.pieces:
-        here = open_ & np.broadcast_to(np.asarray(piece.region.holds(env), bool), shape)
-        if here.any():
-            found = np.where(here, np.broadcast_to(np.asarray(piece.formula.value(env)), shape), found)
-            open_ &= ~here
-    return found

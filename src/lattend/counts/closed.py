@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lattend.counts.factor import by_axis
 from lattend.counts.polynomial import Polynomial
@@ -41,6 +45,20 @@ class Closed:
     pieces: list[Piece]
     line: Closed | None = None
     axes: tuple[Mapping[str, str], ...] = ()
+
+    def values_at(self, env: Mapping[str, Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        """The count at arrays of values, as exact integers: of the first piece that holds, else 0."""
+        arrays: dict[str, NDArray[Any]] = {
+            name: np.broadcast_to(x, shape) for name, x in env.items() if np.ndim(x)
+        }
+        found = np.zeros(shape, object)
+        open_ = np.ones(shape, bool)
+        for piece in self.pieces:
+            here = open_ & np.broadcast_to(np.asarray(piece.region.holds(env), bool), shape)
+            if here.any():
+                found[here] = piece.formula.values({**env, **{name: x[here] for name, x in arrays.items()}})
+                open_ &= ~here
+        return found
 
 
 def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:

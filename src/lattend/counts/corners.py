@@ -6,14 +6,12 @@ four corners.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed, raw_form
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import DeadlineError, EngineMissing, NoClosedForm, NotAffineError
 from lattend.rules import expr
 from lattend.rules.axes import Axis
@@ -26,47 +24,30 @@ WHOLE = {"n": "_all_queries", "m": "_all_keys"}  # what a condition means when i
 CORNER = (Axis("q", "k", TOP, LEFT),)
 
 
-def corner_counts(
-    rule: Rule, condition: Condition, values: Mapping[str, int], top: NDArray[Any], left: NDArray[Any]
-) -> NDArray[Any]:
-    """F(a, b) at arrays of a and b, as exact integers."""
-    closed = _corner_form(rule, condition, values)
-    values = {WHOLE.get(name, name): value for name, value in values.items()}
+def corner_counts(rule: Rule, condition: Condition, top: NDArray[Any], left: NDArray[Any]) -> NDArray[Any]:
+    """F(a, b) at arrays of a and b, for a part of a complete rule's condition."""
+    closed = _corner_form(rule, condition)
     a, b = np.broadcast_arrays(np.asarray(top, np.int64), np.asarray(left, np.int64))
-    found = np.zeros(a.shape, dtype=object)
-    open_ = np.ones(a.shape, bool)
-    for piece in closed.pieces:
-        inside = piece.region.holds({**values, TOP: a, LEFT: b})
-        here = open_ & np.broadcast_to(np.asarray(inside, bool), a.shape)
-        if here.any():
-            found[here] = _values(piece.formula, {**values, TOP: a[here], LEFT: b[here]})
-            open_ &= ~here
-    return found
+    values = {WHOLE.get(name, name): value for name, value in rule.values.items()}
+    return closed.values_at({**values, TOP: a, LEFT: b}, a.shape)
 
 
-def _values(formula: Polynomial, env: Mapping[str, Any]) -> NDArray[Any]:
-    """The formula at arrays: in int64 where no term can pass it, in exact Python integers otherwise."""
-    if formula.bound(env) < 2**62:
-        return np.asarray(formula.value(env))
-    return np.asarray(formula.value({name: np.asarray(x).astype(object) for name, x in env.items()}))
-
-
-def _corner_form(rule: Rule, condition: Condition, values: Mapping[str, int]) -> Closed:
+def _corner_form(rule: Rule, condition: Condition) -> Closed:
     """F for this condition with its parameters put in; moduli stay symbols, if that can be counted."""
     try:
-        return _form(rule, condition, values, keep=rule.moduli)
+        return _form(rule, condition, keep=rule.moduli)
     except (DeadlineError, EngineMissing):
         raise
     except (NoClosedForm, NotAffineError):
         if not rule.moduli:
             raise
-        return _form(rule, condition, values, keep=[])
+        return _form(rule, condition, keep=[])
 
 
-def _form(rule: Rule, condition: Condition, values: Mapping[str, int], keep: list[str]) -> Closed:
+def _form(rule: Rule, condition: Condition, keep: list[str]) -> Closed:
     axis = rule.axes[0]
     tied = {"m": Name(WHOLE["n"])} if axis.keys == "n" else {}
-    numbers = {name: Num(values[name]) for name in rule.parameters if name not in keep}
+    numbers = {name: Num(rule.values[name]) for name in rule.parameters if name not in keep}
     whole: dict[str, Term] = {**{name: Name(new) for name, new in WHOLE.items()}, **tied, **numbers}
     named = [size for size in (axis.queries, axis.keys) if size in expr.names(condition)]
     limits = [

@@ -7,7 +7,6 @@ counted by its closed form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from math import prod
 from typing import Any
@@ -37,15 +36,13 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> 
         return enumerated(rule)
     rows, cols = (np.array([0, length]) for length in rule.lengths.values())
     try:
-        return int(data_tiles(rule, rule.values, rows, cols)[0, 0])
+        return int(data_tiles(rule, rows, cols)[0, 0])
     except NoClosedForm:
         return enumerated(rule)
 
 
-def data_tiles(
-    rule: Rule, values: Mapping[str, int], rows: NDArray[np.int64], cols: NDArray[np.int64]
-) -> NDArray[Any]:
-    """The exact number of marked squares in each tile between edges, for a rule on a line with data."""
+def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
+    """The exact number of marked squares in each tile between edges, for a complete rule on a line."""
     atoms = _data_atoms(rule.condition)
     if len(atoms) > MAX_ATOMS:
         raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
@@ -53,14 +50,14 @@ def data_tiles(
     if mixed:
         raise NoClosedForm(f"{expr.text(mixed[0])} compares data with a position")
     axis = rule.axes[0]
-    tops = _edges(atoms, axis.query, rows, values, rule)
-    lefts = _edges(atoms, axis.key, cols, values, rule)
+    tops = _edges(atoms, axis.query, rows, rule)
+    lefts = _edges(atoms, axis.key, cols, rule)
     if len(tops) * len(lefts) > MAX_SQUARES:
         raise NoClosedForm(f"its data has {len(tops):,} and {len(lefts):,} runs, too many pairs")
     places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
     truth = {
         atom: np.broadcast_to(
-            np.asarray(evaluate(atom, {**values, **places}, rule.data)), (len(tops) - 1, len(lefts) - 1)
+            np.asarray(evaluate(atom, {**rule.values, **places}, rule.data)), (len(tops) - 1, len(lefts) - 1)
         )
         for atom in atoms
     }
@@ -73,9 +70,9 @@ def data_tiles(
         sign = 1
         if picked.mean() > 0.5:  # fewer boxes to look at: all tiles, less the boxes not picked
             everywhere = np.ones(total.shape, bool)
-            total += _in_boxes(rule, residual, values, rows, cols, everywhere)[2].reshape(total.shape)
+            total += _in_boxes(rule, residual, rows, cols, everywhere)[2].reshape(total.shape)
             picked, sign = ~picked, -1
-        i, j, counts = _in_boxes(rule, residual, values, tops, lefts, picked)
+        i, j, counts = _in_boxes(rule, residual, tops, lefts, picked)
         np.add.at(
             total,
             (np.searchsorted(rows, tops[i], "right") - 1, np.searchsorted(cols, lefts[j], "right") - 1),
@@ -87,7 +84,6 @@ def data_tiles(
 def _in_boxes(
     rule: Rule,
     residual: Condition,
-    values: Mapping[str, int],
     tops: NDArray[np.int64],
     lefts: NDArray[np.int64],
     picked: NDArray[np.bool_],
@@ -98,7 +94,7 @@ def _in_boxes(
     if residual == Truth(True):
         return i, j, (b - a).astype(object) * (d - c).astype(object)
     bottom_right, top_right, bottom_left, top_left = (
-        corner_counts(rule, residual, values, row, col) for row, col in ((b, d), (a, d), (b, c), (a, c))
+        corner_counts(rule, residual, row, col) for row, col in ((b, d), (a, d), (b, c), (a, c))
     )
     return i, j, bottom_right - top_right - bottom_left + top_left
 
@@ -125,7 +121,6 @@ def _edges(
     atoms: list[Condition],
     position: str,
     given: NDArray[np.int64],
-    values: Mapping[str, int],
     rule: Rule,
 ) -> NDArray[np.int64]:
     """The given edges, and where runs of positions begin along which every lookup stays the same."""
@@ -139,7 +134,7 @@ def _edges(
                 continue
             if not _only(term, position):
                 raise NoClosedForm(f"{expr.term_text(lookup)} is indexed by the query and the key at once")
-            found = evaluate_term(term, {**values, position: places}, rule.data)
+            found = evaluate_term(term, {**rule.values, position: places}, rule.data)
             along = np.broadcast_to(found, places.shape)
             changes |= along[1:] != along[:-1]
     return np.union1d(given, np.nonzero(changes)[0] + 1).astype(np.int64)

@@ -10,16 +10,15 @@ import numpy as np
 from lattend.errors import TooLarge
 from lattend.rules.rule import Rule
 
-MAX_SQUARES = 1 << 28  # a few seconds
-CHUNK = 1 << 22
+MAX_SQUARES = 1 << 28  # seconds
+CHUNK = 1 << 22  # squares looked at in one go
 
 
-def enumerated(rule: Rule, limit: int = MAX_SQUARES) -> int:
+def enumerated(rule: Rule) -> int:
     """The number of marked squares of a complete rule, found by looking at each, some rows at a time."""
     lengths = rule.lengths
     squares = prod(lengths.values())
-    if squares > limit:
-        raise TooLarge(f"{squares:,} squares are too many to enumerate; the limit is {limit:,}")
+    _check(squares)
     if not squares:
         return 0
     first, rows = next(iter(lengths.items()))
@@ -33,7 +32,11 @@ def enumerated_per(rule: Rule, places: Mapping[str, int]) -> int:
     """The number of marked squares of a complete rule at the given coordinates."""
     rule.located("position", list(places), tuple(places.values()))
     ranges = {name: np.arange(length) for name, length in rule.lengths.items() if name not in places}
-    if prod(len(r) for r in ranges.values()) > MAX_SQUARES:
-        raise TooLarge(f"more than {MAX_SQUARES:,} squares are too many to enumerate")
+    _check(prod(len(r) for r in ranges.values()))
     ranges |= {name: np.array([place]) for name, place in places.items()}
     return int(rule.marked({name: ranges[name] for name in rule.positions}).sum())
+
+
+def _check(squares: int) -> None:
+    if squares > MAX_SQUARES:
+        raise TooLarge(f"{squares:,} squares are too many to enumerate; the limit is {MAX_SQUARES:,}")

@@ -13,6 +13,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lattend.errors import TooLarge
 from lattend.sets import Atom, Linear, Monomial, atom_at, atom_value, monomial
@@ -133,21 +134,7 @@ class Polynomial:
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """Its value at numbers: an exact int where it is whole, a Fraction otherwise; arrays broadcast."""
-        return self.value_at({atom: atom_value(atom, values) for atom in self.atoms})
-
-    def bound(self, values: Mapping[str, Any]) -> int:
-        """A number that no partial sum of its integer numerator can pass at these arrays of values."""
-        largest = {atom: int(np.max(np.abs(atom_value(atom, values)), initial=0)) for atom in self.atoms}
-        total = 0
-        for coefficient, powers in self._integral[1]:
-            part = abs(coefficient)
-            for atom, exponent in powers:
-                part *= largest[atom] ** exponent
-            total += part
-        return total
-
-    def value_at(self, coordinates: Mapping[Atom, Any]) -> Any:
-        """Its value where the atoms themselves are given."""
+        coordinates = {atom: atom_value(atom, values) for atom in self.atoms}
         divisor, terms = self._integral
         total: Any = 0
         for coefficient, powers in terms:
@@ -161,3 +148,20 @@ class Polynomial:
             whole, rest = divmod(total, divisor)
             return Fraction(total, divisor) if rest else whole
         return total // divisor
+
+    def _bound(self, values: Mapping[str, Any]) -> int:
+        """A number that no partial sum of its integer numerator can pass at these arrays of values."""
+        largest = {atom: int(np.max(np.abs(atom_value(atom, values)), initial=0)) for atom in self.atoms}
+        total = 0
+        for coefficient, powers in self._integral[1]:
+            part = abs(coefficient)
+            for atom, exponent in powers:
+                part *= largest[atom] ** exponent
+            total += part
+        return total
+
+    def values(self, env: Mapping[str, Any]) -> NDArray[Any]:
+        """Its exact values at arrays: in int64 where no term can pass it, in Python integers otherwise."""
+        if self._bound(env) < 2**62:
+            return np.asarray(self.value(env))
+        return np.asarray(self.value({name: np.asarray(x).astype(object) for name, x in env.items()}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,13 @@ from lattend.counts.data import data_tiles
 from lattend.counts.enumeration import MAX_SQUARES
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.rules import expr
-from lattend.rules.evaluate import evaluate
 from lattend.rules.rule import Rule
 
 MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
 
 
-def tile_counts(
-    rule: Rule, values: Mapping[str, int], query_edges: Sequence[int], key_edges: Sequence[int]
-) -> NDArray[Any]:
-    """The exact number of marked squares in each box between consecutive edges, on a line.
+def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]) -> NDArray[Any]:
+    """The exact number of marked squares in each box between edges, for a complete rule on a line.
 
     Without a closed form, and only up to a stated size, from the squares themselves.
     """
@@ -31,25 +28,20 @@ def tile_counts(
     rows, cols = np.asarray(query_edges, np.int64), np.asarray(key_edges, np.int64)
     try:
         if expr.arrays(rule.condition):
-            return data_tiles(rule, values, rows, cols)
-        corners = corner_counts(rule, rule.condition, values, rows[:, None], cols[None, :])
+            return data_tiles(rule, rows, cols)
+        corners = corner_counts(rule, rule.condition, rows[:, None], cols[None, :])
     except (NoClosedForm, NotAffineError) as reason:
         squares = int(rows[-1]) * int(cols[-1])
         if squares > MAX_SQUARES:
             raise TooLarge(f"{squares:,} squares are too many to look at one by one: {reason}") from None
-        return _from_squares(rule, values, rows, cols)
+        return _from_squares(rule, rows, cols)
     return corners[1:, 1:] - corners[:-1, 1:] - corners[1:, :-1] + corners[:-1, :-1]
 
 
-def _from_squares(
-    rule: Rule, values: Mapping[str, int], rows: NDArray[np.int64], cols: NDArray[np.int64]
-) -> NDArray[Any]:
+def _from_squares(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
     """The same from the squares themselves, a tile at a time, where there is no closed form."""
     found = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
-    for i in range(len(rows) - 1):
-        for j in range(len(cols) - 1):
-            q = np.arange(int(rows[i]), int(rows[i + 1]))
-            k = np.arange(int(cols[j]), int(cols[j + 1]))
-            marked = evaluate(rule.condition, {**values, "q": q[:, None], "k": k[None, :]}, rule.data)
-            found[i, j] = np.broadcast_to(marked, (q.size, k.size)).sum()
+    for i, j in np.ndindex(*found.shape):
+        q, k = np.arange(int(rows[i]), int(rows[i + 1])), np.arange(int(cols[j]), int(cols[j + 1]))
+        found[i, j] = rule.marked({"q": q, "k": k}).sum()
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from lattend.rules.rule import Rule
 MOST_TILES = 64  # along a side
 FAR_LONGER = 8  # a side this many times the other gets tiles of its own length
 
-TileCounts = Callable[[Rule, Mapping[str, int], Sequence[int], Sequence[int]], NDArray[Any]]
+TileCounts = Callable[[Rule, Sequence[int], Sequence[int]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ def tiles(rules: Sequence[Rule], tile_counts: TileCounts) -> View:
     sums: list[list[int]] = []
     heads, notes = per_head(rules)
     for title, at_head in heads:
-        counts = [tile_counts(rule, rule.values, query_edges, key_edges) for rule in at_head]
+        counts = [tile_counts(rule, query_edges, key_edges) for rule in at_head]
         if len(at_head) == 2:  # A - B and B - A follow from A & B, whose count has fewer pieces
             both = at_head[0] & at_head[1]
-            common = tile_counts(both, both.values, query_edges, key_edges)
+            common = tile_counts(both, query_edges, key_edges)
             counts = [counts[0] - common, counts[1] - common, common]
         panels.append(tile_panel(counts, areas, rows, cols, title))
         sums.append([int(count.astype(object).sum()) for count in counts])
