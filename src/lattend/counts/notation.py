@@ -14,6 +14,7 @@ from lattend.sets import Atom, Quotient, Remainder
 # Short names for n // w and n % w, taken when the rule does not use them itself
 BLOCKS = {"n": "N", "m": "M", "depth": "D", "rows": "R", "cols": "C", "q": "Q", "k": "K"}
 RESTS = {"n": "r", "m": "s", "depth": "z", "rows": "y", "cols": "x", "q": "u", "k": "v"}
+EASY = 3  # terms of a sum that need no other way to be written
 SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
 
 
@@ -167,7 +168,11 @@ def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
 
 
 def _effort(parts: list[Polynomial]) -> tuple[int, int, int]:
-    """How hard a sum of factored parts is to read: its longest sum, all its terms, its atoms."""
+    """How hard a sum of factored parts is to read: its longest sum, all its terms, its atoms.
+
+    A single product of short sums is always easy.
+    """
     lengths = [len(f.terms) for part in parts for f in [f for f, _ in factored(part)[1]] or [part]]
     atoms = {atom for part in parts for atom in part.atoms if not isinstance(atom, str)}
-    return max(3, *lengths), sum(lengths) + len(atoms), len(parts)
+    longest = 0 if len(parts) == 1 and max(lengths) <= EASY else max(lengths)
+    return longest, sum(lengths) + len(atoms), len(parts)

@@ -123,7 +123,7 @@ def _run(line: str, names: dict[str, Any], timed: bool) -> None:
     if assigns:
         names[name] = found
         return
-    say(f"{found:,}" if isinstance(found, int) and not isinstance(found, bool) else str(found))
+    say(str(found))
     say(f"({seconds * 1000:,.0f} ms)\n" if timed else "")
 
 
