@@ -45,7 +45,7 @@ def affine() -> Text:
 
 def split() -> Text:
     """Rules with a symbolic modulus w."""
-    blocks = _comparisons(_SPLIT, ["0", "1", "w - 1", "k // w", "k % w"])
+    blocks = _comparisons(_SPLIT, ["0", "1", "w - 1", "k // w", "k % w", "w // 2", "(w + 1) // 3"])
     plain = _comparisons(["q - k", "k", "q"], ["0", "1", "q", "w", "w - 1"])
     two = st.builds(lambda a, word, b: f"({a}) {word} ({b})", blocks, st.sampled_from(["and", "or"]), plain)
     return st.one_of(blocks, two)

@@ -132,3 +132,18 @@ def test_rules_that_mix_axes(text: str) -> None:
     count = rule.count(deadline=20)
     for rows, cols in itertools.product(range(5), repeat=2):
         assert count.at(rows=rows, cols=cols) == rule.mask(rows=rows, cols=cols).sum()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q // w == k // w and w % 2 == 0",
+        "q // w == k // w and k % w < w // 2",
+        "q % w <= (w - 1) // 2 and q == k",
+    ],
+)
+def test_a_modulus_that_is_divided_by_a_number(text: str) -> None:
+    rule = lt.rule(text)
+    count = rule.count()
+    for values in small_values(rule, 7):
+        assert count.at(**values) == rule.mask(**values).sum(), values

@@ -167,6 +167,12 @@ def test_what_cannot_be_decided_says_what_remains() -> None:
         ("q // w == k // w", "(w^2(n // w) + (n % w)^2)*n/n", "holds only where"),
         ("k <= q and q - k <= t", "(2n - t)(t + 1)/2*(n^2 - 2t)/(n^2 - 2t)", "fails"),
         ("k <= q", "sum(sum(1, j, 1, i), i, 1, n)", "holds"),
+        ("k <= q", "((n+1)/2)/(1/n)", "holds only where"),
+        ("k <= q", "n(n+1)/2*(1/n)^0", "holds only where"),
+        ("k <= q", "n(n+1)/2 + sum(sum(1, j, i, n), i, n, n+1)", "fails"),
+        ("q // w == k // w and q == k", "n + n//w - sum(n//w, w, 3, 3)", "fails"),
+        ("q == 0 and k < 9", "sum(abs(i*i - 4*i + 1), i, 0, 4)", "fails"),
+        ("k <= q", "O(1/(n-n))", "undecided"),
         ("k <= q", "sum(min(i, n), i, 1, n)", "holds"),
         ("k <= q", "sum(i % 2, i, 1, n)", "fails"),
         ("k <= q and q - k <= t", "O((n - t)^2)", "undecided"),
@@ -197,3 +203,22 @@ def test_claims_on_bound_counts_speak_in_numbers() -> None:
     assert str(lt.rules.strided(3).count().claim("4n")) == (
         "4n: fails; it agrees only where n == 0; at n = 1 it gives 4, the count is 1"
     )
+
+
+def test_finitely_many_points_are_decided_one_by_one() -> None:
+    verdict = lt.rule("q // 3 == k // 3").count().claim("9(n // 3) + (n % 3)^2 + max(1 - n, 0)")
+    assert (verdict.status, verdict.where) == ("holds only where", "n >= 1")
+
+
+def test_a_renamed_letter_is_not_caught_by_a_sum() -> None:
+    assert lt.rule("q < 3").count().claim("sum(L, n, 1, 3)", rename={"L": "n"}, assuming="n >= 3")
+
+
+def test_a_quotient_grows_as_the_fastest_of_its_names() -> None:
+    count = lt.rule("3*k < t + s and q == 0").count()
+    assert count.claim("O(s)", assuming="0 <= t <= n and 0 <= s <= n").status == "fails"
+
+
+def test_orders_with_a_modulus() -> None:
+    assert str(lt.rule("(q - k) % w == 0 and k <= q").count().order()) == "O(n^2/w + (n % w))"
+    assert str(WINDOWED.assuming("w > n").order()) == "O(n^2)"

@@ -16,7 +16,7 @@ from lattend.counts.order import judge_growth
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import vanishes
 from lattend.counts.simplify import Piece, uncovered
-from lattend.counts.symbolic import Case, cases, split_name
+from lattend.counts.symbolic import ONE, Case, cases, split_name
 from lattend.counts.verdict import Counterexample, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError
 from lattend.sets import Bound, Linear, Region
@@ -25,6 +25,7 @@ from lattend.sets.guard import guarded
 SEARCH_SECONDS = 1.0
 MAX_SIZE = 40
 MAX_EQUATION = 100
+MAX_SLICES = 16
 
 
 def judge(
@@ -84,7 +85,8 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             agreed = agreed | here
             if rest is not None:
                 open_.append(f"{Written(count.names, short=False).formula(rest)} == 0")
-    return agreed, [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
+    short = [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
+    return agreed, short if len(short) == len(set(open_)) else [*short, "a longer equation holds"]
 
 
 def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
@@ -93,6 +95,8 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
     if vanishes(gap, region):
         return region, None
     found, rest = region - region, None
+    if region.dimension() == 0:  # a single point, at which it is not 0
+        return found, None
     for factor, _ in factored(gap)[1]:
         if factor.degree() == 1:
             found = found | region.where(Bound(_form(factor), True))
@@ -100,7 +104,30 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
             return region, None
         else:
             rest = factor
-    return found, rest
+    if rest is None:
+        return found, None
+    slices = _slices(region)
+    if slices is None:
+        return found, rest
+    for part in slices:
+        here, rest = _zeros(gap, Case(part, case.above, ONE))
+        if rest is not None:
+            return found, rest
+        found = found | here
+    return found, None
+
+
+def _slices(region: Region) -> list[Region] | None:
+    """The region cut along a direction in which it has few points, if there is one."""
+    for cell in region.cells():
+        for form, low, high in cell.bounded():
+            if high - low < MAX_SLICES:
+                values = range(low, high + 1)
+                parts = [region.where(Bound(Linear(form.terms, form.constant - v), True)) for v in values]
+                inside = [part for part in parts if not part.is_empty()]
+                if uncovered([Piece(part, Polynomial({})) for part in inside], region).is_empty():
+                    return inside
+    return None
 
 
 def _where_defined(case: Case) -> Region:
@@ -172,9 +199,12 @@ def _replaced(formula: Formula, put: Mapping[str, Formula]) -> Formula:
         case Apply():
             return Apply(formula.op, tuple(_replaced(arg, put) for arg in formula.args), formula.span)
         case Sum():
-            inner = {name: new for name, new in put.items() if name != formula.variable}
             low, high = _replaced(formula.low, put), _replaced(formula.high, put)
-            return Sum(_replaced(formula.body, inner), formula.variable, low, high, formula.span)
+            index = formula.variable
+            while any(isinstance(new, Symbol) and new.name == index for new in put.values()):
+                index += "_"  # a replacement must not be caught by the sum
+            inner = {**put, formula.variable: Symbol(index)}
+            return Sum(_replaced(formula.body, inner), index, low, high, formula.span)
 
 
 def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Counterexample | None:
@@ -192,12 +222,28 @@ def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Co
                 return found
     until = time.monotonic() + SEARCH_SECONDS
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
+    margin += min(MAX_SIZE, max((abs(int(number)) for number in _numbers(formula)), default=0))
     for size in range(MAX_SIZE):
         for values in _points(count, count.names, size, size + margin):
             found = _compared(count, formula, values)
             if found is not None or time.monotonic() > until:
                 return found
     return None
+
+
+def _numbers(formula: Formula) -> Iterator[Fraction]:
+    """The numbers a formula is written with."""
+    match formula:
+        case Number():
+            yield formula.value
+        case Apply():
+            for arg in formula.args:
+                yield from _numbers(arg)
+        case Sum():
+            for part in (formula.body, formula.low, formula.high):
+                yield from _numbers(part)
+        case Symbol():
+            return
 
 
 def _compared(count: Count, formula: Formula, values: Mapping[str, int]) -> Counterexample | None:

@@ -18,7 +18,7 @@ from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
-from lattend.counts.simplify import Piece
+from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
@@ -77,7 +77,10 @@ def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
     growing = count.names
     for piece in count.closed.pieces:
         for part, signs in _by_sign(piece, count):
-            for case in cases(bound, part.region):
+            found = cases(bound, part.region)
+            if not uncovered([Piece(case.region, part.formula) for case in found], part.region).is_empty():
+                return Verdict(text, "undecided", remaining="where the bound is not defined")
+            for case in found:
                 verdict = _judge_case(Piece(case.region, part.formula), signs, case, count, growing, text)
                 if verdict is not None:
                     return verdict
@@ -92,10 +95,10 @@ def _judge_case(
         return Verdict(text, "undecided", remaining="a bound that divides by a sum")
     cone = _cone(piece, signs, count, growing)
     growing = list(cone.names)
-    (below,) = (_exponents(m, growing) for m in case.below.terms)
-    theirs = [_quotient(_exponents(m, growing), below) for m in case.above.terms]
-    for monomial in piece.formula.terms:
-        ours = _exponents(monomial, growing)
+    (below,) = (_exponents(m, growing)[0] for m in case.below.terms)
+    theirs = [_quotient(growth, below) for m in case.above.terms for growth in _exponents(m, growing)]
+    growths = [(m, growth) for m in piece.formula.terms for growth in _exponents(m, growing)]
+    for monomial, ours in growths:
         path = _present(cone, monomial).beyond(ours, theirs)
         if path is None:
             continue
@@ -154,11 +157,10 @@ def _outgrows(piece: Piece, bound: Case, path: Exponents, signs: dict[str, int],
 def _unwrapped(piece: Piece) -> Polynomial:
     """The formula with `n % w` written as n where the region says that n < w."""
     known = solved(piece.region.equalities())
-    put: dict[Atom, Polynomial] = {
-        atom: Polynomial.linear(atom.of)
-        for atom in piece.formula.atoms
-        if isinstance(atom, Remainder) and known.get(Quotient(atom.of, atom.by)) == Polynomial({})
-    }
+    put: dict[Atom, Polynomial] = {}
+    for atom in piece.formula.atoms:
+        if not isinstance(atom, str) and known.get(Quotient(atom.of, atom.by)) == Polynomial({}):
+            put[atom] = Polynomial({}) if isinstance(atom, Quotient) else Polynomial.linear(atom.of)
     return piece.formula.substituted(put)
 
 
@@ -176,7 +178,7 @@ def _cone(piece: Piece, signs: dict[str, int], count: Count, growing: list[str])
         if name not in growing:
             cone = cone.below({name: 1}, [])
     for rest in rests:  # n % w is at most n, and less than w
-        cone = cone.below({str(rest): 1}, [{str(rest.by): 1}]).below({str(rest): 1}, [_size(rest.of)])
+        cone = cone.below({str(rest): 1}, [{str(rest.by): 1}]).below({str(rest): 1}, _form_growths(rest.of))
     if len(region.clauses) == 1:
         for bound in region.clauses[0]:
             cone = _with(cone, bound, signs)
@@ -188,13 +190,14 @@ def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
     if len(bound.form.terms) == 1 and bound.form.constant < 0:
         atom, coefficient = bound.form.terms[0]
         if coefficient > 0 and isinstance(atom, Quotient) and isinstance(atom.by, str):
-            return cone.below({atom.by: 1}, [_size(atom.of)])
+            return cone.below({atom.by: 1}, _form_growths(atom.of))
     terms = [(a, c * (signs.get(a, 1) if isinstance(a, str) else 1)) for a, c in bound.form.terms]
     for sign in (1, -1) if bound.equal else (1,):
-        above = [_atom_size(atom) for atom, c in terms if c * sign > 0]
+        above = [growth for atom, c in terms if c * sign > 0 for growth in _growths(atom)]
         for atom, coefficient in terms:
             if coefficient * sign < 0:
-                cone = cone.below(_atom_size(atom), above)
+                for growth in _growths(atom):
+                    cone = cone.below(growth, above)
     return cone
 
 
@@ -202,32 +205,32 @@ def _present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
     """The cone where every `n // w` of the monomial is not 0: there n grows at least as fast as w."""
     for atom, _ in monomial:
         if isinstance(atom, Quotient) and isinstance(atom.by, str):
-            cone = cone.below({atom.by: 1}, [_size(atom.of)])
+            cone = cone.below({atom.by: 1}, _form_growths(atom.of))
     return cone
 
 
-def _size(form: Linear) -> Exponents:
-    """The growth of a linear form, taken from its first name."""
-    names = [atom for atom, _ in form.terms if isinstance(atom, str)]
-    return {names[0]: 1} if names else {}
+def _form_growths(form: Linear) -> list[Exponents]:
+    """The growths of a linear form's atoms: it grows as the fastest of them."""
+    return [growth for atom, _ in form.terms for growth in _growths(atom)] or [{}]
 
 
-def _atom_size(atom: Atom) -> Exponents:
-    """The growth of an atom: n // w grows as n/w; n % w has a growth of its own."""
+def _growths(atom: Atom) -> list[Exponents]:
+    """The growths of an atom, the fastest of which counts: n // w grows as n/w; n % w has one of its own."""
     if isinstance(atom, str):
-        return {atom: 1}
+        return [{atom: 1}]
     if isinstance(atom, Remainder):
-        return {str(atom): 1} if isinstance(atom.by, str) else {}
-    return _size(atom.of) | ({atom.by: -1} if isinstance(atom.by, str) else {})
+        return [{str(atom): 1}] if isinstance(atom.by, str) else [{}]
+    below = {atom.by: 1} if isinstance(atom.by, str) else {}
+    return [_quotient(growth, below) for growth in _form_growths(atom.of)]
 
 
-def _exponents(monomial: Iterable[tuple[Atom, int]], growing: list[str]) -> Exponents:
-    total: Exponents = {}
+def _exponents(monomial: Monomial, growing: list[str]) -> list[Exponents]:
+    """The growths of a monomial in the names that grow."""
+    found: list[Exponents] = [{}]
     for atom, exponent in monomial:
-        for name, power in _atom_size(atom).items():
-            if name in growing:
-                total[name] = total.get(name, 0) + power * exponent
-    return {name: power for name, power in total.items() if power}
+        powers = [{n: p * exponent for n, p in growth.items() if n in growing} for growth in _growths(atom)]
+        found = [_quotient(a, {n: -p for n, p in b.items()}) for a in found for b in powers]
+    return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in found)]
 
 
 def _quotient(above: Exponents, below: Exponents) -> Exponents:
@@ -236,18 +239,22 @@ def _quotient(above: Exponents, below: Exponents) -> Exponents:
 
 
 def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[Exponents]:
-    """The growths that no other one bounds."""
-    distinct: dict[tuple[tuple[str, int], ...], Cone] = {}
+    """The growths that no other one bounds; each of the rest is bounded by one of them."""
+    found: list[tuple[Exponents, Cone]] = []
     for monomial in monomials:
-        key = tuple(sorted(_exponents(monomial, growing).items()))
-        distinct.setdefault(key, _present(cone, monomial))
-    growths = [dict(key) for key in distinct]
-    kept: list[Exponents] = []
-    for place, (growth, here) in enumerate(zip(growths, distinct.values(), strict=True)):
-        bounds = [i for i, m in enumerate(growths) if i != place and here.beyond(growth, [m]) is None]
-        # Of growths that bound each other, the first one stays
-        if all(i > place and cone.beyond(growths[i], [growth]) is None for i in bounds):
-            kept.append(growth)
+        for growth in _exponents(monomial, growing):
+            if growth not in [known for known, _ in found]:
+                found.append((growth, _present(cone, monomial)))
+    kept = [growth for growth, _ in found]
+
+    def bounded(growth: Exponents, here: Cone) -> bool:
+        return any(here.beyond(growth, [m]) is None for m in kept if m != growth)
+
+    for growth, here in found:
+        if bounded(growth, here):
+            kept.remove(growth)
+    # What bounded a growth may itself have gone, for reasons that hold in fewer places
+    kept += [growth for growth, here in found if growth not in kept and not bounded(growth, here)]
     return kept
 
 

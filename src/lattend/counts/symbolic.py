@@ -108,7 +108,10 @@ class _Reader:
         if not isinstance(power, Number) or power.value.denominator != 1 or not 0 <= power.value <= MAX_POWER:
             raise NoClosedForm(f"only whole powers from 0 to {MAX_POWER} can be decided")
         exponent = int(power.value)
-        return [Case(c.region, c.above**exponent, c.below**exponent) for c in self.read(base, region, bound)]
+        found = self.read(base, region, bound)
+        if exponent == 0:  # 1, but only where the base is defined
+            return [Case(c.region, c.below, c.below) for c in found]
+        return [Case(c.region, c.above**exponent, c.below**exponent) for c in found]
 
     def _extreme(self, node: Apply, region: Region, bound: dict[str, Polynomial]) -> list[Case]:
         found = self.read(node.args[0], region, bound)
@@ -139,6 +142,8 @@ class _Reader:
         if not indices:
             here = region.where(Bound(_linear(value)[0], False))
             return here, region - here
+        if any(sum(e for a, e in m if a in self.ranges) > 1 for m in value.terms):
+            raise NoClosedForm("its terms change form along a sum")
         low, high = self.ranges[indices[0]]
         nothing = region - region
         ends = [self._by_sign(value.substituted({indices[0]: end}), region) for end in (low, high)]
@@ -167,7 +172,7 @@ class _Reader:
                     Case(case.region, value - quotient.times(right.value) if rest else quotient, ONE)
                 )
             return found
-        if not isinstance(right, Symbol) or right.name not in self.split.values():
+        if not isinstance(right, Symbol) or right.name in bound or right.name not in self.split.values():
             raise NoClosedForm("it divides by something that is neither a number nor the rule's modulus")
         for case in self.read(left, region, bound):
             found += self._by_modulus(case, right.name, rest)
@@ -212,7 +217,8 @@ class _Reader:
                 start, end = _plain(low), _plain(high)
                 if not (_has_whole_coefficients(start) and _has_whole_coefficients(end)):
                     raise NoClosedForm("a sum whose limits may be fractions cannot be decided")
-                some, none = self._by_sign(end - start, high.region)
+                nested = any(atom in self.ranges for atom in (end - start).atoms)
+                some, none = self._by_sign(end - start + ONE if nested else end - start, high.region)
                 if not none.is_empty():
                     found.append(Case(none, Polynomial({}), ONE))
                 if some.is_empty():
@@ -236,11 +242,12 @@ def _joined(op: str, left: Case, right: Case) -> Case:
     region = right.region
     if op == "*":
         return Case(region, left.above * right.above, left.below * right.below)
-    if op == "/" and right.above.is_constant:
-        number = right.above.terms[()]
-        return Case(region, (left.above * right.below).times(1 / number), left.below)
     if op == "/":
-        return Case(region, left.above * right.below, left.below * right.above)
+        # Once more above and below: a denominator inside the divisor must not be 0 either
+        above, below = left.above * right.below * right.below, left.below * right.above * right.below
+        if below.is_constant:
+            return Case(region, above.times(1 / below.terms[()]), ONE)
+        return Case(region, above, below)
     if left.below == right.below:
         above = left.above + right.above if op == "+" else left.above - right.above
         return Case(region, above, left.below)

@@ -12,6 +12,7 @@ from lattend.sets.guard import guarded
 from lattend.sets.pointset import PointSet
 
 MAX_MODULUS = 64
+SPLIT_MODULUS = 16  # how far a modulus is looked at when a parameter, which has no bound, is split by it
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,10 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
         return [(found[name] < 0, abs(found[name])) for name in order]
 
     def limit() -> int:
-        return MAX_MODULUS if best is None else max(abs(best[name]) for name in split if name in best)
+        if best is None:
+            return MAX_MODULUS
+        seen = max(abs(best[name]) for name in split if name in best)
+        return max(seen, SPLIT_MODULUS) if any(name in rule.parameters for name in split) else seen
 
     for modulus in moduli:
         number = 0

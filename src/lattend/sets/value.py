@@ -120,12 +120,10 @@ class Arithmetic:
         return Value(self.space.zero if result is None else result, {})
 
     def quotient_by_number(self, value: Value, divisor: int) -> Value:
-        self._affine(value)
-        return Value(value.base.scale_down_val(isl.Val(str(divisor))).floor(), {})
+        return Value(self._affine(value).scale_down_val(isl.Val(str(divisor))).floor(), {})
 
     def remainder_by_number(self, value: Value, divisor: int) -> Value:
-        self._affine(value)
-        return Value(value.base.mod_val(isl.Val(str(divisor))), {})
+        return Value(self._affine(value).mod_val(isl.Val(str(divisor))), {})
 
     def choose(self, where: isl.Set, then: Value, otherwise: Value) -> Value:
         """`then` on `where` and `otherwise` elsewhere."""
@@ -191,6 +189,9 @@ class Arithmetic:
             raise CannotSplit(f"it mixes multiples of {first} with multiples of {second}")
         return next(iter(value.scaled))
 
-    def _affine(self, value: Value) -> None:
-        if self.folded(value).scaled:
-            raise CannotSplit(f"it divides multiples of {next(iter(value.scaled))} by a number")
+    def _affine(self, value: Value) -> isl.PwAff:
+        """The value as one function, its constant numbers of w's included."""
+        folded = self.folded(value)
+        if folded.scaled:
+            raise CannotSplit(f"it divides multiples of {next(iter(folded.scaled))} by a number")
+        return folded.base
