@@ -84,7 +84,9 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             here, rest = _zeros(gap, case)
             agreed = agreed | here
             if rest is not None:
-                open_.append(f"{Written(count.names, short=False).formula(rest)} == 0")
+                equation = f"{Written(count.names, short=False).formula(rest)} == 0"
+                place = _words(count, case.region)
+                open_.append(f"{equation} and {place}" if place else equation)
     short = [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
     return agreed, short if len(short) == len(set(open_)) else [*short, "a longer equation holds"]
 

@@ -135,7 +135,9 @@ class Region:
 
     def dimension(self) -> int:
         """How many directions it extends in: 0 for a single point."""
-        free = [p.dim(isl.dim_type.param) - _equality_count(p.affine_hull()) for p in self._basic]
+        free = [
+            p.dim(isl.dim_type.param) - _equality_count(p.affine_hull().remove_divs()) for p in self._basic
+        ]
         return max(free, default=0)
 
     @cached_property
