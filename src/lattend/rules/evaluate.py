@@ -103,7 +103,9 @@ class _Evaluator:
             case Lookup():
                 return self.look_up(node)
             case Arith():
-                return self.arithmetic(node)
+                found = self.arithmetic(node)
+                exact = found.exact
+                return found if exact is None else _Value(exact, exact, exact)
 
     def read(self, name: str) -> _Value:
         if name not in self.env:
