@@ -222,3 +222,13 @@ def test_a_quotient_grows_as_the_fastest_of_its_names() -> None:
 def test_orders_with_a_modulus() -> None:
     assert str(lt.rule("(q - k) % w == 0 and k <= q").count().order()) == "O(n^2/w + (n % w))"
     assert str(WINDOWED.assuming("w > n").order()) == "O(n^2)"
+
+
+def test_every_factor_of_the_difference_is_looked_at() -> None:
+    count = lt.rule("k < t").at(t=3).count().assuming("n != 1")
+    assert count.claim("3n").where == "n >= 3 or n == 0"
+    verdict = (
+        lt.rule("(q - k) % w == 0 and k <= q").count().claim("((n // w) + 1)(2n - w(n // w))/2 + n(n - 3)")
+    )
+    assert verdict.where == "w divides n and n < w or n - 3 == 0"  # n = 0, or n = 3
+    assert verdict.counterexample is not None and verdict.counterexample.values == {"n": 1, "w": 1}

@@ -86,37 +86,48 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             if rest is not None:
                 equation = f"{Written(count.names, short=False).formula(rest)} == 0"
                 place = _words(count, case.region)
-                open_.append(f"{equation} and {place}" if place else equation)
+                bracketed = f"({place})" if " or " in place else place
+                open_.append(f"{equation} and {bracketed}" if place else equation)
     short = [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
     return agreed, short if len(short) == len(set(open_)) else [*short, "a longer equation holds"]
 
 
 def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
-    """Where `gap` is 0 on the case's region, by its linear factors; and a factor that is not linear."""
+    """Where `gap` is 0 on the case's region, as far as linear conditions say; and what else may be 0."""
     region = _where_defined(case)
     if vanishes(gap, region):
         return region, None
-    found, rest = region - region, None
-    if region.dimension() == 0:  # a single point, at which it is not 0
+    found, rest = region - region, ONE
+    if region.is_point():
         return found, None
     for factor, _ in factored(gap)[1]:
-        if factor.degree() == 1:
-            found = found | region.where(Bound(_form(factor), True))
+        here = _zeros_of(factor, region)
+        if here is not None:
+            found = found | here
         elif vanishes(factor, region):
             return region, None
         else:
-            rest = factor
-    if rest is None:
+            rest = rest * factor
+    if rest == ONE:
         return found, None
-    slices = _slices(region)
-    if slices is None:
-        return found, rest
-    for part in slices:
-        here, rest = _zeros(gap, Case(part, case.above, ONE))
-        if rest is not None:
+    for part in _slices(region) or []:
+        here, left = _zeros(gap, Case(part, case.above, ONE))
+        if left is not None:
             return found, rest
         found = found | here
-    return found, None
+    return found, rest if _slices(region) is None else None
+
+
+def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
+    """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
+    if factor.degree() == 1:
+        return region.where(Bound(_form(factor), True))
+    for name in region.space.split:
+        if factor == split_name(region.space, name):
+            for _, atom in region.space.coordinates((name,)):
+                region = region.where(Bound(Linear(((atom, 1),)), True))
+            return region
+    return None
 
 
 def _slices(region: Region) -> list[Region] | None:
@@ -136,16 +147,10 @@ def _where_defined(case: Case) -> Region:
     """The case's region without the zeros of the denominator."""
     region = case.region
     for factor, _ in factored(case.below)[1]:
-        if factor.degree() == 1:
-            region = region - region.where(Bound(_form(factor), True))
-            continue
-        whole = [name for name in region.space.split if factor == split_name(region.space, name)]
-        if not whole:
+        zeros = _zeros_of(factor, region)
+        if zeros is None:
             raise NoClosedForm("it is not known where its denominator is 0")
-        nothing = region
-        for _, atom in region.space.coordinates((whole[0],)):
-            nothing = nothing.where(Bound(Linear(((atom, 1),)), True))
-        region = region - nothing
+        region = region - zeros
     return region
 
 

@@ -133,6 +133,10 @@ class Region:
                     moved = kept.add_constraint(isl.Constraint.inequality_from_aff(outward))
                     yield Region(self.space, isl.Set.from_basic_set(moved)), True
 
+    def is_point(self) -> bool:
+        """Whether it holds just one point."""
+        return len(self._basic) == 1 and self.dimension() == 0
+
     def dimension(self) -> int:
         """How many directions it extends in: 0 for a single point."""
         free = [
