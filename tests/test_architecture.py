@@ -82,11 +82,3 @@ def test_what_is_not_needed_is_not_loaded(code: str, unloaded: set[str]) -> None
     program = f"{code}\nimport sys\nprint('loaded', *sorted({unloaded!r} & set(sys.modules)), sep=' ')"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "loaded"
-
-
-def test_few_public_names() -> None:
-    import lattend
-
-    assert len(lattend.__all__) <= 15
-    for name in lattend.__all__:
-        assert getattr(lattend, name) is not None

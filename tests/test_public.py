@@ -1,27 +1,8 @@
-"""What `import lattend` gives, and what it leaves unloaded."""
-
-import subprocess
-import sys
+"""What `import lattend` gives; test_architecture says what it leaves unloaded."""
 
 import pytest
 
 import lattend as lt
-
-HEAVY = ("numpy", "sympy", "islpy", "torch", "rich", "typer", "PIL")
-
-
-def _loaded_after(code: str) -> set[str]:
-    probe = f"import sys\n{code}\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
-
-
-def test_import_loads_nothing_heavy() -> None:
-    assert _loaded_after("import lattend") == set()
-
-
-def test_rules_load_numpy_only() -> None:
-    assert _loaded_after("import lattend as lt\nlt.rules.strided(3).mask(n=5)") == {"numpy"}
 
 
 def test_public_names() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lattend.draw import palette
 from lattend.draw.layout import cell_size
-from lattend.draw.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES, luminance
+from lattend.draw.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES
 from lattend.draw.panel import Side, cell_side, compact, compared_tiles, squares, tile_side, tiles
 from lattend.draw.picture import Picture
 from lattend.draw.scene import Line, Rect, Text, patch, spelt, text_width, wrapped
@@ -19,6 +19,13 @@ from lattend.draw.view import edges, tile_sizes
 from lattend.draw.words import clipped, share
 
 SIDE = Side("query", 1)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of `#rrggbb`, 0 for black and 1 for white (WCAG 2)."""
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def contrast(a, b):

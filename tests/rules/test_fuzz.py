@@ -105,7 +105,7 @@ def _tried(read: Callable[[str], Any], text: str) -> Any:
         assert len(problem.message) < 400
         assert problem.marked().count("\n") == 1
         found = problem
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 20  # a hang, not a slow machine
     return found
 
 

@@ -47,7 +47,7 @@ def test_it_is_stopped_at_the_deadline_and_replaced() -> None:
     started = time.monotonic()
     with pytest.raises(DeadlineError, match=r"no answer within 0\.3 seconds"):
         guard.guarded(_sleep, 60, trusted=False, deadline=0.3)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30  # it was asked to sleep for 60
     assert guard.guarded(_sleep, 0, trusted=False, deadline=5) == "awake"
 
 

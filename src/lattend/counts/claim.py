@@ -110,12 +110,15 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
             rest = rest * factor
     if rest == ONE:
         return found, None
-    for part in _slices(region) or []:
+    slices = _slices(region)
+    if slices is None:
+        return found, rest
+    for part in slices:
         here, left = _zeros(gap, Case(part, case.above, ONE))
         if left is not None:
             return found, rest
         found = found | here
-    return found, rest if _slices(region) is None else None
+    return found, None
 
 
 def _zeros_of(factor: Polynomial, region: Region) -> Region | None:

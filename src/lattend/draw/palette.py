@@ -65,10 +65,3 @@ def _shade(level: int) -> Look:
 
 
 SHADES = (EMPTY, *(_shade(level) for level in range(1, LEVELS + 1)))
-
-
-def luminance(colour: str) -> float:
-    """The relative luminance of `#rrggbb`, 0 for black and 1 for white (WCAG 2)."""
-    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

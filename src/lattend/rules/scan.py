@@ -29,8 +29,11 @@ _INSTEAD = [
 ]
 
 
+_DIVIDES = re.compile(r"divides\b")
+
+
 def tokens(source: Source, assumption: bool = False) -> list[Token]:
-    """The tokens of a rule's text, the last one of kind "end"; `|` only in an assumption."""
+    """The tokens of a rule's text, the last one of kind "end"; `|` and `divides` only in an assumption."""
     found: list[Token] = []
     at, text = skip_space(source, 0), source.text
     while at < len(text):
@@ -47,6 +50,9 @@ def _token(source: Source, at: int, assumption: bool) -> Token:
         raise source.error(f"{decimal[0]}: a {source.kind} holds whole numbers only", at, decimal.end())
     if assumption and text[at] in "|∣" and text[at : at + 2] != "||":
         return Token("sign", "|", at, at + 1)
+    divides = _DIVIDES.match(text, at) if assumption else None
+    if divides:
+        return Token("sign", "|", at, divides.end())
     sign = None if _LONGER.match(text, at) else _SIGN.match(text, at)
     if sign:
         return Token("sign", _SAME.get(sign[0], sign[0]), at, sign.end())
