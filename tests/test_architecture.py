@@ -16,9 +16,12 @@ ALLOWED = {
     "sets": {"rules"},
     "counts": {"rules", "sets"},
     "draw": {"rules", "counts"},
+    "plans": {"rules", "sets", "counts"},
+    "kernels": {"rules", "plans", "counts"},
     "cli": {"rules", "sets", "counts", "draw"},
     "tour": {"rules", "counts", "draw", "cli"},
 }
+TORCH = {"kernels", "layers", "generative", "lab"}  # these run; the others count, draw and plan
 DOORS = {"rules/rule.py"}  # Rule's methods open the other folders when they are called
 
 
@@ -56,7 +59,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
     assert folder in ALLOWED, f"say in ALLOWED what {folder}/ may import"
     for module in imports(path, inside_functions=name not in DOORS):
         parts = module.split(".")
-        assert parts[0] != "torch", f"{name} imports torch"
+        assert parts[0] not in ("torch", "triton") or folder in TORCH, f"{name} imports {parts[0]}"
         assert parts[0] != "islpy" or folder == "sets", f"{name} imports islpy: only sets/ may"
         assert parts[0] != "sympy", f"{name} imports sympy: counts/algebra.py has it"
         if parts[0] == "lattend" and len(parts) > 1 and parts[1] in ALLOWED:

@@ -1,9 +1,10 @@
-"""Lattend: write who attends to whom; get its picture and its exact cost.
+"""Lattend: write who attends to whom; get its picture, its exact cost, and its attention.
 
 import lattend as lt
 
 band = lt.rule("k <= q and q - k <= t")
-band.count(n=65536, t=255)        # 16744576
+band.count(n=65536, t=255)             # 16744576
+lt.attention(q, k, v, band, t=255)     # those squares and no others
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from lattend.counts import Count as Count
     from lattend.draw import Picture as Picture
     from lattend.errors import LattendError as LattendError
+    from lattend.kernels import attention as attention
     from lattend.rules.rule import Rule as Rule
     from lattend.rules.rule import rule as rule
     from lattend.rules.symbols import maximum as maximum
@@ -33,6 +35,7 @@ _HOME = {
     "maximum": "lattend.rules.symbols",
     "Count": "lattend.counts",
     "Picture": "lattend.draw",
+    "attention": "lattend.kernels",
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
@@ -45,6 +48,7 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "maximum",
     "Count",
     "Picture",
+    "attention",
     "LattendError",
     "errors",
 ]

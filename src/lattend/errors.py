@@ -65,3 +65,7 @@ class EngineMissing(NoClosedForm):
 
 class TooLarge(LattendError):
     """More squares than enumeration is allowed to look at."""
+
+
+class TensorError(LattendError):
+    """A tensor whose shape, dtype or device does not fit the call."""

@@ -223,9 +223,9 @@ def test_documents() -> None:
     assert scattered.mask().tolist() == _loop(4, 4, lambda q, k: ids[q] == ids[k])
     assert scattered.values == {"n": 4}
     assert R.documents(lengths=[]).mask().shape == (0, 0)
+    assert R.documents(causal=True).open == ("doc",)  # given when attention runs
     mistakes: list[tuple[dict[str, Any], str]] = [
-        ({}, "documents needs either lengths"),
-        ({"lengths": [1], "ids": [0]}, "documents needs either lengths"),
+        ({"lengths": [1], "ids": [0]}, "documents takes lengths"),
         ({"lengths": [2, -1]}, "a length is at least 0, got -1"),
         ({"ids": [0.5]}, "ids is one row of whole numbers, got float64"),
         ({"ids": [[0]]}, "ids is one row of whole numbers"),

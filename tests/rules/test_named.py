@@ -50,7 +50,7 @@ def test_what_is_meant(text: str, rule: Rule) -> None:
         ("strided(3, ⟨, 4⟩)", NUMBERS),
         ("documents(⟨ids=[1, , 2]⟩)", NUMBERS),
         ("⟨strided(-1)⟩", 'rule "k <= q and q - k <= t" needs t >= 0, got t = -1'),
-        ("⟨documents⟩", "documents needs either lengths=[3, 5, …] or ids=[0, 0, 0, 1, …], and not both"),
+        ("⟨documents([1], ids=[0])⟩", "documents takes lengths=[3, 5, …] or ids=[0, 0, 0, 1, …]"),
         ("⟨bigbird(random=1)⟩", "bigbird(random=1) draws its blocks now: give n=…, w=…, t=…, g=… too"),
         ("⟨strided(wide)⟩", "t must be an integer, got 'wide'"),
         ("⟨bigbird(random=x)⟩", "random must be an integer, got 'x'"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.key import first_of, key_of, unchanging
 from lattend.rules.moduli import moduli_in
 from lattend.rules.text import parse
 from lattend.rules.trace import trace
@@ -55,15 +56,25 @@ class Rule:
     data: Mapping[str, NDArray[np.int64]] = field(default_factory=dict[str, NDArray[np.int64]])
     about: About | None = None
     source: str | None = None
+    open: tuple[str, ...] = ()  # the arrays that are given at call time
+    key: str = field(init=False)  # all of it but its numbers, as one text
 
     def __post_init__(self) -> None:
         expr.check_size(self.condition)
-        missing = [name for name in expr.arrays(self.condition) if name not in self.data]
+        known = (*self.data, *self.open)
+        missing = [name for name in expr.arrays(self.condition) if name not in known]
         if missing:
             raise NamingError(
                 f"the rule looks up {missing[0]}[...], but no array of that name is given; "
                 f"pass it as data={{{missing[0]!r}: array}}"
             )
+        put = object.__setattr__  # the dataclass is frozen
+        put(self, "data", {name: unchanging(array) for name, array in self.data.items()})
+        put(self, "key", key_of(self))
+        put(self, "_first", first_of(self))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Rule, tuple(getattr(self, part.name) for part in fields(self) if part.init)
 
     # What it is made of
 
@@ -174,7 +185,16 @@ class Rule:
             raise NamingError(
                 f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}'
             )
-        return bound
+        return bound.given()
+
+    def given(self) -> Rule:
+        """The rule itself, whose arrays must all be given; raises naming one that is left open."""
+        if self.open:
+            raise NamingError(
+                f'rule "{self.text}" gets {self.open[0]} when attention runs; '
+                f"to count, draw or list its squares give it now: data={{{self.open[0]!r}: array}}"
+            )
+        return self
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -218,6 +238,7 @@ class Rule:
             left, right = left.baked(), right.baked()
         both = [name for name in left.data if name in right.data]
         clash = [name for name in both if not np.array_equal(left.data[name], right.data[name])]
+        clash += [name for name in {*left.data, *right.data} if name in (*left.open, *right.open)]
         if clash:
             raise NamingError(f"both rules bring data named {clash[0]}, and the two differ; rename one")
         return replace(
@@ -228,6 +249,7 @@ class Rule:
             data={**left.data, **right.data},
             about=None,
             source=None,
+            open=tuple(dict.fromkeys(left.open + right.open)),
         )
 
     # Looking at squares one by one: NumPy, no integer sets
@@ -301,7 +323,7 @@ class Rule:
         """The smallest square that only one of the two rules marks, or None when there is none."""
         from lattend.sets.compare import difference
 
-        return difference(self, other)
+        return difference(self.given(), other.given())
 
     def count(self, /, *, per: str | None = None, **options: Any) -> Any:
         """The number of marked squares: a closed form, or an integer when all values are given.
@@ -311,22 +333,22 @@ class Rule:
         """
         from lattend.counts import count
 
-        return count(self, per=per, **options)
+        return count(self.given(), per=per, **options)
 
     def reach(self) -> Reach:
         """How far back and ahead of itself a query can look, as formulas."""
         from lattend.counts import reach
 
-        return reach(self)
+        return reach(self.given())
 
     def draw(self, /, **options: Any) -> Picture:
         """The picture of the rule at these numbers."""
         from lattend.draw import draw
 
-        return draw(self, **options)
+        return draw(self.given(), **options)
 
     def _repr_svg_(self) -> str | None:
-        return self.draw().svg() if not self.free else None
+        return self.draw().svg() if not self.free and not self.open else None
 
 
 def check_integer(name: str, value: object) -> None:
@@ -358,7 +380,7 @@ def rule(
     """A rule from its text or from a Python function of q, k and parameters.
 
     `where` declares the domain of the parameters ("0 <= c <= l"); `cross` gives the keys a number
-    `m` of their own; `data` holds the arrays the rule looks up.
+    `m` of their own; `data` holds the arrays the rule looks up, None for one given at call time.
 
     >>> rule("k <= q and q - k <= t") == rule(lambda q, k, t: (k <= q) & (q - k <= t))
     True
@@ -367,11 +389,12 @@ def rule(
         return source
     condition = parse(source) if isinstance(source, str) else trace(source)
     domain = parse(where) if where is not None else Truth(True)
-    arrays = {name: np.asarray(array) for name, array in (data or {}).items()}
+    arrays = {name: np.asarray(array) for name, array in (data or {}).items() if array is not None}
     return Rule(
         condition,
         axes_of(expr.names(condition) + expr.names(domain), cross),
         where=domain,
         data=arrays,
         source=source if isinstance(source, str) else None,
+        open=tuple(name for name, array in (data or {}).items() if array is None),
     )

@@ -44,16 +44,20 @@ def documents(
 ) -> Rule:
     """Its own document: `doc[q] == doc[k]`, from the documents' lengths or from each position's id.
 
+    With neither, the ids are given when attention runs: `attention(q, k, v, documents(), doc=ids)`.
+
     >>> documents(lengths=[2, 1]).mask().sum()  # 2*2 + 1*1
     np.int64(5)
     """
-    if (lengths is None) == (ids is None):
-        raise DomainError("documents needs either lengths=[3, 5, …] or ids=[0, 0, 0, 1, …], and not both")
+    if lengths is not None and ids is not None:
+        raise DomainError("documents takes lengths=[3, 5, …] or ids=[0, 0, 0, 1, …], and not both")
     if not isinstance(causal, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DomainError(f"documents: causal is True or False, got {causal!r}")
-    doc = _from_lengths(lengths) if lengths is not None else _whole("ids", ids)
     text = "k <= q and doc[q] == doc[k]" if causal else "doc[q] == doc[k]"
     about = CAUSAL if causal else BOTH_WAYS
+    if lengths is None and ids is None:
+        return replace(rule(text, data={"doc": None}), about=about)
+    doc = _from_lengths(lengths) if lengths is not None else _whole("ids", ids)
     return replace(rule(text, data={"doc": doc}), about=about).at(n=len(doc))
 
 

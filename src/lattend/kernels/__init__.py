@@ -1,0 +1,5 @@
+"""Kernels: attention over the marked squares and no others, with gradients."""
+
+from lattend.kernels.attention import attention as attention
+from lattend.kernels.call import Call as Call
+from lattend.kernels.documents import document_ids as document_ids

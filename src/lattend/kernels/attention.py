@@ -1,0 +1,103 @@
+"""attention(q, k, v, rule): the front, where every argument is checked before any work.
+
+It is traced by torch.compile, so it reads names and shapes only, and compares sizes where they must fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+from torch import Tensor
+
+from lattend.errors import LattendError, NamingError
+from lattend.kernels import operator
+from lattend.kernels.form import form_of
+from lattend.kernels.inputs import (
+    arrays_given,
+    as_one_kind,
+    check_names,
+    check_shapes,
+    numbers_given,
+    sizes_given,
+)
+from lattend.kernels.select import KERNELS
+from lattend.rules.rule import Rule
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = ...,
+    bias: None = ...,
+    return_lse: Literal[False] = ...,
+    kernel: str | None = ...,
+    deterministic: bool = ...,
+    **values: Any,
+) -> Tensor: ...
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = ...,
+    bias: None = ...,
+    return_lse: Literal[True],
+    kernel: str | None = ...,
+    deterministic: bool = ...,
+    **values: Any,
+) -> tuple[Tensor, Tensor]: ...
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = None,
+    bias: None = None,
+    return_lse: bool = False,
+    kernel: str | None = None,
+    deterministic: bool = True,
+    **values: Any,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """softmax(scale * q k^T) v over the squares the rule marks, zeros where a query has no key.
+
+    q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
+    [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
+    multiple of the key heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
+    the rule's open parameters, and a tensor for each array it leaves open. With return_lse, also the
+    log-sum-exp of each query's scores.
+
+    >>> import torch
+    >>> from lattend.rules import rule
+    >>> x = torch.ones(1, 2, 6, 4)
+    >>> attention(x, x, x, rule("k <= q and q - k <= t"), t=3).shape
+    torch.Size([1, 2, 6, 4])
+    """
+    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+    if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
+    if bias is not None:  # the place where a bias turns into its tensors
+        raise LattendError("bias: not there yet; leave it out")
+    if kernel is not None and kernel not in KERNELS:
+        raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
+    form = form_of(rule.key)
+    check_names(form, rule.values, values)
+    check_shapes(form, q, k, v)
+    q, k, v = as_one_kind(q, k, v)
+    sizes = sizes_given(form, rule.values, values, q, k)
+    numbers = numbers_given(form, rule.values, values, sizes)
+    arrays = arrays_given(form, values, sizes, q)
+    shape = q.shape[2:-1]
+    if len(shape) > 1:
+        q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
+    out, lse = operator.forward(q, k, v, rule.key, numbers, arrays, [], scale, kernel, deterministic)
+    if len(shape) > 1:
+        out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
+    return (out, lse) if return_lse else out

@@ -1,0 +1,102 @@
+"""The dense kernel: every square is computed and the unmarked ones are thrown away.
+
+Slow and plain: what the other kernels are compared with. In float32, or float64 for float64 inputs.
+
+    S = scale * Q K^T, -inf where unmarked     P = exp(S - lse)     O = P V
+    delta = rowsum(dO * O) - dlse              dS = P * (dO V^T - delta)
+    dQ = scale * dS K        dK = scale * dS^T Q        dV = P^T dO
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf, prod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lattend.kernels.call import Call
+from lattend.kernels.form import axes_looked_up
+
+MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why the dense kernel cannot take the call, or None when it can."""
+    squares = prod(q.shape[:3]) * k.shape[2]
+    if squares > MAX_SQUARES:
+        return f"it holds all squares at once, at most {MAX_SQUARES:,} of them, and these are {squares:,}"
+    return None
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
+    exact = torch.promote_types(q.dtype, torch.float32)
+    wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
+    scores, _ = _scores(call, q.to(exact), wide_k)
+    lse = scores.logsumexp(-1)  # [batch, heads, n]
+    out = _weights(scores, lse) @ wide_v
+    return out.to(q.dtype), lse
+
+
+def backward(
+    call: Call,
+    grad_out: Tensor,
+    grad_lse: Tensor | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of q, k and v."""
+    exact = torch.promote_types(q.dtype, torch.float32)
+    q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
+    wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
+    scores, marked = _scores(call, q_, wide_k)
+    weights = _weights(scores, lse)  # [batch, heads, n, m]
+    delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
+    slope = weights * (grad @ wide_v.mT - delta[..., None])
+    slope = torch.where(marked, slope, 0) * call.scale  # dlse of an empty row may be anything
+    dq = slope @ wide_k
+    dk = _per_key_head(slope.mT @ q_, k)
+    dv = _per_key_head(weights.mT @ grad, v)
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
+
+
+def marks(call: Call, device: torch.device) -> Tensor:
+    """The marked squares, [1 or batch, 1 or heads, n, m]."""
+    rule = call.rule
+    given = {name: array.cpu().numpy() for name, array in call.data.items()}
+    axes = dict(zip(given, axes_looked_up(rule.key), strict=True))
+    batched = [name for name, array in given.items() if array.ndim > axes[name]]
+    masks: list[np.ndarray] = []
+    for i in range(len(given[batched[0]]) if batched else 1):
+        data = {name: array[i] if name in batched else array for name, array in given.items()}
+        masks.append(replace(rule, data={**rule.data, **data}, open=()).mask())
+    queries = prod(rule.values[axis.queries] for axis in rule.axes)
+    keys = prod(rule.values[axis.keys] for axis in rule.axes)
+    heads = rule.values["heads"] if rule.has_heads else 1
+    found = np.stack(masks) if masks else np.zeros(0, bool)
+    return torch.from_numpy(found).reshape(len(masks), heads, queries, keys).to(device)
+
+
+def _scores(call: Call, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    marked = marks(call, q.device)
+    return (q @ k.mT * call.scale).masked_fill(~marked, -inf), marked
+
+
+def _weights(scores: Tensor, lse: Tensor) -> Tensor:
+    """exp(scores - lse), and 0 in a row without keys, whose lse is -inf."""
+    return (scores - lse.masked_fill(lse == -inf, 0)[..., None]).exp()
+
+
+def _per_query_head(x: Tensor, q: Tensor) -> Tensor:
+    """Keys or values, repeated so that each query head has its own."""
+    return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
+
+
+def _per_key_head(grad: Tensor, x: Tensor) -> Tensor:
+    """The gradients of the query heads that share a key head, added up."""
+    return grad.unflatten(1, (x.shape[1], grad.shape[1] // x.shape[1])).sum(2)

@@ -1,0 +1,175 @@
+"""A few queries against keys at hand: one step of decoding, or one piece of a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from math import inf
+from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, ne, neg, or_, pos, sub
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
+from torch.nn.functional import scaled_dot_product_attention
+
+from lattend.errors import DomainError
+from lattend.rules import expr
+from lattend.rules.axes import HEAD
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Term, Truth
+
+MAX_POSITION = 1 << 40
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, return_lse: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
+
+    `marked` is [s, m], or [heads, s, m]; None marks all squares. A row without marks gives zeros and -inf.
+    """
+    batch, heads, s, _ = q.shape
+    key_heads, m = k.shape[1:3]
+    if m == 0 or q.numel() == 0:
+        lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if return_lse else None
+        return q.new_zeros(batch, heads, s, v.shape[3]), lse
+    group = heads // key_heads
+    if marked is None:  # the queries that share a key head are rows of one matrix
+        rows = q.reshape(batch, key_heads, group * s, -1)
+        out, lse = _run(rows, k, v, None, scale, return_lse)
+    else:
+        rows = q.reshape(batch * key_heads, group, s, -1)
+        keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
+        squares = marked
+        if marked.ndim == 3:
+            squares = marked.reshape(key_heads, group, s, m).repeat(batch, 1, 1, 1)
+        out, lse = _run(rows, keys, values, squares, scale, return_lse)
+    return out.reshape(batch, heads, s, -1), None if lse is None else lse.reshape(batch, heads, s)
+
+
+def _run(
+    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, return_lse: bool
+) -> tuple[Tensor, Tensor | None]:
+    if not return_lse:
+        out = _library(q, k, v, marked, scale)
+        return out if marked is None else out.masked_fill(~marked.any(-1, keepdim=True), 0), None
+    wide = _wide(q)
+    scores = (q.to(wide) * scale) @ k.to(wide).mT
+    if marked is not None:
+        scores = scores.masked_fill(~marked, -inf)
+    lse = scores.logsumexp(-1, keepdim=True)
+    weights = (scores - lse.masked_fill(lse == -inf, 0)).exp()
+    return (weights @ v.to(wide)).to(q.dtype), lse[..., 0]
+
+
+def _library(q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float) -> Tensor:
+    """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
+    if not q.is_cuda or not cudnn_sdp_enabled():
+        return scaled_dot_product_attention(q, k, v, attn_mask=marked, scale=scale)
+    enable_cudnn_sdp(False)
+    try:
+        return scaled_dot_product_attention(q, k, v, attn_mask=marked, scale=scale)
+    finally:
+        enable_cudnn_sdp(True)
+
+
+def _wide(x: Tensor) -> torch.dtype:
+    return torch.promote_types(x.dtype, torch.float32)
+
+
+class Marks:
+    """Which squares at given positions are marked: by NumPy here, or by PyTorch where the keys are."""
+
+    def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]], heads: int | None) -> None:
+        self.condition, self.data, self.heads = condition, data, heads
+        self.plain = not data and _fits(condition)
+
+    def here(self, q: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The squares of one query, or of a column of queries, and keys; heads first where they differ."""
+        shape = np.broadcast_shapes(np.shape(q), np.shape(k))
+        places: dict[str, Any] = {"q": q, "k": k}
+        if self.heads is not None:
+            places[HEAD] = np.arange(self.heads).reshape(-1, *(1 for _ in shape))
+            shape = (self.heads, *shape)
+        found = holds(self.condition, places) if self.plain else evaluate(self.condition, places, self.data)
+        return np.asarray(found) if np.shape(found) == shape else np.broadcast_to(np.asarray(found), shape)
+
+    def there(self, q: NDArray[np.int64], k: NDArray[np.int64], device: torch.device) -> Tensor:
+        """The squares [s, m], or [heads, s, m], of positions q and k as a tensor on the device."""
+        if not self.plain:
+            return moved(np.array(self.here(q[:, None], k)), device)
+        places: dict[str, Any] = {"q": moved(q, device)[:, None], "k": moved(k, device)}
+        shape = [len(q), len(k)]
+        if self.heads is not None:
+            places[HEAD] = torch.arange(self.heads, device=device)[:, None, None]
+            shape = [self.heads, *shape]
+        found = holds(self.condition, places)
+        return torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
+
+
+def moved(array: NDArray[Any], device: torch.device) -> Tensor:
+    """The array on the device; the host does not wait for it."""
+    here = torch.from_numpy(array)
+    return here if device.type == "cpu" else here.pin_memory().to(device, non_blocking=True)
+
+
+def _fits(condition: Condition) -> bool:
+    """Whether 64 bits hold all numbers on the way, at any position, and no divisor can be 0."""
+    for node in expr.walk(condition):
+        if isinstance(node, Num) and abs(node.value) > MAX_POSITION:
+            return False
+        if isinstance(node, Arith) and node.op in ("//", "%") and expr.names(node.args[1]):
+            return False
+    ends = np.array([0, MAX_POSITION])
+    try:
+        evaluate(condition, dict.fromkeys(("q", "k", HEAD), ends), {})
+    except DomainError:
+        return False
+    return True
+
+
+def holds(node: Condition, places: Mapping[str, Any]) -> Any:
+    """Whether the condition holds where the names have these values: numbers, arrays, tensors; unchecked."""
+    match node:
+        case Truth():
+            return node.value
+        case Not():
+            held = holds(node.arg, places)
+            return not held if isinstance(held, bool) else ~held
+        case And():
+            return reduce(and_, (holds(arg, places) for arg in node.args))
+        case Or():
+            return reduce(or_, (holds(arg, places) for arg in node.args))
+        case Compare():
+            return _COMPARE[node.op](_number(node.left, places), _number(node.right, places))
+
+
+def _number(node: Term, places: Mapping[str, Any]) -> Any:
+    match node:
+        case Num():
+            return node.value
+        case Name():
+            return places[node.name]
+        case Arith():
+            numbers = [_number(arg, places) for arg in node.args]
+            return reduce(_JOIN[node.op], numbers) if len(numbers) > 1 else _ALONE[node.op](numbers[0])
+        case _:
+            raise ValueError(f"{expr.term_text(node)} is data")
+
+
+def _least(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        a, b = (a, b) if isinstance(a, Tensor) else (b, a)
+        return torch.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
+    return np.minimum(a, b)
+
+
+_COMPARE = {"<": lt, "<=": le, "==": eq, "!=": ne, ">=": ge, ">": gt}
+_JOIN = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "min": _least}
+_JOIN["max"] = lambda a, b: -_least(-a, -b)
+_ALONE = {"neg": neg, "abs": abs, "min": pos, "max": pos}

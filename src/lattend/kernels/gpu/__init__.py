@@ -1,0 +1,1 @@
+"""The Triton kernels: one forward and two backward ones, for every part of every plan."""

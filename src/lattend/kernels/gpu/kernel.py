@@ -1,0 +1,84 @@
+"""The Triton kernel: why it does not fit a call, and its forward and backward."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from lattend.kernels.call import Call, rule_of
+from lattend.kernels.form import axes_looked_up
+from lattend.plans.plan import Plan, plan
+
+MAX_HEAD = 256
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why this kernel cannot take the call, or None when it can."""
+    try:
+        from lattend.kernels.gpu.launch import INTERPRETED
+    except ImportError:
+        return "Triton is not installed: pip install triton"
+    if q.device.type != "cuda" and not (INTERPRETED and call.kernel == "triton"):
+        return f"it needs a GPU, and q is on {q.device.type}"
+    if q.dtype not in DTYPES:
+        return f"it computes in bfloat16, float16 or float32, and q is {_name(q.dtype)}"
+    if max(q.shape[-1], v.shape[-1]) > MAX_HEAD:
+        return (
+            f"its tiles hold heads of at most {MAX_HEAD}, and this head has {max(q.shape[-1], v.shape[-1])}"
+        )
+    return None
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    return _runner(plan(call.rule), q.device).forward(q, k, v, call.scale, arrays(call, q.device))
+
+
+def backward(
+    call: Call,
+    grad_out: Tensor,
+    grad_lse: Tensor | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of q, k and v; the same on every run."""
+    runner = _runner(plan(call.rule), q.device)
+    return runner.backward(grad_out, grad_lse, q, k, v, out, lse, call.scale, arrays(call, q.device))
+
+
+def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:
+    """The arrays the rule looks up, on the device, each [batch or 1, …]."""
+    found = dict(_bound(call.rule.key, str(device))) if call.rule.data else {}
+    for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
+        whole = array.to(device)
+        found[name] = (whole if whole.ndim > axes else whole[None]).contiguous()
+    return found
+
+
+@lru_cache(maxsize=64)
+def _bound(key: str, device: str) -> dict[str, Tensor]:
+    return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
+
+
+_RUNNERS: WeakKeyDictionary[Plan, dict[torch.device, object]] = WeakKeyDictionary()
+
+
+def _runner(whole: Plan, device: torch.device):
+    from lattend.kernels.gpu.launch import Runner
+
+    known = _RUNNERS.setdefault(whole, {})
+    runner = known.get(device)
+    if not isinstance(runner, Runner):
+        runner = known[device] = Runner(whole, device)
+    return runner
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

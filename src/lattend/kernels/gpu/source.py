@@ -1,0 +1,150 @@
+"""From a part's bounds and conditions to Triton functions: the source is written, then read back.
+
+A part gives two functions: `bounds`, from an outer position to its least and greatest inner position on
+each axis, and `rest`, from a pair of positions to whether the square is marked. Numbers of the rule are
+read from memory, so that one compiled kernel serves all of their values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from lattend.kernels.gpu.geometry import NUMBERS, floor_divide, read, remainder
+from lattend.plans.part import Part
+from lattend.rules.axes import HEAD
+from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
+
+OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
+_NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The two functions of a part, and the names of the numbers and arrays they read, in order."""
+
+    bounds: Any
+    rest: Any | None
+    numbers: tuple[str, ...]
+    arrays: tuple[str, ...]
+
+
+def generated(part: Part) -> Generated:
+    """The functions of this part; parts that differ in their numbers alone share them."""
+    axes = tuple((axis.line.outer, axis.line.inner, axis.lows, axis.highs) for axis in part.axes)
+    return _generated(axes, part.rest)
+
+
+@lru_cache(maxsize=256)
+def _generated(
+    axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...], rest: Condition
+) -> Generated:
+    outer = {names[0]: OUTER[place] for place, names in enumerate(axes)}
+    inner = {names[1]: INNER[place] for place, names in enumerate(axes)}
+    writer = _Writer({**outer, HEAD: "head"})
+    ends: list[str] = []
+    for place, (_, _, lows, highs) in enumerate(axes):
+        size = f"read(Header, {12 * place + 5}, WIDE) - 1"
+        ends.append(_folded("tl.maximum", ["0", *map(writer.term, lows)]))
+        ends.append(_folded("tl.minimum", [size, *map(writer.term, highs)]))
+    values = ", ".join(f"{end} + oa * 0" for end in ends)
+    bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
+    asked = None
+    if rest != Truth(True):
+        columns = {name: f"{place}[:, None]" for name, place in outer.items()}
+        columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
+        writer.names = {**columns, HEAD: "head"}
+        asked = (
+            "def rest(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr):\n"
+            f"    return {writer.condition(rest)}\n"
+        )
+    compiled_rest = None if asked is None else _function("rest", asked)
+    return Generated(_function("bounds", bounds), compiled_rest, tuple(writer.numbers), tuple(writer.arrays))
+
+
+def _folded(function: str, values: Sequence[str]) -> str:
+    best = values[0]
+    for value in values[1:]:
+        best = f"{function}({best}, {value})"
+    return best
+
+
+def _function(name: str, source: str) -> Any:
+    """A Triton function from its source, which stays readable for Triton and in tracebacks."""
+    mark = hashlib.sha256(source.encode()).hexdigest()[:16]
+    file = f"<lattend {name} {mark}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {
+        **_NAMESPACE,
+        "__name__": f"lattend.kernels.gpu.generated_{abs(hash(source)):x}",
+    }
+    exec(compile(source, file, "exec"), namespace)
+    return triton.jit(namespace[name])
+
+
+class _Writer:
+    """Terms and conditions as Triton expressions; notes which numbers and arrays they read."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+        self.numbers: list[str] = []
+        self.arrays: list[str] = []
+
+    def term(self, node: Term) -> str:
+        match node:
+            case Num():
+                return f"({node.value})"
+            case Name():
+                return self.names[node.name] if node.name in self.names else self._number(node.name)
+            case Lookup():
+                return self._entry(node)
+            case Arith(op="//", args=(a, b)):
+                return f"floor_divide({self.term(a)}, {self.term(b)})"
+            case Arith(op="%", args=(a, b)):
+                return f"remainder({self.term(a)}, {self.term(b)})"
+            case Arith(op="neg", args=(a,)):
+                return f"(-{self.term(a)})"
+            case Arith(op="abs", args=(a,)):
+                return f"tl.abs({self.term(a)})"
+            case Arith(op="min" | "max"):
+                return _folded(f"tl.{node.op}imum", [self.term(arg) for arg in node.args])
+            case Arith(args=(a, b)):
+                return f"({self.term(a)} {node.op} {self.term(b)})"
+            case _:
+                raise ValueError(f"{node} cannot be written")
+
+    def _number(self, name: str) -> str:
+        if name not in self.numbers:
+            self.numbers.append(name)
+        return f"read(Header, {NUMBERS + self.numbers.index(name)}, WIDE)"
+
+    def _entry(self, node: Lookup) -> str:
+        if node.array not in self.arrays:
+            self.arrays.append(node.array)
+        place = self.arrays.index(node.array)
+        stride, size = f"__stride {node.array}", f"__size {node.array}"
+        index = self.term(node.indices[0])
+        for axis, part in enumerate(node.indices[1:], 1):
+            index = f"({index} * {self._number(f'__axis{axis} {node.array}')} + {self.term(part)})"
+        index = f"tl.minimum(tl.maximum({index}, 0), {self._number(size)} - 1)"
+        return f"tl.load(Data[{place}] + batch * {self._number(stride)} + {index})"
+
+    def condition(self, node: Condition) -> str:
+        match node:
+            case Truth():
+                raise ValueError("a truth needs no function")
+            case Compare():
+                return f"({self.term(node.left)} {node.op} {self.term(node.right)})"
+            case And():
+                return f"({' & '.join(self.condition(arg) for arg in node.args)})"
+            case Or():
+                return f"({' | '.join(self.condition(arg) for arg in node.args)})"
+            case Not():
+                return f"({self.condition(node.arg)} == 0)"

@@ -1,0 +1,28 @@
+"""Where a result lies in memory: as the tensor it belongs to, so that no copy is made around attention."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def empty_like(x: Tensor, width: int) -> Tensor:
+    """An empty [batch, heads, n, width] in the order of x: heads outside positions, or inside them.
+
+    q.view(batch, n, heads, D).transpose(1, 2) has its heads inside, and so has its output.
+    """
+    return x.new_empty_strided((*x.shape[:-1], width), strides(x, width))
+
+
+def laid_out(found: Tensor, like: Tensor) -> Tensor:
+    """`found` in the order of `like`; itself when it lies so already."""
+    width = found.shape[-1]
+    if found.stride() == strides(like, width):
+        return found
+    return empty_like(like, width).copy_(found)
+
+
+def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
+    """The strides of [batch, heads, n, width] in the order of x."""
+    _, heads, n, _ = x.shape
+    inside = x.stride(1) < x.stride(2)
+    return (heads * n * width, *((width, heads * width) if inside else (n * width, width)), 1)

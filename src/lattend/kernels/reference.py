@@ -1,0 +1,123 @@
+"""The reference: attention written out, one marked square after another, in NumPy and float64.
+
+Every other kernel is held against it. It visits each marked square once forward and once backward, and
+touches no other, so that a NaN or an infinity stays where the mathematics lets it go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.kernels.call import Call
+from lattend.kernels.form import axes_looked_up
+
+Floats = NDArray[np.float64]
+MAX_SQUARES = 1 << 24  # of all heads and batch elements
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why the reference cannot take the call, or None when it can."""
+    squares = prod(q.shape[:3]) * k.shape[2]
+    if squares > MAX_SQUARES:
+        return f"it looks at squares one by one, at most {MAX_SQUARES:,} of them, and these are {squares:,}"
+    return None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query of one head of one batch element: its keys and the places of all tensors it meets."""
+
+    at: tuple[int, int, int]
+    shared: tuple[int, int]  # batch element and key head
+    keys: NDArray[np.intp]
+
+
+def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
+    """All queries with their marked keys, from the rule itself."""
+    batch, heads, queries, _ = q.shape
+    share = heads // k.shape[1]
+    for element in range(batch):
+        rule = replace(call.rule, data={**call.rule.data, **_data_of(call, element)}, open=())
+        mask = rule.mask().reshape(-1, queries, k.shape[2])
+        for head in range(heads):
+            for query in range(queries):
+                keys = np.flatnonzero(mask[head % len(mask), query])
+                yield Row((element, head, query), (element, head // share), keys)
+
+
+def _data_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
+    found: dict[str, NDArray[Any]] = {}
+    for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
+        whole = array.cpu().numpy()
+        found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
+    return found
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
+    q_, k_, v_ = map(_exact, (q, k, v))
+    out = np.zeros((*q.shape[:-1], v.shape[-1]))
+    lse = np.full(q.shape[:-1], -np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities come from the caller
+        for row in rows(call, q, k):
+            if len(row.keys):
+                scores = _scores(call, q_, k_, row)
+                lse[row.at] = _log_sum_exp(scores)
+                for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
+                    out[row.at] += weight * v_[(*row.shared, key)]
+    return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
+
+
+def backward(
+    call: Call,
+    grad_out: Tensor,
+    grad_lse: Tensor | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of q, k and v; from the inputs alone, not from the rounded output."""
+    q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
+    grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
+    dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for row in rows(call, q, k):
+            if not len(row.keys):
+                continue
+            scores = _scores(call, q_, k_, row)
+            weights = np.exp(scores - _log_sum_exp(scores))
+            reach = np.array([grad[row.at] @ v_[(*row.shared, key)] for key in row.keys])
+            slopes = weights * (reach - weights @ reach + grad_lse_[row.at])
+            for weight, slope, key in zip(weights, slopes, row.keys, strict=True):
+                at = (*row.shared, key)
+                dq[row.at] += call.scale * slope * k_[at]
+                dk[at] += call.scale * slope * q_[row.at]
+                dv[at] += weight * grad[row.at]
+    return _like(dq, q), _like(dk, k), _like(dv, v)
+
+
+def _scores(call: Call, q: Floats, k: Floats, row: Row) -> Floats:
+    return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys])
+
+
+def _log_sum_exp(scores: Floats) -> np.float64:
+    top = scores.max()
+    return top + np.log(np.exp(scores - top).sum()) if np.isfinite(top) else top
+
+
+def _exact(x: Tensor) -> Floats:
+    return x.detach().cpu().double().numpy()
+
+
+def _like(found: Floats, x: Tensor) -> Tensor:
+    return torch.from_numpy(found).to(x.device, x.dtype)

@@ -1,0 +1,356 @@
+"""Attention on groups of equal tiles on a CPU, with gradients: batched matrix products on views of the keys.
+
+Tensors are [B, positions, D] with B = batch * heads; narrow floats are widened to float32 first. Scores
+stand keys first, [tiles, W, M]: so all five products read their operands in order, and sums over keys
+run along vectors. They are in base 2, for exp2 is three times as fast as exp. A block of tiles has a few
+MB, which the cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, log, prod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.errors import TensorError
+
+BLOCK = 1 << 20  # scores in a block: 4 MB
+MIN_BATCH = 4  # products in a batch, before the keys of a tile are taken all at once
+LOG2E = 1 / log(2)
+LOW = -1e37  # the largest of no scores: below all scores, yet finite, so that no difference is NaN
+BLOCKED = -3e38  # added to the score of a square without a mark
+BOUND = 40.0  # scores within ±40 are summed as they are: exp(40) = 2.4e17, far from overflow
+ALL = slice(None)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Positions start + tile * tile_step + row * row_step, which are read in place.
+
+    >>> Span(0, 2, 3, tile_step=2).positions().tolist()  # 2 tiles of 3 rows, the second 2 further on
+    [[0, 1, 2], [2, 3, 4]]
+    """
+
+    start: int
+    tiles: int
+    rows: int
+    tile_step: int
+    row_step: int = 1
+
+    def positions(self) -> Tensor:
+        """All of them, int64 [tiles, rows]."""
+        tiles, rows = torch.arange(self.tiles), torch.arange(self.rows)
+        return self.start + self.tile_step * tiles[:, None] + self.row_step * rows
+
+    @property
+    def phases(self) -> int:
+        """The least p for which tiles i, i + p, i + 2p, … have no position in common."""
+        p = 1
+        while any(self._meets(apart) for apart in range(p, self.tiles, p)):
+            p += 1
+        return p
+
+    def _meets(self, apart: int) -> bool:
+        rows, rest = divmod(self.tile_step * apart, self.row_step)
+        return rest == 0 and rows < self.rows
+
+
+Positions = Span | Tensor
+
+
+class Strip(NamedTuple):
+    """Keys first..end of a tile, not all marked for all its queries, and what is added to their scores."""
+
+    first: int
+    end: int
+    added: Tensor  # float32 [end - first, M]
+
+
+@dataclass(frozen=True, eq=False)
+class TileGroup:
+    """T tiles of M queries by W keys each; made by `tile_group`."""
+
+    queries: Positions
+    keys: Positions
+    shape: tuple[int, int, int]  # T, M, W
+    last: tuple[int, int]  # the last query and the last key
+    phases: int  # tiles this far apart share no key
+    strips: tuple[Strip, ...]  # where a mask of all tiles is not all marked
+    unmarked: Tensor | None  # uint8 [T, W, M], where tiles have masks of their own
+
+
+def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) -> TileGroup:
+    """A group from positions [T, M] and [T, W] and a bool mask [M, W] or [T, M, W]; None marks all squares.
+
+    A query comes once in a group, a key once in a tile. Positions in even steps become a Span.
+    """
+    at, last = [], []
+    for name, positions in (("queries", queries), ("keys", keys)):
+        whole = positions.positions() if isinstance(positions, Span) else positions
+        if whole.dtype != torch.int64 or whole.ndim != 2 or whole.numel() == 0 or int(whole.min()) < 0:
+            raise TensorError(f"{name} must be positions from 0 on, int64 [tiles, rows], not {positions}")
+        at.append((_span(whole) or whole, whole.shape))
+        last.append(int(whole.max()))
+    (queries, (t, m)), (keys, (t_keys, w)) = at
+    if t != t_keys:
+        raise TensorError(f"queries come in {t} tiles and keys in {t_keys}; a group has one number of tiles")
+    shape, strips, unmarked = (t, m, w), (), None
+    if mask is not None:
+        if mask.dtype != torch.bool or mask.shape not in ((m, w), shape):
+            raise TensorError(
+                f"mask must be bool {[m, w]} or {[t, m, w]}, not {mask.dtype} {list(mask.shape)}"
+            )
+        if mask.ndim == 3 and bool((mask == mask[:1]).all()):
+            mask = mask[0]
+        if mask.ndim == 2:
+            strips = tuple(_strips(mask.mT))
+        else:
+            unmarked = (~mask).mT.contiguous().to(torch.uint8)
+    phases = keys.phases if isinstance(keys, Span) else 1
+    return TileGroup(queries, keys, shape, (last[0], last[1]), phases, strips, unmarked)
+
+
+def _span(positions: Tensor) -> Span | None:
+    tiles, rows = positions.shape
+    start = int(positions[0, 0])
+    tile_step = int(positions[1, 0]) - start if tiles > 1 else rows
+    row_step = int(positions[0, 1]) - start if rows > 1 else 1
+    span = Span(start, tiles, rows, tile_step, row_step)
+    even = tile_step >= 0 and row_step > 0 and torch.equal(span.positions(), positions)
+    return span if even else None
+
+
+def _strips(marked: Tensor) -> Iterator[Strip]:
+    """The runs of keys that a mask [W, M] does not mark for all queries."""
+    part = (~marked.all(1)).to(torch.int8)
+    edge = part.new_zeros(1)
+    turns = torch.diff(part, prepend=edge, append=edge).nonzero().flatten().tolist()
+    for first, end in zip(turns[::2], turns[1::2], strict=True):
+        yield Strip(first, end, torch.where(marked[first:end], 0.0, BLOCKED).contiguous())
+
+
+class _Block(NamedTuple):
+    """Some keys of several tiles of one member of the batch, or of one tile of several members."""
+
+    group: TileGroup
+    b: slice
+    tiles: slice
+    keys: slice
+
+    @property
+    def one_member(self) -> bool:
+        return self.b.stop - self.b.start == 1
+
+    def queries_of(self, x: Tensor) -> Tensor:
+        """X [B, n, D] at the queries, [tiles, M, D]."""
+        return self._take(x, self.group.queries, ALL)
+
+    def keys_of(self, x: Tensor) -> Tensor:
+        """X [B, m, D] at the keys, [tiles, keys, D]."""
+        return self._take(x, self.group.keys, self.keys)
+
+    def _take(self, x: Tensor, at: Positions, rows: slice) -> Tensor:
+        """A view for a Span, which may overlap itself; else a copy."""
+        if isinstance(at, Span):
+            first, end, _ = rows.indices(at.rows)
+            by_member, by_row, by_column = x.stride()
+            row = at.start + self.tiles.start * at.tile_step + first * at.row_step
+            sizes = (self.b.stop - self.b.start, self.tiles.stop - self.tiles.start, end - first, x.shape[2])
+            steps = (by_member, at.tile_step * by_row, at.row_step * by_row, by_column)
+            offset = x.storage_offset() + self.b.start * by_member + row * by_row
+            return x.as_strided(sizes, steps, offset).flatten(0, 1)
+        index = at[self.tiles, rows]
+        if self.one_member:
+            return x[self.b.start].index_select(0, index.flatten()).unflatten(0, index.shape)
+        return x[self.b].index_select(1, index[0])
+
+    def put(self, x: Tensor, value: Tensor) -> None:
+        """Writes back x at the queries where it was a copy."""
+        at = self.group.queries
+        if isinstance(at, Span):
+            return
+        if self.one_member:
+            x[self.b.start].index_copy_(0, at[self.tiles].flatten(), value.flatten(0, 1))
+        else:
+            x[self.b].index_copy_(1, at[self.tiles][0], value)
+
+    def add_to_keys(self, x: Tensor, rows: Tensor) -> None:
+        """Adds rows [tiles, keys, D] to x at the keys; tiles that share keys one after another."""
+        at = self.group.keys
+        if isinstance(at, Span):
+            view, phases = self.keys_of(x), self.group.phases if self.one_member else 1
+            for phase in range(min(phases, len(rows))):
+                view[phase::phases].add_(rows[phase::phases])
+        elif self.one_member:
+            x[self.b.start].index_add_(0, at[self.tiles, self.keys].flatten(), rows.flatten(0, 1))
+        else:
+            x[self.b].index_add_(1, at[self.tiles, self.keys][0], rows)
+
+    def part_of(self, bias: Tensor) -> Tensor:
+        """Bias [B or 1, T or 1, M, W] at the block, [tiles or 1, M, keys]."""
+        b = self.b if bias.shape[0] > 1 else ALL
+        tiles = self.tiles if bias.shape[1] > 1 else ALL
+        return bias[b, tiles, :, self.keys].flatten(0, 1)
+
+
+def _blocks(group: TileGroup, members: int) -> Iterator[_Block]:
+    t, m, w = group.shape
+    by_tile = t >= members
+    one, many = (members, t) if by_tile else (t, members)
+    width = min(w, max(64, BLOCK // (m * min(many, MIN_BATCH)) // 64 * 64))
+    count = max(1, BLOCK // (m * width))
+    count = ceil(many / ceil(many / count))  # blocks of one size
+    for i in range(one):
+        alone = slice(i, i + 1)
+        for j in range(0, many, count):
+            several = slice(j, min(j + count, many))
+            for key in range(0, w, width):
+                keys = slice(key, min(key + width, w))
+                b, tiles = (alone, several) if by_tile else (several, alone)
+                yield _Block(group, b, tiles, keys)
+
+
+class _Products:
+    """q, k and v, and products of blocks in memory that outlives them: fresh pages cost more than sums."""
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
+        if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
+            shapes = ", ".join(str(list(x.shape)) for x in (q, k, v))
+            raise TensorError(f"q, k and v must be [B, n, D], [B, m, D] and [B, m, Dv], not {shapes}")
+        wide = torch.promote_types(q.dtype, torch.float32)
+        self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
+        self.scale = scale
+        self._held: dict[str, Tensor] = {}
+
+    def blocks(self, group: TileGroup) -> Iterator[_Block]:
+        for name, last, x in zip(("query", "key"), group.last, (self.q, self.k), strict=True):
+            if last >= x.shape[1]:
+                raise TensorError(f"{name} {last} of a group is past the last of {x.shape[1]} positions")
+        return _blocks(group, len(self.q))
+
+    def product(self, name: str, a: Tensor, b: Tensor, factor: float = 1.0) -> Tensor:
+        """Factor * a b, [tiles, rows, columns], until the next product of that name."""
+        shape = (a.shape[0], a.shape[1], b.shape[2])
+        size = prod(shape)
+        if name not in self._held or self._held[name].numel() < size:
+            self._held[name] = a.new_empty(size)
+        out = self._held[name][:size].view(shape)
+        return torch.baddbmm(out, a, b, beta=0, alpha=factor, out=out)
+
+    def add_product(self, to: Tensor, a: Tensor, b: Tensor, factor: float = 1.0) -> None:
+        """Adds factor * a b; PyTorch does so in one batch only where `to` is contiguous."""
+        if to.is_contiguous():
+            to.baddbmm_(a, b, alpha=factor)
+        else:
+            to.add_(self.product("rows", a, b, factor))
+
+    def scores(self, block: _Block, bias: Tensor | None) -> Tensor:
+        """Scores in base 2, [tiles, keys, M]: far below LOW where there is no mark."""
+        q, k = block.queries_of(self.q), block.keys_of(self.k)
+        s = self.product("scores", k, q.mT, self.scale * LOG2E)
+        first, end = block.keys.start, block.keys.stop
+        for strip in block.group.strips:
+            low, high = max(first, strip.first), min(end, strip.end)
+            if low < high:
+                s[:, low - first : high - first].add_(strip.added[low - strip.first : high - strip.first])
+        if block.group.unmarked is not None:
+            s.add_(block.group.unmarked[block.tiles, block.keys], alpha=BLOCKED)
+        if bias is not None:
+            s.add_(block.part_of(bias).mT, alpha=LOG2E)
+        return s
+
+
+class Running(_Products):
+    """Attention so far: of each query, the sum of exp(score) over its keys and the values so weighed.
+
+    Groups are added one after another; the squares of a query must lie in one of them each. `biased`
+    says that some will come with a bias.
+    """
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float, *, biased: bool = False) -> None:
+        super().__init__(q, k, v, scale)
+        b, n, _ = q.shape
+        small = not biased and abs(scale) * _longest(self.q) * _longest(self.k) <= BOUND
+        self._top = None if small else self.q.new_full((b, n, 1), LOW)  # the largest score, taken off all
+        self._total = self.q.new_zeros(b, n, 1)
+        self._values = self.q.new_zeros(b, n, v.shape[2])
+
+    def add(self, group: TileGroup, bias: Tensor | None = None) -> None:
+        """Adds the squares of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
+        if bias is not None and self._top is None:
+            raise TensorError("a bias was not announced; make Running with biased=True")
+        for block in self.blocks(group):
+            s = self.scores(block, bias)
+            total, values = block.queries_of(self._total), block.queries_of(self._values)
+            if self._top is not None:
+                top = block.queries_of(self._top)
+                largest = torch.maximum(top, s.amax(1, keepdim=True).mT)
+                kept = (top - largest).exp2_()
+                s.sub_(largest.mT)
+                total.mul_(kept)
+                values.mul_(kept)
+                block.put(self._top, top.copy_(largest))
+            s.exp2_()
+            total.add_(s.sum(1).unsqueeze(2))
+            self.add_product(values, s.mT, block.keys_of(self.v))
+            block.put(self._total, total)
+            block.put(self._values, values)
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """The output [B, n, Dv] and the log-sum-exp of scores [B, n]: 0 and -inf for a query without keys.
+
+        Nothing can be added after it.
+        """
+        out = self._values.div_(self._total.masked_fill(self._total == 0, 1))
+        lse = self._total.log2() if self._top is None else self._total.log2().add_(self._top)
+        return out, lse.mul_(log(2)).squeeze(2)
+
+
+def _longest(x: Tensor) -> float:
+    return float(torch.linalg.vector_norm(x, dim=-1).max()) if x.numel() else 0.0
+
+
+class Gradients(_Products):
+    """Gradients of q, k and v so far: `dq`, `dk` and `dv`, in float32.
+
+    `out` and `lse` are those of all groups together, `dout` and `dlse` their gradients.
+    """
+
+    def __init__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        scale: float,
+        out: Tensor,
+        lse: Tensor,
+        dout: Tensor,
+        dlse: Tensor | None = None,
+    ) -> None:
+        super().__init__(q, k, v, scale)
+        wide, empty = self.q.dtype, lse == -torch.inf
+        self._dout = dout.to(wide)
+        delta = torch.linalg.vecdot(self._dout, out.to(wide))
+        delta = delta if dlse is None else delta - dlse
+        self._delta = delta.masked_fill(empty, 0).unsqueeze(2)
+        self._lse = (lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2
+        self.dq, self.dk, self.dv = (torch.zeros_like(x) for x in (self.q, self.k, self.v))
+
+    def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
+        """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
+        for block in self.blocks(group):
+            dout, lse, delta = (block.queries_of(x) for x in (self._dout, self._lse, self._delta))
+            p = self.scores(block, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
+            block.add_to_keys(self.dv, self.product("keys", p, dout))
+            ds = self.product("slopes", block.keys_of(self.v), dout.mT).sub_(delta.mT).mul_(p)
+            dq = block.queries_of(self.dq)
+            self.add_product(dq, ds.mT, block.keys_of(self.k), self.scale)
+            block.put(self.dq, dq)
+            block.add_to_keys(self.dk, self.product("keys", ds, block.queries_of(self.q), self.scale))
+            if dbias is not None:
+                part = block.part_of(dbias)
+                part.add_(ds.mT if len(part) == len(ds) else ds.sum(0, keepdim=True).mT)

@@ -1,0 +1,115 @@
+"""A condition as conjunctions that never hold together: each marked square lies in exactly one.
+
+`k <= q and (q - k < l or (q - k) % l == 0)` becomes `k <= q and q - k < l` and
+`k <= q and q - k >= l and (q - k) % l == 0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+from lattend.plans.solve import FLIPPED, minus
+from lattend.rules import expr
+from lattend.rules.expr import And, Arith, Compare, Condition, Not, Num, Or, Truth
+
+Branch = tuple[Condition, ...]
+Empty = Callable[[Branch], bool]  # whether a conjunction surely holds nowhere
+MAX_BRANCHES = 12
+
+
+def branches(condition: Condition, empty: Empty) -> list[Branch]:
+    """Disjoint conjunctions of comparisons; an `or` with too many of them stays whole, as one condition."""
+    found = _split(_pushed(condition, True), empty)
+    return [branch for branch in found if not empty(branch)]
+
+
+def _pushed(node: Condition, positive: bool) -> Condition:
+    """The condition, or its negation, with `not` gone and min and max opened where they stand alone."""
+    match node:
+        case Truth():
+            return node if positive else Truth(not node.value)
+        case Not():
+            return _pushed(node.arg, not positive)
+        case And() | Or():
+            join = expr.all_of if isinstance(node, And) is positive else expr.any_of
+            return join(*(_pushed(arg, positive) for arg in node.args))
+        case Compare():
+            op = node.op if positive else expr.NEGATED[node.op]
+            return _opened(Compare(op, node.left, node.right))
+
+
+def _opened(node: Compare) -> Condition:
+    """`max(a, b) <= x` as `a <= x and b <= x`, `abs(a) > x` as `a > x or a < -x`, and so on."""
+    left, op, right = node.left, node.op, node.right
+    if isinstance(right, Arith) and right.op in ("min", "max", "abs"):
+        left, op, right = right, FLIPPED[op], left
+    match left:
+        case Arith(op="min" | "max") if op in ("<=", "<", ">=", ">"):
+            parts = [_opened(Compare(op, arg, right)) for arg in left.args]
+            together = (left.op == "max") is (op in ("<=", "<"))
+            return expr.all_of(*parts) if together else expr.any_of(*parts)
+        case Arith(op="abs", args=(arg,)) if op in (">=", ">"):
+            below = Compare(FLIPPED[op], arg, minus(Num(0), right))
+            return expr.any_of(Compare(op, arg, right), below)
+        case _:
+            return node
+
+
+def _split(node: Condition, empty: Empty) -> list[Branch]:
+    match node:
+        case Truth():
+            return [()] if node.value else []
+        case And():
+            found: list[Branch] = [()]
+            for part in (_split(arg, empty) for arg in node.args):
+                found = [_joined(a, b) for a, b in product(found, part)]
+            return [branch for branch in found if not empty(branch)]
+        case Or():
+            return _apart(node, empty)
+        case _:
+            return [(node,)]
+
+
+def _apart(node: Or, empty: Empty) -> list[Branch]:
+    """The alternatives one after another, each without those before it; the easily negated first."""
+    found: list[Branch] = []
+    for alternative in sorted(node.args, key=_difficulty):
+        rest = _split(alternative, empty)
+        for earlier in list(found):
+            rest = [piece for branch in rest for piece in _without(branch, earlier, empty)]
+        found += rest
+        if len(found) > MAX_BRANCHES:
+            return [(node,)]
+    return found
+
+
+def _without(branch: Branch, other: Branch, empty: Empty) -> list[Branch]:
+    """`branch and not other`: the first condition of `other` fails, or it holds and the second fails."""
+    pieces: list[Branch] = []
+    held: Branch = branch
+    for condition in other:
+        if condition in branch:
+            continue
+        failing = _split(_pushed(condition, False), empty)
+        pieces += [_joined(held, piece) for piece in failing]
+        held = _joined(held, (condition,))
+    return [piece for piece in pieces if not _contradicts(piece) and not empty(piece)]
+
+
+def _contradicts(branch: Branch) -> bool:
+    return any(_pushed(condition, False) in branch for condition in branch)
+
+
+def _joined(a: Branch, b: Branch) -> Branch:
+    return tuple(dict.fromkeys((*a, *b)))
+
+
+def _difficulty(node: Condition) -> tuple[int, int, int]:
+    """Data last, then remainders, which become orders of positions, then what has many parts."""
+    nodes = list(expr.walk(node))
+    data = bool(expr.arrays(node))
+    remainders = sum(isinstance(part, Arith) and part.op == "%" for part in nodes)
+    compares = [part for part in nodes if isinstance(part, Compare)]
+    doubled = sum(isinstance(part.left, Arith) and part.left.op == "abs" for part in compares)
+    return (data, remainders, len(compares) + doubled)

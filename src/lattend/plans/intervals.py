@@ -1,0 +1,122 @@
+"""Interval arithmetic: where a term lies when each of its names lies between two numbers.
+
+Names may have arrays of ends, one for each tile, so that one call bounds a term on all tiles. The
+result always contains the true range; for terms that rise or fall in each name it is the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+from lattend.rules import expr
+from lattend.rules.expr import Arith, Lookup, Name, Num, Term
+
+Ends = int | NDArray[np.int64]
+
+
+class Interval(NamedTuple):
+    """All integers from `low` to `high`."""
+
+    low: Ends
+    high: Ends
+
+
+def interval(term: Term, names: Mapping[str, Interval]) -> Interval:
+    """Where the term lies.
+
+    >>> from lattend.rules.text import parse
+    >>> interval(parse("q - t <= 0").left, {"q": Interval(4, 7), "t": Interval(3, 3)})
+    Interval(low=1, high=4)
+    """
+    match term:
+        case Num():
+            return Interval(term.value, term.value)
+        case Name():
+            return names[term.name]
+        case Lookup():
+            raise DomainError(f"{expr.term_text(term)} is data: its range is found from the data")
+        case Arith():
+            return _OPERATIONS[term.op](*(interval(arg, names) for arg in term.args))
+
+
+def _add(a: Interval, b: Interval) -> Interval:
+    return Interval(a.low + b.low, a.high + b.high)
+
+
+def _subtract(a: Interval, b: Interval) -> Interval:
+    return Interval(a.low - b.high, a.high - b.low)
+
+
+def _negate(a: Interval) -> Interval:
+    return Interval(-a.high, -a.low)
+
+
+def _multiply(a: Interval, b: Interval) -> Interval:
+    corners = [x * y for x in a for y in b]
+    return Interval(_least(*corners), _greatest(*corners))
+
+
+def _divide(a: Interval, b: Interval) -> Interval:
+    corners = [x // y for x in a for y in b]
+    return Interval(_least(*corners), _greatest(*corners))
+
+
+def _remainder(a: Interval, b: Interval) -> Interval:
+    blocks = _divide(a, b)
+    inside = blocks.low == blocks.high  # no multiple of b is passed, so the remainder rises with a
+    one = b.low == b.high
+    low = _where(inside & one, a.low - blocks.low * b.low, 0)
+    high = _where(inside & one, a.high - blocks.low * b.low, b.high - 1)
+    return Interval(low, high)
+
+
+def _magnitude(a: Interval) -> Interval:
+    return Interval(_greatest(0, a.low, -a.high), _greatest(-a.low, a.high))
+
+
+def _smaller(*args: Interval) -> Interval:
+    return Interval(_least(*(a.low for a in args)), _least(*(a.high for a in args)))
+
+
+def _larger(*args: Interval) -> Interval:
+    return Interval(_greatest(*(a.low for a in args)), _greatest(*(a.high for a in args)))
+
+
+def _least(*ends: Ends) -> Ends:
+    return _folded(np.minimum, min, ends)
+
+
+def _greatest(*ends: Ends) -> Ends:
+    return _folded(np.maximum, max, ends)
+
+
+def _folded(ufunc: Callable[..., Any], plain: Callable[..., Any], ends: tuple[Ends, ...]) -> Ends:
+    best = ends[0]
+    for end in ends[1:]:
+        numbers = isinstance(best, int) and isinstance(end, int)
+        best = plain(best, end) if numbers else ufunc(best, end)
+    return best
+
+
+def _where(condition: Any, yes: Ends, no: Ends) -> Ends:
+    if isinstance(condition, (bool, np.bool_)):
+        return yes if condition else no
+    return np.where(condition, yes, no)
+
+
+_OPERATIONS: dict[str, Callable[..., Interval]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "//": _divide,
+    "%": _remainder,
+    "neg": _negate,
+    "abs": _magnitude,
+    "min": _smaller,
+    "max": _larger,
+}

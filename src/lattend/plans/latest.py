@@ -1,0 +1,197 @@
+"""The last query that can reach a key, read off the rule's condition: no integer sets, so no isl.
+
+Each comparison bounds q from above, given k, or does not; `and` takes the lesser bound, `or` the
+greater. The bound is never below the truth. It is the truth where each part, once false for a key,
+stays false: k <= q, q - k <= t, q // w == k // w and conditions on k alone are such parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from lattend.plans.linear import Form, Whole, form
+from lattend.rules import expr
+from lattend.rules.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
+
+FOREVER = 1 << 62  # a last query that never comes
+NEVER = -1
+
+
+@dataclass(frozen=True)
+class Latest:
+    """An upper bound on the last query of key k, which keys from `pinned` on pass by `reach` at most.
+
+    `steady`: a key that one query reaches is reached by all before it, from its own on, so that `last`
+    is exact. `back`: no square has k > q. `endless`: no query is the last, whatever k is.
+    """
+
+    last: Callable[[Any], Any]
+    pinned: int = FOREVER
+    reach: int = FOREVER
+    steady: bool = False
+    back: bool = False
+    endless: bool = False
+
+
+def latest(condition: Condition, positive: bool = True) -> Latest:
+    """The bound for a condition on q and k with numbers put in; for its negation if not `positive`.
+
+    >>> from lattend.rules.text import parse
+    >>> found = latest(parse("k <= q and (k < 2 or q - k <= 5)"))
+    >>> int(found.last(7)), found.pinned, found.reach, found.steady, found.back
+    (12, 2, 5, True, True)
+    """
+    match condition:
+        case Truth(value=value):
+            return _always() if value is positive else _never()
+        case Not(arg=arg):
+            return latest(arg, not positive)
+        case And(args=args) | Or(args=args):
+            join = _both if isinstance(condition, And) is positive else _either
+            return reduce(join, (latest(arg, positive) for arg in args))
+        case Compare():
+            return _compared(condition, condition.op if positive else expr.NEGATED[condition.op])
+
+
+def _always(steady: bool = True, back: bool = False) -> Latest:
+    return Latest(lambda _: FOREVER, steady=steady, back=back, endless=True)
+
+
+def _never() -> Latest:
+    return Latest(lambda _: NEVER, pinned=0, reach=NEVER, steady=True, back=True)
+
+
+def _both(a: Latest, b: Latest) -> Latest:
+    near = min(a, b, key=lambda part: part.pinned + part.reach)
+    return Latest(
+        lambda k: np.minimum(a.last(k), b.last(k)),
+        near.pinned,
+        near.reach,
+        a.steady and b.steady,
+        a.back or b.back,
+        a.endless and b.endless,
+    )
+
+
+def _either(a: Latest, b: Latest) -> Latest:
+    return Latest(
+        lambda k: np.maximum(a.last(k), b.last(k)),
+        max(a.pinned, b.pinned),
+        max(a.reach, b.reach),
+        a.steady and b.steady,
+        a.back and b.back,
+        a.endless or b.endless,
+    )
+
+
+def _compared(node: Compare, op: CompareOp) -> Latest:
+    left, right = form(node.left, {}), form(node.right, {})
+    if left is None or right is None:
+        return _always(steady=False)
+    gap = left.plus(right, -1)
+    above, below = gap.times(-1), gap
+    one = Form(constant=1)
+    match op:
+        case "<=":
+            return _at_most_zero(below)
+        case "<":
+            return _at_most_zero(below.plus(one))
+        case ">=":
+            return _at_most_zero(above)
+        case ">":
+            return _at_most_zero(above.plus(one))
+        case "==":
+            return _both(_at_most_zero(below), _at_most_zero(above))
+        case "!=":
+            return _either(_at_most_zero(below.plus(one)), _at_most_zero(above.plus(one)))
+
+
+def _at_most_zero(gap: Form) -> Latest:
+    """The bound for `gap <= 0`."""
+    with_query = [(atom, count) for atom, count in gap.terms if _mentions(atom, "q")]
+    if not with_query:
+        return _of_keys(gap)
+    atom, count = with_query[0]
+    block = _block(atom)
+    if len(with_query) > 1 or block is None:
+        return _always(steady=False)
+    rest = gap.plus(Form(((atom, count),)), -1)
+    shift, w = block
+    if count < 0:
+        return _from_below(gap, rest)
+
+    def last(k: Any) -> Any:
+        # count * ((q + shift) // w) + rest(k) <= 0
+        return (-_value(rest, k) // count + 1) * w - 1 - shift
+
+    own: Form = Form(((_renamed(atom), -count),))
+    beyond = rest.plus(own, -1)  # what is left of it once the key's own block is taken off
+    near = not beyond.terms or (w == 1 and all(a == "k" and c > 0 for a, c in beyond.terms))
+    reach = (-beyond.constant // count) * w + w - 1 if near else FOREVER
+    return Latest(last, 0 if near else FOREVER, reach, steady=True)
+
+
+def _of_keys(gap: Form) -> Latest:
+    """A condition on k alone: its keys are reached for ever, the others never."""
+    pinned = FOREVER
+    if not gap.terms:
+        return _always() if gap.constant <= 0 else _never()
+    if len(gap.terms) == 1 and gap.terms[0][0] == "k" and gap.terms[0][1] > 0:
+        pinned = max(0, -gap.constant // gap.terms[0][1] + 1)
+    return Latest(
+        lambda k: np.where(_value(gap, k) <= 0, FOREVER, NEVER),
+        pinned,
+        FOREVER if pinned == FOREVER else NEVER,
+        steady=True,
+    )
+
+
+def _from_below(gap: Form, rest: Form) -> Latest:
+    """`q` at least something: no bound from above; k <= q is of this kind."""
+    own = Form(constant=gap.constant)
+    for atom, count in gap.terms:
+        own = own.plus(Form(((_renamed(atom), count),)))
+    holds_from_own = own.constant <= 0 and all(a == "k" and c <= 0 for a, c in own.terms)
+    plain = all(isinstance(atom, str) for atom, _ in gap.terms)
+    slope, step = own.count("k"), rest.count("k")
+    back = plain and slope >= 0 and step + gap.constant > 0
+    return _always(holds_from_own, back)
+
+
+def _mentions(atom: str | Whole, name: str) -> bool:
+    return atom == name if isinstance(atom, str) else any(_mentions(a, name) for a, _ in atom.of.terms)
+
+
+def _block(atom: str | Whole) -> tuple[int, int] | None:
+    """(c, w) where the atom is (q + c) // w; q itself is q // 1."""
+    if isinstance(atom, str):
+        return 0, 1
+    alone = atom.of.terms == (("q", 1),)
+    return (atom.of.constant, atom.by) if alone and atom.op == "//" else None
+
+
+def _renamed(atom: str | Whole) -> str | Whole:
+    """The atom with the key in the query's place."""
+    if isinstance(atom, str):
+        return "k"
+    of = Form(constant=atom.of.constant)
+    for inner, count in atom.of.terms:
+        of = of.plus(Form(((_renamed(inner), count),)))
+    return Whole(atom.op, of, atom.by)
+
+
+def _value(value: Form, k: Any) -> Any:
+    """The number at these keys."""
+    total = value.constant
+    for atom, count in value.terms:
+        if isinstance(atom, str):
+            total = total + count * k
+        else:
+            inner = _value(atom.of, k)
+            total = total + count * (inner // atom.by if atom.op == "//" else inner % atom.by)
+    return total

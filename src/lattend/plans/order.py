@@ -1,0 +1,172 @@
+"""Order: in which sequence the positions of an axis are taken, so that marked squares lie together.
+
+Slots 0, 1, 2, … stand for positions `(slot // group)*period + slot % group + base`:
+
+    in order         period 1, group 1              0 1 2 3 4 5 …
+    every l-th       period l, group 1, base r      r, r + l, r + 2l, …
+    c out of l       period l, group c, base o      o … o+c-1, o+l … o+l+c-1, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.plans.linear import Whole, form
+from lattend.rules.expr import Compare, Condition
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Positions of slots, without their base.
+
+    >>> Order(period=4, group=2).positions(np.arange(5), 1).tolist()
+    [1, 2, 5, 6, 9]
+    """
+
+    period: int = 1
+    group: int = 1
+
+    def positions(self, slots: Any, base: Any) -> Any:
+        """The positions of these slots."""
+        if self.group == 1:
+            return slots * self.period + base
+        return slots // self.group * self.period + slots % self.group + base
+
+    def below(self, position: Any, base: Any) -> Any:
+        """How many slots come before this position (negative ones count backwards from the base)."""
+        gap = position - base
+        if self.group == 1:
+            return -(-gap // self.period) if self.period > 1 else gap
+        return gap // self.period * self.group + np.minimum(gap % self.period, self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Queries and keys in classes that meet only their like: residues of a number, or windows.
+
+    `shift` is what to add to a query's residue to find the key's; for windows, what is added to a
+    position before it is divided.
+    """
+
+    kind: Literal["residues", "windows"]
+    modulus: int
+    shift: int = 0
+
+
+def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, int]) -> Pairing | None:
+    """The classes that the condition is about, if it says exactly that both are of one class.
+
+    >>> from lattend.rules.text import parse
+    >>> pairing(parse("(q - k) % 4 == 1"), "q", "k", {})
+    Pairing(kind='residues', modulus=4, shift=3)
+    """
+    if not isinstance(condition, Compare) or condition.op != "==":
+        return None
+    left, right = form(condition.left, numbers), form(condition.right, numbers)
+    if left is None or right is None:
+        return None
+    gap = left.plus(right, -1)
+    wholes = [(atom, count) for atom, count in gap.terms if isinstance(atom, Whole)]
+    if len(wholes) != len(gap.terms) or not wholes or any(abs(count) != 1 for _, count in wholes):
+        return None
+    if len(wholes) == 1:
+        return _one_remainder(wholes[0][0], -gap.constant * wholes[0][1], query, key)
+    if len(wholes) == 2 and gap.constant == 0 and wholes[0][1] == -wholes[1][1]:
+        return _two_sides(wholes[0][0], wholes[1][0], query, key)
+    return None
+
+
+def _one_remainder(whole: Whole, value: int, query: str, key: str) -> Pairing | None:
+    of, modulus = whole.of, whole.by
+    if whole.op != "%" or not 0 <= value < modulus or len(of.terms) != 2:
+        return None
+    match of.count(query), of.count(key):
+        case 1, -1:
+            return Pairing("residues", modulus, (of.constant - value) % modulus)
+        case -1, 1:
+            return Pairing("residues", modulus, (value - of.constant) % modulus)
+        case _:
+            return None
+
+
+def _two_sides(a: Whole, b: Whole, query: str, key: str) -> Pairing | None:
+    if key in dict(a.of.terms):
+        a, b = b, a
+    plain = a.of.terms == ((query, 1),) and b.of.terms == ((key, 1),)
+    if not plain or a.by != b.by or a.op != b.op:
+        return None
+    if a.op == "%":
+        return Pairing("residues", a.by, (a.of.constant - b.of.constant) % a.by)
+    if a.of.constant == b.of.constant:
+        return Pairing("windows", a.by, a.of.constant)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The positions whose remainder by `period` is one of `size` consecutive ones from `start`."""
+
+    period: int
+    start: int
+    size: int
+
+
+def group(
+    conditions: Sequence[Condition], name: str, numbers: Mapping[str, int]
+) -> tuple[Group | None, set[int]]:
+    """The remainders that these conditions leave to one position, and which of them say so.
+
+    >>> from lattend.rules.text import parse
+    >>> group([parse("k % 8 >= 6")], "k", {})
+    (Group(period=8, start=6, size=2), {0})
+    """
+    found: Whole | None = None
+    low, high, used = 0, 0, set[int]()
+    for place, condition in enumerate(conditions):
+        read = _remainder_range(condition, name, numbers)
+        if read is None:
+            continue
+        whole, a, b = read
+        if found is None:
+            found, low, high = whole, 0, whole.by - 1
+        if whole == found:
+            low, high = max(low, a), min(high, b)
+            used.add(place)
+    if found is None or low > high:
+        return None, set()
+    return Group(found.by, (low - found.of.constant) % found.by, high - low + 1), used
+
+
+def _remainder_range(
+    condition: Condition, name: str, numbers: Mapping[str, int]
+) -> tuple[Whole, int, int] | None:
+    """`name % l` between two numbers, from one comparison."""
+    if not isinstance(condition, Compare) or condition.op == "!=":
+        return None
+    left, right = form(condition.left, numbers), form(condition.right, numbers)
+    gap = None if left is None or right is None else left.plus(right, -1)
+    if gap is None or len(gap.terms) != 1:
+        return None
+    whole, count = gap.terms[0]
+    plain = isinstance(whole, Whole) and whole.op == "%" and whole.of.terms == ((name, 1),)
+    if not isinstance(whole, Whole) or not plain or abs(count) != 1:
+        return None
+    value = -gap.constant * count
+    op = condition.op if count > 0 else _MIRRORED[condition.op]
+    match op:
+        case "==":
+            return whole, value, value
+        case "<=" | "<":
+            return whole, 0, value - (op == "<")
+        case _:
+            return whole, value + (op == ">"), whole.by - 1
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}

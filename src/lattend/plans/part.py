@@ -1,0 +1,310 @@
+"""Part: one conjunction of a rule, solved: for each outer position an interval of inner ones, on each axis.
+
+In the forward pass the outer positions are queries and the inner ones keys; the gradients of keys and
+values take the same part the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.plans.branches import Branch
+from lattend.plans.linear import Range, form, least
+from lattend.plans.order import Order, Pairing, group, pairing
+from lattend.plans.solve import Bound, solve
+from lattend.rules import expr
+from lattend.rules.axes import HEAD
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import And, Compare, Condition, Lookup, Name, Num, Term, Truth
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One axis before anything is solved: the names of the two positions and how many there are."""
+
+    outer: str
+    inner: str
+    outer_size: int
+    inner_size: int
+
+    def turned(self) -> Line:
+        return Line(self.inner, self.outer, self.inner_size, self.outer_size)
+
+
+@dataclass(frozen=True, eq=False)
+class PartAxis:
+    """One axis of a part.
+
+    Outer positions come in classes, each with its own base in both orders. A row's inner positions are
+    those from the greatest of `lows` to the least of `highs`; `near` bounds hold too, but mention other
+    inner positions, so that they only help to place tiles.
+    """
+
+    line: Line
+    outer_order: Order
+    inner_order: Order
+    outer_bases: Ints
+    inner_bases: Ints
+    class_slots: int | None  # how many slots a class has, where it is not all up to the size
+    first: int  # of the outer positions that can have keys
+    last: int
+    lows: tuple[Term, ...]
+    highs: tuple[Term, ...]
+    near_lows: tuple[Term, ...]
+    near_highs: tuple[Term, ...]
+
+    @property
+    def covers(self) -> bool:
+        """Whether every outer position is in one of its tiles."""
+        classes = min(self.outer_order.period, self.line.outer_size)
+        every = self.outer_order.group == 1 and len(self.outer_bases) >= classes
+        return every and self.first <= 0 and self.last >= self.line.outer_size - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A conjunction, its axes, what is left to ask of each square, and of each head."""
+
+    branch: Branch
+    axes: tuple[PartAxis, ...]
+    rest: Condition
+    gates: tuple[Condition, ...]
+    numbers: Mapping[str, int]
+    same: tuple[str, ...]  # arrays whose entries at q and k must be equal
+
+    @property
+    def data(self) -> list[str]:
+        """The arrays it looks up."""
+        return expr.arrays(expr.all_of(*self.branch))
+
+    @property
+    def by_head(self) -> bool:
+        """Whether heads differ."""
+        return HEAD in expr.names(expr.all_of(*self.branch))
+
+    @property
+    def covers(self) -> bool:
+        """Whether every outer position is in one of its tiles."""
+        return all(axis.covers for axis in self.axes)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bounds alone say which squares are marked."""
+        return self.rest == Truth(True)
+
+    @property
+    def knows_full(self) -> bool:
+        """Whether bounds say which tiles are full: on a line, where only equal entries are left to ask."""
+        left = self.rest.args if isinstance(self.rest, And) else (self.rest,)
+        return len(self.axes) == 1 and (self.exact or len(left) == len(self.same))
+
+    def __str__(self) -> str:
+        return expr.text(expr.all_of(*self.branch))
+
+
+class _Solver:
+    """The bounds that a conjunction puts on each axis."""
+
+    def __init__(self, lines: Sequence[Line], numbers: Mapping[str, int]) -> None:
+        self.lines, self.numbers = lines, numbers
+        self.outer = [line.outer for line in lines]
+        self.inner = [line.inner for line in lines]
+        self.lows: list[list[Term]] = [[] for _ in lines]
+        self.highs: list[list[Term]] = [[] for _ in lines]
+        self.near_lows: list[list[Term]] = [[] for _ in lines]
+        self.near_highs: list[list[Term]] = [[] for _ in lines]
+        self.ends = [[0, line.outer_size - 1] for line in lines]
+        self.rest: list[Condition] = []
+        self.gates: list[Condition] = []
+        self.same: list[str] = []
+        self.never = False
+
+    def take(self, condition: Condition) -> None:
+        names = expr.names(condition)
+        outer = [name for name in self.outer if name in names]
+        inner = [name for name in self.inner if name in names]
+        if not inner and not outer and not expr.arrays(condition):
+            self._without_positions(condition, HEAD in names)
+        elif not isinstance(condition, Compare):
+            self.rest.append(condition)
+        elif not inner and len(outer) == 1 and HEAD not in names:
+            self._outer_only(condition, outer[0])
+        elif not inner:
+            self.rest.append(condition)
+        else:
+            self._inner(condition, inner)
+
+    def _without_positions(self, condition: Condition, heads: bool) -> None:
+        if heads:
+            self.gates.append(condition)
+        elif not evaluate(condition, self.numbers, {}):
+            self.never = True
+
+    def _outer_only(self, condition: Compare, name: str) -> None:
+        bound = solve(condition, name)
+        low, high = (None, None) if bound is None else (self._number(bound.low), self._number(bound.high))
+        known = bound is not None and (bound.low is None or low is not None)
+        if bound is None or not known or (bound.high is not None and high is None):
+            self.rest.append(condition)
+            return
+        ends = self.ends[self.outer.index(name)]
+        ends[0] = ends[0] if low is None else max(ends[0], low)
+        ends[1] = ends[1] if high is None else min(ends[1], high)
+
+    def _number(self, term: Term | None) -> int | None:
+        value = None if term is None else form(term, self.numbers)
+        return None if value is None or value.terms else value.constant
+
+    def _inner(self, condition: Compare, inner: list[str]) -> None:
+        if expr.arrays(condition):
+            array = _same_entry(condition, self.outer, self.inner)
+            self.same += [array] if array else []
+            self.rest.append(condition)
+            return
+        bounds = {name: solve(condition, name) for name in inner}
+        alone = len(inner) == 1 and bounds[inner[0]] is not None
+        if not alone:
+            self.rest.append(condition)
+        for name, bound in bounds.items():
+            if bound is not None:
+                self._add(self.inner.index(name), bound, near=not alone)
+
+    def _add(self, place: int, bound: Bound, *, near: bool) -> None:
+        lows, highs = (self.near_lows, self.near_highs) if near else (self.lows, self.highs)
+        if bound.low is not None:
+            lows[place].append(bound.low)
+        if bound.high is not None:
+            highs[place].append(bound.high)
+
+    def empty(self) -> bool:
+        """Whether it is proved that no square is left."""
+        if self.never or any(low > high for low, high in self.ends):
+            return True
+        ranges: dict[str, Range] = {HEAD: (0, max(0, self.numbers.get("heads", 1) - 1))}
+        for line, (low, high) in zip(self.lines, self.ends, strict=True):
+            ranges[line.outer] = (low, high)
+            ranges[line.inner] = (0, line.inner_size - 1)
+        return any(self._crossed(place, ranges) for place in range(len(self.lines)))
+
+    def _crossed(self, place: int, ranges: Mapping[str, Range]) -> bool:
+        lows = [Num(0), *self.lows[place], *self.near_lows[place]]
+        highs = [Num(self.lines[place].inner_size - 1), *self.highs[place], *self.near_highs[place]]
+        for low in lows:
+            for high in highs:
+                a, b = form(low, self.numbers), form(high, self.numbers)
+                if a is not None and b is not None and least(a.plus(b, -1), ranges) > 0:
+                    return True
+        return False
+
+
+def _same_entry(condition: Compare, outer: list[str], inner: list[str]) -> str | None:
+    """The array A of `A[q] == A[k]`."""
+    match condition:
+        case Compare("==", Lookup(a, (Name(x),)), Lookup(b, (Name(y),))) if a == b:
+            pair = {x, y}
+            return a if len(pair) == 2 and pair & set(outer) and pair & set(inner) else None
+        case _:
+            return None
+
+
+def is_empty(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> bool:
+    """Whether it is proved that the conjunction holds nowhere; False says nothing."""
+    return _solved(branch, lines, numbers).empty()
+
+
+def _solved(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> _Solver:
+    solver = _Solver(lines, numbers)
+    for condition in branch:
+        solver.take(condition)
+    return solver
+
+
+def make_part(
+    branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int], *, windows: bool = False
+) -> Part | None:
+    """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
+    branch = tuple(_one_sided(branch, place, lines, numbers) for place in range(len(branch)))
+    left = list(branch)
+    orders: list[tuple[Pairing | None, Order, int, Order, int]] = []
+    for line in lines:
+        pair = _take_pairing(left, line, numbers, windows)
+        if pair is not None and pair.kind == "residues":
+            orders.append((pair, Order(pair.modulus), 0, Order(pair.modulus), 0))
+        else:
+            outer_order, outer_base = _take_group(left, line.outer, numbers)
+            inner_order, inner_base = _take_group(left, line.inner, numbers)
+            orders.append((pair, outer_order, outer_base, inner_order, inner_base))
+    solver = _solved(tuple(left), lines, numbers)
+    if solver.empty():
+        return None
+    axes = tuple(
+        PartAxis(
+            line,
+            outer_order,
+            inner_order,
+            *_bases(pair, line, outer_base, inner_base),
+            class_slots=pair.modulus if pair is not None and pair.kind == "windows" else None,
+            first=solver.ends[place][0],
+            last=solver.ends[place][1],
+            lows=tuple(solver.lows[place]),
+            highs=tuple(solver.highs[place]),
+            near_lows=tuple(solver.near_lows[place]),
+            near_highs=tuple(solver.near_highs[place]),
+        )
+        for place, (line, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
+            zip(lines, orders, strict=True)
+        )
+    )
+    rest = expr.all_of(*solver.rest)
+    return Part(branch, axes, rest, tuple(solver.gates), numbers, tuple(solver.same))
+
+
+def _one_sided(branch: Branch, place: int, lines: Sequence[Line], numbers: Mapping[str, int]) -> Condition:
+    """`a != b` as `a < b` or `a > b` where the rest of the conjunction leaves only one of them."""
+    condition = branch[place]
+    if not isinstance(condition, Compare) or condition.op != "!=":
+        return condition
+    others = branch[:place] + branch[place + 1 :]
+    below, above = replace(condition, op="<"), replace(condition, op=">")
+    if is_empty((*others, above), lines, numbers):
+        return below
+    return above if is_empty((*others, below), lines, numbers) else condition
+
+
+def _take_pairing(
+    left: list[Condition], line: Line, numbers: Mapping[str, int], windows: bool
+) -> Pairing | None:
+    for condition in left:
+        found = pairing(condition, line.outer, line.inner, numbers)
+        if found is not None and found.kind == "residues" and found.modulus > 1:
+            left.remove(condition)  # said by the order; windows stay as bounds of the row
+            return found
+        if found is not None and found.kind == "windows" and windows:
+            return found
+    return None
+
+
+def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) -> tuple[Order, int]:
+    found, used = group(left, name, numbers)
+    if found is None or found.size == found.period:
+        return Order(), 0
+    for place in sorted(used, reverse=True):
+        del left[place]
+    wraps = found.start + found.size > found.period
+    return Order(found.period, found.size), found.start - (found.period if wraps else 0)
+
+
+def _bases(pair: Pairing | None, line: Line, outer_base: int, inner_base: int) -> tuple[Ints, Ints]:
+    if pair is None:
+        return np.array([outer_base]), np.array([inner_base])
+    if pair.kind == "residues":
+        classes = np.arange(min(pair.modulus, max(1, line.outer_size)))
+        return classes, (classes + pair.shift) % pair.modulus
+    bases = np.arange(0, line.outer_size + pair.shift, pair.modulus) - pair.shift
+    return bases, bases

@@ -1,0 +1,71 @@
+"""Plan: how the marked squares of a rule are computed, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from lattend.errors import NamingError
+from lattend.plans.branches import branches
+from lattend.plans.part import Line, Part, is_empty, make_part
+from lattend.plans.tiles import Tiles, tiles
+from lattend.rules.rule import Rule
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Disjoint parts that together hold the marked squares of a complete rule, each once."""
+
+    rule: Rule
+    parts: tuple[Part, ...]
+    lines: tuple[Line, ...]
+    _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def turned(self) -> tuple[Part, ...]:
+        """The same parts with keys outside and queries inside."""
+        lines = [line.turned() for line in self.lines]
+        found = [make_part(part.branch, lines, part.numbers) for part in self.parts]
+        return tuple(part for part in found if part is not None)
+
+    def tiles(self, part: int, shape: tuple[int, ...], *, turned: bool = False) -> Tiles:
+        """The tiles of one part, remembered."""
+        key = (part, turned, shape)
+        if key not in self._tables:
+            self._tables[key] = tiles((self.turned if turned else self.parts)[part], shape)
+        return self._tables[key]
+
+
+def plan(rule: Rule, /, **values: int) -> Plan:
+    """The plan of a rule with all its numbers; found once and remembered.
+
+    >>> from lattend.rules.catalogue import sparse_strided
+    >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
+    ['k <= q and q - k < l', 'k <= q and q - k >= l and (q - k) % l == 0']
+    """
+    bound = rule.at(**values)
+    if bound.free:
+        raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(bound.free)}')
+    key = (bound.condition, bound.axes, tuple(sorted(bound.values.items())))
+    if key not in _KNOWN:
+        if len(_KNOWN) >= MAX_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)))
+        _KNOWN[key] = _planned(bound)
+    return _KNOWN[key]
+
+
+def _planned(rule: Rule) -> Plan:
+    at = rule.values
+    lines = tuple(Line(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
+    found = branches(rule.condition, lambda branch: is_empty(branch, lines, at))
+    made = [make_part(branch, lines, at) for branch in found]
+    return Plan(rule, tuple(part for part in made if part is not None), lines)
+
+
+MAX_KNOWN = 256
+_KNOWN: dict[object, Plan] = {}
+
+
+def forget_plans() -> None:
+    """Empty the memory of plans; for measuring."""
+    _KNOWN.clear()

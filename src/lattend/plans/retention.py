@@ -1,0 +1,303 @@
+"""Retention: which keys a decoder still has to hold at each position, and how many at most.
+
+A key may be dropped after the last query that reaches it. The set says which query that is
+(sets/future.py). Where there is no set (no isl, data, a rule that is not affine) the text of the rule
+bounds it (plans/latest.py), and what the text does not bound is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
+from lattend.plans.latest import FOREVER, NEVER, Latest, latest
+from lattend.rules import expr
+from lattend.rules.axes import HEAD, HEADS, LINE, size_names
+from lattend.rules.catalogue import causal, raster
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import And, Arith, Compare, Condition, Name, Num, Or, Term
+from lattend.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from lattend.sets.future import Future
+
+MAX_HORIZON = 1 << 24  # positions looked at one by one to find the greatest number of keys
+MAX_SQUARES = 1 << 26
+SAMPLE = 64
+LARGE = 1 << 20  # beyond, numbers times positions might leave 64 bits
+_ADVICE = ("rule & lt.rules.causal()", "rule & lt.rules.raster()")
+_RASTER, _BACK = raster().condition, causal().condition
+
+
+@dataclass(frozen=True, eq=False)
+class Retention:
+    """How long each key of a rule on a line is kept.
+
+    `condition` speaks of q, k (and head) only. `most` is the greatest number of keys in use at once,
+    None when it grows with the sequence. `whole`: a query reaches every key in use at its position.
+    `inexact` says why keys may be kept longer than needed; it is empty when they are not.
+    """
+
+    condition: Condition
+    data: Mapping[str, NDArray[np.int64]]
+    length: int | None
+    most: int | None
+    whole: bool
+    inexact: str
+    why: str
+    _last: Callable[[Any], Any]
+
+    @property
+    def rule(self) -> Rule:
+        """The rule on a line of any length, its numbers put in."""
+        return Rule(self.condition, LINE, data=self.data)
+
+    def last(self, k: Any) -> Any:
+        """The last query that reaches key k: FOREVER when there is always one more, NEVER when none does.
+
+        >>> from lattend.rules import windowed
+        >>> retention(windowed(w=4)).last(np.arange(6)).tolist()
+        [3, 3, 3, 3, 7, 7]
+        """
+        if isinstance(k, int):
+            return min(int(self._last(k)), FOREVER)
+        keys = np.asarray(k)
+        found = self._last(keys.astype(object) if self._large else keys)
+        return np.broadcast_to(np.minimum(found, FOREVER), keys.shape).astype(np.int64)
+
+    @cached_property
+    def _large(self) -> bool:
+        numbers = [node.value for node in expr.walk(self.condition) if isinstance(node, Num)]
+        return max(map(abs, numbers), default=0) > LARGE
+
+    def kept(self, p: int) -> NDArray[np.int64]:
+        """The keys up to p that a query after p reaches, or may reach where it is inexact.
+
+        >>> from lattend.rules import sinks
+        >>> retention(sinks(s=1, t=2)).kept(9).tolist()
+        [0, 8, 9]
+        """
+        keys = np.arange(p + 1)
+        return keys[self.last(keys) > p]
+
+    def __str__(self) -> str:
+        grows = (
+            "the number grows with the sequence" if self.most is None else f"at most {self.most:,} at once"
+        )
+        return f"{self.why}; {grows}" + (f" ({self.inexact})" if self.inexact else "")
+
+
+def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -> Retention:
+    """How long each key is kept while queries come one by one; raises for rules that cannot be so answered.
+
+    >>> from lattend.rules import strided
+    >>> print(retention(strided(t=3)))
+    key k is kept until query k + 3, the last that reaches it; at most 4 at once
+    """
+    bound = rule.at(**values)
+    if bound.open:
+        raise LattendError(
+            f'rule "{rule.text}" gets {bound.open[0]} when attention runs, and a cache drops keys before: '
+            f"give it now, data={{{bound.open[0]!r}: array}}"
+        )
+    heads = bound.values.get(HEADS, query_heads) if bound.has_heads else None
+    if bound.has_heads and heads is None:
+        raise NamingError(f'rule "{rule.text}" speaks of heads: give the number of query heads')
+    condition, length = on_a_line(bound, heads)
+    try:
+        found = _future(bound, condition, length, heads)
+    except _NoSet as cause:
+        return _from_text(bound, condition, length, heads, str(cause))
+    if found.ahead is not None:
+        raise _looks_ahead(bound, found.ahead)
+    return Retention(
+        condition,
+        bound.data,
+        length,
+        _most(found),
+        found.whole,
+        "",
+        str(found),
+        lambda k: found.last(k, FOREVER, NEVER),
+    )
+
+
+class _NoSet(Exception):
+    """Why there is no set to ask."""
+
+
+def _future(rule: Rule, condition: Condition, length: int | None, heads: int | None) -> Future:
+    if rule.data:
+        raise _NoSet("it looks up data")
+    try:
+        from lattend.sets.future import future
+        from lattend.sets.guard import guarded
+    except ModuleNotFoundError as missing:
+        if missing.name != "islpy":
+            raise
+        raise _NoSet("islpy is not installed") from None
+    try:
+        return guarded(future, condition, length, heads, trusted=rule.about is not None, deadline=None)
+    except NotAffineError:
+        raise _NoSet("it is not affine") from None
+    except NoClosedForm as cause:
+        raise _NoSet(f"its set was not found, {cause}") from None
+
+
+# The rule on a line, its numbers put in
+
+
+def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
+    """The condition on q, k and head alone, an image read row by row; and the length, if it is known."""
+    outer, *inner = rule.axes
+    free = [name for name in rule.free if name not in (HEADS, outer.queries, outer.keys)]
+    if free:
+        order = ": an image is read row by row, so its rows must have a length" if inner else ""
+        raise NamingError(
+            f'rule "{rule.text}" needs a value for {" and ".join(free)}{order}; '
+            f"give {', '.join(f'{name}=…' for name in free)}"
+        )
+    known = {name: value for name, value in rule.values.items() if name != HEADS}
+    ends = {known[name] for name in (outer.queries, outer.keys) if name in known}
+    if len(ends) > 1:
+        raise DomainError(
+            f'rule "{rule.text}": a cache holds one key for each query, got '
+            f"{outer.queries} = {known[outer.queries]} and {outer.keys} = {known[outer.keys]}"
+        )
+    if ends:
+        known |= dict.fromkeys((outer.queries, outer.keys), next(iter(ends)))
+    if heads is not None:
+        known[HEADS] = heads
+    sizes = [
+        name for name in expr.names(rule.condition) if name in size_names(rule.axes) and name not in known
+    ]
+    if sizes:
+        raise LattendError(
+            f'rule "{rule.text}" speaks of {" and ".join(sizes)}, the size of the whole: what earlier '
+            "queries see changes as the sequence grows, and their answers are already given. "
+            f"If it is known beforehand, give {', '.join(f'{name}=…' for name in sizes)}"
+        )
+    numbers: dict[str, Term] = {name: Num(value) for name, value in known.items()}
+    step = 1
+    for axis in reversed(inner):  # x = p % cols, y = p // cols
+        size = known[axis.queries]
+        for name, position in ((axis.query, "q"), (axis.key, "k")):
+            numbers[name] = Arith("%", (_blocks(position, step), Num(size)))
+        step *= size
+    if step == 0:
+        raise DomainError(f'rule "{rule.text}": an image without columns has no positions')
+    numbers |= {outer.query: _blocks("q", step), outer.key: _blocks("k", step)}
+    length = step * next(iter(ends)) if ends else None
+    if rule.data and length is None:
+        raise LattendError(
+            f'rule "{rule.text}" looks up data: give {outer.queries}=…, the number of positions it is for'
+        )
+    back = _in_reading_order(rule.condition) if len(rule.axes) == 2 else rule.condition
+    return expr.substituted(back, numbers), length
+
+
+def _in_reading_order(node: Condition) -> Condition:
+    """Raster order said of positions in a row of pixels: k <= q."""
+    if node == _RASTER:
+        return _BACK
+    if isinstance(node, And | Or):
+        join = expr.all_of if isinstance(node, And) else expr.any_of
+        return join(*(_in_reading_order(arg) for arg in node.args))
+    return node
+
+
+def _blocks(position: str, size: int) -> Term:
+    return Name(position) if size == 1 else Arith("//", (Name(position), Num(size)))
+
+
+# From the text alone
+
+
+def _from_text(
+    rule: Rule, condition: Condition, length: int | None, heads: int | None, cause: str
+) -> Retention:
+    whole = condition
+    if heads is not None:
+        whole = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
+    if length is not None:
+        whole = expr.all_of(Compare("<", Name("q"), Num(length)), whole)
+    found = latest(whole)
+    if rule.data and length:  # raises here, rather than later, where the data ends too early
+        evaluate(whole, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
+    if not found.back:
+        _refuse_unless_back(rule, whole, length, cause)
+    bounded = found.pinned + found.reach < FOREVER
+    return Retention(
+        condition,
+        rule.data,
+        length,
+        max(0, found.pinned + max(found.reach, NEVER) + 1) if bounded else None,
+        found.steady and heads is None,
+        "" if found.steady else f"{cause}, so keys may be kept longer than needed",
+        _bounded(found) if bounded else _unbounded(found),
+        found.last,
+    )
+
+
+def _bounded(found: Latest) -> str:
+    first = f"for good when k < {found.pinned:,}, " if found.pinned else ""
+    return f"key k is kept {first}until query k + {max(0, found.reach):,} at the latest"
+
+
+def _unbounded(found: Latest) -> str:
+    if found.endless:
+        return "every key is kept: no query is known to be the last that reaches it"
+    return "key k is kept as long as the text of the rule lets a query reach it"
+
+
+def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, cause: str) -> None:
+    """Raises with a square ahead of its query, or when it is not known that there is none."""
+    size = SAMPLE if length is None else length
+    for start in range(0, size, rows := max(1, MAX_SQUARES // 16 // max(size, 1))):
+        if start * size > MAX_SQUARES:
+            break
+        q = np.arange(start, min(start + rows, size))[:, None]
+        k = np.arange(size)[None, :]
+        marked = evaluate(condition, {"q": q, "k": k}, rule.data)
+        found = np.argwhere(np.broadcast_to(np.asarray(marked, bool), (len(q), size)) & (k > q))
+        if len(found):
+            raise _looks_ahead(rule, (start + int(found[0, 0]), int(found[0, 1])))
+    if length is None or size * size > MAX_SQUARES:
+        raise LattendError(
+            f'rule "{rule.text}" may mark squares with k > q, keys that have not come yet: {cause}, so it is '
+            "not known that there are none. "
+            f"Say that it looks back: {_ADVICE[len(rule.axes) > 1]}"
+        )
+
+
+def _looks_ahead(rule: Rule, square: tuple[int, int]) -> LattendError:
+    q, k = square
+    order = " in reading order" if len(rule.axes) > 1 else ""
+    return LattendError(
+        f'rule "{rule}" marks key {k} for query {q}{order}: a key that has not come yet when the query is '
+        f"answered. A cache is for rules with k <= q; {_ADVICE[len(rule.axes) > 1]} keeps those squares only"
+    )
+
+
+def _most(found: Future) -> int | None:
+    """The greatest number of keys in use at once, over all positions."""
+    if found.pinned is None or found.reach is None:
+        return None
+    if found.settled is None:
+        return found.pinned + found.reach + 1
+    horizon = max(found.pinned, found.settled, found.period) + found.reach + found.period
+    if horizon > MAX_HORIZON:
+        return found.pinned + found.reach + 1
+    keys = np.arange(horizon + 1)
+    last = np.minimum(np.broadcast_to(found.last(keys, FOREVER, NEVER), keys.shape), horizon)
+    used = last >= keys
+    change = np.zeros(horizon + 2, np.int64)
+    change[:-1] += used
+    np.subtract.at(change, last[used].astype(np.int64) + 1, 1)
+    return int(np.cumsum(change).max())

@@ -1,0 +1,145 @@
+"""Solving a comparison for one position: `q - k <= t` says `k >= q - t`.
+
+What is solved becomes a bound on a whole row of the picture, found once for each query; what cannot be
+solved is asked of every square.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lattend.rules import expr
+from lattend.rules.expr import Arith, CompareOp, Name, Num, Term
+
+FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`low <= name` and `name <= high`; either may be missing."""
+
+    low: Term | None = None
+    high: Term | None = None
+
+
+def plus(left: Term, right: Term) -> Term:
+    """`left + right`, with numbers added up."""
+    if isinstance(left, Num) and isinstance(right, Num):
+        return Num(left.value + right.value)
+    if isinstance(left, Num):
+        left, right = right, left
+    if isinstance(right, Num):
+        if right.value == 0:
+            return left
+        if isinstance(left, Arith) and left.op in ("+", "-") and isinstance(left.args[1], Num):
+            inner = left.args[1].value if left.op == "+" else -left.args[1].value
+            return plus(left.args[0], Num(inner + right.value))
+        if right.value < 0:
+            return Arith("-", (left, Num(-right.value)))
+    return Arith("+", (left, right))
+
+
+def minus(left: Term, right: Term) -> Term:
+    """`left - right`, with numbers subtracted."""
+    if isinstance(right, Num):
+        return plus(left, Num(-right.value))
+    if isinstance(right, Arith) and right.op == "neg":
+        return plus(left, right.args[0])
+    if left == Num(0):
+        return Arith("neg", (right,))
+    return Arith("-", (left, right))
+
+
+def times(left: Term, right: Term) -> Term:
+    """`left * right`, with numbers multiplied out."""
+    if isinstance(left, Num) and isinstance(right, Num):
+        return Num(left.value * right.value)
+    if Num(1) in (left, right):
+        return right if left == Num(1) else left
+    return Arith("*", (left, right))
+
+
+def solve(compare: expr.Compare, name: str) -> Bound | None:
+    """The bound that the comparison puts on `name`, or None when it cannot be solved for it.
+
+    >>> from lattend.rules.text import parse
+    >>> expr.term_text(solve(parse("q - k <= t"), "k").low)
+    'q - t'
+    >>> expr.term_text(solve(parse("q // w == k // w"), "k").high)
+    'q // w * w + (w - 1)'
+    """
+    left, right, op = compare.left, compare.right, compare.op
+    if name in expr.names(right):
+        left, right, op = right, left, FLIPPED[op]
+    if name in expr.names(right) or op == "!=" or _occurrences(left, name) != 1:
+        return None
+    match op:
+        case "<":
+            op, right = "<=", minus(right, Num(1))
+        case ">":
+            op, right = ">=", plus(right, Num(1))
+        case _:
+            pass
+    return _peeled(left, op, right, name)
+
+
+def _occurrences(term: Term, name: str) -> int:
+    return sum(isinstance(node, Name) and node.name == name for node in expr.walk(term))
+
+
+def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Bound | None:
+    """`left op right` with the operations around the name taken off one by one."""
+    while not isinstance(left, Name):
+        if not isinstance(left, Arith):
+            return None
+        here = [name in expr.names(arg) for arg in left.args]
+        match left:
+            case Arith(op="+", args=(a, b)):
+                left, right = (a, minus(right, b)) if here[0] else (b, minus(right, a))
+            case Arith(op="-", args=(a, b)) if here[0]:
+                left, right = a, plus(right, b)
+            case Arith(op="-", args=(a, b)):
+                left, right, op = b, minus(a, right), FLIPPED[op]
+            case Arith(op="neg", args=(a,)):
+                left, right, op = a, minus(Num(0), right), FLIPPED[op]
+            case Arith(op="*", args=(a, b)):
+                factor, inner = (b, a) if here[0] else (a, b)
+                if not isinstance(factor, Num) or factor.value <= 0 or op == "==":
+                    return None
+                left, right = inner, _divided(right, factor, up=op == ">=")
+            case Arith(op="abs", args=(a,)) if op == "<=":
+                lower, upper = _peeled(a, ">=", minus(Num(0), right), name), _peeled(a, "<=", right, name)
+                return joined(lower, upper) if lower and upper else None
+            case Arith(op="//", args=(a, divisor)) if here[0]:
+                low = times(right, divisor)
+                high = plus(low, minus(divisor, Num(1)))
+                if op == "==":
+                    lower, upper = _peeled(a, ">=", low, name), _peeled(a, "<=", high, name)
+                    return joined(lower, upper) if lower and upper else None
+                left, right = a, low if op == ">=" else high
+            case _:
+                return None
+    match op:
+        case "<=":
+            return Bound(high=right)
+        case ">=":
+            return Bound(low=right)
+        case _:
+            return Bound(right, right)
+
+
+def joined(lower: Bound, upper: Bound) -> Bound:
+    """Both bounds together, where each end comes from one of them."""
+    return Bound(
+        lower.low if lower.low is not None else upper.low,
+        lower.high if lower.high is not None else upper.high,
+    )
+
+
+def _divided(term: Term, by: Num, *, up: bool) -> Term:
+    """`term / by` rounded down, or up."""
+    if by.value == 1:
+        return term
+    if isinstance(term, Num):
+        return Num(-(-term.value // by.value) if up else term.value // by.value)
+    return Arith("//", (plus(term, Num(by.value - 1)) if up else term, by))

@@ -1,0 +1,149 @@
+"""Tiles: boxes of outer slots, and for each the box of inner slots that its rows can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.plans.intervals import Interval, interval
+from lattend.plans.part import Part, PartAxis
+from lattend.rules.axes import HEAD
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import Term
+
+Ints = NDArray[np.int64]
+PER_AXIS = ("outer_slot", "outer_base", "inner_base", "inner_first", "inner_end")
+FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the tile are marked at
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """A table with one row a tile: PER_AXIS numbers for each axis, then FULL.
+
+    Inner boxes start where the first row needs them, not on a grid. `table` is [heads or 1, tiles, columns].
+    """
+
+    shape: tuple[int, ...]
+    table: NDArray[np.int32]
+
+    @property
+    def axes(self) -> int:
+        return len(self.shape)
+
+    def column(self, name: str, axis: int = 0) -> NDArray[np.int32]:
+        """One column of the table."""
+        place = PER_AXIS.index(name) + axis * len(PER_AXIS) if name in PER_AXIS else FULL.index(name) - 2
+        return self.table[..., place]
+
+    @property
+    def inner(self) -> Ints:
+        """How many inner slots each tile has."""
+        sizes = [
+            (self.column("inner_end", axis) - self.column("inner_first", axis)).astype(np.int64)
+            for axis in range(self.axes)
+        ]
+        return prod(sizes[1:], start=sizes[0])
+
+    def executed(self, step: int) -> int:
+        """How many squares are computed when inner slots are taken `step` at a time, averaged over heads."""
+        blocks = -(-self.inner // step)
+        return int(blocks.sum()) * step * prod(self.shape) // len(self.table)
+
+
+def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
+    """All tiles of a part with outer boxes of this shape; from closed forms, one NumPy call an operation."""
+    places = [_outer(axis, size) for axis, size in zip(part.axes, shape, strict=True)]
+    grid = np.meshgrid(*(np.arange(len(slots)) for _, slots, _ in places), indexing="ij")
+    picks = [pick.ravel() for pick in grid]
+    heads = part.numbers["heads"] if part.by_head else 1
+    names = {name: Interval(value, value) for name, value in part.numbers.items()}
+    names[HEAD] = Interval(np.arange(heads)[:, None], np.arange(heads)[:, None])
+    for axis, (classes, slots, ends), pick in zip(part.axes, places, picks, strict=True):
+        bases = axis.outer_bases[classes[pick]]
+        first, last = (axis.outer_order.positions(s, bases) for s in (slots[pick], ends[pick] - 1))
+        names[axis.line.outer] = Interval(first, last)
+        names[axis.line.inner] = Interval(0, axis.line.inner_size - 1)
+    columns: list[Ints] = []
+    for axis, (classes, slots, _), pick in zip(part.axes, places, picks, strict=True):
+        chosen = classes[pick]
+        base = axis.inner_bases[chosen]
+        low, high = _touched(axis, names)
+        begin = axis.inner_order.below(low, base)
+        end = np.maximum(begin, axis.inner_order.below(high + 1, base))
+        columns += [slots[pick], axis.outer_bases[chosen], base, begin, end]
+    columns += _full(part, names, columns)
+    table = np.stack([np.broadcast_to(column, (heads, len(picks[0]))) for column in columns], axis=-1)
+    return Tiles(shape, _ordered(_closed_where_empty(part, table.astype(np.int32), heads)))
+
+
+def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
+    """Class, first slot and end of slots of the tiles along one axis."""
+    begin = axis.outer_order.below(axis.first, axis.outer_bases)
+    end = axis.outer_order.below(axis.last + 1, axis.outer_bases)
+    if axis.class_slots is not None:
+        begin, end = np.maximum(begin, 0), np.minimum(end, axis.class_slots)
+    count = np.maximum(0, -(-(end - begin) // size))
+    classes = np.repeat(np.arange(len(count)), count)
+    within = np.arange(len(classes)) - np.repeat(np.cumsum(count) - count, count)
+    slots = begin[classes] + within * size
+    return classes, slots, np.minimum(slots + size, end[classes])
+
+
+def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
+    """The least and greatest inner position that some row of each tile may be marked at."""
+    low = _extreme(np.maximum, 0, (*axis.lows, *axis.near_lows), names, 0)
+    high = _extreme(np.minimum, axis.line.inner_size - 1, (*axis.highs, *axis.near_highs), names, 1)
+    return low, high
+
+
+def _extreme(
+    choose: np.ufunc, start: int, terms: tuple[Term, ...], names: dict[str, Interval], end: int
+) -> Ints:
+    """The greatest, or least, of one end of these terms."""
+    best = np.full(1, start, np.int64)
+    for term in terms:
+        best = choose(best, interval(term, names)[end])
+    return best
+
+
+def _full(part: Part, names: dict[str, Interval], columns: list[Ints]) -> list[Ints]:
+    """The inner slots that every row of the tile is marked at, if the entries that must be equal are."""
+    if not part.knows_full:
+        nothing = np.zeros(1, np.int64)
+        return [nothing, nothing]
+    axis, base, begin, end = part.axes[0], columns[2], columns[3], columns[4]
+    low = _extreme(np.maximum, 0, axis.lows, names, 1)
+    high = _extreme(np.minimum, axis.line.inner_size - 1, axis.highs, names, 0)
+    first = np.clip(axis.inner_order.below(low, base), begin, end)
+    return [first, np.clip(axis.inner_order.below(high + 1, base), first, end)]
+
+
+def _closed_where_empty(part: Part, table: NDArray[np.int32], heads: int) -> NDArray[np.int32]:
+    """The table with no inner slots where an axis has none, or where a head is left out."""
+    width = len(PER_AXIS)
+    empty = np.zeros(table.shape[:2], bool)
+    for axis in range(len(part.axes)):
+        empty |= table[..., axis * width + 4] <= table[..., axis * width + 3]
+    for gate in part.gates:
+        held = evaluate(gate, {**part.numbers, HEAD: np.arange(heads)}, {})
+        empty |= ~np.broadcast_to(np.asarray(held, bool), (heads,))[:, None]
+    for axis in range(len(part.axes)):
+        table[..., axis * width + 4] = np.where(
+            empty, table[..., axis * width + 3], table[..., axis * width + 4]
+        )
+    table[..., -1] = np.where(empty, table[..., -2], table[..., -1])
+    return table
+
+
+def _ordered(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Heavy tiles first, so that none is left alone at the end; equal ones stay in order."""
+    width = len(PER_AXIS)
+    total = np.ones(table.shape[1], np.int64)
+    for axis in range(table.shape[-1] // width):
+        total *= (table[..., axis * width + 4] - table[..., axis * width + 3]).sum(0)
+    if not total.size or total.min() == total.max():
+        return table
+    return np.ascontiguousarray(table[:, np.argsort(-total, kind="stable")])

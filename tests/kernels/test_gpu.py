@@ -1,0 +1,140 @@
+"""The Triton kernels against the reference, outputs and gradients; under the interpreter where no GPU is.
+
+A tile takes the interpreter some 12 ms, so the cases are small and odd rather than many.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+
+import lattend as lt
+from lattend.kernels import reference
+from lattend.kernels.call import Call
+from lattend.kernels.gpu.kernel import arrays
+from lattend.kernels.gpu.launch import Runner
+from lattend.kernels.gpu.shapes import Shape
+from lattend.plans.plan import plan
+from lattend.rules.rule import Rule
+
+R = lt.rules
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+LINE, SPLIT, BULK = Shape((16,), 16), Shape((16,), 16, split=True), Shape((16,), 16, bulk=True, split=True)
+BOX = Shape((4, 4), 16)
+
+pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def tensors(rule: Rule, batch: int, heads: int, key_heads: int, size: int, wide: int) -> list[torch.Tensor]:
+    queries = prod(rule.values[axis.queries] for axis in rule.axes)
+    keys = prod(rule.values[axis.keys] for axis in rule.axes)
+    source = torch.Generator().manual_seed(1)
+    shapes = [
+        (heads, queries, size),
+        (key_heads, keys, size),
+        (key_heads, keys, wide),
+        (heads, queries, wide),
+    ]
+    return [torch.randn(batch, *shape, generator=source) for shape in shapes]
+
+
+def check(
+    rule: Rule,
+    shape: Shape = LINE,
+    *,
+    batch: int = 1,
+    heads: int = 2,
+    key_heads: int = 2,
+    size: int = 16,
+    wide: int = 16,
+    dtype: torch.dtype = torch.float32,
+    data: dict[str, torch.Tensor] | None = None,
+) -> None:
+    q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, key_heads, size, wide))
+    call = Call(rule, 0.3, data=data or {})
+    exact = [x.double() for x in (q, k, v, grad)]
+    out, lse = reference.forward(call, *exact[:3])
+    grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()
+    expected = [out, lse, *reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)]
+    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape)
+    q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
+    given = arrays(call, DEVICE)
+    out, lse = runner.forward(q, k, v, call.scale, given)
+    grads = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
+    limit = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}[dtype]
+    results = [x.cpu().double() for x in (out, lse, *grads)]
+    for found, wanted in zip(results, expected, strict=True):
+        assert torch.equal(found == -torch.inf, wanted == -torch.inf)
+        inside = wanted != -torch.inf
+        error = (found - wanted)[inside].norm() / (wanted[inside].norm() + 1e-9)
+        assert error < limit, f"{rule}: off by {error:.1e}"
+
+
+LINES = [
+    R.causal().at(n=37),
+    R.strided(t=5).at(n=37),
+    R.windowed(w=10).at(n=37),
+    R.dilated(t=3, step=3).at(n=37),
+    R.sparse_strided(l=5).at(n=37),
+    R.sparse_fixed(l=6, c=2).at(n=37),
+    R.longformer(t=3, g=2).at(n=37),
+    R.sinks(s=2, t=4).at(n=37),
+    R.strided(t=5).at(n=20, m=40),
+    R.strided(t=5).at(n=40, m=20),
+    lt.rule("(q + k) % 3 == 1 or k*k <= q").at(n=21),
+    lt.rule("q % 4 == 0 and k <= q").at(n=21),
+    lt.rule("k <= q and q - k <= 4*head + 1").at(n=37, heads=2),
+    lt.rule("head == 0 and k <= q").at(n=21, heads=2),
+    lt.rule("k > n").at(n=9),
+]
+IMAGES = [
+    R.neighbourhood(r=1).at(rows=5, cols=7),
+    R.neighbourhood(r=1, step=2).at(rows=5, cols=7),
+    R.neighbourhood(r=1, edge="shift").at(rows=5, cols=7),
+    R.axial().at(rows=4, cols=5),
+    R.swin(w=3, shift=1).at(rows=5, cols=7),
+    lt.rule("abs(qy - ky) + abs(qx - kx) <= 2").at(rows=5, cols=7),
+]
+
+
+@pytest.mark.parametrize("rule", LINES, ids=str)
+def test_lines(rule: Rule) -> None:
+    check(rule, SPLIT)
+
+
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+def test_images(rule: Rule) -> None:
+    check(rule, BOX, heads=1, key_heads=1)
+
+
+def test_volumes() -> None:
+    rule = lt.rule("abs(qz - kz) <= 1 and abs(qy - ky) <= 1 and kx <= qx").at(depth=3, rows=3, cols=5)
+    check(rule, Shape((2, 2, 4), 16), heads=1, key_heads=1)
+
+
+@pytest.mark.parametrize("shape", [LINE, SPLIT, BULK], ids=["masked", "split", "bulk"])
+def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: Shape) -> None:
+    size, wide = (32, 16) if shape.bulk else (24, 40)
+    check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, key_heads=2, size=size, wide=wide)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_numbers(dtype: torch.dtype) -> None:
+    check(R.strided(t=9).at(n=37), SPLIT, dtype=dtype)
+    check(R.sparse_strided(l=5).at(n=21), SPLIT, dtype=dtype)
+
+
+def test_documents_that_differ_along_the_batch() -> None:
+    ids = torch.tensor([[0] * 9 + [1] * 3 + [2] * 25, [4] * 30 + [3] * 7])
+    check(lt.rules.documents(causal=True).at(n=37), SPLIT, batch=2, data={"doc": ids})
+    scattered = torch.tensor([[0, 1, 2] * 7])
+    check(lt.rules.documents().at(n=21), SPLIT, data={"doc": scattered})
+
+
+def test_large_numbers_take_64_bits() -> None:
+    check(lt.rule("k <= q and q - k <= t").at(n=21, t=1 << 40), SPLIT)

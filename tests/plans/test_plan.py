@@ -1,0 +1,90 @@
+"""Every marked square is visited exactly once, and no other: for the catalogue and for random rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans.visits import visits
+from random_rules import affine, split
+
+import lattend as lt
+from lattend.plans.plan import plan
+from lattend.rules.rule import Rule
+
+R = lt.rules
+LINES = [
+    R.full(),
+    R.causal(),
+    R.strided(t=5),
+    R.windowed(w=5),
+    R.band(before=3, after=1),
+    R.dilated(t=3, step=3),
+    R.sparse_strided(l=5),
+    R.sparse_fixed(l=6, c=2),
+    R.longformer(t=3, g=2),
+    R.bigbird(w=3, t=1, g=1),
+    R.prefix_lm(p=7),
+    R.sinks(s=2, t=4),
+    R.chunked(w=4, t=1),
+    lt.rule("(q - k) % 3 == 1"),
+    lt.rule("k % 5 >= 4 or k % 5 < 1"),
+    lt.rule("(k + 2) % 5 < 3 and k <= q"),
+    lt.rule("q % 4 == 0 and k <= q"),
+    lt.rule("k <= q and q - k <= 4 * head + 1"),
+    lt.rule("head < 2 and k <= q or head >= 2 and k >= q"),
+]
+IMAGES = [
+    R.neighbourhood(r=1),
+    R.neighbourhood(r=1, edge="shift"),
+    R.neighbourhood(r=1, step=2),
+    R.axial(),
+    R.swin(w=3, shift=1),
+    R.raster(),
+    lt.rule("abs(qy - ky) + abs(qx - kx) <= 2"),
+]
+
+
+def mask(rule: Rule, sizes: dict[str, int]) -> np.ndarray:
+    found = rule.mask(**sizes)
+    return found if rule.has_heads else found[None]
+
+
+def check(rule: Rule, shape: tuple[int, ...], **sizes: int) -> None:
+    expected = mask(rule, sizes)
+    heads = expected.shape[0]
+    planned = plan(rule, **sizes)
+    assert np.array_equal(visits(planned, shape), expected)
+    axes = len(rule.axes)
+    turned = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
+    assert np.array_equal(visits(planned, shape, turned=True), turned)
+    needed = int(expected.sum()) / heads
+    assert sum(planned.tiles(i, shape).executed(1) for i in range(len(planned.parts))) >= int(needed)
+
+
+@pytest.mark.parametrize("rule", LINES, ids=str)
+@pytest.mark.parametrize(("n", "tile"), [(1, 4), (23, 4), (32, 8)])
+def test_lines(rule: Rule, n: int, tile: int) -> None:
+    sizes = {"n": n} | ({"heads": 3} if rule.has_heads else {})
+    check(rule, (tile,), **sizes)
+
+
+@pytest.mark.parametrize("rule", [R.causal(), R.strided(t=5), R.sparse_fixed(l=6, c=2)], ids=str)
+@pytest.mark.parametrize(("n", "m"), [(9, 23), (23, 9)])
+def test_other_number_of_keys(rule: Rule, n: int, m: int) -> None:
+    check(rule, (4,), n=n, m=m)
+
+
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+@pytest.mark.parametrize(("rows", "cols"), [(7, 10), (3, 5)])
+def test_images(rule: Rule, rows: int, cols: int) -> None:
+    check(rule, (2, 4), rows=rows, cols=cols)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.one_of(affine(), split()), n=st.integers(0, 14), t=st.integers(0, 6), w=st.integers(1, 5))
+def test_random_rules(text: str, n: int, t: int, w: int) -> None:
+    rule = lt.rule(text)
+    values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
+    check(rule, (4,), n=n, **values)

@@ -1,0 +1,86 @@
+"""What a plan visits, square by square, found from its tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.plans.part import Part
+from lattend.plans.plan import Plan
+from lattend.plans.tiles import Tiles
+from lattend.rules.evaluate import evaluate, evaluate_term
+
+
+def visits(plan: Plan, shape: tuple[int, ...], *, turned: bool = False) -> NDArray[np.int64]:
+    """How often each square is computed and kept: [heads, outer …, inner …] of the whole rule."""
+    heads = plan.rule.values.get("heads", 1)
+    sizes = [size for line in plan.lines for size in (line.outer_size, line.inner_size)]
+    outer, inner = (sizes[1::2], sizes[::2]) if turned else (sizes[::2], sizes[1::2])
+    found = np.zeros((heads, *outer, *inner), np.int64)
+    parts = plan.turned if turned else plan.parts
+    for place, part in enumerate(parts):
+        tiles = plan.tiles(place, shape, turned=turned)
+        for head in range(heads):
+            for tile in range(tiles.table.shape[1]):
+                _visit(found[head], part, tiles, head, tile, plan.rule.data)
+    return found
+
+
+def _visit(
+    found: NDArray[np.int64],
+    part: Part,
+    tiles: Tiles,
+    head: int,
+    tile: int,
+    data: dict[str, NDArray[np.int64]],
+) -> None:
+    row = tiles.table[head % len(tiles.table), tile]
+    outer: dict[str, NDArray[np.int64]] = {}
+    inner: dict[str, NDArray[np.int64]] = {}
+    for place, axis in enumerate(part.axes):
+        slot, outer_base, inner_base, begin, end = (int(x) for x in row[place * 5 : place * 5 + 5])
+        rows = axis.outer_order.positions(slot + np.arange(tiles.shape[place]), outer_base)
+        limit = axis.line.outer_size
+        if axis.class_slots is not None:
+            limit = min(limit, outer_base + axis.class_slots)
+        outer[axis.line.outer] = rows[(rows >= axis.first) & (rows <= axis.last) & (rows < limit)]
+        inner[axis.line.inner] = axis.inner_order.positions(np.arange(begin, end + 3), inner_base)
+    names = [*outer, *inner]
+    grid = dict(zip(names, np.ix_(*outer.values(), *inner.values()), strict=True))
+    env = {**part.numbers, "head": head, **grid}
+    marked = np.ones([len(v) for v in (*outer.values(), *inner.values())], bool)
+    for axis in part.axes:
+        at = grid[axis.line.inner]
+        marked &= (at >= 0) & (at < axis.line.inner_size)
+        for term in axis.lows:
+            marked &= at >= evaluate_term(term, env, data)
+        for term in axis.highs:
+            marked &= at <= evaluate_term(term, env, data)
+    full = [int(x) for x in row[-2:]]
+    if full[1] > full[0]:
+        begin = int(row[3])
+        assert marked[:, full[0] - begin : full[1] - begin].all(), "a tile called full is not"
+    inside = prod(int(row[p * 5 + 4]) - int(row[p * 5 + 3]) for p in range(len(part.axes)))
+    if any(gate_fails(gate, env) for gate in part.gates):
+        assert inside == 0, "a head that is left out has tiles"
+        return
+    if not part.exact:
+        safe = {
+            axis.line.inner: np.clip(grid[axis.line.inner], 0, axis.line.inner_size - 1) for axis in part.axes
+        }
+        marked &= evaluate(part.rest, {**env, **safe}, data)
+    beyond = marked.copy()
+    ranges = tuple(slice(0, int(row[p * 5 + 4]) - int(row[p * 5 + 3])) for p in range(len(part.axes)))
+    beyond[(..., *ranges)] = False
+    assert not beyond.any(), "a marked square lies outside the tile's range"
+    counted = np.nonzero(marked)
+    places = [[*outer.values(), *inner.values()][d][index] for d, index in enumerate(counted)]
+    np.add.at(found, tuple(places), 1)
+
+
+def gate_fails(gate: object, env: dict[str, object]) -> bool:
+    return not evaluate(gate, {k: v for k, v in env.items() if isinstance(v, int)}, {})  # pyright: ignore

@@ -1,0 +1,189 @@
+"""The benchmarks' cases, peers, tables and charts; how long anything takes is no test."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))  # they are scripts: each finds the others beside it
+report: Any = importlib.import_module("report")
+cpu: Any = importlib.import_module("attention_cpu")
+gpu: Any = importlib.import_module("attention_gpu")
+
+# The needed squares and floors of PEERS.md: H200, bf16, 16 heads, D = 128
+PEERS = {
+    "causal": (134_225_920, 1.38),
+    "strided-255": (16_744_576, 0.25),
+    "strided-1023": (66_585_088, 0.68),
+    "strided-4095": (260_048_896, 2.67),
+    "windowed-256": (8_421_376, 0.25),
+    "windowed-1024": (33_587_200, 0.34),
+    "neighbourhood-7": (781_456, 0.062),
+    "neighbourhood-13": (2_630_884, 0.062),
+    "sparse-strided": (3_129_408, 0.062),
+    "sparse-fixed": (9_379_840, 0.096),
+}
+
+
+def row(name: str = "causal", work: str = "forward", **more: Any) -> Any:
+    return report.Row(name, f"{name} <title>", 4096, 4, 64, work, 1000, 2.0, **more)
+
+
+@pytest.mark.parametrize("name", report.NAMES)
+def test_needed_squares_are_those_of_the_rule(name: str) -> None:
+    case = gpu.case_of(name)
+    assert case.needed == PEERS[name][0]
+    assert case.needed == case.rule.count(**(case.sizes or {"n": case.n}))
+
+
+@pytest.mark.parametrize("name", report.NAMES)
+def test_floor_is_that_of_the_peers(name: str) -> None:
+    found = gpu.row_of(gpu.case_of(name), 128, "forward").floor
+    assert abs(found - PEERS[name][1]) <= 0.006 * max(1, PEERS[name][1])
+
+
+@pytest.mark.parametrize("name", report.NAMES)
+def test_the_function_marks_what_the_rule_marks(name: str) -> None:
+    case = report.case(name, 256)
+    at = np.arange(case.n)
+    mask = case.rule.mask(**(case.sizes or {"n": case.n})).reshape(case.n, case.n)
+    assert (case.marked(at[:, None], at[None]) == mask).all()
+    assert (case.keys(at) == mask.sum(1)).all()
+
+
+def test_names_are_chosen_by_how_they_begin() -> None:
+    assert report.chosen(["strided", "windowed-256"]) == [*report.NAMES[1:5]]
+    assert report.chosen(None) == [*report.NAMES]
+    with pytest.raises(SystemExit, match="no rule 'bands'; there are causal, strided-255"):
+        report.chosen(["bands"])
+
+
+def dense(case: Any) -> Any:
+    """Plain attention under a case, every square looked at."""
+    import torch
+
+    at = torch.arange(case.n)
+    mask = case.marked(at[:, None], at[None])
+
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+
+    return attend
+
+
+def inputs(case: Any, **options: Any) -> list[Any]:
+    import torch
+
+    torch.manual_seed(0)
+    return [torch.randn(1, cpu.HEADS, case.n, cpu.D, **options) for _ in range(3)]
+
+
+@pytest.mark.parametrize(("name", "n"), [("strided-255", 1024), ("strided-255", 1000), ("windowed-256", 512)])
+def test_chunks_by_hand_are_the_rule(name: str, n: int) -> None:
+    import torch
+
+    case = report.case(name, n)
+    given = inputs(case, requires_grad=True)
+    found, wanted = cpu.chunks(case)(*given), dense(case)(*given)
+    assert cpu.relative(found, wanted) < 1e-5
+    towards = torch.randn_like(found)
+    both = [torch.autograd.grad(out, given, towards) for out in (found, wanted)]
+    assert max(cpu.relative(a, b) for a, b in zip(*both, strict=True)) < 1e-5
+
+
+def test_the_check_tells_right_from_wrong() -> None:
+    case, other = report.case("strided-255", 512), report.case("causal", 512)
+    given = inputs(case, requires_grad=True)
+    assert cpu.errors(case, dense(case), *given).keys() == {"out", "gradients"}
+    assert max(cpu.errors(case, dense(case), *given).values()) < 1e-5
+    assert min(cpu.errors(case, dense(other), *given).values()) > 1e-2
+    assert cpu.errors(case, dense(case), *inputs(case)).keys() == {"out"}
+
+
+@pytest.mark.parametrize("name", ["strided-255", "neighbourhood-7", "sparse-fixed"])
+@pytest.mark.parametrize("n", [1024, 900])
+def test_block_masks_are_those_of_flex_attention(name: str, n: int) -> None:
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    case = report.case(name, n)
+    found = cpu.block_mask(case)
+    wanted = create_block_mask(found.mask_mod, None, None, n, n, device="cpu")
+    for part in ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"):
+        assert (getattr(found, part) == getattr(wanted, part)).all(), part
+    assert found.shape == wanted.shape
+
+
+def test_times_are_written_with_three_digits() -> None:
+    values = [0.0624, 0.262, 1.0, 9.996, 42.13, 571.4, 12345.6]
+    assert [report.short(v) for v in values] == ["0.0624", "0.262", "1.00", "10.0", "42.1", "571", "12,346"]
+
+
+def test_a_cell_has_a_time_and_its_ratio() -> None:
+    both = row(times={"lattend": 4.0, "peer": 10.0})
+    assert report.cell(both, "lattend") == "4.00 (2.00× floor)"
+    assert report.cell(both, "peer") == "10.0 (2.50×)"
+    assert report.cell(both, "other") == "–"
+    assert report.cell(row(times={"peer": 10.0}), "peer") == "10.0 (5.00× floor)"
+
+
+def test_the_table_shows_every_row(capsys: pytest.CaptureFixture[str]) -> None:
+    times = {report.REFERENCE: 60.0, "peer": 10.0, "lattend": 4.0}
+    rows = [row(times=times, aim=3.0, notes=["odd"]), row("strided-255", "training step", times=times)]
+    report.table({"cpu": "fake", "triton": None}, rows)
+    shown = capsys.readouterr().out
+    for words in ("cpu fake", "causal <title>", "4.00 (2.00× floor)", "10.0 (2.50×)", "aim", "forward: odd"):
+        assert words in shown
+    assert "triton" not in shown
+    assert shown.index("lattend") < shown.index("peer") < shown.index(report.REFERENCE)
+
+
+def test_rows_come_back_from_a_file(tmp_path: Path) -> None:
+    rows = [row(times={"lattend": 4.0}, errors={"lattend": 1e-7}), row(work="backward", aim=1.0)]
+    report.save(tmp_path / "rows.json", {"cpu": "fake"}, rows)
+    assert report.load(tmp_path / "rows.json") == ({"cpu": "fake"}, rows)
+    assert json.loads((tmp_path / "rows.json").read_text())["rows"][0]["times"] == {"lattend": 4.0}
+
+
+def test_the_chart_has_a_bar_a_contender_and_a_mark_at_the_floor(tmp_path: Path) -> None:
+    rows = [
+        row(times={"lattend": 4.0, "peer": 40.0}),
+        row("strided-255", times={"lattend": 3.0}),
+        row(work="training step", times={"lattend": 9.0}),
+    ]
+    written = report.draw(tmp_path / "chart.svg", {"cpu": "fake"}, rows, "Fake")
+    assert [file.name for file in written] == ["chart.svg", "chart-training-step.svg"]
+    drawn = written[0].read_text()
+    assert "causal &lt;title&gt;" in drawn
+    assert drawn.count(f'fill="{report.COLOURS[0]}"') == 1 + 2  # the legend's, and one a row
+    assert drawn.count(f'fill="{report.PEER_COLOURS[0]}"') == 1 + 1
+    (png,) = report.draw(tmp_path / "chart.png", {"cpu": "fake"}, rows[:2], "Fake")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_bars_are_longer_the_longer_it_took() -> None:
+    scene = report.chart([row(times={"lattend": 4.0, "peer": 40.0})], {"cpu": "fake"}, "Fake")
+    bars = {item.fill: item.width for item in scene.items if hasattr(item, "fill") and item.x == report.LEFT}
+    ours, peers = bars[report.COLOURS[0]], bars[report.PEER_COLOURS[0]]
+    # the axis runs from 1 (below the floor of 2) to 50: log 4 and log 40 over log 50
+    assert ours / peers == pytest.approx(math.log(4) / math.log(40))
+    assert peers == pytest.approx(report.PLOT * math.log(40) / math.log(50))
+
+
+def test_without_a_gpu_one_line_says_so() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    script = str(BENCHMARKS / "attention_gpu.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout == "no CUDA device here: attention on a GPU is not timed\n"
