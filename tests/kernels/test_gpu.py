@@ -18,6 +18,7 @@ from lattend.kernels.gpu.launch import Runner
 from lattend.kernels.gpu.shapes import Shape
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
+from lattend.rules.text import parse_term
 
 R = lt.rules
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -54,20 +55,23 @@ def check(
     wide: int = 16,
     dtype: torch.dtype = torch.float32,
     data: dict[str, torch.Tensor] | None = None,
+    bias: tuple[str, dict[str, torch.Tensor]] | None = None,
 ) -> None:
     q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, key_heads, size, wide))
-    call = Call(rule, 0.3, data=data or {})
+    term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
+    call = Call(rule, 0.3, data=data or {}, term=term, bias=added)
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()
-    expected = [out, lse, *reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)]
-    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape)
+    *grads, biases = reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)
+    expected = [out, lse, *grads, *biases]
+    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
     given = arrays(call, DEVICE)
     out, lse = runner.forward(q, k, v, call.scale, given)
-    grads = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
+    *grads, biases = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
     limit = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}[dtype]
-    results = [x.cpu().double() for x in (out, lse, *grads)]
+    results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):
         assert torch.equal(found == -torch.inf, wanted == -torch.inf)
         inside = wanted != -torch.inf
@@ -138,3 +142,27 @@ def test_documents_that_differ_along_the_batch() -> None:
 
 def test_large_numbers_take_64_bits() -> None:
     check(lt.rule("k <= q and q - k <= t").at(n=21, t=1 << 40), SPLIT)
+
+
+def test_a_learned_bias_gets_its_gradients() -> None:
+    source = torch.Generator().manual_seed(3)
+    slope, table = torch.randn(2, generator=source), torch.randn(2, 11, generator=source)
+    term = "-slope[head]*abs(q - k) + table[head, k - q + 5]*slope[head] + scalar*q"
+    bias = {"slope": slope, "table": table, "scalar": torch.tensor(0.1)}
+    check(R.strided(t=5).at(n=37), SPLIT, batch=2, bias=(term, bias))
+    check(
+        R.sparse_strided(l=4).at(n=21),
+        SPLIT,
+        bias=(
+            "row[head, q] + column[k]",
+            {"row": torch.randn(2, 21, generator=source), "column": torch.randn(21, generator=source)},
+        ),
+    )
+    around = "-a[head]*((kx - qx - x[head])*(kx - qx - x[head]) + (ky - qy)*(ky - qy))"
+    check(
+        R.neighbourhood(r=1).at(rows=5, cols=7),
+        BOX,
+        heads=1,
+        key_heads=1,
+        bias=(around, {"a": torch.tensor([0.3]), "x": torch.tensor([0.5])}),
+    )

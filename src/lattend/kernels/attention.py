@@ -9,18 +9,20 @@ from typing import Any, Literal, overload
 
 from torch import Tensor
 
-from lattend.errors import LattendError, NamingError
+from lattend.errors import NamingError
 from lattend.kernels import operator
+from lattend.kernels.bias import Bias
 from lattend.kernels.form import form_of
 from lattend.kernels.inputs import (
     arrays_given,
     as_one_kind,
+    bias_given,
     check_names,
     check_shapes,
     numbers_given,
     sizes_given,
 )
-from lattend.kernels.select import KERNELS
+from lattend.kernels.selection import KERNELS
 from lattend.rules.rule import Rule
 
 
@@ -32,7 +34,7 @@ def attention(
     rule: Rule,
     *,
     scale: float | None = ...,
-    bias: None = ...,
+    bias: Bias | Tensor | None = ...,
     return_lse: Literal[False] = ...,
     kernel: str | None = ...,
     deterministic: bool = ...,
@@ -46,7 +48,7 @@ def attention(
     rule: Rule,
     *,
     scale: float | None = ...,
-    bias: None = ...,
+    bias: Bias | Tensor | None = ...,
     return_lse: Literal[True],
     kernel: str | None = ...,
     deterministic: bool = ...,
@@ -59,7 +61,7 @@ def attention(
     rule: Rule,
     *,
     scale: float | None = None,
-    bias: None = None,
+    bias: Bias | Tensor | None = None,
     return_lse: bool = False,
     kernel: str | None = None,
     deterministic: bool = True,
@@ -70,8 +72,8 @@ def attention(
     q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
     multiple of the key heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
-    the rule's open parameters, and a tensor for each array it leaves open. With return_lse, also the
-    log-sum-exp of each query's scores.
+    the rule's open parameters, and a tensor for each array it leaves open. `bias` is added to the scaled
+    scores. With return_lse, also the log-sum-exp of each query's scores.
 
     >>> import torch
     >>> from lattend.rules import rule
@@ -83,8 +85,9 @@ def attention(
         raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
-    if bias is not None:  # the place where a bias turns into its tensors
-        raise LattendError("bias: not there yet; leave it out")
+    added = Bias.table(bias) if isinstance(bias, Tensor) else bias
+    if added is not None and not isinstance(added, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
     if kernel is not None and kernel not in KERNELS:
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     form = form_of(rule.key)
@@ -97,7 +100,10 @@ def attention(
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
-    out, lse = operator.forward(q, k, v, rule.key, numbers, arrays, [], scale, kernel, deterministic)
+    term, tensors = (None, []) if added is None else (added.key, bias_given(form, added, q))
+    out, lse = operator.forward(
+        q, k, v, rule.key, numbers, arrays, term, tensors, scale, kernel, deterministic
+    )
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out

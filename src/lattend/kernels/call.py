@@ -9,6 +9,7 @@ from functools import lru_cache
 from torch import Tensor
 
 from lattend.errors import NamingError
+from lattend.rules.expr import Term
 from lattend.rules.key import KNOWN, OPEN, parts_of
 from lattend.rules.rule import Rule
 
@@ -25,7 +26,11 @@ class Call:
     kernel: str | None = None
     deterministic: bool = True
     data: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
-    bias: tuple[Tensor, ...] = ()
+    term: Term | None = None  # what is added to the scores
+    bias: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # and the tensors in it
+
+
+Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias
 
 
 @lru_cache(maxsize=256)  # keeps the rule of a forward until its backward

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.kernels.call import Call
+from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
+from lattend.kernels.call import Call, Gradients
 from lattend.kernels.form import axes_looked_up
 
 MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
@@ -49,7 +50,7 @@ def backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Gradients:
     """The gradients of q, k and v."""
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
@@ -58,11 +59,13 @@ def backward(
     weights = _weights(scores, lse)  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     slope = weights * (grad @ wide_v.mT - delta[..., None])
-    slope = torch.where(marked, slope, 0) * call.scale  # dlse of an empty row may be anything
-    dq = slope @ wide_k
-    dk = _per_key_head(slope.mT @ q_, k)
+    slope = torch.where(marked, slope, 0)  # dlse of an empty row may be anything
+    dq = slope @ wide_k * call.scale
+    dk = _per_key_head(slope.mT @ q_, k) * call.scale
     dv = _per_key_head(weights.mT @ grad, v)
-    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype)
+    sums = empty_sums(call, exact)
+    add_gradients(call, _squares(q, k), slope.sum(0), sums)
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
 def marks(call: Call, device: torch.device) -> Tensor:
@@ -84,7 +87,16 @@ def marks(call: Call, device: torch.device) -> Tensor:
 
 def _scores(call: Call, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     marked = marks(call, q.device)
-    return (q @ k.mT * call.scale).masked_fill(~marked, -inf), marked
+    scores = q @ k.mT * call.scale
+    if call.term is not None:
+        scores = scores + added(call, _squares(q, k), q.dtype)
+    return scores.masked_fill(~marked, -inf), marked
+
+
+def _squares(q: Tensor, k: Tensor) -> Placed:
+    """All squares of all heads, [heads, n, m]."""
+    heads, queries, keys = (torch.arange(x, device=q.device) for x in (q.shape[1], q.shape[2], k.shape[2]))
+    return Placed(heads[:, None, None], queries[:, None], keys)
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:

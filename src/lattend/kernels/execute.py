@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from lattend.kernels.call import Call
-from lattend.kernels.select import KERNELS, chosen, chosen_backward
+from lattend.kernels.call import Call, Gradients
+from lattend.kernels.selection import KERNELS, chosen, chosen_backward
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -22,7 +22,7 @@ def backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v."""
+) -> Gradients:
+    """The gradients of q, k and v, and of the tensors of the bias."""
     kernel = KERNELS[chosen_backward(call, q, k, v, grad_lse)]
     return kernel.backward(call, grad_out, grad_lse, q, k, v, out, lse)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.kernels.bias import Bias, names_in
 from lattend.kernels.form import Array, Form
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -262,3 +263,22 @@ def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) 
                     f"{name} has shape {_shape(x)}; {array.lookup} needs {extent[position]} places "
                     f"on axis {axis}, one for each {position}"
                 )
+
+
+# The bias
+
+
+def bias_given(form: Form, bias: Bias, q: Tensor) -> list[Tensor]:
+    """The tensors of the bias; raises unless its names are known and they are on the device of q."""
+    known = (*form.queries, *form.keys, *form.sizes, *form.parameters, "head", *bias.tensors)
+    for name in names_in(bias.text):
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; give it as a tensor, Bias(…, {name}=…)"
+            raise NamingError(f'bias "{bias.text}" speaks of {name}, which this rule does not have{hint}')
+    for name, tensor in bias.tensors.items():
+        if tensor.device != q.device and tensor.dim():
+            raise TensorError(
+                f"bias: {name} is on {tensor.device} and q on {q.device}; put them on one device"
+            )
+    return [tensor.to(q.device) for tensor in bias.tensors.values()]

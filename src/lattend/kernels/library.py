@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.kernels.call import Call
+from lattend.kernels.call import Call, Gradients
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.expr import Compare, Condition, Name
@@ -71,6 +71,8 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return f"its heads are multiples of 8 up to {MAX_HEAD}, and these are {q.shape[-1]} and {v.shape[-1]}"
     if q.shape[1] != k.shape[1]:
         return f"{q.shape[1]} query heads share {k.shape[1]} key heads"
+    if call.term is not None:
+        return "there is a bias"
     if call.rule.has_heads:
         return "heads differ"
     if blocks(plan(call.rule)) is None:
@@ -109,7 +111,7 @@ def backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Gradients:
     """The gradients of q, k and v; not the same to the last bit on every run."""
     found = blocks(plan(call.rule)) or Blocks(False, None)
     given = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
@@ -120,7 +122,7 @@ def backward(
         0.0, found.causal, scale=call.scale,
     )  # fmt: skip
     dq, dk, dv = grads
-    return dq.reshape(q.shape), dk.reshape(k.shape), dv.reshape(v.shape)
+    return dq.reshape(q.shape), dk.reshape(k.shape), dv.reshape(v.shape), []
 
 
 def _in_windows(x: Tensor, window: int | None) -> Tensor:

@@ -16,19 +16,21 @@ from torch import Tensor
 
 from lattend.errors import LattendError
 from lattend.kernels import execute
-from lattend.kernels.call import Call, rule_at, rule_of
+from lattend.kernels.bias import parts_of
+from lattend.kernels.call import Call, Gradients, rule_at, rule_of
 from lattend.kernels.form import axes_looked_up
 from lattend.kernels.memory import empty_like, laid_out
 
 _HOW = (
-    "str rule, SymInt[] numbers, Tensor[] data, Tensor[] bias, float? scale, str? kernel, bool deterministic"
+    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, "
+    "float? scale, str? kernel, bool deterministic"
 )
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _LIBRARY = torch.library.Library("lattend", "DEF")
 _LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {_HOW}) -> (Tensor, Tensor)", tags=_TAGS)
 _LIBRARY.define(
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, {_HOW}) -> (Tensor, Tensor, Tensor)",
+    f"Tensor lse, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[])",
     tags=_TAGS,
 )
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
@@ -45,12 +47,12 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
-def _backward(*given: Any) -> tuple[Tensor, ...]:
+def _backward(*given: Any) -> Gradients:
     tensors, how = given[:7], given[7:]
     q, k, v = tensors[2:5]
     with _exactly(q):
-        grads = execute.backward(_call(q, *how), *tensors)
-    return tuple(laid_out(grad, x) for grad, x in zip(grads, (q, k, v), strict=True))
+        dq, dk, dv, biases = execute.backward(_call(q, *how), *tensors)
+    return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
 
 def _exactly(q: Tensor) -> AbstractContextManager[Any]:
@@ -64,6 +66,7 @@ def _call(
     rule: str,
     numbers: Sequence[int],
     data: Sequence[Tensor],
+    term: str | None,
     bias: Sequence[Tensor],
     scale: float | None,
     kernel: str | None,
@@ -71,7 +74,9 @@ def _call(
 ) -> Call:
     arrays = dict(zip(rule_of(rule).open, data, strict=True))
     factor: float = q.shape[-1] ** -0.5 if scale is None else scale
-    return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, tuple(bias))
+    names, added = ([], None) if term is None else parts_of(term)
+    biases = dict(zip(names, bias, strict=True))
+    return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
 
 
 # Shapes alone
@@ -84,26 +89,28 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
 
 
 @torch.library.register_fake(backward, lib=_LIBRARY)
-def _backward_shapes(*given: Any) -> tuple[Tensor, ...]:
-    return tuple(empty_like(x, x.shape[-1]) for x in given[2:5])
+def _backward_shapes(*given: Any) -> Gradients:
+    dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
+    return dq, dk, dv, [torch.empty_like(x) for x in given[11]]
 
 
 # Gradients
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, rule, numbers, data, bias, *options = inputs
+    q, k, v, rule, numbers, data, term, bias, *options = inputs
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, *output, *data, *bias)
-    ctx.rule, ctx.numbers, ctx.arrays, ctx.options = rule, numbers, len(data), options
+    ctx.rule, ctx.numbers, ctx.term, ctx.arrays, ctx.options = rule, numbers, term, len(data), options
 
 
 def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
     q, k, v, out, lse, *rest = ctx.saved_tensors
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
-    grads = backward(grad, grad_lse, q, k, v, out, lse, ctx.rule, ctx.numbers, data, bias, *ctx.options)
-    return *grads, None, None, [None] * len(data), [None] * len(bias), None, None, None
+    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, *ctx.options)
+    *grads, biases = backward(grad, grad_lse, q, k, v, out, lse, *how)
+    return *grads, None, None, [None] * len(data), None, biases, None, None, None
 
 
 def _refuse(ctx: Any, *grads: Tensor) -> None:
@@ -121,7 +128,9 @@ torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
 
 
 def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-    *qkv, rule, numbers, data, bias, scale, kernel, deterministic = given
+    *qkv, rule, numbers, data, term, bias, scale, kernel, deterministic = given
+    if any(dim is not None for dim in in_dims[7]):
+        raise LattendError("bias: vmap maps the batch of q, k and v, and a bias has none")
     size = info.batch_size
     whole = [_mapped_first(x, dim, size) for x, dim in zip(qkv, in_dims, strict=False)]
     batch = whole[0].shape[1]
@@ -135,7 +144,7 @@ def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]
         each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
         arrays.append(each.flatten(0, 1))
     folded = [x.flatten(0, 1) for x in whole]
-    found = forward(*folded, rule, numbers, arrays, bias, scale, kernel, deterministic)
+    found = forward(*folded, rule, numbers, arrays, term, bias, scale, kernel, deterministic)
     return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
 
 

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.kernels.call import Call
+from lattend.kernels.call import Call, Gradients
 from lattend.kernels.form import axes_looked_up
+from lattend.rules.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
 MAX_SQUARES = 1 << 24  # of all heads and batch elements
@@ -85,11 +86,12 @@ def backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Gradients:
     """The gradients of q, k and v; from the inputs alone, not from the rounded output."""
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
     grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
     dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)
+    biases = {name: np.zeros(tuple(tensor.shape)) for name, tensor in call.bias.items()}
     with np.errstate(invalid="ignore", over="ignore"):
         for row in rows(call, q, k):
             if not len(row.keys):
@@ -103,11 +105,57 @@ def backward(
                 dq[row.at] += call.scale * slope * k_[at]
                 dk[at] += call.scale * slope * q_[row.at]
                 dv[at] += weight * grad[row.at]
-    return _like(dq, q), _like(dk, k), _like(dv, v)
+                if call.term is not None:
+                    for (name, place), partial in _dual(call, row, key)[1].items():
+                        biases[name][place] += slope * partial
+    return _like(dq, q), _like(dk, k), _like(dv, v), [_like(biases[x], t) for x, t in call.bias.items()]
 
 
 def _scores(call: Call, q: Floats, k: Floats, row: Row) -> Floats:
-    return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys])
+    added = [0.0 if call.term is None else _dual(call, row, key)[0] for key in row.keys]
+    return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys]) + added
+
+
+Dual = tuple[Any, dict[tuple[str, tuple[int, ...]], float]]  # a number, and its derivative by each entry
+
+
+def _dual(call: Call, row: Row, key: int) -> Dual:
+    """The bias of one square and its derivatives."""
+    if call.term is None:
+        return 0.0, {}
+    names: dict[str, int] = {**call.rule.values, "head": row.at[1]}
+    query = row.at[2]
+    for axis in reversed(call.rule.axes):
+        query, names[axis.query] = divmod(query, call.rule.values[axis.queries])
+        key, names[axis.key] = divmod(int(key), call.rule.values[axis.keys])
+    return _walked(call.term, names, {name: _exact(tensor) for name, tensor in call.bias.items()})
+
+
+def _walked(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Dual:
+    match term:
+        case Num():
+            return term.value, {}
+        case Name() if term.name not in tensors:
+            return names[term.name], {}
+        case Name():
+            return float(tensors[term.name]), {(term.name, ()): 1.0}
+        case Lookup():
+            place = tuple(int(_walked(index, names, tensors)[0]) for index in term.indices)
+            return float(tensors[term.array][place]), {(term.array, place): 1.0}
+        case Arith():
+            (a, da), *others = [_walked(arg, names, tensors) for arg in term.args]
+            if term.op in ("neg", "abs"):
+                return (-a, {at: -x for at, x in da.items()}) if term.op == "neg" else (abs(a), {})
+            if term.op in ("min", "max"):
+                return (min if term.op == "min" else max)(a, *(b for b, _ in others)), {}
+            b, db = others[0]
+            if term.op in ("//", "%"):
+                return (a // b if term.op == "//" else a % b), {}
+            left, right = (b, a) if term.op == "*" else (1.0, 1.0 if term.op == "+" else -1.0)
+            total = {at: left * x for at, x in da.items()}
+            for at, x in db.items():
+                total[at] = total.get(at, 0.0) + right * x
+            return {"+": a + b, "-": a - b, "*": a * b}[term.op], total
 
 
 def _log_sum_exp(scores: Floats) -> np.float64:

@@ -142,53 +142,18 @@ class _Block(NamedTuple):
     keys: slice
 
     @property
-    def one_member(self) -> bool:
-        return self.b.stop - self.b.start == 1
+    def members(self) -> int:
+        return self.b.stop - self.b.start
 
-    def queries_of(self, x: Tensor) -> Tensor:
-        """X [B, n, D] at the queries, [tiles, M, D]."""
-        return self._take(x, self.group.queries, ALL)
-
-    def keys_of(self, x: Tensor) -> Tensor:
-        """X [B, m, D] at the keys, [tiles, keys, D]."""
-        return self._take(x, self.group.keys, self.keys)
-
-    def _take(self, x: Tensor, at: Positions, rows: slice) -> Tensor:
-        """A view for a Span, which may overlap itself; else a copy."""
-        if isinstance(at, Span):
-            first, end, _ = rows.indices(at.rows)
-            by_member, by_row, by_column = x.stride()
-            row = at.start + self.tiles.start * at.tile_step + first * at.row_step
-            sizes = (self.b.stop - self.b.start, self.tiles.stop - self.tiles.start, end - first, x.shape[2])
-            steps = (by_member, at.tile_step * by_row, at.row_step * by_row, by_column)
-            offset = x.storage_offset() + self.b.start * by_member + row * by_row
-            return x.as_strided(sizes, steps, offset).flatten(0, 1)
-        index = at[self.tiles, rows]
-        if self.one_member:
-            return x[self.b.start].index_select(0, index.flatten()).unflatten(0, index.shape)
-        return x[self.b].index_select(1, index[0])
-
-    def put(self, x: Tensor, value: Tensor) -> None:
-        """Writes back x at the queries where it was a copy."""
-        at = self.group.queries
-        if isinstance(at, Span):
-            return
-        if self.one_member:
-            x[self.b.start].index_copy_(0, at[self.tiles].flatten(), value.flatten(0, 1))
-        else:
-            x[self.b].index_copy_(1, at[self.tiles][0], value)
-
-    def add_to_keys(self, x: Tensor, rows: Tensor) -> None:
-        """Adds rows [tiles, keys, D] to x at the keys; tiles that share keys one after another."""
-        at = self.group.keys
-        if isinstance(at, Span):
-            view, phases = self.keys_of(x), self.group.phases if self.one_member else 1
-            for phase in range(min(phases, len(rows))):
-                view[phase::phases].add_(rows[phase::phases])
-        elif self.one_member:
-            x[self.b.start].index_add_(0, at[self.tiles, self.keys].flatten(), rows.flatten(0, 1))
-        else:
-            x[self.b].index_add_(1, at[self.tiles, self.keys][0], rows)
+    def view(self, x: Tensor, at: Span, rows: slice = ALL) -> Tensor:
+        """X [B, positions, D] at the block's rows of a Span, [tiles, rows, D]; tiles may overlap."""
+        first, end, _ = rows.indices(at.rows)
+        by_member, by_row, by_column = x.stride()
+        row = at.start + self.tiles.start * at.tile_step + first * at.row_step
+        sizes = (self.members, self.tiles.stop - self.tiles.start, end - first, x.shape[2])
+        steps = (by_member, at.tile_step * by_row, at.row_step * by_row, by_column)
+        offset = x.storage_offset() + self.b.start * by_member + row * by_row
+        return x.as_strided(sizes, steps, offset).flatten(0, 1)
 
     def part_of(self, bias: Tensor) -> Tensor:
         """Bias [B or 1, T or 1, M, W] at the block, [tiles or 1, M, keys]."""
@@ -214,8 +179,8 @@ def _blocks(group: TileGroup, members: int) -> Iterator[_Block]:
                 yield _Block(group, b, tiles, keys)
 
 
-class _Products:
-    """q, k and v, and products of blocks in memory that outlives them: fresh pages cost more than sums."""
+class _Pass:
+    """q, k and v, what blocks read and write of them, and products in memory that outlives a block."""
 
     def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
         if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
@@ -224,7 +189,7 @@ class _Products:
         wide = torch.promote_types(q.dtype, torch.float32)
         self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
         self.scale = scale
-        self._held: dict[str, Tensor] = {}
+        self._memory: dict[str, Tensor] = {}
 
     def blocks(self, group: TileGroup) -> Iterator[_Block]:
         for name, last, x in zip(("query", "key"), group.last, (self.q, self.k), strict=True):
@@ -232,26 +197,57 @@ class _Products:
                 raise TensorError(f"{name} {last} of a group is past the last of {x.shape[1]} positions")
         return _blocks(group, len(self.q))
 
-    def product(self, name: str, a: Tensor, b: Tensor, factor: float = 1.0) -> Tensor:
-        """Factor * a b, [tiles, rows, columns], until the next product of that name."""
-        shape = (a.shape[0], a.shape[1], b.shape[2])
+    def _held(self, name: str, *shape: int) -> Tensor:
+        """Memory under a name: fresh pages cost more than the sums done in them."""
         size = prod(shape)
-        if name not in self._held or self._held[name].numel() < size:
-            self._held[name] = a.new_empty(size)
-        out = self._held[name][:size].view(shape)
+        if name not in self._memory or self._memory[name].numel() < size:
+            self._memory[name] = self.q.new_empty(size)
+        return self._memory[name][:size].view(shape)
+
+    def _read(self, block: _Block, name: str, x: Tensor, at: Positions, rows: slice = ALL) -> Tensor:
+        """X [B, positions, D] at the block's rows, [tiles, rows, D]: a view of a Span, else a copy."""
+        if isinstance(at, Span):
+            return block.view(x, at, rows)
+        index = at[block.tiles, rows]
+        (tiles, count), d = index.shape, x.shape[2]
+        out = self._held(name, block.members, tiles * count, d)
+        if block.members == 1:
+            torch.index_select(x[block.b.start], 0, index.flatten(), out=out[0])
+        else:
+            torch.index_select(x[block.b], 1, index[0], out=out)
+        return out.view(block.members * tiles, count, d)
+
+    def _queries(self, block: _Block, name: str, x: Tensor) -> Tensor:
+        return self._read(block, name, x, block.group.queries)
+
+    def _keys(self, block: _Block, name: str, x: Tensor) -> Tensor:
+        return self._read(block, name, x, block.group.keys, block.keys)
+
+    def _write(self, block: _Block, x: Tensor, value: Tensor) -> None:
+        """Puts back what was read of x at the queries, if it was a copy."""
+        at = block.group.queries
+        if isinstance(at, Span):
+            return
+        if block.members == 1:
+            x[block.b.start].index_copy_(0, at[block.tiles].flatten(), value.flatten(0, 1))
+        else:
+            x[block.b].index_copy_(1, at[block.tiles][0], value)
+
+    def _product(self, name: str, a: Tensor, b: Tensor, factor: float = 1.0) -> Tensor:
+        """Factor * a b, [tiles, rows, columns], until the next product of that name."""
+        out = self._held(name, a.shape[0], a.shape[1], b.shape[2])
         return torch.baddbmm(out, a, b, beta=0, alpha=factor, out=out)
 
-    def add_product(self, to: Tensor, a: Tensor, b: Tensor, factor: float = 1.0) -> None:
+    def _add_product(self, to: Tensor, a: Tensor, b: Tensor, factor: float = 1.0) -> None:
         """Adds factor * a b; PyTorch does so in one batch only where `to` is contiguous."""
         if to.is_contiguous():
             to.baddbmm_(a, b, alpha=factor)
         else:
-            to.add_(self.product("rows", a, b, factor))
+            to.add_(self._product("added", a, b, factor))
 
-    def scores(self, block: _Block, bias: Tensor | None) -> Tensor:
+    def _scores(self, block: _Block, q: Tensor, k: Tensor, bias: Tensor | None) -> Tensor:
         """Scores in base 2, [tiles, keys, M]: far below LOW where there is no mark."""
-        q, k = block.queries_of(self.q), block.keys_of(self.k)
-        s = self.product("scores", k, q.mT, self.scale * LOG2E)
+        s = self._product("scores", k, q.mT, self.scale * LOG2E)
         first, end = block.keys.start, block.keys.stop
         for strip in block.group.strips:
             low, high = max(first, strip.first), min(end, strip.end)
@@ -264,11 +260,11 @@ class _Products:
         return s
 
 
-class Running(_Products):
+class Running(_Pass):
     """Attention so far: of each query, the sum of exp(score) over its keys and the values so weighed.
 
-    Groups are added one after another; the squares of a query must lie in one of them each. `biased`
-    says that some will come with a bias.
+    Groups are added one after another; no square may be marked twice. `biased` says that some will come
+    with a bias.
     """
 
     def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float, *, biased: bool = False) -> None:
@@ -284,21 +280,31 @@ class Running(_Products):
         if bias is not None and self._top is None:
             raise TensorError("a bias was not announced; make Running with biased=True")
         for block in self.blocks(group):
-            s = self.scores(block, bias)
-            total, values = block.queries_of(self._total), block.queries_of(self._values)
+            q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
+            s = self._scores(block, q, k, bias)
+            total, values = (
+                self._queries(block, "total", self._total),
+                self._queries(block, "values", self._values),
+            )
             if self._top is not None:
-                top = block.queries_of(self._top)
-                largest = torch.maximum(top, s.amax(1, keepdim=True).mT)
-                kept = (top - largest).exp2_()
-                s.sub_(largest.mT)
-                total.mul_(kept)
-                values.mul_(kept)
-                block.put(self._top, top.copy_(largest))
+                top = self._queries(block, "top", self._top)
+                s.sub_(_raise(top, s.amax(1, keepdim=True).mT, total, values).mT)
+                self._write(block, self._top, top)
             s.exp2_()
             total.add_(s.sum(1).unsqueeze(2))
-            self.add_product(values, s.mT, block.keys_of(self.v))
-            block.put(self._total, total)
-            block.put(self._values, values)
+            self._add_product(values, s.mT, self._keys(block, "v", self.v))
+            self._write(block, self._total, total)
+            self._write(block, self._values, values)
+
+    def merge(self, queries: slice, out: Tensor, lse: Tensor) -> None:
+        """Adds what another kernel found for these queries on keys of its own: [B, rows, Dv] and [B, rows]."""
+        total, values = self._total[:, queries], self._values[:, queries]
+        weight = lse.to(total.dtype).mul(LOG2E).unsqueeze(2)
+        if self._top is not None:
+            weight.sub_(_raise(self._top[:, queries], weight, total, values))
+        weight.exp2_()
+        total.add_(weight)
+        values.addcmul_(out.to(values.dtype), weight)
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """The output [B, n, Dv] and the log-sum-exp of scores [B, n]: 0 and -inf for a query without keys.
@@ -314,7 +320,16 @@ def _longest(x: Tensor) -> float:
     return float(torch.linalg.vector_norm(x, dim=-1).max()) if x.numel() else 0.0
 
 
-class Gradients(_Products):
+def _raise(top: Tensor, fresh: Tensor, total: Tensor, values: Tensor) -> Tensor:
+    """Raises `top` to the largest of it and fresh scores, and brings sums that had the old one taken off along."""
+    largest = torch.maximum(top, fresh)
+    kept = (top - largest).exp2_()
+    total.mul_(kept)
+    values.mul_(kept)
+    return top.copy_(largest)
+
+
+class Gradients(_Pass):
     """Gradients of q, k and v so far: `dq`, `dk` and `dv`, in float32.
 
     `out` and `lse` are those of all groups together, `dout` and `dlse` their gradients.
@@ -338,19 +353,36 @@ class Gradients(_Products):
         delta = delta if dlse is None else delta - dlse
         self._delta = delta.masked_fill(empty, 0).unsqueeze(2)
         self._lse = (lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2
-        self.dq, self.dk, self.dv = (torch.zeros_like(x) for x in (self.q, self.k, self.v))
+        self.dq, self.dk, self.dv = (
+            torch.zeros_like(x, memory_format=torch.contiguous_format) for x in (self.q, self.k, self.v)
+        )
 
     def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
         """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
         for block in self.blocks(group):
-            dout, lse, delta = (block.queries_of(x) for x in (self._dout, self._lse, self._delta))
-            p = self.scores(block, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
-            block.add_to_keys(self.dv, self.product("keys", p, dout))
-            ds = self.product("slopes", block.keys_of(self.v), dout.mT).sub_(delta.mT).mul_(p)
-            dq = block.queries_of(self.dq)
-            self.add_product(dq, ds.mT, block.keys_of(self.k), self.scale)
-            block.put(self.dq, dq)
-            block.add_to_keys(self.dk, self.product("keys", ds, block.queries_of(self.q), self.scale))
+            q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
+            v, dout = self._keys(block, "v", self.v), self._queries(block, "dout", self._dout)
+            lse, delta = self._queries(block, "lse", self._lse), self._queries(block, "delta", self._delta)
+            p = self._scores(block, q, k, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
+            self._add_to_keys(block, self.dv, self._product("by key", p, dout))
+            ds = self._product("slopes", v, dout.mT).sub_(delta.mT).mul_(p)
+            dq = self._queries(block, "dq", self.dq)
+            self._add_product(dq, ds.mT, k, self.scale)
+            self._write(block, self.dq, dq)
+            self._add_to_keys(block, self.dk, self._product("by key", ds, q, self.scale))
             if dbias is not None:
                 part = block.part_of(dbias)
                 part.add_(ds.mT if len(part) == len(ds) else ds.sum(0, keepdim=True).mT)
+
+    @staticmethod
+    def _add_to_keys(block: _Block, x: Tensor, rows: Tensor) -> None:
+        """Adds rows [tiles, keys, D] to x at the keys; tiles that share keys one after another."""
+        at = block.group.keys
+        if isinstance(at, Span):
+            view, phases = block.view(x, at, block.keys), block.group.phases if block.members == 1 else 1
+            for phase in range(min(phases, len(rows))):
+                view[phase::phases].add_(rows[phase::phases])
+        elif block.members == 1:
+            x[block.b.start].index_add_(0, at[block.tiles, block.keys].flatten(), rows.flatten(0, 1))
+        else:
+            x[block.b].index_add_(1, at[block.tiles, block.keys][0], rows)

@@ -59,10 +59,10 @@ def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr
 
 @triton.jit
 def attention_bwd_dq_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumQ, GradQ, Table, Header, Data, scale,
+    Q, K, V, GradOut, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -106,12 +106,16 @@ def attention_bwd_dq_kernel(
             V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
         )
         s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
+        if BIAS is not None:
+            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
         marked = marked_squares(
             oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
         )
         p = tl.where(marked, tl.math.exp2(s - lse[:, None]), 0.0)
         dp = product(grad, tl.trans(v), PRECISION, UPCAST)
         ds = tl.where(marked, p * (dp - delta[:, None]), 0.0)
+        if SLOPES is not None:
+            SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
         acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
     if HAS_FULL:
         for step in range(full_first, full_end):
@@ -124,9 +128,13 @@ def attention_bwd_dq_kernel(
                 V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
             )
             s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
+            if BIAS is not None:
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
             p = tl.math.exp2(s - lse[:, None])
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
             ds = p * (dp - delta[:, None])
+            if SLOPES is not None:
+                SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     column = tl.arange(0, DP)
@@ -140,7 +148,7 @@ def attention_bwd_dkdv_kernel(
     Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     heads, share, rows, keys, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -190,6 +198,8 @@ def attention_bwd_dkdv_kernel(
             lse = tl.load(Lse + first_row + at, mask=there, other=float("inf")) * LOG2E
             delta = tl.load(Delta + first_row + at, mask=there, other=0.0)
             s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
+            if BIAS is not None:
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
             marked = marked_squares(
                 oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
             )
@@ -222,6 +232,8 @@ def attention_bwd_dkdv_kernel(
                 lse = tl.load(Lse + first_row + at) * LOG2E
                 delta = tl.load(Delta + first_row + at)
                 s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness
+                if BIAS is not None:
+                    s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
                 p = tl.math.exp2(s - lse[None, :])
                 acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
                 dp = product(v, tl.trans(grad), PRECISION, UPCAST)

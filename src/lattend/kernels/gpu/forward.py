@@ -95,7 +95,7 @@ def attention_fwd_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -140,6 +140,8 @@ def attention_fwd_kernel(
             K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
         )  # [BLOCK_N, DP]
         s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
+        if BIAS is not None:
+            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
         marked = marked_squares(
             oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
         )
@@ -162,8 +164,13 @@ def attention_fwd_kernel(
                 K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
             )
             s = product(q, tl.trans(k), PRECISION, UPCAST)
-            higher = tl.maximum(m, tl.max(s, 1) * sharpness)
-            p = tl.math.exp2(s * sharpness - higher[:, None])
+            if BIAS is not None:
+                s = s * sharpness + BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+                higher = tl.maximum(m, tl.max(s, 1))
+                p = tl.math.exp2(s - higher[:, None])
+            else:
+                higher = tl.maximum(m, tl.max(s, 1) * sharpness)
+                p = tl.math.exp2(s * sharpness - higher[:, None])
             shrink = tl.math.exp2(m - higher)
             total = total * shrink + tl.sum(p, 1)
             v = block_of(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
-from lattend.kernels.call import Call, rule_of
+from lattend.kernels.call import Call, Gradients, rule_of
 from lattend.kernels.form import axes_looked_up
 from lattend.plans.plan import Plan, plan
 
@@ -35,7 +36,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    return _runner(plan(call.rule), q.device).forward(q, k, v, call.scale, arrays(call, q.device))
+    return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
 
 
 def backward(
@@ -47,9 +48,9 @@ def backward(
     v: Tensor,
     out: Tensor,
     lse: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Gradients:
     """The gradients of q, k and v; the same on every run."""
-    runner = _runner(plan(call.rule), q.device)
+    runner = _runner(call, q.device)
     return runner.backward(grad_out, grad_lse, q, k, v, out, lse, call.scale, arrays(call, q.device))
 
 
@@ -59,7 +60,7 @@ def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:
     for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
         whole = array.to(device)
         found[name] = (whole if whole.ndim > axes else whole[None]).contiguous()
-    return found
+    return found | {name: tensor.to(device)[None].contiguous() for name, tensor in call.bias.items()}
 
 
 @lru_cache(maxsize=64)
@@ -67,17 +68,18 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: WeakKeyDictionary[Plan, dict[torch.device, object]] = WeakKeyDictionary()
+_RUNNERS: WeakKeyDictionary[Plan, dict[object, Any]] = WeakKeyDictionary()
 
 
-def _runner(whole: Plan, device: torch.device):
+def _runner(call: Call, device: torch.device) -> Any:
+    """The runner of the call's plan; remembered."""
     from lattend.kernels.gpu.launch import Runner
 
-    known = _RUNNERS.setdefault(whole, {})
-    runner = known.get(device)
-    if not isinstance(runner, Runner):
-        runner = known[device] = Runner(whole, device)
-    return runner
+    known = _RUNNERS.setdefault(plan(call.rule), {})
+    key = (device, call.term, tuple(call.bias))
+    if key not in known:
+        known[key] = Runner(plan(call.rule), device, term=call.term, tensors=tuple(call.bias))
+    return known[key]
 
 
 def _name(dtype: torch.dtype) -> str:

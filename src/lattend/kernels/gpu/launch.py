@@ -21,6 +21,7 @@ from lattend.kernels.gpu.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
+from lattend.kernels.gpu.fixed import Fixed
 from lattend.kernels.gpu.forward import attention_fwd_kernel
 from lattend.kernels.gpu.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.kernels.gpu.shapes import Shape, choose
@@ -30,6 +31,7 @@ from lattend.kernels.memory import empty_like
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
+from lattend.rules.expr import Term
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
@@ -77,6 +79,7 @@ class Prepared:
         return {
             "BOUNDS": self.written.bounds,
             "REST": self.written.rest,
+            "BIAS": self.written.bias,
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
@@ -102,8 +105,12 @@ class Prepared:
 class Runner:
     """The tables of one plan on one device, and the launches."""
 
-    def __init__(self, plan: Plan, device: torch.device, shapes: Shapes | None = None) -> None:
+    def __init__(
+        self, plan: Plan, device: torch.device, shapes: Shapes | None = None, term: Term | None = None,
+        tensors: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         self.plan, self.device, self.shapes = plan, device, shapes
+        self.term, self.tensors = term, tensors
         self.prepared: dict[object, Prepared] = {}
         self.sent: dict[object, Tensor] = {}
 
@@ -121,11 +128,11 @@ class Runner:
         table = torch.from_numpy(self.plan.tiles(place, shape.outer, turned=turned).table).to(self.device)[
             None
         ]
-        written = generated(part)
+        written = generated(part, self.term, self.tensors)
         header = torch.tensor(_header(part, written, arrays), dtype=torch.int64).to(self.device)
         data = tuple(arrays[name] for name in written.arrays)
         ready = Prepared(part, shape, written, refined(part, table, shape.rows, arrays), header, data)
-        if not part.data:
+        if not part.data and self.term is None:
             self.prepared[key] = ready
         return ready
 
@@ -163,19 +170,20 @@ class Runner:
     def backward(
         self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
         lse: Tensor, scale: float, arrays: Arrays,
-    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        """The gradients of queries, keys and values; the same on every run."""
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:  # fmt: skip
+        """The gradients of queries, keys and values, and of a bias; the same on every run."""
         q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
         delta = _delta(out, grad, grad_lse, lse)
-        grad_q = self.queries(grad, q, k, v, lse, delta, scale, arrays)
+        fixed = Fixed.of(self.plan, self.term, self.tensors, arrays, grad, grad_lse, v)
+        grad_q = self.queries(grad, q, k, v, lse, delta, scale, arrays, fixed)
         grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
-        return grad_q, grad_k, grad_v
+        return grad_q, grad_k, grad_v, fixed.gradients()
 
     def queries(
         self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, lse: Tensor, delta: Tensor,
-        scale: float, arrays: Arrays,
+        scale: float, arrays: Arrays, fixed: Fixed,
     ) -> Tensor:  # fmt: skip
-        """The gradient of the queries."""
+        """The gradient of the queries; adds to those of a bias."""
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
         found, sums = _sums(q, len(order), begins, ends)
@@ -184,11 +192,12 @@ class Runner:
             if ready.tiles and batch * heads:
                 attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
                     q, *ready.inner(k, v), grad, lse, delta, sums, found,
+                    fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), scale,
                     *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    **ready.constants(q, k, v),
+                    SLOPES=ready.written.slopes, **ready.constants(q, k, v),
                 )  # fmt: skip
         return found if ends else sums.to(q.dtype)
 

@@ -17,8 +17,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from lattend.kernels.bias import derivative, leaves
 from lattend.kernels.gpu.geometry import NUMBERS, floor_divide, read, remainder
 from lattend.plans.part import Part
+from lattend.rules import expr
 from lattend.rules.axes import HEAD
 from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
 
@@ -32,19 +34,24 @@ class Generated:
 
     bounds: Any
     rest: Any | None
+    bias: Any | None
+    slopes: Any | None  # adds to the gradients of the bias
     numbers: tuple[str, ...]
     arrays: tuple[str, ...]
 
 
-def generated(part: Part) -> Generated:
-    """The functions of this part; parts that differ in their numbers alone share them."""
+def generated(part: Part, term: Term | None = None, tensors: tuple[str, ...] = ()) -> Generated:
+    """The functions of this part and a bias; parts that differ in their numbers alone share them."""
     axes = tuple((axis.line.outer, axis.line.inner, axis.lows, axis.highs) for axis in part.axes)
-    return _generated(axes, part.rest)
+    return _generated(axes, part.rest, term, tensors)
 
 
 @lru_cache(maxsize=256)
 def _generated(
-    axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...], rest: Condition
+    axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...],
+    rest: Condition,
+    term: Term | None,
+    tensors: tuple[str, ...],
 ) -> Generated:
     outer = {names[0]: OUTER[place] for place, names in enumerate(axes)}
     inner = {names[1]: INNER[place] for place, names in enumerate(axes)}
@@ -56,17 +63,57 @@ def _generated(
         ends.append(_folded("tl.minimum", [size, *map(writer.term, highs)]))
     values = ", ".join(f"{end} + oa * 0" for end in ends)
     bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
-    asked = None
+    columns = {name: f"{place}[:, None]" for name, place in outer.items()}
+    columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
+    writer.names = {**columns, HEAD: "head"}
+    writer.scalars = tensors
+    asked = biased = slopes = None
     if rest != Truth(True):
-        columns = {name: f"{place}[:, None]" for name, place in outer.items()}
-        columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
-        writer.names = {**columns, HEAD: "head"}
-        asked = (
-            "def rest(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr):\n"
-            f"    return {writer.condition(rest)}\n"
-        )
-    compiled_rest = None if asked is None else _function("rest", asked)
-    return Generated(_function("bounds", bounds), compiled_rest, tuple(writer.numbers), tuple(writer.arrays))
+        asked = _function("rest", _on_squares("rest", writer.condition(rest)))
+    if term is not None:
+        every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
+        biased = _function("bias", _on_squares("bias", f"{writer.term(term)} + {every}"))
+        slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
+    numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
+    return Generated(_function("bounds", bounds), asked, biased, slopes, numbers, arrays)
+
+
+def _on_squares(name: str, value: str) -> str:
+    """A function of the squares of a tile."""
+    given = "oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
+    return f"def {name}({given}):\n    return {value}\n"
+
+
+def _slopes(writer: _Writer, term: Term, tensors: tuple[str, ...], outer: set[str], inner: set[str]) -> str:
+    """A function that adds a tile's share of the gradients of the bias, as whole numbers of a quantum.
+
+    Whole numbers add up to the same in any order. What goes to one entry is summed up in the tile first.
+    """
+    lines = [
+        "def slopes(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, Sums, Quanta,",
+        "           WIDE: tl.constexpr):",
+        "    none = (ia[None, :] + oa[:, None]) * 0",
+    ]
+    for leaf in leaves(term, tensors):
+        name = leaf.array if isinstance(leaf, Lookup) else leaf.name if isinstance(leaf, Name) else ""
+        place = tensors.index(name)
+        names = set(expr.names(leaf)) if isinstance(leaf, Lookup) else set[str]()
+        index = writer.index(leaf) if isinstance(leaf, Lookup) else "0"
+        lines.append(f"    share = ds * ({writer.term(derivative(term, leaf))})")
+        if not names & (outer | inner):
+            lines.append("    share = tl.sum(tl.sum(share, 1), 0)")
+            lines.append(f"    at = {index}")
+        elif not names & inner:
+            lines.append("    share = tl.sum(share, 1)[:, None]")
+            lines.append(f"    at = {index}")
+        elif not names & outer:
+            lines.append("    share = tl.sum(share, 0)[None, :]")
+            lines.append(f"    at = {index}")
+        else:
+            lines.append(f"    at = none + {index}")
+        lines.append(f"    amount = tl.floor(share * tl.load(Quanta + {place}) + 0.5).to(tl.int64)")
+        lines.append(f"    tl.atomic_add(Sums[{place}] + at, amount, sem='relaxed')")
+    return "\n".join(lines) + "\n"
 
 
 def _folded(function: str, values: Sequence[str]) -> str:
@@ -96,12 +143,15 @@ class _Writer:
         self.names = names
         self.numbers: list[str] = []
         self.arrays: list[str] = []
+        self.scalars: tuple[str, ...] = ()
 
     def term(self, node: Term) -> str:
         match node:
             case Num():
                 return f"({node.value})"
             case Name():
+                if node.name in self.scalars:
+                    return f"tl.load(Data[{self._array(node.name)}]).to(tl.float32)"
                 return self.names[node.name] if node.name in self.names else self._number(node.name)
             case Lookup():
                 return self._entry(node)
@@ -125,16 +175,22 @@ class _Writer:
             self.numbers.append(name)
         return f"read(Header, {NUMBERS + self.numbers.index(name)}, WIDE)"
 
+    def _array(self, name: str) -> int:
+        if name not in self.arrays:
+            self.arrays.append(name)
+        return self.arrays.index(name)
+
     def _entry(self, node: Lookup) -> str:
-        if node.array not in self.arrays:
-            self.arrays.append(node.array)
-        place = self.arrays.index(node.array)
-        stride, size = f"__stride {node.array}", f"__size {node.array}"
+        place, stride = self._array(node.array), self._number(f"__stride {node.array}")
+        entry = f"tl.load(Data[{place}] + batch * {stride} + {self.index(node)})"
+        return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
+
+    def index(self, node: Lookup) -> str:
+        """The place of an entry in its array, at the nearest end where it lies outside."""
         index = self.term(node.indices[0])
         for axis, part in enumerate(node.indices[1:], 1):
             index = f"({index} * {self._number(f'__axis{axis} {node.array}')} + {self.term(part)})"
-        index = f"tl.minimum(tl.maximum({index}, 0), {self._number(size)} - 1)"
-        return f"tl.load(Data[{place}] + batch * {self._number(stride)} + {index})"
+        return f"tl.minimum(tl.maximum({index}, 0), {self._number(f'__size {node.array}')} - 1)"
 
     def condition(self, node: Condition) -> str:
         match node:
