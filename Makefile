@@ -52,10 +52,9 @@ format: $(STAMP) ## let ruff rewrite what it can
 pictures: $(STAMP) ## draw the pictures of the README and the docs again
 	@$(PY) docs/pictures/make.py
 
-bench: $(STAMP) ## run each file in benchmarks/
-	@for file in benchmarks/*.py; do \
-		[ -e "$$file" ] || { echo "benchmarks/ has no files yet"; break; }; \
-		echo "== $$file"; $(PY) "$$file" || exit 1; done
+bench: $(STAMP) ## counting, then attention under rules: on the CPU, and on the GPU where there is one
+	@for file in counts attention_cpu attention_gpu; do \
+		echo "== benchmarks/$$file.py"; $(PY) "benchmarks/$$file.py" || exit 1; done
 
 clean: ## remove .venv, out/ and caches
 	rm -rf $(VENV) out build dist .pytest_cache .ruff_cache .hypothesis

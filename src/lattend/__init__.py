@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from lattend.counts import Count as Count
     from lattend.draw import Picture as Picture
     from lattend.errors import LattendError as LattendError
+    from lattend.kernels import Bias as Bias
+    from lattend.kernels import Cache as Cache
     from lattend.kernels import attention as attention
+    from lattend.plans import plan as plan
     from lattend.rules.rule import Rule as Rule
     from lattend.rules.rule import rule as rule
     from lattend.rules.symbols import maximum as maximum
@@ -36,6 +39,9 @@ _HOME = {
     "Count": "lattend.counts",
     "Picture": "lattend.draw",
     "attention": "lattend.kernels",
+    "Bias": "lattend.kernels",
+    "Cache": "lattend.kernels",
+    "plan": "lattend.plans",
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
@@ -49,6 +55,9 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "Count",
     "Picture",
     "attention",
+    "Bias",
+    "Cache",
+    "plan",
     "LattendError",
     "errors",
 ]

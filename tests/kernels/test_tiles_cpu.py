@@ -69,7 +69,7 @@ def check(
                 (torch.arange(b)[:, None, None], rows[i][:, None], cols[i]), tile, accumulate=True
             )
         bias = bias + put
-    out, lse = dense(*exact, marks, scale, bias)
+    out, lse = dense(exact[0], exact[1], exact[2], marks, scale, bias)
 
     running = Running(q, k, v, scale, biased=biases is not None)
     for i, group in enumerate(groups):
@@ -131,8 +131,18 @@ def test_band(n: int, t: int, m: int, dtype: Any) -> None:
 def test_whole_windows_share_strips_at_their_ends() -> None:
     group = band(130, 31, 16)[0][-2]
     assert [(s.first, s.end) for s in group.strips] == [(0, 15), (32, 47)]  # 16 + 31 keys
-    assert group.phases == 3  # 47 keys, 16 further on with each tile
+    assert isinstance(group.keys, Span)
+    assert group.keys.phases == 3  # 47 keys, 16 further on with each tile
     assert group.unmarked is None
+
+
+def test_many_strips_become_one() -> None:
+    q, k = Span(0, 1, 40, 40), Span(0, 1, 40, 40)
+    mask = (torch.arange(40)[:, None] + torch.arange(40)) % 40 != 8  # each key but one marked for all but one
+    mask[:, ::2] = True
+    group = tile_group(q, k, mask)
+    assert [(s.first, s.end) for s in group.strips] == [(1, 40)]
+    check([group], [mask], (2, 40, 40, 4, 4))
 
 
 @pytest.mark.parametrize("length", [1.0, 300.0])
@@ -148,12 +158,12 @@ def test_no_mask_and_other_numbers_of_keys() -> None:
 
 @pytest.mark.parametrize("members", [1, 2, 7])
 def test_residue_classes_are_read_in_place(members: int) -> None:
-    l, n = 5, 60
-    at = torch.arange(n).view(-1, l).mT  # tile r holds the positions of residue r
-    mask = torch.ones(n // l, n // l, dtype=torch.bool).tril()
+    step, n = 5, 60
+    at = torch.arange(n).view(-1, step).mT  # tile r holds the positions of residue r
+    mask = torch.ones(n // step, n // step, dtype=torch.bool).tril()
     group = tile_group(at, at, mask)
-    assert group.queries == Span(0, l, n // l, tile_step=1, row_step=l)
-    assert group.phases == 1
+    assert group.queries == Span(0, step, n // step, tile_step=1, row_step=step)
+    assert Span(0, step, n // step, tile_step=1, row_step=step).phases == 1
     check([group], [mask], (members, n, n, 4, 3))
 
 
@@ -190,7 +200,8 @@ def test_keys_in_several_blocks(monkeypatch: pytest.MonkeyPatch, block: int, len
 
 def test_tiles_on_the_same_keys() -> None:
     group = tile_group(torch.arange(12).view(3, 4), torch.arange(6).expand(3, 6))
-    assert group.phases == 3
+    assert group.keys == Span(0, 3, 6, tile_step=0)
+    assert Span(0, 3, 6, tile_step=0).phases == 3
     check([group], [torch.tensor(True)], (2, 12, 12, 4, 4))
 
 
@@ -201,6 +212,24 @@ def test_parts_of_one_row_merge() -> None:
     groups = [tile_group(q[None], q[None], part) for part in parts]
     check(groups, parts, (2, 24, 24, 4, 4), length=50.0)
     check(groups, parts, (2, 24, 24, 4, 4))
+
+
+@pytest.mark.parametrize("length", [1.0, 60.0])
+def test_merges_what_another_kernel_found(length: float) -> None:
+    torch.manual_seed(3)
+    q, k, v = torch.randn(2, 20, 4) * length, torch.randn(2, 20, 4), torch.randn(2, 20, 4)
+    at = torch.arange(20)
+    marks = (at[:, None] >= at) & (at[:, None] != 6)
+    near, far = marks & (at[:, None] - at < 4), marks & (at[:, None] - at >= 4) & (at[:, None] % 2 == 0)
+    running = Running(q, k, v, 0.5)
+    zero = torch.zeros(2, 20, 20)
+    out, lse = dense(q[:, ::2], k, v, far[::2], 0.5, zero[:, ::2])
+    running.merge(slice(None, None, 2), out, lse)
+    running.add(tile_group(at[None], at[None], near))
+    found, found_lse = running.finish()
+    out, lse = dense(q.double(), k.double(), v.double(), near | far, 0.5, zero)
+    torch.testing.assert_close(found.double(), out, atol=2e-5 * length, rtol=0)
+    torch.testing.assert_close(found_lse.double(), lse, atol=2e-5 * length, rtol=0)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 4), (3, 4)])
@@ -255,10 +284,10 @@ def test_gradients_are_the_same_each_time() -> None:
 
 
 def test_strided_inputs() -> None:
-    groups, masks = band(50, 6, 8)
+    groups, _ = band(50, 6, 8)
     x = torch.randn(2, 50, 3, 4)
     q, k, v = (x[:, :, i] for i in range(3))  # as projected together, [B, n, 3, D]
-    found, plain = Running(q, k, v, 0.5), Running(*(y.contiguous() for y in (q, k, v)), 0.5)
+    found, plain = Running(q, k, v, 0.5), Running(q.contiguous(), k.contiguous(), v.contiguous(), 0.5)
     for group in groups:
         found.add(group)
         plain.add(group)
@@ -319,7 +348,11 @@ def test_tiles_a_phase_apart_share_no_position(
 
 BAD = [
     ((torch.zeros(2, 3), torch.zeros(2, 3).long()), "queries must be positions from 0 on, int64"),
-    ((Span(0, 2, 3, 3), Span(-1, 2, 3, 3)), "keys must be positions from 0 on"),
+    ((torch.arange(3)[None] - 1, torch.arange(3)[None]), "queries must be positions from 0 on, int64"),
+    ((Span(0, 2, 3, 3), Span(-1, 2, 3, 3)), "keys must be at least one position from 0 on, in steps forward"),
+    ((Span(0, 2, 3, 3, row_step=0), Span(0, 2, 3, 3)), "queries must be at least one position"),
+    ((Span(0, 2, 3, 2), Span(0, 2, 3, 3)), "a query comes twice in a group; put its keys into one tile"),
+    ((torch.tensor([[0, 3, 1, 3]]), Span(0, 1, 3, 3)), "a query comes twice in a group"),
     ((Span(0, 2, 3, 3), Span(0, 3, 3, 3)), "queries come in 2 tiles and keys in 3; a group has one number"),
     (
         (Span(0, 2, 3, 3), Span(0, 2, 4, 3), torch.ones(4, 3) > 0),

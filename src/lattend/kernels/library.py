@@ -1,4 +1,4 @@
-"""The library kernel: where the marked squares are whole or causal blocks, cuDNN is at the limit already."""
+"""The library kernel: whole or causal blocks go to cuDNN, or to torch on a CPU, which are at the limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.expr import Compare, Condition, Name
 
-DTYPES = (torch.bfloat16, torch.float16)
+DTYPES = {
+    "cuda": (torch.bfloat16, torch.float16),  # cuDNN
+    "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
+}
 MAX_HEAD = 128
 
 
@@ -62,15 +65,21 @@ def _is_causal(condition: Condition, query: str, key: str) -> bool:
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
-    """Why cuDNN cannot take the call, or None when it can."""
-    if q.device.type != "cuda":
-        return f"it needs a GPU, and q is on {q.device.type}"
-    if q.dtype not in DTYPES:
-        return f"it computes in bfloat16 or float16, and q is {str(q.dtype).removeprefix('torch.')}"
-    if max(q.shape[-1], v.shape[-1]) > MAX_HEAD or q.shape[-1] % 8 or v.shape[-1] % 8:
-        return f"its heads are multiples of 8 up to {MAX_HEAD}, and these are {q.shape[-1]} and {v.shape[-1]}"
+    """Why the library cannot take the call, or None when it can."""
+    device = q.device.type
+    if device not in DTYPES:
+        return f"it runs on CPU and CUDA, and q is on {device}"
+    if q.dtype not in DTYPES[device]:
+        return f"it does not compute in {str(q.dtype).removeprefix('torch.')} on {device}"
+    sizes = (q.shape[-1], v.shape[-1])
+    if device == "cuda" and (max(sizes) > MAX_HEAD or any(size % 8 for size in sizes)):
+        return f"its heads are multiples of 8 up to {MAX_HEAD}, and these are {sizes[0]} and {sizes[1]}"
+    if device == "cpu" and sizes[0] != sizes[1]:
+        return f"its values are as wide as its keys, and these have {sizes[1]} and {sizes[0]}"
     if q.shape[1] != k.shape[1]:
         return f"{q.shape[1]} query heads share {k.shape[1]} key heads"
+    if 0 in (*q.shape, *k.shape):
+        return "there is nothing to compute"
     if call.term is not None:
         return "there is a bias"
     if call.rule.has_heads:
@@ -80,12 +89,14 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None
 
 
-def why_not_backward(call: Call, grad_lse: Tensor | None) -> str | None:
-    """Why cuDNN cannot take the backward pass of a call that fits."""
-    if call.deterministic:
-        return "its backward pass adds up in any order: ask with deterministic=False"
+def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | None:
+    """Why the library cannot take the backward pass of a call that fits."""
     if grad_lse is not None:
         return "it takes no gradient of the log-sum-exp"
+    if q.device.type == "cpu":
+        return None
+    if call.deterministic:
+        return "its backward pass adds up in any order: ask with deterministic=False"
     found = blocks(plan(call.rule))
     if found is not None and found.window is not None:
         return "its backward pass is slower on windows"
@@ -95,11 +106,16 @@ def why_not_backward(call: Call, grad_lse: Tensor | None) -> str | None:
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = blocks(plan(call.rule)) or Blocks(False, None)
-    q_, k_, v_ = (_in_windows(x, found.window) for x in (q, k, v))
-    out, lse = torch.ops.aten._scaled_dot_product_cudnn_attention(
-        q_, k_, v_, None, True, 0.0, found.causal, False, scale=call.scale
-    )[:2]
-    return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).float()
+    given = [_in_windows(x, found.window) for x in (q, k, v)]
+    aten = torch.ops.aten
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu
+        out, lse = run(*given, 0.0, found.causal, attn_mask=None, scale=call.scale)
+    else:
+        run = aten._scaled_dot_product_cudnn_attention
+        out, lse = run(*given, None, True, 0.0, found.causal, False, scale=call.scale)[:2]
+    kind = torch.promote_types(q.dtype, torch.float32)
+    return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
 
 
 def backward(
@@ -112,17 +128,22 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v; not the same to the last bit on every run."""
+    """The gradients of q, k and v; on a GPU not the same to the last bit on every run."""
     found = blocks(plan(call.rule)) or Blocks(False, None)
     given = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
-    seed = torch.zeros((), dtype=torch.int64, device=q.device)
-    rows = given[1].shape[2]
-    grads = torch.ops.aten._scaled_dot_product_cudnn_attention_backward(
-        *given, lse.reshape(*given[1].shape[:-1], 1), seed, seed, None, None, None, rows, rows,
-        0.0, found.causal, scale=call.scale,
-    )  # fmt: skip
-    dq, dk, dv = grads
-    return dq.reshape(q.shape), dk.reshape(k.shape), dv.reshape(v.shape), []
+    sums = lse.reshape(given[1].shape[:-1])
+    aten = torch.ops.aten
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        grads = run(*given, sums, 0.0, found.causal, attn_mask=None, scale=call.scale)
+    else:
+        run = aten._scaled_dot_product_cudnn_attention_backward
+        seed = torch.zeros((), dtype=torch.int64, device=q.device)
+        sizes = (given[1].shape[2], given[2].shape[2])
+        how = (seed, seed, None, None, None, *sizes, 0.0, found.causal)
+        grads = run(*given, sums[..., None], *how, scale=call.scale)
+    dq, dk, dv = (grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
+    return dq, dk, dv, []
 
 
 def _in_windows(x: Tensor, window: int | None) -> Tensor:

@@ -47,10 +47,11 @@ def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
     share = heads // k.shape[1]
     for element in range(batch):
         rule = replace(call.rule, data={**call.rule.data, **_data_of(call, element)}, open=())
-        mask = rule.mask().reshape(-1, queries, k.shape[2])
+        differ = heads if rule.has_heads else 1
+        mask = rule.mask().reshape(differ, queries, k.shape[2])
         for head in range(heads):
             for query in range(queries):
-                keys = np.flatnonzero(mask[head % len(mask), query])
+                keys = np.flatnonzero(mask[head % differ, query])
                 yield Row((element, head, query), (element, head // share), keys)
 
 

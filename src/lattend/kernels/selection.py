@@ -7,7 +7,7 @@ from types import ModuleType
 from torch import Tensor
 
 from lattend.errors import LattendError
-from lattend.kernels import dense, library, reference
+from lattend.kernels import cpu, dense, library, reference
 from lattend.kernels.call import Call
 from lattend.kernels.gpu import kernel as triton
 
@@ -15,6 +15,7 @@ from lattend.kernels.gpu import kernel as triton
 KERNELS: dict[str, ModuleType] = {
     "library": library,
     "triton": triton,
+    "cpu": cpu,
     "dense": dense,
     "reference": reference,
 }
@@ -42,6 +43,6 @@ def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
 def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
     """The kernel of the backward pass: the forward's, unless that is a library that cannot take it."""
     name = chosen(call, q, k, v)
-    if name == "library" and library.why_not_backward(call, grad_lse) is not None:
-        return "triton"
+    if name == "library" and library.why_not_backward(call, q, grad_lse) is not None:
+        return "cpu" if q.device.type == "cpu" else "triton"
     return name

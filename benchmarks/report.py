@@ -1,0 +1,374 @@
+"""What the benchmarks of attention share: the ten rules, the machine, tables, JSON files and charts.
+
+python benchmarks/report.py rows.json --chart rows.svg     # table and chart of an earlier run
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lattend as lt
+
+OURS = "lattend"
+REFERENCE = "SDPA causal"  # marks other squares than the rule
+PASSES = ("forward", "backward", "training step")
+
+
+# The rules
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rule at one size: for lattend as a rule, for peers and checks as functions of arrays."""
+
+    name: str
+    title: str
+    n: int
+    rule: lt.Rule
+    marked: Callable[[Any, Any], Any]  # (q, k) to bool; works on NumPy arrays and on tensors
+    keys: Callable[[Any], Any]  # how many keys each of these queries has
+    sizes: dict[str, int] = field(default_factory=dict)  # what the shape of q does not say
+    t: int | None = None
+    w: int | None = None
+
+    @property
+    def needed(self) -> int:
+        """The marked squares, summed row by row: integer sets are not at hand on every machine."""
+        return int(self.keys(np.arange(self.n, dtype=np.int64)).sum())
+
+
+NAMES = (
+    *("causal", "strided-255", "strided-1023", "strided-4095", "windowed-256", "windowed-1024"),
+    *("neighbourhood-7", "neighbourhood-13", "sparse-strided", "sparse-fixed"),
+)
+
+
+def case(name: str, n: int) -> Case:
+    """One of NAMES at n positions; images are square, l is √n (rounded down to a power of 2), c is 8."""
+    l, c = 1 << (n.bit_length() - 1) // 2, 8  # noqa: E741  (the paper's letter)
+    match name.split("-"):
+        case ["causal"]:
+            return Case(name, name, n, lt.rules.causal(), lambda q, k: k <= q, lambda q: q + 1)
+        case ["strided", number]:
+            t = int(number)
+            marked = lambda q, k: (k <= q) & (q - k <= t)  # noqa: E731
+            return Case(
+                *(name, f"strided t={t}", n, lt.rules.strided(t), marked),
+                *(lambda q: np.minimum(q, t) + 1, {}, t),
+            )
+        case ["windowed", number]:
+            w = int(number)
+            marked = lambda q, k: (k <= q) & (q // w == k // w)  # noqa: E731
+            return Case(
+                *(name, f"windowed w={w}", n, lt.rules.windowed(w), marked),
+                *(lambda q: q % w + 1, {}, None, w),
+            )
+        case ["neighbourhood", number]:
+            return _neighbourhood(name, n, int(number) // 2)
+        case ["sparse", "strided"]:
+            marked = lambda q, k: (k <= q) & ((q - k < l) | ((q - k) % l == 0))  # noqa: E731
+            return Case(
+                *(name, f"Sparse strided l={l}", n, lt.rules.sparse_strided(l), marked),
+                lambda q: np.minimum(q + 1, l) + q // l,
+            )
+        case ["sparse", "fixed"]:
+            marked = lambda q, k: (k <= q) & ((q // l == k // l) | (k % l >= l - c))  # noqa: E731
+            return Case(
+                *(name, f"Sparse fixed l={l}, c={c}", n, lt.rules.sparse_fixed(l, c), marked),
+                lambda q: q % l + 1 + q // l * c,
+            )
+    raise SystemExit(f"no rule {name!r}; there are {', '.join(NAMES)}")
+
+
+def _neighbourhood(name: str, n: int, r: int) -> Case:
+    side = math.isqrt(n)
+    if side * side != n:
+        raise SystemExit(f"{name}: {n} pixels are no square image")
+
+    def marked(q: Any, k: Any) -> Any:
+        return (abs(q // side - k // side) <= r) & (abs(q % side - k % side) <= r)
+
+    def along(x: Any) -> Any:
+        return np.minimum(x, r) + 1 + np.minimum(side - 1 - x, r)
+
+    title = f"{2 * r + 1} × {2 * r + 1} neighbourhood, {side} × {side}"
+    sizes = {"rows": side, "cols": side}
+    rule = lt.rules.neighbourhood(r)
+    return Case(name, title, n, rule, marked, lambda q: along(q // side) * along(q % side), sizes)
+
+
+def chosen(wanted: Sequence[str] | None) -> list[str]:
+    """The names that begin like one of those wanted, in order; all when none are wanted."""
+    for start in wanted or ():
+        if not any(name.startswith(start) for name in NAMES):
+            raise SystemExit(f"no rule {start!r}; there are {', '.join(NAMES)}")
+    return [name for name in NAMES if not wanted or any(name.startswith(start) for start in wanted)]
+
+
+# What was measured, and where
+
+
+@dataclass
+class Row:
+    """One rule at one size and one pass. Times are milliseconds by contender, lattend the first."""
+
+    case: str
+    title: str
+    n: int
+    heads: int
+    head_size: int
+    work: str  # one of PASSES
+    needed: int
+    floor: float
+    times: dict[str, float] = field(default_factory=dict)
+    aim: float | None = None
+    first: dict[str, float] = field(default_factory=dict)  # seconds of the first call: plan or compile
+    errors: dict[str, float] = field(default_factory=dict)  # relative, by what it is compared with
+    host: dict[str, float] = field(default_factory=dict)  # milliseconds the call keeps Python busy
+    peak: dict[str, float] = field(default_factory=dict)  # GiB of memory
+    notes: list[str] = field(default_factory=list)
+
+
+def machine() -> dict[str, Any]:
+    """The machine and the versions, as far as they can be found out."""
+    found: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M"), "cpu": _cpu()}
+    found["cores"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found["load"] = round(os.getloadavg()[0], 2)
+    found["python"] = platform.python_version()
+    for package in ("torch", "triton", "lattend"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = None
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        found["device"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return found
+
+
+def _cpu() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def save(path: str | Path, about: dict[str, Any], rows: Sequence[Row]) -> None:
+    text = json.dumps({"machine": about, "rows": [asdict(row) for row in rows]}, indent=1)
+    Path(path).write_text(text + "\n")
+
+
+def load(path: str | Path) -> tuple[dict[str, Any], list[Row]]:
+    stored = json.loads(Path(path).read_text())
+    return stored["machine"], [Row(**row) for row in stored["rows"]]
+
+
+# Tables
+
+
+def short(value: float) -> str:
+    """Three digits, as in 0.262, 42.1, 571, 12,345."""
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.3g}")))))
+    return f"{value:,.{digits}f}"
+
+
+def contenders(rows: Sequence[Row]) -> list[str]:
+    """All that were timed, lattend first, the reference line last."""
+    names = dict.fromkeys(name for row in rows for name in row.times)
+    return sorted(names, key=lambda name: (not name.startswith(OURS), name == REFERENCE))
+
+
+def cell(row: Row, name: str) -> str:
+    """A time and its ratio: to the floor for lattend (and where it was not run), to lattend for a peer."""
+    if name not in row.times:
+        return "–"
+    ours, took = row.times.get(OURS), row.times[name]
+    if name == OURS or ours is None:
+        return f"{short(took)} ({short(took / row.floor)}× floor)"
+    return f"{short(took)} ({short(took / ours)}×)"
+
+
+def extras(row: Row) -> str:
+    """What else a row has to say, in a few words each."""
+    parts = [f"{name} first call {short(seconds)} s" for name, seconds in row.first.items()]
+    parts += [f"{name} peak {short(size)} GiB" for name, size in row.peak.items()]
+    parts += [f"{name} host {short(busy)} ms" for name, busy in row.host.items()]
+    told = {name: worst for name, worst in row.errors.items() if name.startswith((OURS, "to "))}
+    parts += [f"{name} error {worst:.1e}" for name, worst in told.items()]
+    return "; ".join(parts + row.notes)
+
+
+def line(row: Row) -> str:
+    """The row on one line, for progress."""
+    times = ", ".join(f"{name} {cell(row, name)}" for name in contenders([row]))
+    aim = f", aim {short(row.aim)}" if row.aim else ""
+    head = f"{row.title}, n = {row.n:,}, D = {row.head_size}, {row.work}: floor {short(row.floor)}{aim}"
+    return f"{head}, {times or 'nothing timed'} [ms]" + (f"; {extras(row)}" if extras(row) else "")
+
+
+def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> None:
+    """The machine, one table a pass, how to read it; then what else rows say, or only their notes."""
+    print(", ".join(f"{key} {value}" for key, value in about.items() if value is not None))
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        print("\n".join(line(row) for row in rows))
+        return
+    console = Console() if sys.stdout.isatty() else Console(width=170)
+    for work in PASSES:
+        some = [row for row in rows if row.work == work]
+        if not some:
+            continue
+        names, aimed = contenders(some), any(row.aim for row in some)
+        grid = Table(title=f"{work}, milliseconds", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
+        grid.add_column("rule")
+        for name in ("n", "D", "needed squares", "floor", *(["aim"] if aimed else []), *names):
+            grid.add_column(name, justify="right")
+        for row in some:
+            aim = [short(row.aim) if row.aim else "–"] if aimed else []
+            sizes = (f"{row.n:,}", str(row.head_size), f"{row.needed:,}", short(row.floor))
+            grid.add_row(row.title, *sizes, *aim, *(cell(row, name) for name in names))
+        console.print(grid)
+    print(
+        "In brackets: lattend's distance from the floor; a peer's time over lattend's (above 1, lattend is\n"
+        "faster), or over the floor where lattend was not run."
+    )
+    for row in rows:
+        words = extras(row) if details else "; ".join(row.notes)
+        if words:
+            print(f"  {row.title}, n = {row.n:,}, D = {row.head_size}, {row.work}: {words}")
+
+
+# Charts
+
+COLOURS = ("#0072b2", "#56b4e9")  # lattend's, then those of its peers
+PEER_COLOURS = ("#e69f00", "#009e73", "#cc79a7", "#d55e00")
+REFERENCE_COLOUR = "#8c959f"
+BAR, GAP, LEFT, PLOT, TOP = 15, 14, 236, 640, 96
+
+
+def chart(rows: Sequence[Row], about: dict[str, Any], title: str) -> Any:
+    """A scene: a group of bars a row, lattend's first, on a logarithmic scale, a mark at the floor."""
+    from lattend.draw.palette import FAINT_TEXT, PAPER, TEXT
+    from lattend.draw.scene import Item, Line, Rect, Scene, Text, text_width
+
+    names = contenders(rows)
+    mine, peers = [n for n in names if n.startswith(OURS)], [n for n in names if not n.startswith(OURS)]
+    colours = dict(zip(mine, COLOURS, strict=False)) | dict(zip(peers, PEER_COLOURS, strict=False))
+    colours[REFERENCE] = REFERENCE_COLOUR
+    values = [v for row in rows for v in (row.floor, *row.times.values())]
+    low, high = _decade(min(values) / 1.15, down=True), _decade(max(values), down=False)
+
+    def across(value: float) -> float:
+        return LEFT + PLOT * math.log(value / low) / math.log(high / low)
+
+    heights = [BAR * max(1, len(row.times)) for row in rows]
+    bottom = TOP + sum(heights) + GAP * len(rows)
+    width, height = LEFT + PLOT + 76, bottom + 56
+    where = f"{about.get('device') if about.get('device') != 'cpu' else about.get('cpu')}"
+    under = f"{where}, {about.get('cores')} cores, torch {about.get('torch')}; shorter is faster"
+    items: list[Item] = [Rect(0, 0, width, height, PAPER)]
+    items += [Text(16, 28, title, 17, TEXT, bold=True), Text(16, 48, under, 12, FAINT_TEXT)]
+    x = 16.0
+    for name in names:
+        items += [Rect(x, 62, 13, 13, colours[name]), Text(x + 19, 73, name, 12.5, TEXT)]
+        x += 19 + text_width(name, 12.5) + 20
+    items += [Line(x + 5, 60, x + 5, 77, TEXT, 2), Text(x + 13, 73, "floor", 12.5, TEXT)]
+    for tick in _ticks(low, high):
+        major = math.isclose(math.log10(tick) % 1, 0, abs_tol=1e-9)
+        items.append(Line(across(tick), TOP, across(tick), bottom, "#c4cad1" if major else "#e6e9ed", 1))
+        items.append(Text(across(tick), bottom + 16, f"{tick:,g}", 11, FAINT_TEXT, "middle"))
+    items.append(Text(LEFT + PLOT / 2, bottom + 38, "milliseconds, logarithmic", 12, FAINT_TEXT, "middle"))
+    y = TOP + GAP / 2
+    for row, tall in zip(rows, heights, strict=True):
+        middle = y + tall / 2
+        items.append(Text(LEFT - 12, middle - 1, row.title, 12.5, TEXT, "end", bold=True))
+        small = f"n = {row.n:,}, D = {row.head_size}"
+        items.append(Text(LEFT - 12, middle + 13, small, 11, FAINT_TEXT, "end"))
+        for index, name in enumerate(name for name in names if name in row.times):
+            end, level = across(row.times[name]), y + index * BAR
+            items.append(Rect(LEFT, level, end - LEFT, BAR - 2, colours[name]))
+            value = short(row.times[name])
+            items.append(Rect(end, level, text_width(value, 11) + 8, BAR - 2, PAPER))  # no line through it
+            items.append(Text(end + 5, level + 10.5, value, 11, TEXT))
+        items.append(Line(across(row.floor), y - 3, across(row.floor), y + tall + 1, TEXT, 2))
+        y += tall + GAP
+    return Scene(width, height, tuple(items))
+
+
+def _decade(value: float, *, down: bool) -> float:
+    """The nearest 1, 2 or 5 times a power of ten that is not above, or not below, the value."""
+    power = 10.0 ** math.floor(math.log10(value))
+    steps = [power * step for step in (1, 2, 5, 10)]
+    return max(s for s in steps if s <= value) if down else min(s for s in steps if s >= value * (1 - 1e-12))
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    few = math.log10(high / low) > 4
+    places = [step * 10.0**power for power in powers for step in ((1,) if few else (1, 2, 5))]
+    return [place for place in places if low * 0.999 <= place <= high * 1.001]
+
+
+def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: str) -> list[Path]:
+    """Writes one chart a pass, as PNG or SVG by the file's ending; the forward pass has the plain name."""
+    from lattend.draw.svg import svg
+
+    written: list[Path] = []
+    for work in PASSES:
+        some = _one_a_rule([row for row in rows if row.work == work and row.times])
+        if not some:
+            continue
+        end = "" if work == "forward" else "-" + work.replace(" ", "-")
+        file = Path(path).with_stem(Path(path).stem + end)
+        scene, head = chart(some, about, f"{title}: {work}"), f"{title}: {work}"
+        if file.suffix == ".png":
+            from lattend.draw.png import png
+
+            file.write_bytes(png(scene, 2))
+        else:
+            file.write_text(svg(scene, head, "; ".join(line(row) for row in some)))
+        written.append(file)
+    return written
+
+
+def _one_a_rule(rows: Sequence[Row]) -> list[Row]:
+    """For each rule and head size the row with the most contenders, the largest n among those."""
+    best: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        key = (row.case, row.head_size)
+        if key not in best or (len(row.times), row.n) >= (len(best[key].times), best[key].n):
+            best[key] = row
+    return list(best.values())
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="the table and the chart of an earlier run")
+    parser.add_argument("file", help="what --json wrote")
+    parser.add_argument("--chart", metavar="FILE", help="draw the chart here: .svg or .png")
+    args = parser.parse_args(argv)
+    about, rows = load(args.file)
+    table(about, rows)
+    if args.chart:
+        print("drawn:", *draw(args.chart, about, rows, "Attention under a rule"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The CPU kernel against the reference, outputs and gradients, for chosen rules and random ones."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans.test_plan import IMAGES, LINES
+from random_rules import affine, split
+
+import lattend as lt
+from lattend.kernels import cpu, reference
+from lattend.kernels.call import Call
+from lattend.rules.rule import Rule
+from lattend.rules.text import parse_term
+
+
+def check(
+    rule: Rule,
+    *,
+    batch: int = 2,
+    heads: int = 3,
+    key_heads: int = 3,
+    dtype: torch.dtype = torch.float32,
+    data: dict[str, torch.Tensor] | None = None,
+    bias: tuple[str, dict[str, torch.Tensor]] | None = None,
+) -> None:
+    queries = prod(rule.values[axis.queries] for axis in rule.axes)
+    keys = prod(rule.values[axis.keys] for axis in rule.axes)
+    source = torch.Generator().manual_seed(0)
+    shapes = [(heads, queries, 8), (key_heads, keys, 8), (key_heads, keys, 5), (heads, queries, 5)]
+    q, k, v, grad = (torch.randn(batch, *shape, generator=source).to(dtype) for shape in shapes)
+    term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
+    call = Call(rule, 0.4, data=data or {}, term=term, bias=added)
+    exact = [x.double() for x in (q, k, v, grad)]
+    out, lse = reference.forward(call, *exact[:3])
+    grad_lse = torch.randn(lse.shape, generator=source).double()
+    *grads, biases = reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)
+    expected = [out, lse, *grads, *biases]
+    out, lse = cpu.forward(call, q, k, v)
+    *grads, biases = cpu.backward(call, grad, grad_lse.float(), q, k, v, out, lse)
+    limit = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}[dtype]
+    for found, wanted in zip((out, lse, *grads, *biases), expected, strict=True):
+        assert torch.equal(found == -torch.inf, wanted == -torch.inf)
+        inside = wanted != -torch.inf
+        error = (found.double() - wanted)[inside].norm() / (wanted[inside].norm() + 1e-9)
+        assert error < limit, f"{rule}: off by {error:.1e}"
+
+
+@pytest.mark.parametrize("rule", LINES, ids=str)
+def test_lines(rule: Rule) -> None:
+    check(rule.at(n=41, **({"heads": 3} if rule.has_heads else {})))
+
+
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+def test_images(rule: Rule) -> None:
+    check(rule.at(rows=5, cols=7), batch=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_numbers(dtype: torch.dtype) -> None:
+    check(lt.rules.strided(t=9).at(n=41), heads=4, key_heads=2, dtype=dtype)
+    check(lt.rules.strided(t=9).at(n=17, m=41), heads=4, key_heads=2, dtype=dtype)
+
+
+def test_documents_that_differ_along_the_batch() -> None:
+    ids = torch.tensor([[0] * 9 + [1] * 3 + [2] * 25, [4] * 30 + [3] * 7])
+    check(lt.rules.documents(causal=True).at(n=37), data={"doc": ids})
+    check(lt.rules.documents().at(n=37), data={"doc": ids[0] % 2})
+
+
+def test_a_learned_bias_gets_its_gradients() -> None:
+    source = torch.Generator().manual_seed(3)
+    slope, table = torch.randn(3, generator=source), torch.randn(3, 11, generator=source)
+    term = "-slope[head]*abs(q - k) + table[head, k - q + 5]*slope[head] + scalar*q"
+    bias = {"slope": slope, "table": table, "scalar": torch.tensor(0.1)}
+    check(lt.rules.strided(t=5).at(n=37), bias=(term, bias))
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.one_of(affine(), split()), n=st.integers(0, 12), t=st.integers(0, 6), w=st.integers(1, 5))
+def test_random_rules(text: str, n: int, t: int, w: int) -> None:
+    rule = lt.rule(text)
+    values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
+    check(rule.at(n=n, **values), batch=1, heads=2, key_heads=1)
