@@ -12,15 +12,16 @@ from torch import Tensor
 from lattend.errors import NamingError
 from lattend.kernels import operator
 from lattend.kernels.bias import Bias
+from lattend.kernels.cache import Cache, step
 from lattend.kernels.form import form_of
 from lattend.kernels.inputs import (
     arrays_given,
     as_one_kind,
-    bias_given,
     check_names,
     check_shapes,
     numbers_given,
     sizes_given,
+    term_given,
 )
 from lattend.kernels.selection import KERNELS
 from lattend.rules.rule import Rule
@@ -35,6 +36,7 @@ def attention(
     *,
     scale: float | None = ...,
     bias: Bias | Tensor | None = ...,
+    cache: Cache | None = ...,
     return_lse: Literal[False] = ...,
     kernel: str | None = ...,
     deterministic: bool = ...,
@@ -49,6 +51,7 @@ def attention(
     *,
     scale: float | None = ...,
     bias: Bias | Tensor | None = ...,
+    cache: Cache | None = ...,
     return_lse: Literal[True],
     kernel: str | None = ...,
     deterministic: bool = ...,
@@ -62,6 +65,7 @@ def attention(
     *,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
+    cache: Cache | None = None,
     return_lse: bool = False,
     kernel: str | None = None,
     deterministic: bool = True,
@@ -72,8 +76,12 @@ def attention(
     q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
     multiple of the key heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
-    the rule's open parameters, and a tensor for each array it leaves open. `bias` is added to the scaled
-    scores. With return_lse, also the log-sum-exp of each query's scores.
+    the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
+    [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
+    query's scores.
+
+    With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
+    sequence; it keeps no gradients, and torch.compile leaves the call to Python.
 
     >>> import torch
     >>> from lattend.rules import rule
@@ -85,12 +93,17 @@ def attention(
         raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
-    added = Bias.table(bias) if isinstance(bias, Tensor) else bias
-    if added is not None and not isinstance(added, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
     if kernel is not None and kernel not in KERNELS:
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     form = form_of(rule.key)
+    if cache is not None:
+        if not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"cache must be a Cache, got {type(cache).__name__}; make one with lt.Cache(…)")
+        if kernel is not None:
+            raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
+        check_shapes(form, q, k, v)
+        q, k, v = as_one_kind(q, k, v)
+        return step(cache, q, k, v, scale, bias, return_lse, rule=rule, **values)
     check_names(form, rule.values, values)
     check_shapes(form, q, k, v)
     q, k, v = as_one_kind(q, k, v)
@@ -100,7 +113,7 @@ def attention(
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
-    term, tensors = (None, []) if added is None else (added.key, bias_given(form, added, q))
+    term, tensors = term_given(form, rule.key, bias, sizes, q)
     out, lse = operator.forward(
         q, k, v, rule.key, numbers, arrays, term, tensors, scale, kernel, deterministic
     )

@@ -5,78 +5,212 @@
     Bias("-a[head]*((kx - qx - x[head])*(kx - qx - x[head]) + …)", a=…, x=…)   the quadratic encoding
 
 Names are the rule's positions, sizes and parameters; any other is a tensor given here, read whole or at
-an index. Tensors that need a gradient get one; they may be added and multiplied.
+an index. Tensors that need a gradient get one; they may be added and multiplied. An index must lie in its
+tensor on every marked square; write min and max around one that may not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from lattend.errors import NamingError, TensorError
+from lattend.errors import DomainError, NamingError, TensorError
 from lattend.kernels.call import Call
 from lattend.plans.solve import minus, plus, times
 from lattend.rules import expr
+from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
 from lattend.rules.expr import Arith, Lookup, Name, Num, Term
+from lattend.rules.rule import check_integer
 from lattend.rules.text import parse_term
 
+_AXES = {len(axes): axes for axes in (LINE, IMAGE, VOLUME)}
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Bias:
-    """A term and its tensors; add it to attention with `bias=`."""
+    """A term and its tensors; add it to attention with `bias=`.
+
+    >>> Bias("-slope[head]*(q - k)", slope=torch.tensor([0.5, 0.25]))
+    <Bias -slope[head]*(q - k) with slope (2)>
+    """
 
     text: str
     tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
-    def __init__(self, text: str, **tensors: Tensor | float) -> None:
-        whole = {name: torch.as_tensor(value) for name, value in tensors.items()}
+    def __init__(self, text: str, /, **tensors: Tensor | float) -> None:
+        whole = {name: _as_tensor(value) for name, value in tensors.items()}
+        for name, tensor in whole.items():
+            check_floating(name, tensor)
+        check_term(text, tuple(whole), tuple([tensor.dim() for tensor in whole.values()]))
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "tensors", whole)
-        self._check()
 
-    @cached_property
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {shape_text(tensor)}" for name, tensor in self.tensors.items())
+        return f"<Bias {self.text} with {shapes}>" if shapes else f"<Bias {self.text}>"
+
+    @property
     def term(self) -> Term:
         return read(self.text)
-
-    def _check(self) -> None:
-        read_at = {name for node in leaves(self.term, self.tensors) for name in [_tensor_of(node)]}
-        unused = [name for name in self.tensors if name not in read_at]
-        if unused:
-            raise NamingError(f'bias "{self.text}" does not use {unused[0]}')
-        for node in expr.walk(self.term):
-            if isinstance(node, Lookup) and node.array not in self.tensors:
-                raise NamingError(f'bias "{self.text}" reads {node.array}[...]: give {node.array}=tensor')
-            if isinstance(node, Lookup) and len(node.indices) != self.tensors[node.array].dim():
-                shape = tuple(self.tensors[node.array].shape)
-                raise TensorError(
-                    f'bias "{self.text}" reads {expr.term_text(node)}, and {node.array} has shape {shape}'
-                )
-            if isinstance(node, Name) and node.name in self.tensors and self.tensors[node.name].dim():
-                shape = tuple(self.tensors[node.name].shape)
-                raise TensorError(f"{node.name} has shape {shape}: read it at an index, {node.name}[head]")
-        for name, tensor in self.tensors.items():
-            if not tensor.is_floating_point():
-                raise TensorError(f"{name} holds {tensor.dtype}, and a bias is made of floating numbers")
-
-        for leaf in leaves(self.term, self.tensors):
-            derivative(self.term, leaf)
 
     @property
     def key(self) -> str:
         """The names of the tensors and the text, as one text."""
         return f"{' '.join(self.tensors)}\n{self.text}"
 
+    # Ready-made
+
     @staticmethod
     def table(values: Tensor) -> Bias:
-        """One number for each square: [n, m] or [heads, n, m]."""
+        """One number for each square of a line: [n, m] or [heads, n, m]."""
         if values.dim() not in (2, 3):
-            raise TensorError(f"bias has shape {tuple(values.shape)}, and a table is [n, m] or [heads, n, m]")
+            raise TensorError(f"a table of squares is [n, m] or [heads, n, m], not {shape_text(values)}")
         return Bias("table[q, k]" if values.dim() == 2 else "table[head, q, k]", table=values)
+
+    @staticmethod
+    def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
+        """Attention with linear biases: head i of `heads`, from 1, takes 2^(-8i/heads) off per position.
+
+        The slopes of Press, Smith and Lewis (2022). Where `heads` is no power of two: those of the power
+        below, then every second one of the power above.
+
+        >>> Bias.alibi(4).tensors["slope"].tolist()  # 2^-2, 2^-4, 2^-6, 2^-8
+        [0.25, 0.0625, 0.015625, 0.00390625]
+        """
+        check_integer("heads", heads)
+        if heads < 1:
+            raise DomainError(f"heads = {heads}: a bias has at least 1 head")
+        whole = 1 << (int(heads).bit_length() - 1)
+        slopes = [2 ** (-8 * i / whole) for i in range(1, whole + 1)]
+        slopes += [2 ** (-4 * i / whole) for i in range(1, 2 * (heads - whole), 2)]
+        slope = torch.tensor(slopes, dtype=torch.float64, device=device)
+        return Bias("-slope[head]*abs(q - k)", slope=slope)
+
+    @staticmethod
+    def relative(table: Tensor) -> Bias:
+        """A number for each distance k - q: [heads, 2r + 1], or on an image [heads, 2ry + 1, 2rx + 1].
+
+        The entry of distance d is at d + r. A key further away than r takes the entry at the end.
+
+        >>> Bias.relative(torch.zeros(2, 7))
+        <Bias table[head, min(max(k - q + 3, 0), 6)] with table (2, 7)>
+        """
+        if table.dim() - 1 not in _AXES or any(size % 2 == 0 for size in table.shape[1:]):
+            raise TensorError(
+                "a relative table is [heads, 2r + 1], or [heads, 2ry + 1, 2rx + 1] on an image, "
+                f"with one entry for each distance -r … r, not {shape_text(table)}"
+            )
+        places = [
+            f"min(max({axis.key} - {axis.query} + {size // 2}, 0), {size - 1})"
+            for axis, size in zip(_AXES[table.dim() - 1], table.shape[1:], strict=True)
+        ]
+        return Bias(f"table[head, {', '.join(places)}]", table=table)
+
+    @staticmethod
+    def quadratic(alpha: Tensor, centre: Tensor) -> Bias:
+        """-alpha (|delta - centre|² - |centre|²) with delta = k - q: each head looks around its centre.
+
+        alpha is [heads], centre [heads, axes]: one axis on a line, rows then columns on an image. The
+        encoding of Cordonnier, Loukas and Jaggi (2020). Written delta·(delta - 2 centre): the same, and
+        no large squares are subtracted.
+
+        >>> Bias.quadratic(torch.ones(1), torch.tensor([[2.0]]))
+        <Bias -alpha[head]*((k - q)*(k - q - 2*centre[head, 0])) with alpha (1), centre (1, 2)>
+        """
+        axes = _AXES.get(centre.shape[1] if centre.dim() == 2 else 0)
+        if axes is None or alpha.dim() != 1 or alpha.shape[0] != centre.shape[0]:
+            raise TensorError(
+                "a quadratic bias has alpha [heads] and centre [heads, axes], with 1 axis on a line and 2 on "
+                f"an image, not {shape_text(alpha)} and {shape_text(centre)}"
+            )
+        away = [f"{axis.key} - {axis.query}" for axis in axes]
+        squares = [f"({delta})*({delta} - 2*centre[head, {i}])" for i, delta in enumerate(away)]
+        return Bias(f"-alpha[head]*({' + '.join(squares)})", alpha=alpha, centre=centre)
+
+
+def _as_tensor(value: Tensor | float) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.tensor(float(value), dtype=torch.float64)
+
+
+def check_floating(name: str, tensor: Tensor) -> None:
+    """Raises unless the tensor holds floating numbers."""
+    if not tensor.is_floating_point():
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise TensorError(f"{name} holds {kind}, and a bias is made of floating numbers: {name}.float()")
+
+
+def shape_text(tensor: Tensor) -> str:
+    """A shape as it is written in messages: (2, 7)."""
+    return f"({', '.join([str(size) for size in tensor.shape])})"
+
+
+# What a text says: found once for each text, and constant where attention is traced
+
+
+@torch.compiler.assume_constant_result
+def check_term(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
+    """Raises unless each tensor, which has so many axes, is read in the text as it can be."""
+    return _checked(text, tensors, axes)
+
+
+@lru_cache(maxsize=256)
+def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
+    term, dims = read(text), dict(zip(tensors, axes, strict=True))
+    found = leaves(term, dims)
+    for name in tensors:
+        if name in RESERVED:
+            what = "a position" if name in POSITIONS else "a size"
+            raise NamingError(f'bias "{text}": {name} is {what}; give the tensor another name')
+        if name not in [_tensor_of(leaf) for leaf in found]:
+            raise NamingError(f'bias "{text}" does not use {name}')
+    for leaf in found:
+        name = _tensor_of(leaf)
+        if name not in dims:
+            raise NamingError(f'bias "{text}" reads {expr.term_text(leaf)}: give {name}=tensor')
+        read_at = len(leaf.indices) if isinstance(leaf, Lookup) else 0
+        if read_at == dims[name]:
+            continue
+        if read_at == 0:
+            raise TensorError(f"{name} has {dims[name]} axes: read it at an index, {name}[head]")
+        raise TensorError(
+            f'bias "{text}" reads {expr.term_text(leaf)}, an index for each of {read_at} axes, '
+            f"and {name} has {dims[name]}"
+        )
+    for leaf in found:
+        derivative(term, leaf)
+    return True
+
+
+@torch.compiler.assume_constant_result
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a bias that are not indexed."""
+    return tuple(expr.names(read(text)))
+
+
+class Place(NamedTuple):
+    """An axis of a tensor that is read at a position itself: it needs an entry for each."""
+
+    lookup: str
+    tensor: str
+    axis: int
+    position: str
+
+
+@torch.compiler.assume_constant_result
+def places_in(text: str) -> tuple[Place, ...]:
+    """Where a bias reads tensors at head, q, k or another position, and not at a term of them."""
+    return tuple(
+        Place(expr.term_text(node), node.array, axis, index.name)
+        for node in expr.walk(read(text))
+        if isinstance(node, Lookup)
+        for axis, index in enumerate(node.indices)
+        if isinstance(index, Name) and index.name in POSITIONS
+    )
 
 
 def parts_of(key: str) -> tuple[list[str], Term]:
@@ -89,12 +223,6 @@ def parts_of(key: str) -> tuple[list[str], Term]:
 def read(text: str) -> Term:
     """The term of a text."""
     return parse_term(text)
-
-
-@torch.compiler.assume_constant_result
-def names_in(text: str) -> tuple[str, ...]:
-    """The names in a bias that are not indexed."""
-    return tuple(expr.names(read(text)))
 
 
 def _tensor_of(leaf: Term) -> str:

@@ -7,16 +7,19 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.errors import DomainError, NamingError, TensorError
 from lattend.kernels import few
+from lattend.kernels.bias import Bias
+from lattend.kernels.operator import exactly
 from lattend.plans.latest import FOREVER
 from lattend.plans.retention import retention
 from lattend.rules.rule import Rule, check_integer
@@ -27,6 +30,13 @@ MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when the
 AHEAD = 1024  # keys to come whose last queries are found together
 PIECE = 512  # queries of a prompt that are answered together
 MAX_SQUARES = 1 << 22  # of one such piece, all keys included
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _left_to_python(method: F) -> F:
+    """The method, which torch.compile does not trace; torch's own decorator has the type of a function."""
+    return torch.compiler.disable(method)  # pyright: ignore[reportReturnType]
 
 
 class Cache:
@@ -118,6 +128,7 @@ class Cache:
 
     # What is done with it
 
+    @_left_to_python
     def attend(
         self,
         q: Tensor,
@@ -125,25 +136,29 @@ class Cache:
         v: Tensor,
         *,
         scale: float | None = None,
-        bias: None = None,
+        bias: Bias | Tensor | None = None,
         return_lse: bool = False,
     ) -> Any:
         """The outputs of the next s positions, whose keys and values join the past.
 
         q is [batch, query heads, s, D], k and v as for attention: 1 position while decoding, any number
-        of a prompt. The same rows as attention over the whole sequence gives.
+        of a prompt. The same rows as attention over the whole sequence gives. A table of all squares can
+        be the bias only where the cache was made with n. torch.compile leaves this to Python.
         """
-        if bias is not None:
-            raise LattendError("bias: not there yet; leave it out")
         self._check(q, k, v)
         scale = 1 / sqrt(q.shape[3]) if scale is None else scale
         s = q.shape[2]
-        if s == 1:
-            out, lse = self._one(q, k, v, scale, return_lse)
-        elif self._length == 0 and s > 1:
-            out, lse = self._first(q, k, v, scale)
-        else:
-            out, lse = self._pieces(q, k, v, scale, return_lse)
+        added = None
+        if bias is not None:
+            length, seen = self.retention.length, self._length + s
+            added = few.on_a_line(bias, self.rule, length, seen, self.query_heads, q)
+        with exactly(q):
+            if s == 1:
+                out, lse = self._one(q, k, v, scale, return_lse, added)
+            elif self._length == 0 and s > 1:
+                out, lse = self._first(q, k, v, scale, added)
+            else:
+                out, lse = self._pieces(q, k, v, scale, return_lse, added)
         return (out, lse) if return_lse else out
 
     def select(self, indices: Tensor | list[int]) -> None:
@@ -160,34 +175,39 @@ class Cache:
 
     # Queries
 
-    def _first(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    def _first(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Bias | None
+    ) -> tuple[Tensor, Tensor]:
         """A prompt that nothing comes before: attention itself."""
         from lattend.kernels.attention import attention
 
-        found = attention(q, k, v, self.retention.rule, scale=scale, return_lse=True)
+        found = attention(q, k, v, self.retention.rule, scale=scale, bias=bias, return_lse=True)
         self._admit(k, v, now=q.shape[2])
         self._length = q.shape[2]
         return found
 
     def _one(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
     ) -> tuple[Tensor, Tensor | None]:
         position = self._length
         self._admit(k, v, now=position)
         self._length = position + 1
         held = slice(self._count)
         keys, values, squares = self.keys[:, :, held], self.values[:, :, held], None
+        positions = self._positions[held]
         if not self.retention.whole:
-            marked = self._marks.here(position, self._positions[held])
+            marked = self._marks.here(position, positions)
             if self._marks.heads is not None:
                 squares = few.moved(np.array(marked[:, None, :]), q.device)
             elif not marked.all():
                 slots = few.moved(np.flatnonzero(marked), q.device)
                 keys, values = keys.index_select(2, slots), values.index_select(2, slots)
-        return few.attend(q, keys, values, squares, scale, return_lse)
+                positions = positions[marked]
+        added = None if bias is None else few.added(bias, np.array([position]), positions, q)
+        return few.attend(q, keys, values, squares, scale, return_lse, added)
 
     def _pieces(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
     ) -> tuple[Tensor, Tensor | None]:
         """A prompt, or a part of one, after a past: so many queries at once as leave few squares."""
         most = self.retention.most
@@ -209,7 +229,8 @@ class Cache:
                 positions = np.concatenate([positions, new])
                 self._admit(piece_k, piece_v, now=start + len(new))
             squares = self._marks.there(new, positions, q.device)
-            out, lse = few.attend(piece_q, keys, values, squares, scale, return_lse)
+            added = None if bias is None else few.added(bias, new, positions, q)
+            out, lse = few.attend(piece_q, keys, values, squares, scale, return_lse, added)
             outs.append(out)
             lses += [] if lse is None else [lse]
             self._length += len(new)
@@ -244,10 +265,7 @@ class Cache:
                     f"{self.keys.dtype} on {self.keys.device}"
                 )
             if x.requires_grad and torch.is_grad_enabled():
-                raise TensorError(
-                    f"{name} requires a gradient, and a cache keeps none: use torch.no_grad() to decode, "
-                    "attention without a cache to train"
-                )
+                raise few.keeps_no_gradient(name)
         length = self.retention.length
         if length is not None and self._length + s > length:
             raise DomainError(
@@ -333,15 +351,30 @@ def step(
     k: Tensor,
     v: Tensor,
     scale: float | None = None,
-    bias: None = None,
+    bias: Bias | Tensor | None = None,
     return_lse: bool = False,
     *,
     rule: Rule | None = None,
+    **values: int,
 ) -> Any:
-    """attention(q, k, v, rule, cache=cache): the rule, if it is given, must be the cache's own."""
-    if rule is not None and rule is not cache.rule and rule != cache.rule:
-        raise NamingError(f'the cache was made for the rule "{cache.rule}", not for "{rule}"; make another')
+    """attention(q, k, v, rule, cache=cache): rule and values, where they are given, must be the cache's."""
+    if rule is not None:
+        known = cache.rule.values
+        given = {**rule.values, **values}
+        if rule.key != cache.rule.key or any(known.get(name) != given[name] for name in given):
+            _refuse(cache.rule, rule, values)
     return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
+
+
+def _refuse(mine: Rule, rule: Rule, values: dict[str, int]) -> None:
+    if rule.open:
+        raise NamingError(
+            f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and a cache has it from the start: '
+            "give the rule that the cache was made with"
+        )
+    raise NamingError(
+        f'the cache was made for the rule "{mine}", not for "{rule.at(**values)}"; make another'
+    )
 
 
 def _shape(*sizes: int | str) -> str:

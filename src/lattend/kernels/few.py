@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
-from math import inf
+from functools import lru_cache, reduce
+from math import inf, prod
 from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, ne, neg, or_, pos, sub
 from typing import Any
 
@@ -15,54 +15,68 @@ from torch import Tensor
 from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
-from lattend.errors import DomainError
+from lattend.errors import DomainError, LattendError, TensorError
+from lattend.kernels.bias import Bias, shape_text, value
+from lattend.kernels.form import form_of
+from lattend.kernels.inputs import term_given
 from lattend.rules import expr
-from lattend.rules.axes import HEAD
+from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Term, Truth
+from lattend.rules.rule import Rule
+from lattend.rules.text import parse_term
 
 MAX_POSITION = 1 << 40
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, return_lse: bool = False
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    marked: Tensor | None,
+    scale: float,
+    return_lse: bool = False,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
     `marked` is [s, m], or [heads, s, m]; None marks all squares. A row without marks gives zeros and -inf.
+    `bias` is broadcast to [heads, s, m].
     """
     batch, heads, s, _ = q.shape
     key_heads, m = k.shape[1:3]
     if m == 0 or q.numel() == 0:
         lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
+    if return_lse or bias is not None:  # a bias in bfloat16 would be too coarse for the library
+        return _written_out(q, k, v, marked, scale, bias)
     group = heads // key_heads
     if marked is None:  # the queries that share a key head are rows of one matrix
-        rows = q.reshape(batch, key_heads, group * s, -1)
-        out, lse = _run(rows, k, v, None, scale, return_lse)
-    else:
-        rows = q.reshape(batch * key_heads, group, s, -1)
-        keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
-        squares = marked
-        if marked.ndim == 3:
-            squares = marked.reshape(key_heads, group, s, m).repeat(batch, 1, 1, 1)
-        out, lse = _run(rows, keys, values, squares, scale, return_lse)
-    return out.reshape(batch, heads, s, -1), None if lse is None else lse.reshape(batch, heads, s)
+        out = _library(q.reshape(batch, key_heads, group * s, -1), k, v, None, scale)
+        return out.reshape(batch, heads, s, -1), None
+    rows = q.reshape(batch * key_heads, group, s, -1)
+    keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
+    if marked.ndim == 3:
+        marked = marked.reshape(key_heads, group, s, m).repeat(batch, 1, 1, 1)
+    out = _library(rows, keys, values, marked, scale).masked_fill(~marked.any(-1, keepdim=True), 0)
+    return out.reshape(batch, heads, s, -1), None
 
 
-def _run(
-    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, return_lse: bool
-) -> tuple[Tensor, Tensor | None]:
-    if not return_lse:
-        out = _library(q, k, v, marked, scale)
-        return out if marked is None else out.masked_fill(~marked.any(-1, keepdim=True), 0), None
+def _written_out(
+    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp, in float32 at least."""
     wide = _wide(q)
-    scores = (q.to(wide) * scale) @ k.to(wide).mT
+    shared = q.to(wide).reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a key head, one below another
+    scores = (shared * scale @ k.to(wide).mT).view(*q.shape[:3], -1)  # [batch, heads, s, m]
+    if bias is not None:
+        scores = scores + bias
     if marked is not None:
         scores = scores.masked_fill(~marked, -inf)
     lse = scores.logsumexp(-1, keepdim=True)
     weights = (scores - lse.masked_fill(lse == -inf, 0)).exp()
-    return (weights @ v.to(wide)).to(q.dtype), lse[..., 0]
+    out = weights.view(*shared.shape[:3], -1) @ v.to(wide)
+    return out.view(*q.shape[:3], -1).to(q.dtype), lse[..., 0]
 
 
 def _library(q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float) -> Tensor:
@@ -173,3 +187,84 @@ _COMPARE = {"<": lt, "<=": le, "==": eq, "!=": ne, ">=": ge, ">": gt}
 _JOIN = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "min": _least}
 _JOIN["max"] = lambda a, b: -_least(-a, -b)
 _ALONE = {"neg": neg, "abs": abs, "min": pos, "max": pos}
+
+
+# A bias
+
+
+def on_a_line(bias: Bias | Tensor, rule: Rule, length: int | None, seen: int, heads: int, q: Tensor) -> Bias:
+    """The bias of positions on a line, the rule's numbers put in; raises unless it fits the first `seen`.
+
+    `length` is the number of all positions, if it is known.
+    """
+    if isinstance(bias, Tensor) and length is None:
+        raise LattendError(
+            f"bias is a table of shape {shape_text(bias)} for all squares, and how many there will be is not "
+            "known: make the cache with n=…, or write the bias with positions: "
+            'Bias("table[head, k - q + 63]", table=…)'
+        )
+    outer, *inner = rule.axes
+    sizes = {axis.queries: rule.values[axis.queries] for axis in inner}
+    positions = seen if length is None else length
+    sizes = {outer.queries: -(-positions // prod(sizes.values())), **sizes}
+    sizes |= {HEADS: heads} if rule.has_heads else {}
+    term_given(form_of(rule.key), rule.key, bias, sizes, q)
+    line = Bias.table(bias) if isinstance(bias, Tensor) else bias
+    for name, tensor in line.tensors.items():
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise keeps_no_gradient(f"bias: {name}")
+    if isinstance(bias, Tensor):
+        return line
+    return Bias(_text_on_a_line(bias.text, tuple(bias.tensors), rule, length, heads), **bias.tensors)
+
+
+def keeps_no_gradient(name: str) -> TensorError:
+    """The error of a tensor that wants a gradient while decoding."""
+    return TensorError(
+        f"{name} requires a gradient, and a cache keeps none: use torch.no_grad() to decode, "
+        "attention without a cache to train"
+    )
+
+
+@lru_cache(maxsize=256)
+def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int | None, heads: int) -> str:
+    """The text with q, k and head as its only positions.
+
+    >>> from lattend.rules import raster
+    >>> _text_on_a_line("slope*(qy - ky)", ("slope",), raster().at(cols=5), None, 1)
+    'slope * (q // 5 - k // 5)'
+    """
+    outer, *inner = rule.axes
+    numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
+    numbers |= {HEAD: Name(HEAD), HEADS: Num(heads)} | {name: Name(name) for name in tensors}
+    step = 1
+    for axis in reversed(inner):
+        for name, position in ((axis.query, "q"), (axis.key, "k")):
+            numbers[name] = Arith("%", (_rows(position, step), Num(rule.values[axis.queries])))
+        step *= rule.values[axis.queries]
+    numbers |= {outer.query: _rows("q", step), outer.key: _rows("k", step)}
+    if length is not None:
+        numbers |= dict.fromkeys((outer.queries, outer.keys), Num(length // step))
+
+    def put(name: Name) -> Term:
+        if name.name not in numbers:
+            raise LattendError(
+                f'bias "{text}" speaks of {name.name}, the size of the whole, which is not known before its '
+                f"end; if you know it, make the cache with {name.name}=…"
+            )
+        return numbers[name.name]
+
+    return expr.term_text(expr.replaced_term(parse_term(text), put))
+
+
+def _rows(position: str, size: int) -> Term:
+    return Name(position) if size == 1 else Arith("//", (Name(position), Num(size)))
+
+
+def added(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
+    """What a bias on a line adds at positions q and k for the heads of `like`; as [heads, s, m]."""
+    device, wide = like.device, _wide(like)
+    places = {"q": moved(q, device)[:, None], "k": moved(k, device)}
+    places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]
+    tensors = {name: tensor.detach().to(device, wide) for name, tensor in bias.tensors.items()}
+    return torch.as_tensor(value(bias.term, places, tensors), dtype=wide, device=device)

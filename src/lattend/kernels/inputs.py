@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.kernels.bias import Bias, names_in
+from lattend.kernels.bias import Bias, check_floating, names_in, places_in
+from lattend.kernels.call import rule_of
 from lattend.kernels.form import Array, Form
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
-OPTIONS = ("v", "rule", "scale", "bias", "return_lse", "kernel", "deterministic")  # q and k name positions
+OPTIONS = ("v", "rule", "scale", "bias", "cache", "return_lse", "kernel", "deterministic")  # not q and k
 
 
 # Tensors
@@ -230,17 +231,23 @@ def _missing(form: Form, missing: list[str]) -> NamingError:
 
 def arrays_given(form: Form, values: Mapping[str, Any], sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
     """The arrays the rule leaves open, in its order; raises unless each fits its lookups."""
-    names = form.sizes[: len(form.queries)]
-    extent = {query: sizes[name] for query, name in zip(form.queries, names, strict=True)}
-    keys = {key: sizes[name] for key, name in zip(form.keys, names, strict=True)}
-    extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
-    extent["head"] = q.shape[1]
+    extent = _extents(form, sizes, q)
     found: list[Tensor] = []
     for array in form.arrays:
         x = values[array.name]
         _check_array(array, x, extent, q)
         found.append(x)
     return found
+
+
+def _extents(form: Form, sizes: Mapping[str, int], q: Tensor) -> dict[str, int]:
+    """How many values each position has."""
+    names = form.sizes[: len(form.queries)]
+    extent = {query: sizes[name] for query, name in zip(form.queries, names, strict=True)}
+    keys = {key: sizes[name] for key, name in zip(form.keys, names, strict=True)}
+    extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
+    extent["head"] = q.shape[1]
+    return extent
 
 
 def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) -> None:
@@ -268,17 +275,80 @@ def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) 
 # The bias
 
 
-def bias_given(form: Form, bias: Bias, q: Tensor) -> list[Tensor]:
+def term_given(
+    form: Form, key: str, bias: Bias | Tensor | None, sizes: Mapping[str, int], q: Tensor
+) -> tuple[str | None, list[Tensor]]:
+    """The key of the bias and its tensors, which must fit the rule with this key, its sizes and q."""
+    if bias is None:
+        return None, []
+    if isinstance(bias, Tensor):
+        return _table_given(form, bias, sizes, q)
+    if not isinstance(bias, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
+    tensors = bias_given(form, bias, q, sizes)
+    arrays = _arrays_of(key)
+    for name in bias.tensors:
+        if name in form.parameters or name in arrays:
+            what = "a parameter" if name in form.parameters else "an array"
+            raise NamingError(f"bias: {name} is {what} of the rule too; give the tensor another name")
+    extent = _extents(form, sizes, q)
+    for lookup, name, axis, position in places_in(bias.text):
+        tensor = bias.tensors[name]
+        if tensor.shape[axis] < extent[position]:
+            raise TensorError(
+                f"bias: {name} has shape {_shape(tensor)}; {lookup} needs {extent[position]} places "
+                f"on axis {axis}, one for each {position}"
+            )
+    return bias.key, tensors
+
+
+def bias_given(form: Form, bias: Bias, q: Tensor, sizes: Mapping[str, int] | None = None) -> list[Tensor]:
     """The tensors of the bias; raises unless its names are known and they are on the device of q."""
-    known = (*form.queries, *form.keys, *form.sizes, *form.parameters, "head", *bias.tensors)
+    known = (*form.queries, *form.keys, *(sizes or form.sizes), *form.parameters, "head", *bias.tensors)
     for name in names_in(bias.text):
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else f"; give it as a tensor, Bias(…, {name}=…)"
             raise NamingError(f'bias "{bias.text}" speaks of {name}, which this rule does not have{hint}')
     for name, tensor in bias.tensors.items():
-        if tensor.device != q.device and tensor.dim():
-            raise TensorError(
-                f"bias: {name} is on {tensor.device} and q on {q.device}; put them on one device"
-            )
+        if tensor.dim():
+            _check_device(f"bias: {name}", tensor, q)
     return [tensor.to(q.device) for tensor in bias.tensors.values()]
+
+
+def _table_given(
+    form: Form, table: Tensor, sizes: Mapping[str, int], q: Tensor
+) -> tuple[str | None, list[Tensor]]:
+    """A table of all squares; on an image of its flat positions."""
+    extent, n, m = _extents(form, sizes, q), 1, 1
+    for query, key in zip(form.queries, form.keys, strict=True):
+        n, m = n * extent[query], m * extent[key]
+    check_floating("bias", table)
+    _check_device("bias", table, q)
+    squares = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
+    if table.dim() not in (2, 3) or table.shape != squares:
+        raise TensorError(
+            f"bias has shape {_shape(table)}, and a table has one number for each square: "
+            f"({n}, {m}), or ({q.shape[1]}, {n}, {m}) with heads"
+        )
+    rows, columns = (_flat(names, form.sizes) for names in (form.queries, form.keys))
+    return f"table\ntable[{'head, ' if table.dim() == 3 else ''}{rows}, {columns}]", [table]
+
+
+def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:
+    """The text of a flat position: `(qz*rows + qy)*cols + qx`."""
+    text = positions[0]
+    for i in range(1, len(positions)):
+        text = f"({text})*{sizes[i]} + {positions[i]}"
+    return text
+
+
+@torch.compiler.assume_constant_result
+def _arrays_of(key: str) -> tuple[str, ...]:
+    rule = rule_of(key)
+    return (*rule.data, *rule.open)
+
+
+def _check_device(name: str, tensor: Tensor, q: Tensor) -> None:
+    if tensor.device != q.device:
+        raise TensorError(f"{name} is on {tensor.device} and q on {q.device}; put them on one device")

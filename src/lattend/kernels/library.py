@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ class Blocks:
     window: int | None
 
 
+@lru_cache(maxsize=256)
 def blocks(found: Plan) -> Blocks | None:
     """The blocks a plan consists of, if it is blocks that a library can run."""
     if len(found.parts) != 1:

@@ -41,7 +41,7 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    with _exactly(q):
+    with exactly(q):
         out, lse = execute.forward(_call(q, *how), q, k, v)
     return laid_out(out, q), lse.contiguous()
 
@@ -50,12 +50,12 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 def _backward(*given: Any) -> Gradients:
     tensors, how = given[:7], given[7:]
     q, k, v = tensors[2:5]
-    with _exactly(q):
+    with exactly(q):
         dq, dk, dv, biases = execute.backward(_call(q, *how), *tensors)
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
 
-def _exactly(q: Tensor) -> AbstractContextManager[Any]:
+def exactly(q: Tensor) -> AbstractContextManager[Any]:
     """Where a kernel's own products keep their dtype; q, k and v were cast before."""
     device = q.device.type
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()

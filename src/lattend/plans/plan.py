@@ -43,11 +43,11 @@ def plan(rule: Rule, /, **values: int) -> Plan:
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
     ['k <= q and q - k < l', 'k <= q and q - k >= l and (q - k) % l == 0']
     """
-    bound = rule.at(**values)
-    if bound.free:
-        raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(bound.free)}')
-    key = (bound.condition, bound.axes, tuple(sorted(bound.values.items())))
+    bound = rule.at(**values) if values else rule
+    key = (bound.key, tuple(bound.values.items()))
     if key not in _KNOWN:
+        if bound.free:
+            raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(bound.free)}')
         if len(_KNOWN) >= MAX_KNOWN:
             _KNOWN.pop(next(iter(_KNOWN)))
         _KNOWN[key] = _planned(bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,7 @@ class Rule:
         """The names of its sizes: n (and m), or rows and cols, or depth, rows and cols; then heads."""
         return size_names(self.axes) + ([HEADS] if self.has_heads else [])
 
-    @property
+    @cached_property
     def has_heads(self) -> bool:
         return bool({HEAD, HEADS} & {*expr.names(self.condition), *expr.names(self.where)})
 

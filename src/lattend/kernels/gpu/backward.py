@@ -27,26 +27,6 @@ from lattend.kernels.gpu.geometry import inner_columns, inner_count, outer_rows
 
 
 @triton.jit
-def attention_bwd_delta_kernel(
-    Out, GradOut, GradLse, Delta, o_batch, o_head, o_row, g_batch, g_head, g_row, heads, rows, blocks,
-    BLOCK: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
-):  # fmt: skip
-    """Delta: the row sums of out * dout, less dlse."""
-    program = tl.program_id(0)
-    pair = program // blocks
-    batch, head = (pair // heads).to(tl.int64), (pair % heads).to(tl.int64)
-    row = (program % blocks).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = row < rows
-    out = rows_of(Out + batch * o_batch + head * o_head, row, inside, o_row, DV, DVP, True)
-    grad = rows_of(GradOut + batch * g_batch + head * g_head, row, inside, g_row, DV, DVP, True)
-    delta = tl.sum(out.to(tl.float32) * grad.to(tl.float32), 1)
-    at = pair.to(tl.int64) * rows + row
-    if HAS_GRAD_LSE:
-        delta -= tl.load(GradLse + at, mask=inside, other=0.0)
-    tl.store(Delta + at, delta, mask=inside)
-
-
-@triton.jit
 def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr, ENDS: tl.constexpr):
     """Adds to the float32 sum of earlier parts; the last part writes the gradient itself."""
     if CONTINUES:
@@ -59,8 +39,9 @@ def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr
 
 @triton.jit
 def attention_bwd_dq_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
-    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
+    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
+    o_batch, o_head, o_row, g_batch, g_head, g_row,
     heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
@@ -68,9 +49,10 @@ def attention_bwd_dq_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
     HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a tile of queries."""
+    """The gradient of a tile of queries; the first part that holds all of them also makes Delta."""
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
     batch, head = (pair // heads).to(tl.int64), pair % heads
@@ -90,7 +72,15 @@ def attention_bwd_dq_kernel(
     grad = rows_of(GradOut, place, inside, g_row, DV, DVP, True)  # [BLOCK_M, DVP]
     lse = tl.load(Lse + state_rows, mask=inside, other=float("inf")) * LOG2E
     lse = tl.where(lse == -float("inf"), float("inf"), lse)  # a row with no key: all weights 0
-    delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
+    if MAKES_DELTA:
+        Out += batch * o_batch + head.to(tl.int64) * o_head
+        out = rows_of(Out, place, inside, o_row, DV, DVP, True)
+        delta = tl.sum(out.to(tl.float32) * grad.to(tl.float32), 1)
+        if HAS_GRAD_LSE:
+            delta -= tl.load(GradLse + state_rows, mask=inside, other=0.0)
+        tl.store(Delta + state_rows, delta, mask=inside)
+    else:
+        delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
     acc = tl.zeros([BLOCK_M, DP], tl.float32)
     sharpness = scale * LOG2E
 

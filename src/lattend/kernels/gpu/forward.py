@@ -49,16 +49,30 @@ def block_of(
 
 
 @triton.jit
+def between(at, low, span):
+    """Whether low <= at <= low + span, for each row and column: what lies below low wraps around."""
+    gap = at.to(tl.int32)[None, :] - low[:, None]
+    return gap.to(tl.uint32, bitcast=True) <= span.to(tl.uint32, bitcast=True)[:, None]
+
+
+@triton.jit
+def spanned(low, high):
+    """A row's bounds as the least and how far it goes on; a row with nothing begins where no position is."""
+    empty = high < low
+    return tl.where(empty, 1 << 30, low).to(tl.int32), tl.where(empty, 0, high - low).to(tl.int32)
+
+
+@triton.jit
 def marked_squares(
     oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data,
     REST: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Which squares of a tile are marked: each column within its row's bounds, and the rest of the rule."""
-    marked = (ia[None, :] >= la[:, None]) & (ia[None, :] <= ha[:, None])
+    marked = between(ia, la, ha)
     if AXES >= 2:
-        marked &= (ib[None, :] >= lb[:, None]) & (ib[None, :] <= hb[:, None])
+        marked &= between(ib, lb, hb)
     if AXES >= 3:
-        marked &= (ic[None, :] >= lc[:, None]) & (ic[None, :] <= hc[:, None])
+        marked &= between(ic, lc, hc)
     if REST is not None:
         marked &= REST(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
     return marked
@@ -68,15 +82,22 @@ def marked_squares(
 def row_bounds(
     oa, ob, oc, head, batch, Header, Data, BOUNDS: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr
 ):
-    """The least and greatest inner position of each row, on up to three axes."""
+    """The least inner position of each row and how far it goes on, on up to three axes."""
     if AXES == 1:
         la, ha = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
         return la, ha, la, ha, la, ha
     elif AXES == 2:
         la, ha, lb, hb = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
+        lb, hb = spanned(lb, hb)
         return la, ha, lb, hb, lb, hb
     else:
-        return BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha, lb, hb, lc, hc = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
+        lb, hb = spanned(lb, hb)
+        lc, hc = spanned(lc, hc)
+        return la, ha, lb, hb, lc, hc
 
 
 @triton.jit
@@ -127,7 +148,8 @@ def attention_fwd_kernel(
         m = tl.full([BLOCK_M], -float("inf"), tl.float32)
         total = tl.zeros([BLOCK_M], tl.float32)
         acc = tl.zeros([BLOCK_M, DVP], tl.float32)
-    sharpness = scale * LOG2E
+    scale = tl.maximum(scale, 1e-20)  # so that -inf times it stays -inf
+    sharpness, per_score = scale * LOG2E, 1.0 / scale
 
     count = inner_count(entry, AXES)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
@@ -139,16 +161,16 @@ def attention_fwd_kernel(
         k = block_of(
             K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
         )  # [BLOCK_N, DP]
-        s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
+        s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
         if BIAS is not None:
-            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
         marked = marked_squares(
             oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
         )
         s = tl.where(marked, s, -float("inf"))
-        higher = tl.maximum(m, tl.max(s, 1))
+        higher = tl.maximum(m, tl.max(s, 1) * sharpness)
         base = tl.where(higher == -float("inf"), 0.0, higher)  # no key yet: -inf less -inf is no number
-        p = tl.math.exp2(s - base[:, None])
+        p = tl.math.exp2(s * sharpness - base[:, None])
         shrink = tl.math.exp2(m - base)
         total = total * shrink + tl.sum(p, 1)
         v = block_of(
@@ -165,12 +187,9 @@ def attention_fwd_kernel(
             )
             s = product(q, tl.trans(k), PRECISION, UPCAST)
             if BIAS is not None:
-                s = s * sharpness + BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
-                higher = tl.maximum(m, tl.max(s, 1))
-                p = tl.math.exp2(s - higher[:, None])
-            else:
-                higher = tl.maximum(m, tl.max(s, 1) * sharpness)
-                p = tl.math.exp2(s * sharpness - higher[:, None])
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
+            higher = tl.maximum(m, tl.max(s, 1) * sharpness)
+            p = tl.math.exp2(s * sharpness - higher[:, None])
             shrink = tl.math.exp2(m - higher)
             total = total * shrink + tl.sum(p, 1)
             v = block_of(

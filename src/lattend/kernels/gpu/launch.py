@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -17,7 +17,6 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from lattend.kernels.gpu.backward import (
-    attention_bwd_delta_kernel,
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
@@ -49,6 +48,7 @@ class Prepared:
     table: Tensor  # [batch or 1, heads or 1, tiles, columns]
     header: Tensor
     data: tuple[Tensor, ...]
+    known: dict[object, dict[str, Any]] = field(default_factory=dict[object, dict[str, Any]])
 
     @property
     def tiles(self) -> int:
@@ -74,7 +74,13 @@ class Prepared:
         return (heads * tiles if batch > 1 else 0), (tiles if heads > 1 else 0)
 
     def constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
-        """The compile-time arguments."""
+        """The compile-time arguments; remembered."""
+        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32())
+        if key not in self.known:
+            self.known[key] = self._constants(q, k, v)
+        return self.known[key]
+
+    def _constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
             "BOUNDS": self.written.bounds,
@@ -144,6 +150,8 @@ class Runner:
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
         """The output in the inputs' dtype, and the log-sum-exp in float32."""
+        if scale < 0:  # the kernel takes the largest score before it multiplies
+            q, scale = -q, -scale
         q, k, v = map(_rows_together, (q, k, v))
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
@@ -173,31 +181,36 @@ class Runner:
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:  # fmt: skip
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
         q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
-        delta = _delta(out, grad, grad_lse, lse)
+        delta = torch.empty_like(lse)
         fixed = Fixed.of(self.plan, self.term, self.tensors, arrays, grad, grad_lse, v)
-        grad_q = self.queries(grad, q, k, v, lse, delta, scale, arrays, fixed)
+        grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
         grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
 
     def queries(
-        self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, lse: Tensor, delta: Tensor,
-        scale: float, arrays: Arrays, fixed: Fixed,
+        self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
+        lse: Tensor, delta: Tensor, scale: float, arrays: Arrays, fixed: Fixed,
     ) -> Tensor:  # fmt: skip
-        """The gradient of the queries; adds to those of a bias."""
+        """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
         found, sums = _sums(q, len(order), begins, ends)
+        if not begins:
+            delta.copy_(torch.linalg.vecdot(out.float(), grad.float()))
+            delta -= 0.0 if grad_lse is None else grad_lse
+        other = delta if grad_lse is None else grad_lse.contiguous()
         for turn, place in enumerate(order):
             ready = self.part("queries", place, q, arrays)
             if ready.tiles and batch * heads:
                 attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
-                    q, *ready.inner(k, v), grad, lse, delta, sums, found,
+                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
                     fixed.sums or (lse,), fixed.quanta,
                     ready.table, ready.header, ready.data or (lse,), scale,
-                    *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
+                    *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    SLOPES=ready.written.slopes, **ready.constants(q, k, v),
+                    SLOPES=ready.written.slopes, MAKES_DELTA=begins and turn == 0,
+                    HAS_GRAD_LSE=grad_lse is not None, **ready.constants(q, k, v),
                 )  # fmt: skip
         return found if ends else sums.to(q.dtype)
 
@@ -275,9 +288,12 @@ def _sums(x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tens
 
 def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
-    furthest = max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
     numbers = max((abs(value) for value in part.numbers.values()), default=0)
-    return furthest >= REACH_32 or numbers >= 1 << 28
+    return _furthest(q, k, v) >= REACH_32 or numbers >= 1 << 28
+
+
+def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
+    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
 
 
 def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
@@ -311,17 +327,3 @@ def _number(name: str, part: Part, arrays: Arrays) -> int:
     if what == "__stride":
         return whole.stride(0) if whole.shape[0] > 1 else 0
     return prod(whole.shape[1:]) if what == "__size" else whole.shape[1 + int(what.removeprefix("__axis"))]
-
-
-def _delta(out: Tensor, grad: Tensor, grad_lse: Tensor | None, lse: Tensor) -> Tensor:
-    batch, heads, rows, size = out.shape
-    delta = torch.empty_like(lse)
-    block = 64
-    blocks = triton.cdiv(rows, block)
-    if batch * heads * blocks:
-        attention_bwd_delta_kernel[(blocks * batch * heads,)](
-            out, grad, delta if grad_lse is None else grad_lse.contiguous(), delta,
-            *_strides(out), *_strides(grad), heads, rows, blocks,
-            BLOCK=block, DV=size, DVP=padded(size), HAS_GRAD_LSE=grad_lse is not None,
-        )  # fmt: skip
-    return delta

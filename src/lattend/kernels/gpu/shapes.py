@@ -91,10 +91,10 @@ _LINES: dict[tuple[str, int], tuple[Cost, ...]] = {
 # the same on images and volumes: boxes of 64 rows, every step with a mask
 _BOXES: dict[tuple[str, int], Cost] = {
     ("forward", 64): Cost(Shape((8, 8), 32, 4, 2), 7.2, 3.02),
-    ("forward", 128): Cost(Shape((8, 8), 32, 4, 3, registers=160), 13.3, 4.03),
+    ("forward", 128): Cost(Shape((8, 8), 32, 4, 2, registers=128), 14.5, 3.37),
     ("forward", 256): Cost(Shape((8, 8), 32, 8, 2), 40.0, 10.0),
     ("queries", 64): Cost(Shape((8, 8), 32, 4, 2), 7.2, 2.85),
-    ("queries", 128): Cost(Shape((8, 8), 32, 4, 2, registers=168), 17.1, 4.26),
+    ("queries", 128): Cost(Shape((8, 8), 32, 4, 2), 21.0, 3.58),
     ("queries", 256): Cost(Shape((8, 8), 32, 8, 2), 50.0, 12.0),
     ("keys", 64): Cost(Shape((8, 8), 32, 4, 2), 13.8, 5.79),
     ("keys", 128): Cost(Shape((8, 8), 32, 4, 2), 23.6, 7.54),
