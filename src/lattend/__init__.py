@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lattend.kernels import Bias as Bias
     from lattend.kernels import Cache as Cache
     from lattend.kernels import attention as attention
+    from lattend.kernels.explain import explain as explain
     from lattend.plans import plan as plan
     from lattend.rules.rule import Rule as Rule
     from lattend.rules.rule import rule as rule
@@ -42,6 +43,7 @@ _HOME = {
     "Bias": "lattend.kernels",
     "Cache": "lattend.kernels",
     "plan": "lattend.plans",
+    "explain": "lattend.kernels.explain",
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
@@ -58,6 +60,7 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "Bias",
     "Cache",
     "plan",
+    "explain",
     "LattendError",
     "errors",
 ]

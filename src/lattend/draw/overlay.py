@@ -7,7 +7,7 @@ takes by residues are a comb. Tiles that are one box are outlined as well.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,18 +20,18 @@ from lattend.draw.picture import Picture
 from lattend.draw.scene import Item, Line, Rect, Scene
 
 Ints = NDArray[np.int64]
-# Dark, middle and light of each part, from Okabe and Ito's colours; dark ones outline
+# Outline, full, partial and light of each part, after Okabe and Ito's colours
 COLOURS = (
-    ("#0b3a63", "#3b87c8", "#cfe2f3"),
-    ("#7a4a00", "#e69f00", "#fae6bd"),
-    ("#00513b", "#16a37c", "#c4e9de"),
-    ("#6b2c59", "#cc79a7", "#f3dcea"),
-    ("#7d3000", "#d55e00", "#f6d3bb"),
-    ("#3d3d3d", "#8c8c8c", "#d9d9d9"),
+    ("#062545", "#2a6db3", "#7db4e0", "#dbe9f5"),
+    ("#5a3500", "#cf8600", "#f3bf5c", "#fbecd0"),
+    ("#003527", "#0b8f6a", "#6cc7ab", "#d3eee5"),
+    ("#47183a", "#b3588a", "#dda3c4", "#f5e3ee"),
+    ("#541f00", "#c45200", "#eb9a63", "#f9dfcd"),
+    ("#1c1c1c", "#6e6e6e", "#a6a6a6", "#dedede"),
 )
 ANSI = ((27, 75, 153), (172, 214, 223), (29, 36, 115), (127, 176, 219), (166, 208, 216), (240, 246, 252))
 PER_PART = 3  # looks: full, partial, computed in vain
-QUERY = Look("a query of the tile", "#1c1f26", "█", "@", 255, share=1.0)
+LEVELS = 6  # shades of a key by the share of queries it is marked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Outline:
-    """A box of cells with a line around it, in the dark colour of its part."""
+    """A box of cells with a line around it, in the darkest colour of its part."""
 
     part: int
     top: int
@@ -100,23 +100,63 @@ def _around(box: Outline, ground: Rect, height: int, width: int, thick: float) -
     return [Line(*line, colour, thick) for line in ends]
 
 
-def looks(parts: int, *, keys: bool = False) -> tuple[Look, ...]:
-    """Nothing, then full, partial and in vain of each part; `keys` says that cells are keys of one tile."""
-    words = ("marked for all its queries", "for some", "for none") if keys else (
-        "full tiles", "partial tiles", "computed, not marked",
-    )  # fmt: skip
+def looks(parts: int) -> tuple[Look, ...]:
+    """Nothing, then full, partial and in vain of each part."""
     found = [EMPTY]
     for part in range(parts):
-        fills, inks = COLOURS[part % len(COLOURS)], ANSI[part % len(ANSI)]
-        upper, lower = chr(ord("A") + part % 26), chr(ord("a") + part % 26)
-        name = f"part {part + 1}: " if parts > 1 else ""
-        glyphs = (upper, lower, "-")
-        for word, fill, glyph, ansi, share in zip(words, fills, glyphs, inks, (1.0, 1.0, 0.0), strict=True):
-            found.append(Look(f"{name}{word}", fill, glyph, glyph, ansi, share))
+        _, *fills = COLOURS[part % len(COLOURS)]
+        glyphs = (chr(ord("A") + part % 26), chr(ord("a") + part % 26), "-")
+        kinds = zip(
+            ("full tiles", "partial tiles", "computed, not marked"),
+            fills,
+            glyphs,
+            ANSI[part % len(ANSI)],
+            (1.0, 1.0, 0.0),
+            strict=True,
+        )
+        for word, fill, glyph, ansi, share in kinds:
+            found.append(Look(f"{_named(part, parts)}{word}", fill, glyph, glyph, ansi, share))
     return tuple(found)
 
 
-def squares(marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = "") -> Overlay:
+def key_looks(part: int, parts: int) -> tuple[Look, ...]:
+    """Nothing, keys marked for no query of a tile, shades up to all; then the same for its queries."""
+    other = 0 if part % len(COLOURS) == 1 else 1
+    words = f"{_named(part, parts)}keys of a tile, marked for few to all of its queries"
+    keys_ = [_shade(part, level, words) for level in range(1, LEVELS + 1)]
+    vain = replace(
+        keys_[0], label=f"{_named(part, parts)}keys read in vain", fill=COLOURS[part % len(COLOURS)][3]
+    )
+    queries = [
+        replace(_shade(other, level, "queries of the tile, shaded alike"), glyph="@", plain="@")
+        for level in range(LEVELS + 1)
+    ]
+    return (EMPTY, replace(vain, glyph="-", plain="-", share=0.0), *keys_, queries[0], *queries)
+
+
+def _shade(part: int, level: int, label: str) -> Look:
+    """A cell marked for `level` sixths of the queries: from light over the part's colour to dark."""
+    dark, middle, _, light = COLOURS[part % len(COLOURS)]
+    along, quarter = level / LEVELS, max(0, (4 * level - 1) // LEVELS)
+    fill = (
+        _between(light, middle, 0.2 + 1.2 * along) if along < 2 / 3 else _between(middle, dark, 3 * along - 2)
+    )
+    return Look(label, fill, "░▒▓█"[quarter], ":+%#"[quarter], ANSI[part % len(ANSI)][1], share=along)
+
+
+def _named(part: int, parts: int) -> str:
+    return f"part {part + 1}: " if parts > 1 else ""
+
+
+def _between(light: str, dark: str, along: float) -> str:
+    """The colour this far from the light to the dark one."""
+    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (light, dark))
+    return "#" + "".join(f"{round(a + (b - a) * along):02x}" for a, b in zip(*ends, strict=True))
+
+
+def squares(
+    marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = ""
+) -> Overlay:
     """One cell a square; `marks` are the squares of each part, `tiles` what is computed."""
     cells = np.zeros(marks[0].shape if marks else (0, 0), np.uint8)
     for tile in tiles:
@@ -131,25 +171,34 @@ def squares(marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Sid
 
 
 def keys(
-    part: int, parts: int, counts: Ints, read: Bools, query: Bools, rows: Side, cols: Side, title: str = ""
+    part: int,
+    parts: int,
+    shares: NDArray[np.float64],
+    query: Bools,
+    rows: Side,
+    cols: Side,
+    boxes: Sequence[Tile] = (),
+    title: str = "",
 ) -> Overlay:
-    """One cell a pixel: the queries of one tile, and by how many of them each key it reads is marked."""
-    every = int(query.sum())
-    cells = np.where(read, _index(part, 2), 0)
-    cells = np.where(read & (counts > 0), _index(part, 1), cells)
-    cells = np.where(read & (counts >= every), _index(part, 0), cells)
-    every_look = (*looks(parts, keys=True), QUERY)
-    cells = np.where(query, len(every_look) - 1, cells).astype(np.uint8)
-    return Overlay(Panel(cells, every_look, rows, cols, title))
+    """One cell a pixel: the keys that one tile reads, by the share of its queries that they are marked for.
+
+    `shares` is negative where a key is not read. `boxes` are the queries of all tiles, which are outlined.
+    """
+    levels = np.where(shares < 0, 0, 1 + np.ceil(shares * LEVELS - 1e-9)).astype(np.uint8)
+    every = key_looks(part, parts)
+    cells = (levels + query * (len(every) // 2)).astype(np.uint8)
+    outlines = tuple(box for tile in boxes if (box := _box(tile)) is not None)
+    return Overlay(Panel(cells, every, rows, cols, title), outlines)
 
 
 def picture(
     title: str, subtitle: Sequence[str], overlays: Sequence[Overlay], caption: Sequence[str]
 ) -> Tiled:
-    """The overlays side by side, with a legend of the looks that occur."""
+    """The overlays side by side, with a legend of the looks that occur; scales are whole."""
     panels = tuple(one.panel for one in overlays)
-    used = {look for panel in panels for row in panel.rows_of_looks() for look in row} - {EMPTY}
-    legend = dict.fromkeys(look for panel in panels for look in panel.looks if look in used)
+    seen = {look.label for panel in panels for row in panel.rows_of_looks() for look in row} - {EMPTY.label}
+    every = dict.fromkeys(look for panel in panels for look in panel.looks if look.label in seen)
+    legend = sorted(every, key=lambda look: list(dict.fromkeys(x.label for x in every)).index(look.label))
     outlines = tuple(one.outlines for one in overlays)
     return Tiled(title, panels, tuple(caption), tuple(subtitle), tuple(legend), outlines)
 
@@ -163,5 +212,7 @@ def _box(tile: Tile) -> Outline | None:
     if not tile.rows.size or not tile.cols.size:
         return None
     ends = [(int(along.min()), int(along.max()) + 1) for along in (tile.rows, tile.cols)]
-    together = all(high - low == along.size for (low, high), along in zip(ends, (tile.rows, tile.cols), strict=True))
+    together = all(
+        high - low == along.size for (low, high), along in zip(ends, (tile.rows, tile.cols), strict=True)
+    )
     return Outline(tile.part, *ends[0], *ends[1]) if together else None

@@ -120,7 +120,7 @@ class Bias:
         no large squares are subtracted.
 
         >>> Bias.quadratic(torch.ones(1), torch.tensor([[2.0]]))
-        <Bias -alpha[head]*((k - q)*(k - q - 2*centre[head, 0])) with alpha (1), centre (1, 2)>
+        <Bias -alpha[head]*((k - q)*(k - q - 2*centre[head, 0])) with alpha (1), centre (1, 1)>
         """
         axes = _AXES.get(centre.shape[1] if centre.dim() == 2 else 0)
         if axes is None or alpha.dim() != 1 or alpha.shape[0] != centre.shape[0]:

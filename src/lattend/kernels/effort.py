@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -42,14 +42,18 @@ class Cut:
 
 @dataclass(frozen=True)
 class Work:
-    """The tiles of one part: how many, in how many steps with and without a mask, with how many squares."""
+    """The tiles of one part: how many, in how many steps, how many of these full, with how many squares.
+
+    `full` is None where it is not known; `block` says what a library takes in place of tiles.
+    """
 
     part: Part = field(repr=False)
     cut: Cut
     tiles: int
-    full: int
-    partial: int
+    steps: int
+    full: int | None
     executed: int
+    block: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,9 @@ def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> E
         batch, heads = table.shape[:2]
         each = many.batch // batch * (many.heads // heads)
         numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
-        works.append(Work(part, cut, *(sum(column) * each for column in zip(*numbers, strict=True))))
+        count, taken, full, squares = (sum(column) * each for column in zip(*numbers, strict=True))
+        seen = cut.shape is None or part.knows_full
+        works.append(Work(part, cut, count, taken, full if seen else None, squares))
         if not known or (kernel == "cpu" and not part.exact):
             bound = "at most"
     return Effort(tuple(works), sum(work.executed for work in works), bound)
@@ -135,21 +141,23 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
 
 
 def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
-    """Tiles, full and partial steps, and squares, of all heads of the table."""
+    """Tiles, steps, full ones of them, and squares, of all heads of the table."""
     heads, live = len(tiles.table), tiles.inner > 0
-    if cut.shape is not None and cut.step is not None:
-        partial, full = (round(x * heads) for x in steps(tiles, part, cut.shape))
-        return int(live.sum()), full, partial, (full + partial) * cut.step * prod(cut.rows)
+    if cut.shape is not None:
+        partial, full = (round(x * heads) for x in steps(tiles, part, replace(cut.shape, split=True)))
+        taken = full + partial
+        return int(live.sum()), taken, full, taken * cut.shape.step * prod(cut.rows)
     if not tiles.table.shape[1]:
         return 0, 0, 0, 0
     rows = rows_in(part, tiles)
     full = int((live & _full(part, tiles)).sum())
-    return int(live.sum()), full, int(live.sum()) - full, int((rows * tiles.inner).sum())
+    return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
 
 
 def rows_in(part: Part, tiles: Tiles) -> Ints:
     """How many queries each tile has: fewer than its box at the ends."""
-    return prod((_ends(axis, tiles, a)[1] for a, axis in enumerate(part.axes)), start=np.int64(1))
+    counts = [_ends(axis, tiles, a)[1] for a, axis in enumerate(part.axes)]
+    return prod(counts[1:], start=counts[0])
 
 
 def _ends(axis: PartAxis, tiles: Tiles, a: int) -> tuple[Ints, Ints]:
@@ -191,19 +199,21 @@ def _of_blocks(found: Plan, these: Blocks) -> Effort:
     """Blocks of a library: all squares of each, or of the tiles up to the diagonal."""
     queries = prod(line.outer_size for line in found.lines)
     keys = prod(line.inner_size for line in found.lines)
-    side = these.window or queries
+    side, other = these.window or queries, these.window or keys
     count = queries // side if these.window else 1
+    name = f"{count:,} blocks of {side:,} × {other:,}" if count > 1 else f"one block of {side:,} × {other:,}"
     cut = Cut((LIBRARY_TILE,), LIBRARY_TILE)
+    rows, columns = (-(-size // LIBRARY_TILE) for size in (side, other))
+    part = found.parts[0]
     if not these.causal:
-        rows, columns = -(-side // LIBRARY_TILE), -(-(these.window or keys) // LIBRARY_TILE)
-        squares = queries * (these.window or keys)
-        work = Work(found.parts[0], cut, count * rows, count * rows * columns, 0, squares)
-        return Effort((work,), squares)
-    rows = -(-side // LIBRARY_TILE)
+        steps_ = count * rows * columns
+        work = Work(part, cut, count * rows, steps_, steps_, count * side * other, f"{name}, whole")
+        return Effort((work,), work.executed)
     ends = [min(side, (i + 1) * LIBRARY_TILE) for i in range(rows)]
     squares = count * sum((end - i * LIBRARY_TILE) * end for i, end in enumerate(ends))
-    full, partial = count * rows * (rows - 1) // 2, count * rows
-    return Effort((Work(found.parts[0], cut, count * rows, full, partial, squares),), squares, "about")
+    steps_, full = count * rows * (rows + 1) // 2, count * rows * (rows - 1) // 2
+    work = Work(part, cut, count * rows, steps_, full, squares, f"{name}, up to the diagonal")
+    return Effort((work,), squares, "about")
 
 
 # Time
@@ -237,5 +247,5 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         each = grids(call, q).count
         products = work.executed * members / each * (q.shape[-1] + v.shape[-1])
         on = f"{threads} thread{'s' * (threads > 1)} of a Xeon"
-        return Time(products / (CPU_RATE[way] * threads), on, work.bound or "about")
+        return Time(products / (CPU_RATE[way] * threads), on)
     return Time(None, "")

@@ -262,7 +262,7 @@ def _rows(position: str, size: int) -> Term:
 
 
 def added(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
-    """What a bias on a line adds at positions q and k for the heads of `like`; as [heads, s, m]."""
+    """What a bias on a line adds at positions q and k, for the heads of `like`; up to broadcasting."""
     device, wide = like.device, _wide(like)
     places = {"q": moved(q, device)[:, None], "k": moved(k, device)}
     places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]

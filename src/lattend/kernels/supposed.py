@@ -141,7 +141,11 @@ def _shapes(
     found = [_shape(one) for one in _three(like)]
     if not found:
         found = [_shape_from_numbers(rule, form, settings, values)]
-    asked = {0: ("batch", settings.batch), 1: ("heads", settings.heads), -1: ("head_size", settings.head_size)}
+    asked = {
+        0: ("batch", settings.batch),
+        1: ("heads", settings.heads),
+        -1: ("head_size", settings.head_size),
+    }
     for axis, (name, number) in asked.items():
         if like is not None and number is not None and len(found[0]) > 3 and found[0][axis] != number:
             raise DomainError(f"{name} = {number} is given, but like has {found[0][axis]}; leave it out")

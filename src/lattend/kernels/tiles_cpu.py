@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lattend.errors import TensorError
 
-BLOCK = 1 << 19  # scores and copied keys of a block for each thread: 2 MB
+BLOCK = 1 << 20  # numbers of a block for each thread: 4 MB
 MIN_BATCH = 2  # products for each thread, before the keys of a tile are taken all at once
 MAX_STRIPS = 4
 LOG2E = 1 / log(2)
@@ -184,9 +184,9 @@ class _Block(NamedTuple):
         return bias[b, tiles, :, self.keys].flatten(0, 1)
 
 
-def _blocks(group: TileGroup, members: int, d: int) -> Iterator[_Block]:
-    t, m, w = group.shape
-    held = m if isinstance(group.keys, Span) else m + 2 * d  # numbers a key: scores, and copies of k and v
+def _blocks(group: TileGroup, members: int, held: int) -> Iterator[_Block]:
+    """All squares of a group in blocks of few enough keys, at `held` numbers a key."""
+    t, _, w = group.shape
     by_tile = t >= members
     one, many = (members, t) if by_tile else (t, members)
     threads = torch.get_num_threads()
@@ -216,11 +216,13 @@ class _Pass:
         self.scale = scale
         self._memory: dict[str, Tensor] = {}
 
-    def blocks(self, group: TileGroup) -> Iterator[_Block]:
+    def blocks(self, group: TileGroup, held: int) -> Iterator[_Block]:
+        """Blocks of a group; of each key `held` numbers are in use, besides copies of it."""
         for name, last, x in zip(("query", "key"), group.last, (self.q, self.k), strict=True):
             if last >= x.shape[1]:
                 raise TensorError(f"{name} {last} of a group is past the last of {x.shape[1]} positions")
-        return _blocks(group, len(self.q), self.q.shape[2])
+        copies = 0 if isinstance(group.keys, Span) else self.k.shape[2] + self.v.shape[2]
+        return _blocks(group, len(self.q), held + copies)
 
     def _held(self, name: str, *shape: int) -> Tensor:
         """Memory under a name: fresh pages cost more than the sums done in them."""
@@ -235,7 +237,8 @@ class _Pass:
             return block.view(x, at, rows)
         index = at[block.tiles, rows]
         out = self._held(name, block.members, index.numel(), x.shape[2])
-        torch.index_select(x[block.b], 1, index.flatten(), out=out)
+        for member, part in zip(x[block.b], out, strict=True):  # threads share the work only on a matrix
+            torch.index_select(member, 0, index.flatten(), out=part)
         return out.view(-1, index.shape[1], x.shape[2])
 
     def _queries(self, block: _Block, name: str, x: Tensor) -> Tensor:
@@ -295,7 +298,7 @@ class Running(_Pass):
         """Adds the squares of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
         if bias is not None and self._top is None:
             raise TensorError("a bias was not announced; make Running with biased=True")
-        for block in self.blocks(group):
+        for block in self.blocks(group, group.shape[1]):
             q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
             s = self._scores(block, q, k, bias)
             total = self._queries(block, "total", self._total)
@@ -371,7 +374,8 @@ class Gradients(_Pass):
 
     def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
         """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
-        for block in self.blocks(group):
+        d = max(self.k.shape[2], self.v.shape[2])
+        for block in self.blocks(group, 2 * group.shape[1] + d):
             q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
             v, dout = self._keys(block, "v", self.v), self._queries(block, "dout", self._dout)
             lse, delta = self._queries(block, "lse", self._lse), self._queries(block, "delta", self._delta)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from lattend.draw.words import share
@@ -112,7 +113,9 @@ def why_slow(found: Explanation) -> str:
     if useful >= LITTLE and rest < NEARLY:
         return ""
     if found.needed >= 0.5 * found.dense:
-        return f"the rule marks {share(found.needed, found.dense)} of all squares: there is little to leave out"
+        return (
+            f"the rule marks {share(found.needed, found.dense)} of all squares: there is little to leave out"
+        )
     begun = (
         f"only {share(found.needed, found.executed)} of the executed squares are needed"
         if useful < LITTLE
@@ -128,7 +131,7 @@ def _cause(found: Explanation) -> str:
     keys = (found.needed or 0) / max(1, found.queries * found.grids)
     if heavy.asked:
         return f'no layout was found for "{heavy.asked}", so each square of its tiles is asked'
-    if found.queries < _size(heavy.rows):
+    if found.queries < size(heavy.rows):
         return f"{found.queries:,} queries fill little of a tile of {times(heavy.rows)}"
     if len(found.parts) >= 4:
         return f"there are {len(found.parts)} parts, each with tiles of its own that are partly filled"
@@ -144,11 +147,9 @@ def _cause(found: Explanation) -> str:
     )
 
 
-def _size(rows: Sequence[int]) -> int:
-    total = 1
-    for size in rows:
-        total *= size
-    return total
+def size(rows: Sequence[int]) -> int:
+    """How many queries a box has."""
+    return prod(rows)
 
 
 # The whole text
@@ -161,8 +162,7 @@ def text(found: Explanation, width: int) -> str:
 
 def _lines(found: Explanation, width: int) -> Iterator[str]:
     yield from _wrapped(found.title, width)
-    if found.rule_text != found.title:
-        yield from _wrapped(found.rule_text, width)
+    yield from _wrapped(found.subtitle, width)
     yield from _wrapped(found.tensors, width)
     yield ""
     yield from _squares(found, width)
@@ -212,7 +212,9 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
         yield from lines
     else:
         for column, name in enumerate(table[0]):
-            extra = ", ".join(f"{row[column]} {label}" for row, label in zip(table[2:], labels[2:], strict=True))
+            extra = ", ".join(
+                f"{row[column]} {label}" for row, label in zip(table[2:], labels[2:], strict=True)
+            )
             yield from _entry(name, f"{table[1][column]}, {extra}" if extra else table[1][column], width, 0)
         yield from _wrapped(f"squares {found.of}", width)
     if found.not_counted:

@@ -1,0 +1,88 @@
+"""lattend plan: what attention would do under a rule: its tiles, its kernel, and how much of it is useful."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
+from lattend.cli.failures import NO, NO_ANSWER, YES
+from lattend.cli.output import complain, say, say_json, width
+from lattend.errors import NamingError
+
+EXAMPLES = (
+    "lattend plan strided --at n=65536,t=255 --device cuda --dtype bfloat16",
+    'lattend plan "sparse_fixed(l=128, c=8)" --n 16384 --out plan.svg',
+    'lattend plan "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu',
+)
+
+
+def plan(
+    rule: RuleText,
+    at: At = None,
+    n: Annotated[
+        int | None,
+        typer.Option("--n", metavar="N", show_default=False, help="Positions on a line, as --at n=N."),
+    ] = None,
+    head_size: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
+    heads: Annotated[
+        int | None, typer.Option(metavar="H", show_default=False, help="Heads; 8 unless the rule says.")
+    ] = None,
+    batch: Annotated[int, typer.Option(metavar="B", help="Elements of the batch.")] = 1,
+    dtype: Annotated[
+        str, typer.Option(metavar="DTYPE", help="bfloat16, float16, float32 or float64.")
+    ] = "float32",
+    device: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="Where attention runs; it need not be here.")
+    ] = "cpu",
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", show_default=False, help="library, triton, cpu, dense or reference."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            show_default=False,
+            help="Draw the tiles: .svg, .png, .pdf, .tex, .txt.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """What attention would do under a rule.
+
+    The squares that are needed, executed and dense; the parts of the plan and their tiles; which kernel
+    runs it and why not the others; how long it should take. Nothing is computed, and no GPU is needed.
+    The exit code is 1 when no kernel can run it.
+    """
+    chosen, values = read_rule(rule), read_numbers(at)
+    if n is not None:
+        if "n" in values:
+            raise NamingError("n is given by --n and by --at; give it once")
+        values["n"] = n
+    try:
+        from lattend.kernels.explain import explain
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        complain("plan asks the kernels, and these need torch: pip install 'lattend[torch]'")
+        return NO_ANSWER
+    found = explain(
+        chosen,
+        kernel=kernel,
+        dtype=dtype,
+        device=device,
+        head_size=head_size,
+        heads=heads,
+        batch=batch,
+        **values,
+    )
+    file = None if out is None else str(found.picture().save(out))
+    if json:
+        say_json({**found.json(), "file": file})
+    else:
+        say(found.text(width()) if file is None else f"{file}: {found.title}")
+    return NO if found.refused else YES
