@@ -53,7 +53,7 @@ pictures: $(STAMP) ## draw the pictures of the README and the docs again
 	@$(PY) docs/pictures/make.py
 
 bench: $(STAMP) ## counting, then attention under rules: on the CPU, and on the GPU where there is one
-	@for file in counts attention_cpu attention_gpu; do \
+	@for file in counts plans attention_cpu attention_gpu; do \
 		echo "== benchmarks/$$file.py"; $(PY) "benchmarks/$$file.py" || exit 1; done
 
 clean: ## remove .venv, out/ and caches

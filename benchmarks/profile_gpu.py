@@ -1,6 +1,6 @@
-"""One launch of each kernel for a rule, for a profiler to look at: what limits it, and how far it is from it.
+r"""One launch of each kernel for a rule, for a profiler to look at: what limits it, and by how much.
 
-ncu --clock-control none --kernel-name regex:attention --section SpeedOfLight --section Occupancy \\
+ncu --clock-control none --kernel-name regex:attention --section SpeedOfLight --section Occupancy \
     python benchmarks/profile_gpu.py strided-255
 """
 

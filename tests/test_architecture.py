@@ -17,8 +17,8 @@ ALLOWED = {
     "counts": {"rules", "sets"},
     "draw": {"rules", "counts"},
     "plans": {"rules", "sets", "counts"},
-    "kernels": {"rules", "plans", "counts"},
-    "cli": {"rules", "sets", "counts", "draw"},
+    "kernels": {"rules", "plans", "counts", "draw"},
+    "cli": {"rules", "sets", "counts", "draw", "kernels"},
     "tour": {"rules", "counts", "draw", "cli"},
 }
 TORCH = {"kernels", "layers", "generative", "lab"}  # these run; the others count, draw and plan

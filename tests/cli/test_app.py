@@ -5,10 +5,10 @@ import shlex
 import pytest
 
 from lattend import __version__
-from lattend.cli import app, check, claim, count, draw, failures, reach, rules, same
+from lattend.cli import app, check, claim, count, draw, failures, plan, reach, rules, same
 from lattend.cli.main import main
 
-MODULES = (rules, draw, count, claim, reach, same, check)
+MODULES = (rules, draw, count, claim, reach, same, check, plan)
 EXAMPLES = [line for module in (app, *MODULES) for line in module.EXAMPLES]
 
 
@@ -16,7 +16,7 @@ def test_help_and_version(lattend):
     assert lattend("--version") == (0, f"lattend {__version__}\n", "")
     ran = lattend("--help")
     assert (ran.code, ran.err) == (0, "")
-    for name in ("rules", "draw", "count", "claim", "reach", "same", "check"):
+    for name in ("rules", "draw", "count", "claim", "reach", "same", "check", "plan"):
         assert f"\n  {name} " in ran.out
     assert "Exit codes: 0 done" in ran.out
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.kernels import Bias
 from lattend.kernels import cache as module
 from lattend.kernels.attention import attention
 from lattend.kernels.cache import Cache, step
@@ -100,10 +101,11 @@ def made(rule: Rule, x: Sequence, **values: Any) -> Cache:
     return cache
 
 
-def cut(x: Sequence, pieces: list[int]) -> Iterator[list[Tensor]]:
+def cut(x: Sequence, pieces: list[int]) -> Iterator[Sequence]:
     ends = np.cumsum([0, *pieces]).tolist()
     for start, end in pairwise(ends):
-        yield [part[:, :, start:end] for part in x]
+        q, k, v = (part[:, :, start:end] for part in x)
+        yield q, k, v
 
 
 def fed(cache: Cache, x: Sequence, pieces: list[int]) -> tuple[Tensor, Tensor]:
@@ -327,6 +329,210 @@ def test_step_takes_only_the_rule_of_the_cache() -> None:
         step(cache, q, k, v, rule=lt.rules.strided(t=6))
 
 
+# With a bias
+
+
+def learned(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+
+
+BIASES = {
+    "alibi": Bias.alibi(4),
+    "relative": Bias.relative(learned(4, 15)),
+    "quadratic": Bias.quadratic(learned(4).abs() / 8, learned(4, 1)),
+    "entries of queries and keys": Bias(
+        "row[head, q]*scale + column[k]", row=learned(4, N), column=learned(N), scale=0.5
+    ),
+    "a number": Bias("x*(q - k) - 2", x=0.25),
+    "the same everywhere": Bias("3"),
+}
+STEPS = {"ones": [1] * N, "a prompt": [20] + [1] * 21, "pieces": [9] + [1] * 12 + [17, 1, 2], "whole": [N]}
+
+
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("name", ["causal", "strided", "sparse_fixed", "sinks", "dilated", "heads", "none"])
+def test_with_a_bias_it_gives_the_rows_of_the_full_pass(name: str, bias: str) -> None:
+    x, rule = sequence(), RULES[name]
+    out, lse = attention(*x, rule, bias=BIASES[bias], return_lse=True, kernel="dense")
+    for pieces in STEPS.values():
+        cache, plain = made(rule, x), made(rule, x)
+        found = [cache.attend(*part, bias=BIASES[bias], return_lse=True) for part in cut(x, pieces)]
+        torch.testing.assert_close(torch.cat([part for part, _ in found], 2), out, atol=1e-12, rtol=0)
+        torch.testing.assert_close(torch.cat([sums for _, sums in found], 2), lse, atol=1e-12, rtol=0)
+        without_lse = [plain.attend(*part, bias=BIASES[bias]) for part in cut(x, pieces)]
+        torch.testing.assert_close(torch.cat(without_lse, 2), out, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [(4, 4), (4, 1), (6, 2)])
+def test_a_bias_and_heads_that_share_keys(heads: tuple[int, int]) -> None:
+    x, rule, bias = sequence(N, 2, *heads), lt.rules.strided(t=5), Bias.alibi(heads[0])
+    out = attention(*x, rule, bias=bias, kernel="dense")
+    for pieces in STEPS.values():
+        cache = made(rule, x)
+        found = [cache.attend(*part, bias=bias) for part in cut(x, pieces)]
+        torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+
+
+def test_a_bias_may_speak_of_the_rule() -> None:
+    x, rule = sequence(), lt.rules.strided()
+    bias = Bias("x[head]*(q - k - t)", x=learned(4))
+    out = attention(*x, rule, t=5, bias=bias, kernel="dense")
+    cache = made(rule, x, t=5)
+    found = [attention(*part, rule, t=5, bias=bias, cache=cache) for part in cut(x, [9] + [1] * 32)]
+    torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+    of_heads = Bias("x*(head - heads)*k", x=0.1)
+    rule = RULES["heads"]
+    out = attention(*x, rule, bias=of_heads, kernel="dense")
+    cache = made(rule, x)
+    found = [cache.attend(*part, bias=of_heads) for part in cut(x, STEPS["pieces"])]
+    torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("pieces", [[10] + [1] * 20 + [12], [1] * 42], ids=["pieces", "ones"])
+def test_a_bias_on_an_image(pieces: list[int]) -> None:
+    rows, cols = 6, 7
+    x = sequence(rows * cols)
+    rule = lt.rules.neighbourhood(r=1) & lt.rules.raster()
+    biases = [
+        Bias.relative(learned(4, 3, 3)),
+        Bias("y[qy]*x[kx] + cols", y=learned(rows), x=learned(cols)),
+    ]
+    for bias in biases:
+        out = attention(*x, rule, bias=bias, cols=cols, kernel="dense")
+        cache = made(rule, x, cols=cols)
+        found = [cache.attend(*part, bias=bias) for part in cut(x, pieces)]
+        torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("shape", [(N, N), (4, N, N)])
+def test_a_known_length_takes_a_table_of_squares(shape: tuple[int, ...]) -> None:
+    x, table, rule = sequence(), learned(*shape), lt.rules.strided(t=5)
+    out = attention(*x, rule, bias=table, kernel="dense")
+    cache = made(rule, x, n=N)
+    found = [cache.attend(*part, bias=table) for part in cut(x, STEPS["pieces"])]
+    torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+    of_size = Bias("x*q*n", x=0.01)
+    out = attention(*x, rule, bias=of_size, kernel="dense")
+    cache.reset()
+    found = [cache.attend(*part, bias=of_size) for part in cut(x, STEPS["pieces"])]
+    torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_bias_is_not_rounded_to_narrow_numbers(dtype: torch.dtype) -> None:
+    x = sequence(600, dtype=dtype)
+    bias = Bias("x*(q - k)", x=1.03)  # 617 at the far end, which bfloat16 holds to 2 or 4
+    q, k, v = (part.double() for part in x)
+    out = attention(q, k, v, lt.rules.causal(), bias=bias)
+    cache = made(lt.rules.causal(), x)
+    found = torch.cat([cache.attend(*part, bias=bias) for part in cut(x, [590] + [1] * 10)], 2)
+    torch.testing.assert_close(found.double(), out, atol=TOLERANCE[dtype], rtol=TOLERANCE[dtype])
+
+
+def test_what_a_bias_cannot_be() -> None:
+    x = sequence()
+    cache = made(lt.rules.strided(t=5), x)
+    one = next(cut(x, [1]))
+    with pytest.raises(
+        LattendError, match=r"bias is a table of shape \(41, 41\) for all squares, and how many"
+    ):
+        cache.attend(*one, bias=torch.zeros(N, N, dtype=torch.float64))
+    with pytest.raises(
+        LattendError, match='bias "x\\*n" speaks of n, the size of the whole, which is not known'
+    ):
+        cache.attend(*one, bias=Bias("x*n", x=0.5))
+    with pytest.raises(NamingError, match="speaks of tt, which this rule does not have; did you mean t"):
+        cache.attend(*one, bias=Bias("x*tt", x=0.5))
+    with pytest.raises(
+        TensorError, match="bias: slope requires a gradient, and a cache keeps none: use torch"
+    ):
+        cache.attend(*one, bias=Bias("slope[head]*q", slope=learned(4).requires_grad_()))
+    with pytest.raises(TensorError, match=r"slope\[head\] needs 4 places on axis 0, one for each head"):
+        cache.attend(*one, bias=Bias("slope[head]*q", slope=learned(3)))
+    assert len(cache) == 0
+    row = Bias("row[q]", row=learned(2))
+    cache.attend(*one, bias=row)
+    cache.attend(*one, bias=row)
+    with pytest.raises(TensorError, match=r"bias: row has shape \(2\); row\[q\] needs 3 places on axis 0"):
+        cache.attend(*one, bias=row)
+    assert len(cache) == 2
+    known = made(lt.rules.strided(t=5), x, n=N)
+    with pytest.raises(TensorError, match=r"bias has shape \(40, 41\), and a table has one number for each"):
+        known.attend(*one, bias=torch.zeros(40, N, dtype=torch.float64))
+    with torch.no_grad():
+        cache.attend(*one, bias=Bias("slope[head]*q", slope=learned(4).requires_grad_()))
+
+
+# As an argument of attention
+
+
+def test_attention_takes_a_cache() -> None:
+    x, rule = sequence(), lt.rules.strided()
+    out, lse = attention(*x, rule, t=5, return_lse=True)
+    for known in (rule.at(t=5), rule):  # t=5 beside the rule: test_a_bias_may_speak_of_the_rule
+        cache = made(rule, x, t=5)
+        found = [attention(*part, known, cache=cache, return_lse=True) for part in cut(x, STEPS["pieces"])]
+        torch.testing.assert_close(torch.cat([part for part, _ in found], 2), out, atol=1e-12, rtol=0)
+        torch.testing.assert_close(torch.cat([sums for _, sums in found], 2), lse, atol=1e-12, rtol=0)
+    cache = made(rule, x, t=5, n=N)
+    scaled = [attention(*part, rule, cache=cache, scale=0.1) for part in cut(x, STEPS["pieces"])]
+    torch.testing.assert_close(torch.cat(scaled, 2), attention(*x, rule, t=5, scale=0.1))
+
+
+def test_attention_with_a_cache_says_what_does_not_fit() -> None:
+    x, rule = sequence(), lt.rules.strided()
+    cache = made(rule, x, t=5)
+    one = next(cut(x, [1]))
+    with pytest.raises(
+        NamingError, match='kernel="cpu": a cache answers its queries by itself; leave kernel'
+    ):
+        attention(*one, rule, cache=cache, kernel="cpu")
+    with pytest.raises(NamingError, match=r"cache must be a Cache, got dict; make one with lt.Cache\(…\)"):
+        attention(*one, rule, cache={})  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(NamingError, match='with t = 5", not for "k <= q and q - k <= t with t = 6"; make'):
+        attention(*one, rule, cache=cache, t=6)
+    with pytest.raises(NamingError, match='not for "k <= q"; make another'):
+        attention(*one, lt.rules.causal(), cache=cache)
+    with pytest.raises(NamingError, match='with t = 5", not for "k <= q and q - k <= t with n = 1"; make'):
+        attention(*one, rule, cache=cache, n=1)
+    with pytest.raises(NamingError, match="has no tt; it has n, t; did you mean t"):
+        attention(*one, rule, cache=cache, tt=6)
+    packed = made(lt.rules.documents([20, 21], causal=True), x)
+    with pytest.raises(NamingError, match="gets doc when attention runs, and a cache has it from the start"):
+        attention(*one, lt.rules.documents(causal=True), cache=packed)
+    with pytest.raises(TensorError, match="k has batch 1 and q has 2"):
+        attention(one[0], one[1][:1], one[2], rule, cache=cache)
+    assert len(cache) == len(packed) == 0
+
+
+def test_autocast_does_as_without_a_cache() -> None:
+    x = sequence(dtype=torch.float32)
+    rule = lt.rules.strided(t=5)
+    cache = made(rule, x, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = attention(*x, rule)
+        found = [attention(*part, rule, cache=cache) for part in cut(x, STEPS["pieces"])]
+    assert found[0].dtype == out.dtype == torch.bfloat16
+    torch.testing.assert_close(torch.cat(found, 2), out, atol=1e-2, rtol=1e-2)
+    exact = made(rule, sequence())
+    with torch.autocast("cpu", torch.bfloat16):  # its own sums stay as wide as its numbers
+        _, lse = fed(exact, sequence(), STEPS["ones"])
+    torch.testing.assert_close(lse, reference(mask(rule), *sequence())[1], atol=1e-12, rtol=0)
+
+
+def test_torch_compile_leaves_it_to_python() -> None:
+    x, rule = sequence(dtype=torch.float32), lt.rules.strided(t=5)
+    cache = made(rule, x)
+
+    def layer(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return 2 * attention(q + 0, k + 0, v + 0, rule, cache=cache, bias=BIASES["alibi"])
+
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend="eager")
+    found = torch.cat([compiled(*part) for part in cut(x, STEPS["pieces"])], 2)
+    torch.testing.assert_close(found, 2 * attention(*x, rule, bias=BIASES["alibi"]), atol=4e-6, rtol=0)
+
+
 def test_it_says_what_it_keeps() -> None:
     x = sequence(9, 1, 2, 2, torch.float32)
     cache = made(lt.rules.strided(t=3), x)
@@ -371,8 +577,6 @@ def test_refusals_say_why() -> None:
     x = torch.zeros(1, 2, 1, 4)
     with pytest.raises(TensorError, match=r"v requires a gradient, and a cache keeps none: use torch"):
         cache.attend(x, x, x.clone().requires_grad_())
-    with pytest.raises(LattendError, match="bias: not there yet"):
-        cache.attend(x, x, x, bias=x)  # pyright: ignore[reportArgumentType]
     heads = Cache(lt.rule("k <= q and q - k <= head"), **sizes)
     with pytest.raises(TensorError, match="q has 4 heads, and the rule was asked for 2; make the cache with"):
         call(heads, (1, 4, 1, 4), (1, 2, 1, 4), (1, 2, 1, 4))

@@ -14,6 +14,7 @@ from random_rules import affine, split
 import lattend as lt
 from lattend.kernels import cpu, reference
 from lattend.kernels.call import Call
+from lattend.kernels.tolerance import TOLERANCE
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
 
@@ -42,7 +43,7 @@ def check(
     expected = [out, lse, *grads, *biases]
     out, lse = cpu.forward(call, q, k, v)
     *grads, biases = cpu.backward(call, grad, grad_lse.float(), q, k, v, out, lse)
-    limit = {torch.float64: 1e-12, torch.float32: 3e-6, torch.float16: 3e-3, torch.bfloat16: 2e-2}[dtype]
+    limit = TOLERANCE[dtype]
     for found, wanted in zip((out, lse, *grads, *biases), expected, strict=True):
         assert torch.equal(found == -torch.inf, wanted == -torch.inf)
         inside = wanted != -torch.inf

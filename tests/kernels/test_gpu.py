@@ -16,6 +16,7 @@ from lattend.kernels.call import Call
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.launch import Runner
 from lattend.kernels.gpu.shapes import Shape
+from lattend.kernels.tolerance import TOLERANCE
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
@@ -70,7 +71,7 @@ def check(
     given = arrays(call, DEVICE)
     out, lse = runner.forward(q, k, v, call.scale, given)
     *grads, biases = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
-    limit = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}[dtype]
+    limit = TOLERANCE[dtype]
     results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):
         assert torch.equal(found == -torch.inf, wanted == -torch.inf)

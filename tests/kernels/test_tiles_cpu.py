@@ -377,3 +377,12 @@ def test_positions_past_the_end() -> None:
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(TensorError, match=r"not \[1, 8, 2\], \[1, 8, 3\], \[1, 8, 2\]"):
         Running(torch.zeros(1, 8, 2), torch.zeros(1, 8, 3), torch.zeros(1, 8, 2), 1.0)
+
+
+def test_an_empty_batch() -> None:
+    x = torch.zeros(0, 8, 4)
+    running = Running(x, x, x, 1.0)
+    running.add(tile_group(Span(0, 1, 8, 8), Span(0, 1, 8, 8)))
+    out, lse = running.finish()
+    assert out.shape == (0, 8, 4)
+    assert lse.shape == (0, 8)

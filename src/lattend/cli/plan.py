@@ -59,10 +59,12 @@ def plan(
     The exit code is 1 when no kernel can run it.
     """
     chosen, values = read_rule(rule), read_numbers(at)
-    if n is not None:
-        if "n" in values:
-            raise NamingError("n is given by --n and by --at; give it once")
-        values["n"] = n
+    for name, given in (("n", n), ("heads", heads)):
+        if given is not None:
+            if name in values:
+                raise NamingError(f"{name} is given by --{name} and by --at; give it once")
+            values[name] = given
+    chosen = chosen.at(**{name: values.pop(name) for name in chosen.parameters if name in values})
     try:
         from lattend.kernels.explain import explain
     except ModuleNotFoundError as missing:
@@ -76,9 +78,8 @@ def plan(
         dtype=dtype,
         device=device,
         head_size=head_size,
-        heads=heads,
         batch=batch,
-        **values,
+        **values,  # pyright: ignore[reportArgumentType]  (sizes, heads among them)
     )
     file = None if out is None else str(found.picture().save(out))
     if json:

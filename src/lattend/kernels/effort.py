@@ -136,7 +136,7 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
         return table, True
     if any(array.is_meta for array in call.data.values()):
         return table, False
-    given = arrays(call, torch.device("cpu"))
+    given = arrays(replace(call, bias={}), torch.device("cpu"))
     return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
 
 

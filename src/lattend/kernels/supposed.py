@@ -18,11 +18,11 @@ from lattend.kernels.inputs import (
     DTYPES,
     arrays_given,
     as_one_kind,
-    bias_given,
     check_names,
     check_shapes,
     numbers_given,
     sizes_given,
+    term_given,
 )
 from lattend.kernels.selection import KERNELS
 from lattend.rules.rule import Rule
@@ -94,10 +94,8 @@ def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any
     numbers = numbers_given(form, rule.values, values, sizes)
     arrays = arrays_given(form, {name: _moved(x) for name, x in values.items()}, sizes, q)
     given = [values[array.name] for array in form.arrays] if arrays else []
-    bias = Bias.table(settings.bias) if isinstance(settings.bias, Tensor) else settings.bias
-    if bias is not None:
-        bias_given(form, Bias(bias.text, **{name: x.to("meta") for name, x in bias.tensors.items()}), q)
-    names, term = ([], None) if bias is None else parts_of(bias.key)
+    key, _ = term_given(form, rule.key, _moved(settings.bias), sizes, q)
+    names, term = ([], None) if key is None else parts_of(key)
     call = Call(
         rule_at(rule.key, tuple(numbers)),
         q.shape[-1] ** -0.5,
@@ -105,7 +103,7 @@ def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any
         settings.deterministic,
         dict(zip([array.name for array in form.arrays], given, strict=True)),
         term,
-        {} if bias is None else {name: bias.tensors[name] for name in names},
+        dict(zip(names, _tensors(settings.bias), strict=True)),
     )
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     return Supposition(call, *(_on(x, device) for x in flat))
@@ -118,8 +116,14 @@ def _on(x: Tensor, device: torch.device) -> Tensor:
 
 
 def _moved(value: Any) -> Any:
-    """An array where the supposed tensors are, which is nowhere."""
+    """An array or a bias where the supposed tensors are, which is nowhere."""
+    if isinstance(value, Bias):
+        return Bias(value.text, **{name: tensor.to("meta") for name, tensor in value.tensors.items()})
     return value.to("meta") if isinstance(value, Tensor) else value
+
+
+def _tensors(bias: Bias | Tensor | None) -> list[Tensor]:
+    return [bias] if isinstance(bias, Tensor) else [] if bias is None else list(bias.tensors.values())
 
 
 def _meta(shape: Shape, dtype: torch.dtype) -> Tensor:

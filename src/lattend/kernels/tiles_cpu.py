@@ -184,26 +184,6 @@ class _Block(NamedTuple):
         return bias[b, tiles, :, self.keys].flatten(0, 1)
 
 
-def _blocks(group: TileGroup, members: int, held: int) -> Iterator[_Block]:
-    """All squares of a group in blocks of few enough keys, at `held` numbers a key."""
-    t, _, w = group.shape
-    by_tile = t >= members
-    one, many = (members, t) if by_tile else (t, members)
-    threads = torch.get_num_threads()
-    room = BLOCK * threads // held
-    width = min(w, max(64, room // min(many, MIN_BATCH * threads) // 64 * 64))
-    count = max(1, room // width)
-    count = ceil(many / ceil(many / count))  # blocks of one size
-    for i in range(one):
-        alone = slice(i, i + 1)
-        for j in range(0, many, count):
-            several = slice(j, min(j + count, many))
-            for key in range(0, w, width):
-                keys = slice(key, min(key + width, w))
-                b, tiles = (alone, several) if by_tile else (several, alone)
-                yield _Block(group, b, tiles, keys)
-
-
 class _Pass:
     """q, k and v, what blocks read and write of them, and products in memory that outlives a block."""
 
@@ -217,12 +197,24 @@ class _Pass:
         self._memory: dict[str, Tensor] = {}
 
     def blocks(self, group: TileGroup, held: int) -> Iterator[_Block]:
-        """Blocks of a group; of each key `held` numbers are in use, besides copies of it."""
+        """All squares of a group in blocks of few enough keys; of each, `held` numbers are in use."""
         for name, last, x in zip(("query", "key"), group.last, (self.q, self.k), strict=True):
             if last >= x.shape[1]:
                 raise TensorError(f"{name} {last} of a group is past the last of {x.shape[1]} positions")
-        copies = 0 if isinstance(group.keys, Span) else self.k.shape[2] + self.v.shape[2]
-        return _blocks(group, len(self.q), held + copies)
+        t, _, w = group.shape
+        members, threads = len(self.q), torch.get_num_threads()
+        by_tile = t >= members
+        one, many = (members, t) if by_tile else (t, members)
+        room = BLOCK * threads // held
+        width = min(w, max(64, room // min(many, MIN_BATCH * threads) // 64 * 64))
+        count = max(1, room // width)
+        count = ceil(many / ceil(many / count))  # blocks of one size
+        for i in range(one):
+            for j in range(0, many, count):
+                alone, several = slice(i, i + 1), slice(j, min(j + count, many))
+                b, tiles = (alone, several) if by_tile else (several, alone)
+                for key in range(0, w, width):
+                    yield _Block(group, b, tiles, slice(key, min(key + width, w)))
 
     def _held(self, name: str, *shape: int) -> Tensor:
         """Memory under a name: fresh pages cost more than the sums done in them."""
@@ -298,7 +290,8 @@ class Running(_Pass):
         """Adds the squares of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
         if bias is not None and self._top is None:
             raise TensorError("a bias was not announced; make Running with biased=True")
-        for block in self.blocks(group, group.shape[1]):
+        copied = 0 if isinstance(group.keys, Span) else self.k.shape[2]
+        for block in self.blocks(group, group.shape[1] + copied):
             q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
             s = self._scores(block, q, k, bias)
             total = self._queries(block, "total", self._total)
@@ -374,8 +367,8 @@ class Gradients(_Pass):
 
     def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
         """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
-        d = max(self.k.shape[2], self.v.shape[2])
-        for block in self.blocks(group, 2 * group.shape[1] + d):
+        copied = 0 if isinstance(group.keys, Span) else self.k.shape[2]
+        for block in self.blocks(group, 2 * group.shape[1] + self.k.shape[2] + copied):
             q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
             v, dout = self._keys(block, "v", self.v), self._queries(block, "dout", self._dout)
             lse, delta = self._queries(block, "lse", self._lse), self._queries(block, "delta", self._delta)

@@ -167,7 +167,7 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
     yield ""
     yield from _squares(found, width)
     if found.why:
-        yield from _entry("why", found.why, width)
+        yield from _entry("why", found.why, width, indent=0)
     for place, part in enumerate(found.parts):
         yield ""
         yield from _part(part, place, len(found.parts), width)

@@ -135,19 +135,17 @@ def _candidates(kernel: str, head_size: int, axes: int, dtype: torch.dtype) -> t
         cost = _BOXES[kernel, size]
         found = tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
     if dtype == torch.float32:
-        found = tuple(_for_float32(cost, size) for cost in found if cost.shape.rows <= 64)
+        found = tuple(dict.fromkeys(_for_float32(cost, size) for cost in found if cost.shape.rows <= 64))
     return found
 
 
 def _for_float32(cost: Cost, size: int) -> Cost:
-    """The same in float32: rows take twice the room, and products run on the plain units."""
-    rows, step = (32, 16) if size == 256 else (64, 32)
-    outer = cost.shape.outer
+    """The same in float32, on the plain units: factors are held in registers, so tiles are small."""
+    rows = 16 if size == 256 else 32
+    outer = list(cost.shape.outer)
     while prod(outer) > rows:
-        outer = tuple(
-            x // 2 if x == max(outer) and i == outer.index(max(outer)) else x for i, x in enumerate(outer)
-        )
-    shape = replace(cost.shape, outer=tuple(outer), step=step, warps=4, stages=1, registers=None, bulk=False)
+        outer[outer.index(max(outer))] //= 2
+    shape = Shape(tuple(outer), 16, warps=8, stages=1)
     return Cost(shape, cost.program, cost.masked * EXACT_FACTOR, cost.full * EXACT_FACTOR)
 
 

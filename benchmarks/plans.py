@@ -1,0 +1,87 @@
+"""How long a plan takes and how large it is, for the affine rules of the catalogue, at n = 2¹⁴ to 2²⁰.
+
+Each plan is made anew, its tiles of 128 queries included; the process is warm. The peer is FlexAttention's
+block mask, which is made from n² evaluations: with --flex it is timed at the smallest n.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+import lattend as lt
+from lattend.plans.plan import Plan, forget_plans, plan
+
+R = lt.rules
+RULES: dict[str, lt.Rule] = {
+    "full": R.full(),
+    "causal": R.causal(),
+    "strided": R.strided(t=255),
+    "windowed": R.windowed(w=256),
+    "band": R.band(before=128, after=127),
+    "dilated": R.dilated(t=64, step=16),
+    "sparse_strided": R.sparse_strided(l=128),
+    "sparse_fixed": R.sparse_fixed(l=128, c=8),
+    "longformer": R.longformer(t=256, g=16),
+    "bigbird": R.bigbird(w=64, t=1, g=1),
+    "prefix_lm": R.prefix_lm(p=1000),
+    "sinks": R.sinks(s=4, t=1000),
+    "chunked": R.chunked(w=64, t=1),
+    "neighbourhood": R.neighbourhood(r=3),
+    "neighbourhood, step 2": R.neighbourhood(r=3, step=2),
+    "neighbourhood, shifted edges": R.neighbourhood(r=3, edge="shift"),
+    "axial": R.axial(),
+    "swin": R.swin(w=8, shift=4),
+    "raster": R.raster(),
+}
+POWERS = (14, 16, 18, 20)
+SHAPES = {1: (128,), 2: (8, 16)}
+
+
+def planned(rule: lt.Rule, n: int) -> tuple[Plan, int]:
+    """A fresh plan with the tiles of all its parts, and their bytes."""
+    forget_plans()
+    side = round(n**0.5)
+    sizes = {"n": n} if len(rule.axes) == 1 else {"rows": side, "cols": side}
+    found = plan(rule, **sizes)
+    tables = [found.tiles(place, SHAPES[len(rule.axes)]) for place in range(len(found.parts))]
+    return found, sum(table.table.nbytes for table in tables)
+
+
+def milliseconds(rule: lt.Rule, n: int) -> float:
+    taken: list[float] = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        planned(rule, n)
+        taken.append((time.perf_counter() - begin) * 1e3)
+    return statistics.median(taken)
+
+
+def flex(n: int) -> float:
+    """Milliseconds of FlexAttention's block mask for the band, uncompiled, on this CPU."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    begin = time.perf_counter()
+    create_block_mask(lambda b, h, q, k: (k <= q) & (q - k <= 255), None, None, n, n, device="cpu")
+    return (time.perf_counter() - begin) * 1e3
+
+
+def main() -> None:
+    table = Table(
+        "rule", "parts", *(f"n = 2^{p}" for p in POWERS), "MiB at 2^20", title="plans, milliseconds"
+    )
+    for name, rule in RULES.items():
+        times = [f"{milliseconds(rule, 2**power):.1f}" for power in POWERS]
+        found, size = planned(rule, 2 ** POWERS[-1])
+        table.add_row(name, str(len(found.parts)), *times, f"{size / 2**20:.2f}")
+    Console().print(table)
+    if "--flex" in sys.argv:
+        print(f"FlexAttention's block mask of the band at n = 2^14: {flex(2**14):.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
