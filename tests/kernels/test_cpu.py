@@ -14,6 +14,7 @@ from random_rules import affine, split
 import lattend as lt
 from lattend.kernels import cpu, reference
 from lattend.kernels.call import Call
+from lattend.kernels.tiles_cpu import TileGroup
 from lattend.kernels.tolerance import TOLERANCE
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
@@ -39,8 +40,8 @@ def check(
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=source).double()
-    *grads, biases = reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)
-    expected = [out, lse, *grads, *biases]
+    grads = reference.backward(call, exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
+    expected = [out, lse, *grads[:3], *grads[3]]
     out, lse = cpu.forward(call, q, k, v)
     *grads, biases = cpu.backward(call, grad, grad_lse.float(), q, k, v, out, lse)
     limit = TOLERANCE[dtype]
@@ -71,6 +72,46 @@ def test_documents_that_differ_along_the_batch() -> None:
     ids = torch.tensor([[0] * 9 + [1] * 3 + [2] * 25, [4] * 30 + [3] * 7])
     check(lt.rules.documents(causal=True).at(n=37), data={"doc": ids})
     check(lt.rules.documents().at(n=37), data={"doc": ids[0] % 2})
+
+
+def blocks(*shape: int) -> torch.Tensor:
+    """A random table of blocks, its third row empty."""
+    table = torch.rand(*shape, generator=torch.Generator().manual_seed(4)) < 0.4
+    table[..., 2, :] = False
+    return table
+
+
+@pytest.mark.parametrize("n", [40, 37])
+def test_random_blocks(n: int) -> None:
+    check(lt.rules.bigbird(w=8, t=1, g=1, random=2, n=n))
+
+
+def test_tables_of_blocks_given_at_call_time() -> None:
+    rule = lt.rule("chosen[q // 4, k // 4]", data={"chosen": None})
+    check(rule.at(n=21), data={"chosen": blocks(2, 6, 6)})
+    rule = lt.rule("chosen[q // 4, k // 8] > 0 and k <= q", data={"chosen": None})
+    check(rule.at(n=21, m=19), data={"chosen": blocks(7, 5).to(torch.uint8)})
+    rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
+    ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
+    check(rule.at(n=21, heads=3), key_heads=1, data={"chosen": blocks(3, 21, 5), "doc": ids})
+
+
+def test_squares_follow_the_marked_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = torch.eye(64, dtype=torch.int64) + torch.eye(64, dtype=torch.int64).roll(3, 0)
+    rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=1024)
+    shapes: list[tuple[int, int, int]] = []
+    add = cpu.Running.add
+
+    def counted(self: cpu.Running, group: TileGroup, bias: torch.Tensor | None = None) -> None:
+        shapes.append(group.shape)
+        assert group.unmarked is None
+        assert not group.strips
+        add(self, group, bias)
+
+    monkeypatch.setattr(cpu.Running, "add", counted)
+    q = torch.zeros(1, 1, 1024, 8)
+    cpu.forward(Call(rule, 1.0, data={"chosen": table}), q, q, q)
+    assert shapes == [(64, 16, 32)]  # two blocks of keys for each block of queries
 
 
 def test_a_learned_bias_gets_its_gradients() -> None:

@@ -9,6 +9,8 @@ from math import prod
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.kernels import reference
@@ -16,8 +18,11 @@ from lattend.kernels.call import Call
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.launch import Runner
 from lattend.kernels.gpu.shapes import Shape
+from lattend.kernels.gpu.tables import refined, with_known_lists
 from lattend.kernels.tolerance import TOLERANCE
+from lattend.plans.part import Part
 from lattend.plans.plan import plan
+from lattend.plans.tiles import with_lists
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
 
@@ -64,8 +69,8 @@ def check(
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()
-    *grads, biases = reference.backward(call, exact[3], grad_lse, *exact[:3], out, lse)
-    expected = [out, lse, *grads, *biases]
+    grads = reference.backward(call, exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
+    expected = [out, lse, *grads[:3], *grads[3]]
     runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
     given = arrays(call, DEVICE)
@@ -139,6 +144,73 @@ def test_documents_that_differ_along_the_batch() -> None:
     check(lt.rules.documents(causal=True).at(n=37), SPLIT, batch=2, data={"doc": ids})
     scattered = torch.tensor([[0, 1, 2] * 7])
     check(lt.rules.documents().at(n=21), SPLIT, data={"doc": scattered})
+
+
+def blocks(*shape: int) -> torch.Tensor:
+    """A random table of blocks, its third row empty."""
+    table = torch.rand(*shape, generator=torch.Generator().manual_seed(4)) < 0.4
+    table[..., 2, :] = False
+    return table
+
+
+@pytest.mark.parametrize("n", [40, 37])
+def test_random_blocks(n: int) -> None:
+    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), BULK, heads=1, key_heads=1)
+
+
+def test_tables_of_blocks_given_at_call_time() -> None:
+    rule = lt.rule("chosen[q // 4, k // 4]", data={"chosen": None})
+    check(rule.at(n=21), SPLIT, batch=2, data={"chosen": blocks(2, 6, 6)})
+    rule = lt.rule("chosen[q // 4, k // 8] > 0 and k <= q", data={"chosen": None})
+    check(rule.at(n=21, m=19), SPLIT, data={"chosen": blocks(7, 5).to(torch.uint8)})
+    rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
+    ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
+    data = {"chosen": blocks(2, 21, 5), "doc": ids}
+    check(rule.at(n=21, heads=2), SPLIT, batch=2, key_heads=1, data=data)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 99), n=st.integers(1, 40), m=st.integers(1, 40), b=st.integers(4, 8))
+def test_the_lists_made_on_the_device_are_those_of_the_plan(seed: int, n: int, m: int, b: int) -> None:
+    table = torch.rand(3, 10, 10, generator=torch.Generator().manual_seed(seed)) < 0.3
+    text = "chosen[q // 4, k // b] and abs(q - k) <= 20"
+    found = plan(lt.rule(text, data={"chosen": None}), n=n, m=m, b=b)
+    for turned in (False, True):
+        for place, part in enumerate(found.turned if turned else found.parts):
+            tiles = found.tiles(place, (4,), turned=turned)
+            sent = with_known_lists(tiles, DEVICE)
+            mine = refined(part, sent, 4, {"chosen": table.to(DEVICE)}).cpu()
+            for element in range(3):
+                theirs = with_lists(part, tiles, {"chosen": table[element].numpy()})
+                assert listed(part, mine, mine[element, 0]) == listed(
+                    part, with_known_lists(theirs, DEVICE).cpu()
+                )
+
+
+def listed(part: Part, table: torch.Tensor, rows: torch.Tensor | None = None) -> dict[int, list[int]]:
+    """For each tile, by its first row, the blocks that the kernel finds behind the table."""
+    rows = table[0, 0] if rows is None else rows
+    whole = torch.as_strided(table, (table.untyped_storage().nbytes() // 4,), (1,), 0)
+    found: dict[int, list[int]] = {}
+    assert part.listed is not None
+    for place, row in enumerate(rows):
+        begin = rows.storage_offset() + 7 * place + int(row[2]) + (int(row[5]) << 31)
+        found[int(row[0] + row[1])] = whole[begin : begin + -(-int(row[4]) // part.listed.inner)].tolist()
+    return found
+
+
+def test_steps_follow_the_marked_blocks() -> None:
+    rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
+    table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
+    q = torch.zeros(1, 1, 512, 16, device=DEVICE)
+    runner = Runner(plan(rule), DEVICE)
+    for kernel in ("forward", "queries", "keys"):
+        ready = runner.part(kernel, 0, q, {"chosen": table})
+        assert ready.shape.rows == 16
+        assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each
+    assert not runner.prepared  # the table may change
+    changed = runner.part("forward", 0, q, {"chosen": 1 - table})
+    assert (changed.table[..., 4] - changed.table[..., 3]).sum() == 512 * 31
 
 
 def test_large_numbers_take_64_bits() -> None:

@@ -145,7 +145,7 @@ def test_opcheck(rule: lt.Rule, inside: bool) -> None:
     out, lse = operator.forward(*plain, *how)
     for grad_lse in (None, torch.randn_like(lse)):
         grads = (torch.randn_like(out), grad_lse)
-        torch.library.opcheck(operator.backward, (*grads, *plain, out, lse, *how))
+        torch.library.opcheck(operator.backward, (*grads, *plain, out, lse, True, *how))
 
 
 def test_opcheck_with_a_bias() -> None:

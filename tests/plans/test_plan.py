@@ -25,6 +25,9 @@ LINES = [
     R.sparse_fixed(l=6, c=2),
     R.longformer(t=3, g=2),
     R.bigbird(w=3, t=1, g=1),
+    lt.rule(
+        "chosen[q // 8, k // 8] and k <= q", data={"chosen": np.tri(6, dtype=int) - np.eye(6, dtype=int)}
+    ),
     R.prefix_lm(p=7),
     R.sinks(s=2, t=4),
     R.chunked(w=4, t=1),
@@ -88,3 +91,58 @@ def test_random_rules(text: str, n: int, t: int, w: int) -> None:
     rule = lt.rule(text)
     values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
     check(rule, (4,), n=n, **values)
+
+
+# Tables of blocks
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 999),
+    n=st.integers(0, 30),
+    m=st.integers(0, 30),
+    a=st.integers(3, 7),
+    b=st.integers(1, 7),
+    text=st.sampled_from(
+        [
+            "chosen[q // a, k // b]",
+            "chosen[k // b, q // a] >= 2 and k <= q",
+            "1 == chosen[q // a, k // b] and abs(q - k) <= 6 and q % 3 == 0",
+            "chosen[q // a, k // b] and chosen[q // b, k // a] == 0",
+            "abs(q // a - k // a) <= 1 or k < 3 or chosen[q // a, k // b]",
+            "not chosen[q // a, k // b]",
+            "chosen[q // a, k // b] and doc[q] == doc[k]",
+        ]
+    ),
+)
+def test_listed_blocks(seed: int, n: int, m: int, a: int, b: int, text: str) -> None:
+    source = np.random.default_rng(seed)
+    table = source.integers(0, 3, (31, 31)) * (source.random((31, 31)) < source.random())
+    data = {"chosen": table, "doc": source.integers(0, 2, 31)}
+    rule = lt.rule(text, data={name: data[name] for name in data if f"{name}[" in text})
+    check(rule, (4,), n=n, m=m, a=a, b=b)
+
+
+def test_the_squares_follow_the_marked_blocks() -> None:
+    table = np.zeros((64, 64), int)
+    table[np.arange(64), np.arange(64) * 7 % 64] = 1
+    planned = plan(lt.rule("chosen[q // 16, k // 16]", data={"chosen": table}), n=1024)
+    for turned in (False, True):
+        assert planned.tiles(0, (16,), turned=turned).executed(16) == 64 * 16 * 16
+    # 63 of 64 rows have a whole block: 1,023 rows, and the last block has 15 columns
+    planned = plan(lt.rule("chosen[q // 16, k // 16]", data={"chosen": table}), n=1023)
+    assert planned.tiles(0, (16,)).inner.sum() == 1023
+
+
+def test_random_blocks_on_both_sides_are_listed_once() -> None:
+    rule = R.bigbird(w=16, t=1, g=1, random=3, n=1024)
+    planned = plan(rule)
+    listed = [place for place, part in enumerate(planned.parts) if part.listed]
+    squares = sum(planned.tiles(place, (16,)).executed(1) for place in listed)
+    assert squares == 16 * 16 * rule.data["chosen"].sum()
+
+
+def test_a_table_that_is_too_small_is_named() -> None:
+    rule = lt.rule("chosen[k // 8, q // 4]", data={"chosen": np.ones((2, 6), int)})
+    with pytest.raises(lt.LattendError, match=r"is read at k // 8 = 2, outside the chosen given \(0 … 1\)"):
+        plan(rule, n=24).tiles(0, (4,))

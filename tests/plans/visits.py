@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
-from lattend.plans.tiles import Tiles
+from lattend.plans.tiles import Tiles, listed_positions, with_lists
 from lattend.rules.evaluate import evaluate, evaluate_term
 
 
@@ -23,7 +22,7 @@ def visits(plan: Plan, shape: tuple[int, ...], *, turned: bool = False) -> NDArr
     found = np.zeros((heads, *outer, *inner), np.int64)
     parts = plan.turned if turned else plan.parts
     for place, part in enumerate(parts):
-        tiles = plan.tiles(place, shape, turned=turned)
+        tiles = with_lists(part, plan.tiles(place, shape, turned=turned), plan.rule.data)
         for head in range(heads):
             for tile in range(tiles.table.shape[1]):
                 _visit(found[head], part, tiles, head, tile, plan.rule.data)
@@ -36,7 +35,7 @@ def _visit(
     tiles: Tiles,
     head: int,
     tile: int,
-    data: dict[str, NDArray[np.int64]],
+    data: Mapping[str, NDArray[np.int64]],
 ) -> None:
     row = tiles.table[head % len(tiles.table), tile]
     outer: dict[str, NDArray[np.int64]] = {}
@@ -48,7 +47,11 @@ def _visit(
         if axis.class_slots is not None:
             limit = min(limit, outer_base + axis.class_slots)
         outer[axis.line.outer] = rows[(rows >= axis.first) & (rows <= axis.last) & (rows < limit)]
-        inner[axis.line.inner] = axis.inner_order.positions(np.arange(begin, end + 3), inner_base)
+        if part.listed is None:
+            inner[axis.line.inner] = axis.inner_order.positions(np.arange(begin, end + 3), inner_base)
+        else:
+            bases = np.array(inner_base)
+            inner[axis.line.inner] = listed_positions(part, tiles, bases, np.arange(begin, end))
     names = [*outer, *inner]
     grid = dict(zip(names, np.ix_(*outer.values(), *inner.values()), strict=True))
     env = {**part.numbers, "head": head, **grid}

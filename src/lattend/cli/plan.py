@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,7 +58,8 @@ def plan(
     runs it and why not the others; how long it should take. Nothing is computed, and no GPU is needed.
     The exit code is 1 when no kernel can run it.
     """
-    chosen, values = read_rule(rule), read_numbers(at)
+    chosen = read_rule(rule)
+    values: dict[str, Any] = {**read_numbers(at)}
     for name, given in (("n", n), ("heads", heads)):
         if given is not None:
             if name in values:
@@ -79,7 +80,7 @@ def plan(
         device=device,
         head_size=head_size,
         batch=batch,
-        **values,  # pyright: ignore[reportArgumentType]  (sizes, heads among them)
+        **values,
     )
     file = None if out is None else str(found.picture().save(out))
     if json:

@@ -123,15 +123,15 @@ def key_looks(part: int, parts: int) -> tuple[Look, ...]:
     """Nothing, keys marked for no query of a tile, shades up to all; then the same for its queries."""
     other = 0 if part % len(COLOURS) == 1 else 1
     words = f"{_named(part, parts)}keys of a tile, marked for few to all of its queries"
-    keys_ = [_shade(part, level, words) for level in range(1, LEVELS + 1)]
+    shades = [_shade(part, level, words) for level in range(1, LEVELS + 1)]
     vain = replace(
-        keys_[0], label=f"{_named(part, parts)}keys read in vain", fill=COLOURS[part % len(COLOURS)][3]
+        shades[0], label=f"{_named(part, parts)}keys read in vain", fill=COLOURS[part % len(COLOURS)][3]
     )
     queries = [
         replace(_shade(other, level, "queries of the tile, shaded alike"), glyph="@", plain="@")
         for level in range(LEVELS + 1)
     ]
-    return (EMPTY, replace(vain, glyph="-", plain="-", share=0.0), *keys_, queries[0], *queries)
+    return (EMPTY, replace(vain, glyph="-", plain="-", share=0.0), *shades, queries[0], *queries)
 
 
 def _shade(part: int, level: int, label: str) -> Look:

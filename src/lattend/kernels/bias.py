@@ -346,7 +346,7 @@ def added(call: Call, squares: Placed, dtype: torch.dtype) -> Tensor:
 
 def add_gradients(call: Call, squares: Placed, slope: Tensor, sums: Mapping[str, Tensor]) -> None:
     """Adds to the sums of each tensor what the slopes of these squares' scores give it."""
-    if call.term is None:
+    if call.term is None or not call.learned:
         return
     names = squares.names(call)
     tensors = {name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}

@@ -28,6 +28,7 @@ class Call:
     data: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     term: Term | None = None  # what is added to the scores
     bias: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # and the tensors in it
+    learned: bool = True  # whether the gradients of those are wanted
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias

@@ -20,7 +20,7 @@ from lattend.kernels.tiles_cpu import Gradients as Backward
 from lattend.kernels.tiles_cpu import Running, TileGroup, tile_group
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
-from lattend.plans.tiles import PER_AXIS, Tiles
+from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists
 from lattend.rules.evaluate import evaluate, evaluate_term
 from lattend.rules.expr import Term
 
@@ -28,10 +28,10 @@ Ints = NDArray[np.int64]
 Data = Mapping[str, NDArray[Any]]
 ROWS = {
     1: ((32,), (64,), (128,), (256,)),
-    2: ((8, 8), (8, 16), (1, 128), (128, 1)),
+    2: ((4, 8), (8, 8), (8, 16), (1, 128), (128, 1)),
     3: ((4, 4, 4), (1, 8, 8)),
 }
-START = 96  # what beginning a row costs, in squares
+GROUP = 30_000  # what a group of tiles costs beside its squares, in squares: measured on two cores
 CHUNK = 1 << 22  # squares whose masks are made at once, where tiles have masks of their own
 
 
@@ -150,8 +150,8 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         return known[head]
     made: list[TileGroup] = []
     for place, part in enumerate(found.parts):
-        shape = best_rows(found, place)
-        made += _part_groups(part, found.tiles(place, shape), head, arrays)
+        tiles = with_lists(part, found.tiles(place, best_rows(found, place)), arrays)
+        made += _part_groups(part, tiles, head, arrays)
     if remember:
         known[head] = made
     return made
@@ -159,11 +159,13 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
 
 def best_rows(found: Plan, place: int) -> tuple[int, ...]:
     """The box of queries with the least work: the squares in tiles, and what it takes to begin them."""
-    axes = len(found.parts[place].axes)
+    axes, listed = len(found.parts[place].axes), found.parts[place].listed
+    if listed is not None:  # all rows of a block have the same keys
+        return (min(listed.outer, ROWS[1][-1][0]),)
 
     def work(shape: tuple[int, ...]) -> float:
         tiles = found.tiles(place, shape)
-        return prod(shape) * float(tiles.inner.sum()) + START * prod(shape) * tiles.table.shape[1]
+        return prod(shape) * float(tiles.inner.sum()) + GROUP * len(np.unique(tiles.inner))
 
     return min(ROWS[axes], key=work)
 
@@ -178,7 +180,7 @@ def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[
     for kind, sizes in enumerate(kinds):
         rows = table[which.ravel() == kind]
         axes = len(part.axes)
-        yield from _alike(part, rows, sizes[:axes].tolist(), sizes[axes:].tolist(), head, arrays)
+        yield from _alike(part, tiles, rows, sizes[:axes].tolist(), sizes[axes:].tolist(), head, arrays)
 
 
 def _outer_counts(part: Part, shape: tuple[int, ...], table: Ints, a: int) -> Ints:
@@ -191,11 +193,13 @@ def _outer_counts(part: Part, shape: tuple[int, ...], table: Ints, a: int) -> In
 
 
 def _alike(
-    part: Part, table: Ints, outer: list[int], inner: list[int], head: int, arrays: Data
+    part: Part, tiles: Tiles, table: Ints, outer: list[int], inner: list[int], head: int, arrays: Data
 ) -> Iterator[TileGroup]:
     """Tiles of one shape, cut into those with the same bounds."""
     rows = [_slots(part, table, a, outer[a], "outer") for a in range(len(outer))]  # [tiles, size] each
     columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
+    if part.listed is not None:
+        columns = [listed_positions(part, tiles, table[:, 2, None], np.arange(inner[0])[None])]
     names: dict[str, Any] = {**part.numbers, "head": head}
     for a, axis in enumerate(part.axes):
         shape = [len(table)] + [outer[a] if b == a else 1 for b in range(len(outer))]
@@ -206,8 +210,11 @@ def _alike(
         base, first = table[:, a * len(PER_AXIS) + 2], table[:, a * len(PER_AXIS) + 3]
         low = _extreme(np.maximum, 0, axis.lows, names, arrays, whole)
         high = _extreme(np.minimum, axis.line.inner_size - 1, axis.highs, names, arrays, whole)
-        for position, shift in ((low, 0), (high + 1, 0)):
-            slot = axis.inner_order.below(position, base[:, None]) - first[:, None] + shift
+        for position in (low, high + 1):
+            if part.listed is None:
+                slot = axis.inner_order.below(position, base[:, None]) - first[:, None]
+            else:
+                slot = _count_below(columns[0], position, axis.line.inner_size)
             bounds.append(np.clip(slot, 0, inner[a]))
     queries, keys = _flat(part, rows, "outer"), _flat(part, columns, "inner")
     if not part.exact:
@@ -218,6 +225,13 @@ def _alike(
         mine = which.ravel() == kind
         mask = _mask(mark[None], inner)[0]
         yield _group(queries[mine], keys[mine], mask)
+
+
+def _count_below(columns: Ints, positions: Ints, size: int) -> Ints:
+    """How many of a tile's columns, in order and all below `size`, lie below each of its positions."""
+    shift = np.arange(len(columns))[:, None] * size
+    found = np.searchsorted((columns + shift).ravel(), np.clip(positions, 0, size) + shift)
+    return found - np.arange(len(columns))[:, None] * columns.shape[1]
 
 
 def _slots(part: Part, table: Ints, a: int, size: int, side: str) -> Ints:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lattend.errors import LattendError
 from lattend.kernels.call import Call
 from lattend.kernels.cpu import best_rows
 from lattend.kernels.form import axes_looked_up
@@ -21,14 +22,15 @@ from lattend.kernels.library import Blocks, blocks
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
-from lattend.plans.tiles import PER_AXIS, Tiles
+from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
 from lattend.rules.expr import Term
 
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
-# Squares times (head size + value size) that one thread of a Xeon did in a second: float32, forward, backward
-CPU_RATE = {"forward": 1.0e10, "backward": 1.0e10}
+# Squares times (head size + value size) in a second: float32, one thread of an AMD EPYC, within some 25%
+CPU_RATE = {"forward": 3.7e10, "backward": 1.3e10}
+CPU_ROW = 96  # what a query of a tile costs beside its squares, in squares
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,13 @@ class Grids:
 
 def grids(call: Call, q: Tensor) -> Grids:
     """The grids of a call that differ."""
+    return Grids(q.shape[0] if batched(call) else 1, q.shape[1] if call.rule.has_heads else 1)
+
+
+def batched(call: Call) -> bool:
+    """Whether an array differs along the batch."""
     looked_up = zip(call.data.values(), axes_looked_up(call.rule.key), strict=True)
-    batched = any(array.dim() > axes for array, axes in looked_up)
-    return Grids(q.shape[0] if batched else 1, q.shape[1] if call.rule.has_heads else 1)
+    return any(array.dim() > axes for array, axes in looked_up)
 
 
 def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Effort:
@@ -119,7 +125,7 @@ def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> E
         each = many.batch // batch * (many.heads // heads)
         numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
         count, taken, full, squares = (sum(column) * each for column in zip(*numbers, strict=True))
-        seen = cut.shape is None or part.knows_full
+        seen = part.knows_full and known if cut.shape is not None else part.listed is None
         works.append(Work(part, cut, count, taken, full if seen else None, squares))
         if not known or (kernel == "cpu" and not part.exact):
             bound = "at most"
@@ -132,12 +138,27 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
     And whether it is known: False where the data are not.
     """
     table = tiles.table[None]
-    if kernel != "triton" or not part.same:
+    if tiles.lists is not None or not (part.listed or (part.same and kernel == "triton")):
         return table, True
     if any(array.is_meta for array in call.data.values()):
         return table, False
-    given = arrays(replace(call, bias={}), torch.device("cpu"))
-    return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
+    if kernel == "triton":
+        given = arrays(replace(call, bias={}), torch.device("cpu"))
+        return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
+    count = max((len(array) for array in call.data.values()), default=1) if batched(call) else 1
+    listed = [with_lists(part, tiles, arrays_of(call, element)).table for element in range(count)]
+    return np.stack(listed), True
+
+
+def arrays_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
+    """The arrays that one batch element looks up; raises where one has no values."""
+    found: dict[str, NDArray[Any]] = dict(call.rule.data)
+    for (name, tensor), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
+        if tensor.is_meta:
+            raise LattendError(f"{name} has no values here")
+        whole = tensor.cpu().numpy()
+        found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
+    return found
 
 
 def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
@@ -150,7 +171,7 @@ def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
     if not tiles.table.shape[1]:
         return 0, 0, 0, 0
     rows = rows_in(part, tiles)
-    full = int((live & _full(part, tiles)).sum())
+    full = 0 if part.listed else int((live & _full(part, tiles)).sum())
     return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
 
 
@@ -179,7 +200,7 @@ def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
         base = tiles.column("outer_base", a).astype(np.int64)
         first, last = (axis.outer_order.positions(s, base) for s in (slot, slot + count - 1))
         names[axis.line.outer] = Interval(first, last)
-    found = np.full(tiles.table.shape[:2], part.exact)
+    found = np.full(tiles.table.shape[:2], part.exact and part.listed is None)
     for a, axis in enumerate(part.axes):
         base, begin, end = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[2:])
         first, last = (axis.inner_order.positions(s, base) for s in (begin, end - 1))
@@ -206,13 +227,13 @@ def _of_blocks(found: Plan, these: Blocks) -> Effort:
     rows, columns = (-(-size // LIBRARY_TILE) for size in (side, other))
     part = found.parts[0]
     if not these.causal:
-        steps_ = count * rows * columns
-        work = Work(part, cut, count * rows, steps_, steps_, count * side * other, f"{name}, whole")
+        taken = count * rows * columns
+        work = Work(part, cut, count * rows, taken, taken, count * side * other, f"{name}, whole")
         return Effort((work,), work.executed)
     ends = [min(side, (i + 1) * LIBRARY_TILE) for i in range(rows)]
     squares = count * sum((end - i * LIBRARY_TILE) * end for i, end in enumerate(ends))
-    steps_, full = count * rows * (rows + 1) // 2, count * rows * (rows - 1) // 2
-    work = Work(part, cut, count * rows, steps_, full, squares, f"{name}, up to the diagonal")
+    taken, full = count * rows * (rows + 1) // 2, count * rows * (rows - 1) // 2
+    work = Work(part, cut, count * rows, taken, full, squares, f"{name}, up to the diagonal")
     return Effort((work,), squares, "about")
 
 
@@ -240,12 +261,13 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
             for name in passes
             for place in range(len(parts[name]))
         )
-        cut = any(part.same for part in found.parts)  # shapes are chosen before the data are known
+        cut = any(part.same or part.listed for part in found.parts)  # the data may leave fewer steps
         return Time(total * members * 1e-9, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "cpu" and work.executed is not None:
         threads = torch.get_num_threads()
         each = grids(call, q).count
-        products = work.executed * members / each * (q.shape[-1] + v.shape[-1])
-        on = f"{threads} thread{'s' * (threads > 1)} of a Xeon"
+        begun = sum(CPU_ROW * prod(part.cut.rows) * part.tiles for part in work.parts)
+        products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
+        on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
         return Time(products / (CPU_RATE[way] * threads), on)
     return Time(None, "")

@@ -14,7 +14,7 @@ from lattend.draw.words import clipped, name, share
 from lattend.errors import LattendError
 from lattend.kernels import words
 from lattend.kernels.bias import Bias
-from lattend.kernels.effort import Effort, Grids, Time, Work, effort, grids, time_of
+from lattend.kernels.effort import Effort, Grids, Time, Work, arrays_of, effort, grids, time_of
 from lattend.kernels.library import why_not_backward
 from lattend.kernels.selection import chosen, chosen_backward, reasons
 from lattend.kernels.supposed import Like, Settings, Supposition, suppose
@@ -58,7 +58,7 @@ class PartExplained:
         if self.block:
             return f"counted as {words.times(self.rows)} by {self.step}: the library does not say"
         keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
-        queries = "queries" if words.size(self.rows) > 1 else "query"
+        queries = "queries" if prod(self.rows) > 1 else "query"
         return f"{self.tiles:,} of {words.times(self.rows)} {queries}, {keys}" + (
             f"; {self.span}" if self.span else ""
         )
@@ -295,7 +295,7 @@ def explain(
         refused=refused,
         backward=back,
         backward_words="" if back is None else _backward(taken, back, asked),
-        tf32=_tf32(taken, q.dtype),
+        tf32=_tf32(taken, q),
         forward_time=time_of(taken, "forward", call, q, v, done),
         backward_time=nothing
         if back is None
@@ -320,15 +320,7 @@ def _needed(rule: Rule, asked: Supposition, many: Grids) -> tuple[int | None, st
 
 def _counted(rule: Rule, asked: Supposition, element: int) -> int:
     """The marked squares of one batch element."""
-    from lattend.kernels.form import axes_looked_up
-
-    given: dict[str, Any] = {}
-    for (array, tensor), axes in zip(asked.call.data.items(), axes_looked_up(rule.key), strict=True):
-        if tensor.is_meta:
-            raise LattendError(f"{array} has no values here")
-        whole = tensor.cpu().numpy()
-        given[array] = whole[element % len(whole)] if whole.ndim > axes else whole
-    return replace(rule, data={**rule.data, **given}, open=()).count()
+    return replace(rule, data=arrays_of(asked.call, element), open=()).count()
 
 
 def _part(work: Work) -> PartExplained:
@@ -357,14 +349,14 @@ def _backward(taken: str | None, back: str, asked: Supposition) -> str:
     return f"{back}; not library: {why_not_backward(asked.call, asked.q, None)}"
 
 
-def _tf32(taken: str | None, dtype: torch.dtype) -> str:
-    kind = str(dtype).removeprefix("torch.")
-    if dtype != torch.float32:
-        return f"not used: q is {kind}"
-    if taken != "triton":
-        return f"not used: {taken or 'no kernel'} computes in float32" if taken else "not used"
+def _tf32(taken: str | None, q: Tensor) -> str:
+    """Whether float32 products are rounded to TF32, and why."""
+    if q.dtype != torch.float32:
+        return f"not used: q is {str(q.dtype).removeprefix('torch.')}"
+    if q.device.type != "cuda":
+        return f"not used: it is a format of GPUs, and q is on {q.device.type}"
+    if taken == "reference":
+        return "not used: the reference computes in float64"
     if torch.backends.cuda.matmul.allow_tf32:
         return "used: torch.backends.cuda.matmul.allow_tf32 is True"
-    return (
-        "not used; torch.backends.cuda.matmul.allow_tf32 = True makes float32 products several times as fast"
-    )
+    return "not used: torch.backends.cuda.matmul.allow_tf32 is False; True is faster, and rounds factors"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ _LIBRARY = torch.library.Library("lattend", "DEF")
 _LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {_HOW}) -> (Tensor, Tensor)", tags=_TAGS)
 _LIBRARY.define(
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[])",
+    f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[])",
     tags=_TAGS,
 )
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
@@ -48,10 +49,10 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
 def _backward(*given: Any) -> Gradients:
-    tensors, how = given[:7], given[7:]
+    tensors, learned, how = given[:7], given[7], given[8:]
     q, k, v = tensors[2:5]
     with exactly(q):
-        dq, dk, dv, biases = execute.backward(_call(q, *how), *tensors)
+        dq, dk, dv, biases = execute.backward(replace(_call(q, *how), learned=learned), *tensors)
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
 
@@ -91,7 +92,7 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
 @torch.library.register_fake(backward, lib=_LIBRARY)
 def _backward_shapes(*given: Any) -> Gradients:
     dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
-    return dq, dk, dv, [torch.empty_like(x) for x in given[11]]
+    return dq, dk, dv, [torch.empty_like(x) for x in given[12]]
 
 
 # Gradients
@@ -100,6 +101,7 @@ def _backward_shapes(*given: Any) -> Gradients:
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, rule, numbers, data, term, bias, *options = inputs
     ctx.set_materialize_grads(False)
+    ctx.learned = any(x.requires_grad for x in bias)
     ctx.save_for_backward(q, k, v, *output, *data, *bias)
     ctx.rule, ctx.numbers, ctx.term, ctx.arrays, ctx.options = rule, numbers, term, len(data), options
 
@@ -109,7 +111,7 @@ def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
     how = (ctx.rule, ctx.numbers, data, ctx.term, bias, *ctx.options)
-    *grads, biases = backward(grad, grad_lse, q, k, v, out, lse, *how)
+    *grads, biases = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
     return *grads, None, None, [None] * len(data), None, biases, None, None, None
 
 

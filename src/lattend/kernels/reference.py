@@ -141,7 +141,9 @@ def _walked(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Du
         case Name():
             return float(tensors[term.name]), {(term.name, ()): 1.0}
         case Lookup():
-            place = tuple(int(_walked(index, names, tensors)[0]) for index in term.indices)
+            asked = [int(_walked(index, names, tensors)[0]) for index in term.indices]
+            sizes = tensors[term.array].shape  # outside, the nearest end
+            place = tuple(max(0, min(size - 1, at)) for at, size in zip(asked, sizes, strict=True))
             return float(tensors[term.array][place]), {(term.array, place): 1.0}
         case Arith():
             (a, da), *others = [_walked(arg, names, tensors) for arg in term.args]

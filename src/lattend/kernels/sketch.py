@@ -17,12 +17,11 @@ from lattend.draw.words import clipped
 from lattend.errors import LattendError
 from lattend.kernels import words
 from lattend.kernels.call import Call
-from lattend.kernels.effort import LIBRARY_TILE, Cut, cut_of, table_of
-from lattend.kernels.form import axes_looked_up
+from lattend.kernels.effort import LIBRARY_TILE, Cut, arrays_of, cut_of, table_of
 from lattend.kernels.supposed import Supposition
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
-from lattend.plans.tiles import PER_AXIS, tiles
+from lattend.plans.tiles import PER_AXIS, listed_positions, tiles, with_lists
 from lattend.rules import expr
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import Num
@@ -62,7 +61,7 @@ def sketch(
     kernel = found.kernel or "triton"
     true = plan(asked.call.rule)
     cuts = [_cut(kernel, true, place, asked) for place in range(len(true.parts))]
-    data = _arrays(asked)
+    data = arrays_of(asked.call, 0)
     heading = found.title if title is None else clipped(title)
     lines = [found.subtitle] if title is None else [found.title, found.subtitle]
     if len(true.parts) > 1:
@@ -85,19 +84,6 @@ def _cut(kernel: str, found: Plan, place: int, asked: Supposition) -> Cut:
     if kernel == "reference":
         return Cut((1,) * len(found.lines), 1)
     return Cut(tuple(line.outer_size for line in found.lines), None)
-
-
-def _arrays(asked: Supposition) -> dict[str, Any]:
-    """The arrays of the first batch element."""
-    found: dict[str, Any] = dict(asked.call.rule.data)
-    for (name, tensor), axes in zip(
-        asked.call.data.items(), axes_looked_up(asked.call.rule.key), strict=True
-    ):
-        if tensor.is_meta:
-            raise LattendError(f"{name} has no values here, so its squares cannot be drawn")
-        whole = tensor.cpu().numpy()
-        found[name] = whole[0] if whole.ndim > axes else whole
-    return found
 
 
 # Lines
@@ -210,14 +196,17 @@ def _marks(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.bo
 def _tiles(drawn: Drawn, place: int) -> Iterator[Tile]:
     """The steps of all tiles of one part, as positions."""
     part, cut = drawn.plan.parts[place], drawn.cuts[place]
-    table, _ = table_of(drawn.kernel, drawn.call, part, tiles(part, cut.rows))
+    plain = tiles(part, cut.rows)
+    found = with_lists(part, plain, drawn.data)
+    table = table_of(drawn.kernel, drawn.call, part, plain)[0] if part.listed is None else found.table[None]
     axis = part.axes[0]
     for row in table[0, 0].astype(np.int64):
         queries = _queries(axis, row, 0, cut.rows[0])
         slots = np.arange(row[3], row[4])
         for begin in range(0, len(slots), cut.step or max(1, len(slots))):
             some = slots[begin : begin + (cut.step or len(slots))]
-            yield Tile(place, queries, axis.inner_order.positions(some, row[2]))
+            keys = axis.inner_order.positions(some, row[2]) if part.listed is None else None
+            yield Tile(place, queries, listed_positions(part, found, row[2], some) if keys is None else keys)
 
 
 def _queries(axis: PartAxis, row: Ints, a: int, size: int) -> Ints:
@@ -313,7 +302,7 @@ def _one_tile(drawn: Drawn, place: int) -> tuple[list[Overlay], str]:
     query[_within(shown, queries)] = True
     boxes = [
         Tile(place, *(along.ravel() for along in _within(shown, both)))
-        for both in _boxes(part, cut, table[0, 0].astype(np.int64), row)
+        for both in _boxes(part, cut, table[0, 0].astype(np.int64), row, shown)
     ]
     sides = [cell_side(what, len(x), x.start) for what, x in zip(("row", "column"), shown, strict=True)]
     panel = overlay.keys(
@@ -325,28 +314,39 @@ def _one_tile(drawn: Drawn, place: int) -> tuple[list[Overlay], str]:
     return [panel], said
 
 
-def _boxes(part: Part, cut: Cut, table: Ints, row: Ints) -> Iterator[list[Ints]]:
-    """The queries of the tiles that are in the same classes as this one, where these are in order."""
+def _boxes(part: Part, cut: Cut, table: Ints, row: Ints, shown: list[range]) -> Iterator[list[Ints]]:
+    """The queries of the tiles that can be seen, where positions are in order."""
     if any(axis.outer_order.period > 1 for axis in part.axes) or min(cut.rows[-2:]) < THICK:
         return
-    deep = len(part.axes) == 3
-    for other in table:
-        if not deep or other[0] == row[0]:
-            yield [_queries(axis, other, a, cut.rows[a]) for a, axis in enumerate(part.axes)]
+    ends = _ends(part, cut, table)
+    seen = table[:, 0] == row[0] if len(part.axes) == 3 else np.ones(len(table), bool)
+    for (first, last), along in zip(ends[-2:], shown, strict=True):
+        seen &= (last >= along.start) & (first < along.stop)
+    for other in table[seen]:
+        yield [_queries(axis, other, a, cut.rows[a]) for a, axis in enumerate(part.axes)]
 
 
 def _middle(part: Part, table: Ints, cut: Cut) -> Ints | None:
     """The row of the table whose queries are nearest to the middle."""
-    live = [row for row in table if all(row[a * 5 + 4] > row[a * 5 + 3] for a in range(len(part.axes)))]
+    width = len(PER_AXIS)
+    for a in range(len(part.axes)):
+        table = table[table[:, a * width + 4] > table[:, a * width + 3]]
+    if not len(table):
+        return None
+    far = np.zeros(len(table))
+    for axis, (first, last) in zip(part.axes, _ends(part, cut, table), strict=True):
+        far += abs((first + last + 1) / 2 - axis.line.outer_size / 2)
+    return table[int(far.argmin())]
 
-    def far(row: Ints) -> float:
-        total = 0.0
-        for a, axis in enumerate(part.axes):
-            queries = _queries(axis, row, a, cut.rows[a])
-            total += abs(float(queries.mean()) - axis.line.outer_size / 2) if len(queries) else 1e9
-        return total
 
-    return min(live, key=far, default=None)
+def _ends(part: Part, cut: Cut, table: Ints) -> list[tuple[Ints, Ints]]:
+    """The first and the last query of each tile, along each axis."""
+    found: list[tuple[Ints, Ints]] = []
+    for a, axis in enumerate(part.axes):
+        slot, base = table[:, a * len(PER_AXIS)], table[:, a * len(PER_AXIS) + 1]
+        first, last = (axis.outer_order.positions(s, base) for s in (slot, slot + cut.rows[a] - 1))
+        found.append((first, np.minimum(last, axis.last)))
+    return found
 
 
 def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> Ints:

@@ -291,7 +291,7 @@ class Running(_Pass):
         if bias is not None and self._top is None:
             raise TensorError("a bias was not announced; make Running with biased=True")
         copied = 0 if isinstance(group.keys, Span) else self.k.shape[2]
-        for block in self.blocks(group, group.shape[1] + copied):
+        for block in self.blocks(group, 2 * group.shape[1] + copied):  # half the room is for what is read
             q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
             s = self._scores(block, q, k, bias)
             total = self._queries(block, "total", self._total)

@@ -32,6 +32,9 @@ def condition(part: Part) -> str:
 def layout(part: Part, rows: Sequence[int]) -> str:
     """In which order the positions of a part are taken."""
     found = [text for axis in part.axes if (text := _order(axis))]
+    if part.listed is not None:
+        sizes = {part.axes[0].line.outer: part.listed.outer, part.axes[0].line.inner: part.listed.inner}
+        return f"blocks of {sizes['q']:,} queries, each with the blocks of {sizes['k']:,} keys that it lists"
     if len(part.axes) == 1:
         return found[0] if found else "in order"
     what = "pixels" if len(part.axes) == 2 else "voxels"
@@ -83,6 +86,8 @@ def times(numbers: Sequence[int]) -> str:
 
 def seconds(value: float) -> str:
     """`2.1 ms`: two digits, in the unit that suits."""
+    if value == 0:
+        return "0 s"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= size or unit == "µs":
             number = value / size
@@ -129,9 +134,11 @@ def _cause(found: Explanation) -> str:
     if heavy is None:
         return "its tiles hold few marked squares"
     keys = (found.needed or 0) / max(1, found.queries * found.grids)
+    if "[" in heavy.asked:
+        return f'"{heavy.asked}" looks up data, and the {found.kernel} kernel asks it of each square'
     if heavy.asked:
         return f'no layout was found for "{heavy.asked}", so each square of its tiles is asked'
-    if found.queries < size(heavy.rows):
+    if found.queries < prod(heavy.rows):
         return f"{found.queries:,} queries fill little of a tile of {times(heavy.rows)}"
     if len(found.parts) >= 4:
         return f"there are {len(found.parts)} parts, each with tiles of its own that are partly filled"
@@ -145,11 +152,6 @@ def _cause(found: Explanation) -> str:
         f"a query has {keys:,.1f} keys on average, and tiles of {times(heavy.rows)} queries{step} "
         "are coarser than that"
     )
-
-
-def size(rows: Sequence[int]) -> int:
-    """How many queries a box has."""
-    return prod(rows)
 
 
 # The whole text
@@ -177,7 +179,9 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
         word = f"no: {reason}" if reason else "yes, chosen" if name == found.kernel else "yes"
         yield from _entry(name, word, width)
     if found.refused:
-        yield from _wrapped(f"attention would raise: {found.refused}", width)
+        anything = any(reason is None for reason in found.kernels.values())
+        refused = found.refused if anything else "no kernel can run this"  # the reasons stand above
+        yield from _wrapped(f"attention would raise: {refused}", width)
         return
     yield ""
     yield from _entry("backward", found.backward_words, width, indent=0)
@@ -192,8 +196,6 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
     counts = ["-" if value is None else f"{value:,}" for value in values]
     counts[1] = bound + counts[1] if found.executed is not None else "-"
     of = found.dense
-    shares = ["-" if value is None else share(min(value, of), of) if value <= of else f"{ratio(value / of)} ×"
-              for value in values]  # fmt: skip
     table = [["needed", "executed", "dense"], counts]
     labels = ["squares", found.of]
     if found.needed:
@@ -201,7 +203,7 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
         table.append(["-" if value is None else ratio(value) for value in each])
         labels.append("times the needed")
     if of:
-        table.append(shares)
+        table.append(["-" if value is None else _part_of(value, of) for value in values])
         labels.append("of the dense")
     widths = [max(len(row[column]) for row in table) for column in range(3)]
     lines = [
@@ -225,6 +227,11 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
         yield from _wrapped(found.useful_words, width)
 
 
+def _part_of(value: int, of: int) -> str:
+    """The share in percent; more than all where tiles reach past the ends."""
+    return share(value, of) if value <= of else f"{100 * value / of:,.0f}%"
+
+
 def _part(part: PartExplained, place: int, parts: int, width: int) -> Iterator[str]:
     yield from _entry(f"part {place + 1} of {parts}", part.condition, width, indent=0)
     yield from _entry("layout", part.layout, width)
@@ -232,7 +239,7 @@ def _part(part: PartExplained, place: int, parts: int, width: int) -> Iterator[s
         yield from _entry("asked", f"of each square: {part.asked}", width)
     yield from _entry("tiles", part.tile_words, width)
     yield from _entry("steps", part.step_words, width)
-    yield from _entry("executed", f"{part.executed:,} squares", width)
+    yield from _entry("executed", f"{part.executed:,} square{'s' * (part.executed != 1)}", width)
 
 
 def _entry(name: str, words: str, width: int, indent: int = 2) -> Iterator[str]:

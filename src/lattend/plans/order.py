@@ -51,11 +51,12 @@ class Order:
 class Pairing:
     """Queries and keys in classes that meet only their like: residues of a number, or windows.
 
-    `shift` is what to add to a query's residue to find the key's; for windows, what is added to a
-    position before it is divided.
+    Blocks are windows of the outer positions alone; each meets the blocks that data list. `shift` is what
+    to add to a query's residue to find the key's; for windows, what is added to a position before it is
+    divided.
     """
 
-    kind: Literal["residues", "windows"]
+    kind: Literal["residues", "windows", "blocks"]
     modulus: int
     shift: int = 0
 

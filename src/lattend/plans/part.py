@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.plans.branches import Branch
 from lattend.plans.linear import Range, form, least
+from lattend.plans.listed import Listed, listed
 from lattend.plans.order import Order, Pairing, group, pairing
 from lattend.plans.solve import Bound, solve
 from lattend.rules import expr
@@ -77,6 +78,7 @@ class Part:
     gates: tuple[Condition, ...]
     numbers: Mapping[str, int]
     same: tuple[str, ...]  # arrays whose entries at q and k must be equal
+    listed: Listed | None = None  # a table of blocks, each class of outer positions one row of it
 
     @property
     def data(self) -> list[str]:
@@ -89,20 +91,29 @@ class Part:
         return HEAD in expr.names(expr.all_of(*self.branch))
 
     @property
+    def blocks(self) -> tuple[int, int, int]:
+        """How many heads, rows and columns its table of blocks has."""
+        if self.listed is None:
+            raise ValueError("the part has no table of blocks")
+        line, heads = self.axes[0].line, self.numbers["heads"] if self.listed.by_head else 1
+        return heads, -(-line.outer_size // self.listed.outer), -(-line.inner_size // self.listed.inner)
+
+    @property
     def covers(self) -> bool:
         """Whether every outer position is in one of its tiles."""
         return all(axis.covers for axis in self.axes)
 
     @property
     def exact(self) -> bool:
-        """Whether the bounds alone say which squares are marked."""
+        """Whether the bounds, and the blocks that are listed, say which squares are marked."""
         return self.rest == Truth(True)
 
     @property
     def knows_full(self) -> bool:
         """Whether bounds say which tiles are full: on a line, where only equal entries are left to ask."""
         left = self.rest.args if isinstance(self.rest, And) else (self.rest,)
-        return len(self.axes) == 1 and (self.exact or len(left) == len(self.same))
+        known = self.exact or len(left) == len(self.same)
+        return len(self.axes) == 1 and self.listed is None and known
 
     def __str__(self) -> str:
         return expr.text(expr.all_of(*self.branch))
@@ -231,10 +242,13 @@ def make_part(
     """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
     branch = tuple(_one_sided(branch, place, lines, numbers) for place in range(len(branch)))
     left = list(branch)
+    blocks = _take_listed(left, lines, numbers)
     orders: list[tuple[Pairing | None, Order, int, Order, int]] = []
     for line in lines:
-        pair = _take_pairing(left, line, numbers, windows)
-        if pair is not None and pair.kind == "residues":
+        pair = _take_pairing(left, line, numbers, windows) if blocks is None else None
+        if blocks is not None:
+            orders.append((Pairing("blocks", blocks.outer), Order(), 0, Order(), 0))
+        elif pair is not None and pair.kind == "residues":
             orders.append((pair, Order(pair.modulus), 0, Order(pair.modulus), 0))
         else:
             outer_order, outer_base = _take_group(left, line.outer, numbers)
@@ -249,7 +263,7 @@ def make_part(
             outer_order,
             inner_order,
             *_bases(pair, line, outer_base, inner_base),
-            class_slots=pair.modulus if pair is not None and pair.kind == "windows" else None,
+            class_slots=pair.modulus if pair is not None and pair.kind != "residues" else None,
             first=solver.ends[place][0],
             last=solver.ends[place][1],
             lows=tuple(solver.lows[place]),
@@ -262,7 +276,7 @@ def make_part(
         )
     )
     rest = expr.all_of(*solver.rest)
-    return Part(branch, axes, rest, tuple(solver.gates), numbers, tuple(solver.same))
+    return Part(branch, axes, rest, tuple(solver.gates), numbers, tuple(solver.same), blocks)
 
 
 def _one_sided(branch: Branch, place: int, lines: Sequence[Line], numbers: Mapping[str, int]) -> Condition:
@@ -275,6 +289,16 @@ def _one_sided(branch: Branch, place: int, lines: Sequence[Line], numbers: Mappi
     if is_empty((*others, above), lines, numbers):
         return below
     return above if is_empty((*others, below), lines, numbers) else condition
+
+
+def _take_listed(left: list[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> Listed | None:
+    """The first table of blocks on a line; what else is asked stays bounds, and conditions on squares."""
+    for condition in left if len(lines) == 1 else []:
+        found = listed(condition, lines[0].outer, lines[0].inner, numbers)
+        if found is not None:
+            left.remove(condition)
+            return found
+    return None
 
 
 def _take_pairing(
@@ -307,4 +331,4 @@ def _bases(pair: Pairing | None, line: Line, outer_base: int, inner_base: int) -
         classes = np.arange(min(pair.modulus, max(1, line.outer_size)))
         return classes, (classes + pair.shift) % pair.modulus
     bases = np.arange(0, line.outer_size + pair.shift, pair.modulus) - pair.shift
-    return bases, bases
+    return bases, bases if pair.kind == "windows" else np.zeros_like(bases)

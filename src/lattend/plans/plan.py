@@ -8,7 +8,7 @@ from functools import cached_property
 from lattend.errors import NamingError
 from lattend.plans.branches import branches
 from lattend.plans.part import Line, Part, is_empty, make_part
-from lattend.plans.tiles import Tiles, tiles
+from lattend.plans.tiles import Tiles, tiles, with_lists
 from lattend.rules.rule import Rule
 
 
@@ -29,10 +29,14 @@ class Plan:
         return tuple(part for part in found if part is not None)
 
     def tiles(self, part: int, shape: tuple[int, ...], *, turned: bool = False) -> Tiles:
-        """The tiles of one part, remembered."""
+        """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
         key = (part, turned, shape)
         if key not in self._tables:
-            self._tables[key] = tiles((self.turned if turned else self.parts)[part], shape)
+            one = (self.turned if turned else self.parts)[part]
+            found = tiles(one, shape)
+            # with entries that must be equal, ranges are cut to these first, and those may be open
+            known = one.listed is not None and not one.same and one.listed.array in self.rule.data
+            self._tables[key] = with_lists(one, found, self.rule.data) if known else found
         return self._tables[key]
 
 
@@ -41,7 +45,7 @@ def plan(rule: Rule, /, **values: int) -> Plan:
 
     >>> from lattend.rules.catalogue import sparse_strided
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
-    ['k <= q and q - k < l', 'k <= q and q - k >= l and (q - k) % l == 0']
+    ['k <= q and q - k < l', 'k <= q and (q - k) % l == 0 and q - k >= l']
     """
     bound = rule.at(**values) if values else rule
     key = (bound.key, tuple(bound.values.items()))

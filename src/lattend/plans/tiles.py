@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +26,12 @@ class Tiles:
     """A table with one row a tile: PER_AXIS numbers for each axis, then FULL.
 
     Inner boxes start where the first row needs them, not on a grid. `table` is [heads or 1, tiles, columns].
+    Where blocks are listed, a tile's inner slots go through the blocks `lists[inner_base …]`.
     """
 
     shape: tuple[int, ...]
     table: NDArray[np.int32]
+    lists: NDArray[np.int32] | None = None
 
     @property
     def axes(self) -> int:
@@ -77,6 +81,42 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
     columns += _full(part, names, columns)
     table = np.stack([np.broadcast_to(column, (heads, len(picks[0]))) for column in columns], axis=-1)
     return Tiles(shape, _ordered(_closed_where_empty(part, table.astype(np.int32), heads)))
+
+
+def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
+    """The tiles of a part with a table of blocks, cut to the marked ones; others stay as they are.
+
+    >>> from lattend import rule
+    >>> from lattend.plans.plan import plan
+    >>> table = np.array([[1, 0], [1, 1]])
+    >>> plan(rule("chosen[q // 4, k // 4]", data={"chosen": table}), n=8).tiles(0, (4,)).inner.tolist()
+    [[8, 4]]
+    """
+    if part.listed is None or found.lists is not None:
+        return found
+    blocks, (heads, rows, columns) = part.listed, part.blocks
+    marked = blocks.marked(np.asarray(data[blocks.array]), part.blocks)
+    row, column = np.nonzero(marked.reshape(heads * rows, columns))
+    places = row * columns + column  # in order
+    table = found.table.copy()
+    head = np.arange(len(table))[:, None] % heads
+    mine = (head * rows + table[..., 1] // blocks.outer) * columns
+    begin, end = table[..., 3].astype(np.int64), table[..., 4].astype(np.int64)
+    last = np.where(end > begin, -(-end // blocks.inner), begin // blocks.inner)
+    first, after = np.searchsorted(places, mine + begin // blocks.inner), np.searchsorted(places, mine + last)
+    ends = np.append(column, 0)[after - 1] == columns - 1  # with a block that may not be whole
+    beyond = columns * blocks.inner - part.axes[0].line.inner_size
+    table[..., 2], table[..., 3] = first, 0
+    table[..., 4] = (after - first) * blocks.inner - np.where((after > first) & ends, beyond, 0)
+    return Tiles(found.shape, _ordered(table), column.astype(np.int32))
+
+
+def listed_positions(part: Part, found: Tiles, bases: Ints, slots: Ints) -> Ints:
+    """The inner positions of these slots of tiles whose lists begin at `bases`."""
+    if part.listed is None or found.lists is None:
+        raise ValueError("the part has no lists")
+    size = part.listed.inner
+    return found.lists[bases + slots // size].astype(np.int64) * size + slots % size
 
 
 def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:

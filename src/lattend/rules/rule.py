@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import expr
+from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import Compare, Condition, Name, Num, Term, Truth
@@ -29,16 +30,6 @@ if TYPE_CHECKING:
 
 MAX_MASK = 1 << 32
 MAX_ROW = 1 << 26
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What the catalogue says of a rule: its name, meaning, source, and how many keys it admits."""
-
-    name: str
-    meaning: str
-    keys: str
-    reference: str
 
 
 @dataclass(frozen=True, eq=False)

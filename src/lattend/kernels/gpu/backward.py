@@ -23,7 +23,7 @@ from lattend.kernels.gpu.forward import (
     row_bounds,
     rows_of,
 )
-from lattend.kernels.gpu.geometry import inner_columns, inner_count, outer_rows
+from lattend.kernels.gpu.geometry import PLAIN, inner_columns, inner_count, outer_rows
 
 
 @triton.jit
@@ -37,7 +37,7 @@ def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr
         tl.store(Sum + at_sum, value, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
     Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
@@ -133,7 +133,7 @@ def attention_bwd_dq_kernel(
     store_sum(SumQ, GradQ, at_rows, at_rows, acc * scale, mask, CONTINUES, ENDS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
     Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from lattend.kernels.gpu.geometry import inner_columns, inner_count, outer_rows
+from lattend.kernels.gpu.geometry import PLAIN, inner_columns, inner_count, outer_rows
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
@@ -111,7 +111,7 @@ def full_range(entry, count, STEP: tl.constexpr, AXES: tl.constexpr, HAS_FULL: t
     return tl.cdiv(count, STEP), tl.cdiv(count, STEP)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_fwd_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,

@@ -3,7 +3,7 @@
 A kernel reads one row of the plan's table (see plans/tiles.py) and a header of numbers, which are
 ordinary memory, so that no value of theirs compiles a kernel again:
 
-    header[12*axis + …]   outer period, group; inner period, group; outer size, inner size;
+    header[12*axis + …]   outer period, group; inner period, group or listed block; outer size, inner size;
                           outer stride, inner stride; first, last outer position; slots in a class; 0
     header[36 + …]        the rule's numbers, in the order the generated functions read them
 """
@@ -19,6 +19,8 @@ import triton.language as tl
 AXIS_NUMBERS = 12
 NUMBERS = 3 * AXIS_NUMBERS
 AXIS_COLUMNS = 5
+# Arguments that follow n: a kernel compiled for one value of these serves all
+PLAIN = ["rows", "keys", "tiles", "table_batch", "table_head"]
 
 
 @triton.jit
@@ -59,6 +61,16 @@ def in_order(slot, base, period, group, KIND: tl.constexpr):
     else:
         block = quotient(slot, group)
         return block * (period - group) + slot + base
+
+
+@triton.jit
+def in_list(entry, slot, base, group):
+    """The position of a slot in the blocks of `group` positions that are listed (tables.py), -1 past them."""
+    there = slot < tl.load(entry + 4)
+    block = quotient(slot, group)
+    begin = entry + (tl.load(entry + 5).to(tl.int64) << 31) + base
+    listed = tl.load(begin + block, mask=there, other=0)
+    return tl.where(there, (listed - block) * group + slot, -1)
 
 
 @triton.jit
@@ -121,8 +133,12 @@ def inner_axis(Header, entry, step, AXIS: tl.constexpr, KIND: tl.constexpr, WIDE
     if WIDE:
         slot = slot.to(tl.int64)
     period, group = read(Header, 12 * AXIS + 2, WIDE), read(Header, 12 * AXIS + 3, WIDE)
-    at = in_order(slot, base, period, group, KIND)
-    return at, at * read(Header, 12 * AXIS + 7, WIDE), at < read(Header, 12 * AXIS + 5, WIDE)
+    if KIND == 3:
+        at = in_list(entry, slot, base, group)
+        return at, at, at >= 0
+    else:
+        at = in_order(slot, base, period, group, KIND)
+        return at, at * read(Header, 12 * AXIS + 7, WIDE), at < read(Header, 12 * AXIS + 5, WIDE)
 
 
 @triton.jit

@@ -50,8 +50,13 @@ def backward(
     lse: Tensor,
 ) -> Gradients:
     """The gradients of q, k and v; the same on every run."""
-    runner = _runner(call, q.device)
-    return runner.backward(grad_out, grad_lse, q, k, v, out, lse, call.scale, arrays(call, q.device))
+    given = arrays(call, q.device)
+    *grads, biases = _runner(call, q.device).backward(
+        grad_out, grad_lse, q, k, v, out, lse, call.scale, given, learned=call.learned
+    )
+    dq, dk, dv = grads
+    unlearned = [torch.zeros_like(tensor) for tensor in call.bias.values()]
+    return dq, dk, dv, biases if call.learned else unlearned
 
 
 def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:

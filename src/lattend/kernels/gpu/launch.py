@@ -25,7 +25,7 @@ from lattend.kernels.gpu.forward import attention_fwd_kernel
 from lattend.kernels.gpu.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.kernels.gpu.shapes import Shape, choose
 from lattend.kernels.gpu.source import Generated, generated
-from lattend.kernels.gpu.tables import refined
+from lattend.kernels.gpu.tables import refined, with_known_lists
 from lattend.kernels.memory import empty_like
 from lattend.plans.order import Order
 from lattend.plans.part import Part
@@ -57,8 +57,7 @@ class Prepared:
     @property
     def bulk(self) -> bool:
         """Whether inner rows are copied in bulk: asked for, and they follow each other."""
-        axes = self.part.axes
-        return self.shape.bulk and len(axes) == 1 and _kind(axes[0].inner_order) == 0
+        return self.shape.bulk and _inner_kinds(self.part) == (0,)
 
     def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
         """The tensors whose rows are inner, as the kernel takes them."""
@@ -90,7 +89,7 @@ class Prepared:
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
             "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
-            "INNER_KINDS": tuple(_kind(axis.inner_order) for axis in axes),
+            "INNER_KINDS": _inner_kinds(self.part),
             "BLOCK_M": self.shape.rows,
             "BLOCK_N": self.shape.step,
             "D": q.shape[-1],
@@ -121,7 +120,7 @@ class Runner:
         self.sent: dict[object, Tensor] = {}
 
     def part(self, kernel: str, place: int, q: Tensor, arrays: Arrays) -> Prepared:
-        """A part made ready, and remembered where it holds no data."""
+        """A part made ready, and remembered where it depends on nothing that is given now."""
         key = (kernel, place, q.shape[-1], q.dtype)
         if key in self.prepared:
             return self.prepared[key]
@@ -131,21 +130,23 @@ class Runner:
             shape = self.shapes(kernel, place)
         turned = kernel == "keys"
         part = (self.plan.turned if turned else self.plan.parts)[place]
-        table = torch.from_numpy(self.plan.tiles(place, shape.outer, turned=turned).table).to(self.device)[
-            None
-        ]
+        tiles = self.plan.tiles(place, shape.outer, turned=turned)
+        table = self._sent((turned, place, shape.outer), lambda: with_known_lists(tiles, self.device))
+        if tiles.lists is None:
+            table = refined(part, table, shape.rows, arrays)
         written = generated(part, self.term, self.tensors)
-        header = torch.tensor(_header(part, written, arrays), dtype=torch.int64).to(self.device)
+        numbers = _header(part, written, arrays)
+        header = self._sent(tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device))
         data = tuple(arrays[name] for name in written.arrays)
-        ready = Prepared(part, shape, written, refined(part, table, shape.rows, arrays), header, data)
-        if not part.data and self.term is None:
+        ready = Prepared(part, shape, written, table, header, data)
+        if self.term is None and all(name in self.plan.rule.data for name in part.data):
             self.prepared[key] = ready
         return ready
 
     def _sent(self, key: object, make: Callable[[], Tensor]) -> Tensor:
         """A small table on the device, sent there once."""
         if key not in self.sent:
-            self.sent[key] = make().to(self.device)
+            self.sent[key] = make()
         return self.sent[key]
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
@@ -177,12 +178,13 @@ class Runner:
 
     def backward(
         self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
-        lse: Tensor, scale: float, arrays: Arrays,
+        lse: Tensor, scale: float, arrays: Arrays, *, learned: bool = True,
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:  # fmt: skip
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
         q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
         delta = torch.empty_like(lse)
-        fixed = Fixed.of(self.plan, self.term, self.tensors, arrays, grad, grad_lse, v)
+        tensors = self.tensors if learned else ()
+        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, grad_lse, v)
         grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
         grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
@@ -209,7 +211,7 @@ class Runner:
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    SLOPES=ready.written.slopes, MAKES_DELTA=begins and turn == 0,
+                    SLOPES=ready.written.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
                     HAS_GRAD_LSE=grad_lse is not None, **ready.constants(q, k, v),
                 )  # fmt: skip
         return found if ends else sums.to(q.dtype)
@@ -266,6 +268,11 @@ def _kind(order: Order) -> int:
     return 2 if order.group > 1 else int(order.period > 1)
 
 
+def _inner_kinds(part: Part) -> tuple[int, ...]:
+    """As geometry.py has them: 3 where blocks are listed."""
+    return (3,) if part.listed is not None else tuple(_kind(axis.inner_order) for axis in part.axes)
+
+
 def _strides(x: Tensor) -> tuple[int, int, int]:
     return x.stride(0), x.stride(1), x.stride(2)
 
@@ -304,7 +311,7 @@ def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
             axis.outer_order.period,
             axis.outer_order.group,
             axis.inner_order.period,
-            axis.inner_order.group,
+            axis.inner_order.group if part.listed is None else part.listed.inner,
             axis.line.outer_size,
             axis.line.inner_size,
             prod(other.line.outer_size for other in later),
@@ -326,4 +333,4 @@ def _number(name: str, part: Part, arrays: Arrays) -> int:
     whole = arrays[array]
     if what == "__stride":
         return whole.stride(0) if whole.shape[0] > 1 else 0
-    return prod(whole.shape[1:]) if what == "__size" else whole.shape[1 + int(what.removeprefix("__axis"))]
+    return whole.shape[1 + int(what.removeprefix("__axis"))]

@@ -101,6 +101,7 @@ _BOXES: dict[tuple[str, int], Cost] = {
     ("keys", 256): Cost(Shape((8, 8), 32, 8, 1), 70.0, 20.0),
 }
 _OUTER = {2: ((8, 8), (4, 16), (1, 64), (64, 1)), 3: ((4, 4, 4), (1, 8, 8), (1, 1, 64), (64, 1, 1))}
+LEAST_ROWS = 16  # of a product of matrices
 EXACT_FACTOR = 12.0  # float32 products without TF32 run on the plain units
 
 
@@ -117,6 +118,8 @@ def choose(plan: Plan, place: int, kernel: str, head_size: int, dtype: torch.dty
     part = (plan.turned if kernel == "keys" else plan.parts)[place]
     best: Choice | None = None
     for cost in _candidates(kernel, head_size, len(part.axes), dtype):
+        if part.listed is not None:
+            cost = _for_blocks(cost, part.listed.outer)  # noqa: PLW2901
         table = plan.tiles(place, cost.shape.outer, turned=kernel == "keys")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
@@ -147,6 +150,12 @@ def _for_float32(cost: Cost, size: int) -> Cost:
         outer[outer.index(max(outer))] //= 2
     shape = Shape(tuple(outer), 16, warps=8, stages=1)
     return Cost(shape, cost.program, cost.masked * EXACT_FACTOR, cost.full * EXACT_FACTOR)
+
+
+def _for_blocks(cost: Cost, block: int) -> Cost:
+    """The same for listed blocks: a tile is within one block, and its inner rows do not follow each other."""
+    rows = min(cost.shape.rows, max(LEAST_ROWS, 1 << (block - 1).bit_length()))
+    return replace(cost, shape=replace(cost.shape, outer=(rows,), bulk=False, split=False))
 
 
 def _expected(cost: Cost, table: Tiles, part: Part) -> float:

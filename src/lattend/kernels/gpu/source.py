@@ -66,11 +66,11 @@ def _generated(
     columns = {name: f"{place}[:, None]" for name, place in outer.items()}
     columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
     writer.names = {**columns, HEAD: "head"}
-    writer.scalars = tensors
     asked = biased = slopes = None
     if rest != Truth(True):
         asked = _function("rest", _on_squares("rest", writer.condition(rest)))
     if term is not None:
+        writer.scalars = tensors
         every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
         biased = _function("bias", _on_squares("bias", f"{writer.term(term)} + {every}"))
         slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
@@ -186,11 +186,13 @@ class _Writer:
         return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
 
     def index(self, node: Lookup) -> str:
-        """The place of an entry in its array, at the nearest end where it lies outside."""
-        index = self.term(node.indices[0])
-        for axis, part in enumerate(node.indices[1:], 1):
-            index = f"({index} * {self._number(f'__axis{axis} {node.array}')} + {self.term(part)})"
-        return f"tl.minimum(tl.maximum({index}, 0), {self._number(f'__size {node.array}')} - 1)"
+        """The place of an entry in its array; on each axis the nearest end where it lies outside."""
+        flat = ""
+        for axis, part in enumerate(node.indices):
+            size = self._number(f"__axis{axis} {node.array}")
+            inside = f"tl.minimum(tl.maximum({self.term(part)}, 0), {size} - 1)"
+            flat = f"({flat} * {size} + {inside})" if flat else inside
+        return flat
 
     def condition(self, node: Condition) -> str:
         match node:

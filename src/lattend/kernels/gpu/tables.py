@@ -1,8 +1,9 @@
 """Tile tables that depend on data: made on the device, from arrays that never leave it.
 
 Where a part asks for `doc[q] == doc[k]`, a row's keys lie between the first and the last position with its
-entry. Those are found by one stable sort, and a tile's range is cut to those of its rows; nothing is
-read back.
+entry. Those are found by one stable sort, and a tile's range is cut to those of its rows. Where it looks
+up a table of blocks, the marked blocks of each row of that table are listed; the lists lie behind the
+tile table, and each tile says where its own begins. Nothing is read back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import torch
 from torch import Tensor
 
 from lattend.plans.part import Part
+from lattend.plans.tiles import Tiles
+
+OFFSET_BITS = 31
 
 
 def runs(entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -39,6 +43,20 @@ def runs(entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
     """The table [1, heads, tiles, columns] cut to what the data leave, for each batch element."""
+    found = _cut(part, table, rows, arrays)
+    return found if part.listed is None else _listed(part, found, arrays[part.listed.array])
+
+
+def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
+    """The table [1, heads, tiles, columns] on the device, with the lists that the plan knows."""
+    table = torch.from_numpy(found.table).to(device)[None]
+    if found.lists is None:
+        return table
+    return _packed(table, table[..., 2].long(), torch.from_numpy(found.lists).to(device))
+
+
+def _cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
+    """The table cut to the entries that must be equal."""
     plain = len(part.axes) == 1 and all(
         order.period == 1 for order in (part.axes[0].outer_order, part.axes[0].inner_order)
     )
@@ -68,3 +86,48 @@ def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) 
     for column, values in zip((3, 4, 5, 6), (begin, end, full_begin, full_end), strict=True):
         found[..., column] = values
     return found
+
+
+def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
+    """The table with its inner slots in the marked blocks; see plans/tiles.py, with_lists."""
+    if part.listed is None:
+        raise ValueError("the part has no table of blocks")
+    size, (heads, rows, columns) = part.listed.inner, part.blocks
+    marked = part.listed.marked(entries, part.blocks)  # [batch, heads, rows, columns]
+    batch, device = len(marked), table.device
+    before = torch.nn.functional.pad(marked.cumsum(-1, dtype=torch.int32), (1, 0))
+    column = torch.arange(columns, dtype=torch.int32, device=device)
+    # marked blocks first, then the others: no place is written twice
+    place = torch.where(marked, before[..., :-1], before[..., -1:] + column - before[..., :-1])
+    lists = torch.empty_like(place).scatter_(-1, place.long(), column.expand_as(place))
+    table = table.expand(max(batch, len(table)), *table.shape[1:]).clone()
+    each, head = (torch.arange(count, device=device) for count in table.shape[:2])
+    row = (each[:, None, None] % batch * heads + head[:, None] % heads) * rows + table[
+        ..., 1
+    ] // part.listed.outer
+    begin, end = table[..., 3].long(), table[..., 4].long()
+    last = torch.where(end > begin, -(-end // size), begin // size)
+    first, after = (
+        before.flatten()[row * (columns + 1) + x.clamp(0, columns)] for x in (begin // size, last)
+    )
+    ends = (last == columns) & marked[..., -1].flatten()[row] & (after > first)
+    beyond = columns * size - part.axes[0].line.inner_size  # the last block may not be whole
+    table[..., 3] = 0
+    table[..., 4] = (after - first) * size - ends * beyond
+    return _packed(table, row * columns + first, lists)
+
+
+def _packed(table: Tensor, offsets: Tensor, lists: Tensor) -> Tensor:
+    """The table as the beginning of a buffer that goes on with the lists.
+
+    A tile's inner base becomes the way from its entry to its list, and the first column of its full range,
+    which it has not, the bits of it that an int32 does not hold.
+    """
+    entries = offsets.numel()
+    entry = torch.arange(entries, device=table.device).view(offsets.shape)
+    apart = (entries - entry) * table.shape[-1] + offsets
+    table = table.clone()
+    table[..., 2] = apart & ((1 << OFFSET_BITS) - 1)
+    table[..., 5] = apart >> OFFSET_BITS
+    buffer = torch.cat([table.flatten(), lists.flatten()])
+    return buffer[: table.numel()].view(table.shape)

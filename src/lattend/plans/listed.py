@@ -1,0 +1,108 @@
+"""Listed: a table of blocks, given as data, that says which blocks of keys a block of queries sees.
+
+`chosen[q // 64, k // 64]` marks whole blocks, so a part need not ask each square: for each row of the
+table it lists the marked columns, and takes the positions of those blocks one after another.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lattend.errors import DomainError
+from lattend.plans.linear import Form, Whole, form
+from lattend.plans.solve import FLIPPED
+from lattend.rules import expr
+from lattend.rules.axes import HEAD
+from lattend.rules.expr import Compare, CompareOp, Condition, Lookup, Name, Term
+
+LEAST_BLOCK = 4  # outer positions in a block: with fewer, tiles of one block are emptier than the table
+MOST_VALUE = 127  # compared with entries of any type
+_COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The entry at block `outer position // outer` and `inner position // inner` compares so with a value.
+
+    `across` is whether the inner position comes first in the lookup; `by_head` whether the head does
+    before both.
+    """
+
+    lookup: Lookup
+    op: CompareOp
+    value: int
+    outer: int
+    inner: int
+    across: bool
+    by_head: bool
+
+    @property
+    def array(self) -> str:
+        return self.lookup.array
+
+    def marked(self, table: Any, sizes: Sequence[int]) -> Any:
+        """Which blocks are marked, [..., heads or 1, rows, columns], for sizes of these three.
+
+        `table` is an array or a tensor, with further axes in front or not.
+        """
+        table = table.swapaxes(-1, -2) if self.across else table
+        table = table if self.by_head else table[..., None, :, :]
+        for axis, size in enumerate(sizes if self.by_head else (1, *sizes[1:]), -3):
+            if table.shape[axis] < size:
+                index = expr.term_text(self.lookup.indices[-3 - axis if self.across and axis > -3 else axis])
+                raise DomainError(
+                    f"{expr.term_text(self.lookup)} is read at {index} = {size - 1}, outside the "
+                    f"{self.array} given (0 … {table.shape[axis] - 1})"
+                )
+        heads, rows, columns = sizes
+        return _COMPARE[self.op](table[..., :heads, :rows, :columns], self.value)
+
+
+def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]) -> Listed | None:
+    """The table of blocks that the condition looks up, if it is one whose zeros mark nothing.
+
+    >>> from lattend.rules.text import parse
+    >>> found = listed(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})
+    >>> found and (found.array, found.outer, found.inner, found.across)
+    ('chosen', 16, 8, True)
+    """
+    if not isinstance(condition, Compare):
+        return None
+    left, op, right = condition.left, condition.op, condition.right
+    if isinstance(right, Lookup):
+        left, op, right = right, FLIPPED[op], left
+    value = form(right, numbers)
+    if not isinstance(left, Lookup) or value is None or value.terms:
+        return None
+    if not 0 <= value.constant <= MOST_VALUE or _COMPARE[op](0, value.constant):
+        return None
+    by_head = len(left.indices) == 3 and left.indices[0] == Name(HEAD)
+    blocks = _blocks(left.indices[1:] if by_head else left.indices, numbers)
+    if blocks is None or set(blocks) != {outer, inner} or blocks[outer] < LEAST_BLOCK:
+        return None
+    across = next(iter(blocks)) == inner
+    return Listed(left, op, value.constant, blocks[outer], blocks[inner], across, by_head)
+
+
+def _blocks(indices: Sequence[Term], numbers: Mapping[str, int]) -> dict[str, int] | None:
+    """What each position is divided by, in the order of two indices `position // number`."""
+    found: dict[str, int] = {}
+    for index in indices:
+        match form(index, numbers):
+            case Form(((str(name), 1),), 0):
+                found[name] = 1
+            case Form(((Whole("//", Form(((str(name), 1),), 0), by), 1),), 0):
+                found[name] = by
+            case _:
+                return None
+    return found if len(indices) == 2 else None
