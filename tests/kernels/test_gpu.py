@@ -205,11 +205,11 @@ def test_steps_follow_the_marked_blocks() -> None:
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
     runner = Runner(plan(rule), DEVICE)
     for kernel in ("forward", "queries", "keys"):
-        ready = runner.part(kernel, 0, q, {"chosen": table})
+        ready = runner.part(kernel, 0, q, q, {"chosen": table})
         assert ready.shape.rows == 16
         assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each
     assert not runner.prepared  # the table may change
-    changed = runner.part("forward", 0, q, {"chosen": 1 - table})
+    changed = runner.part("forward", 0, q, q, {"chosen": 1 - table})
     assert (changed.table[..., 4] - changed.table[..., 3]).sum() == 512 * 31
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
 from lattend.kernels.call import Call, Gradients
 from lattend.kernels.form import axes_looked_up
+from lattend.kernels.gpu.tables import cut
 from lattend.kernels.tiles_cpu import Gradients as Backward
 from lattend.kernels.tiles_cpu import Running, TileGroup, tile_group
 from lattend.plans.part import Part
@@ -150,11 +151,21 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         return known[head]
     made: list[TileGroup] = []
     for place, part in enumerate(found.parts):
-        tiles = with_lists(part, found.tiles(place, best_rows(found, place)), arrays)
+        tiles = _cut(part, found.tiles(place, best_rows(found, place)), arrays)
+        tiles = with_lists(part, tiles, arrays)
         made += _part_groups(part, tiles, head, arrays)
     if remember:
         known[head] = made
     return made
+
+
+def _cut(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
+    """The tiles cut to the positions whose entries are equal."""
+    if not part.same:
+        return tiles
+    given = {name: torch.from_numpy(np.ascontiguousarray(arrays[name]))[None] for name in part.same}
+    table = cut(part, torch.from_numpy(tiles.table)[None], prod(tiles.shape), given)
+    return replace(tiles, table=table[0].numpy())
 
 
 def best_rows(found: Plan, place: int) -> tuple[int, ...]:

@@ -257,7 +257,7 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         parts = {"forward": found.parts, "queries": found.parts, "keys": found.turned}
         passes = ("forward",) if way == "forward" else ("queries", "keys")
         total = sum(
-            choose(found, place, name, q.shape[-1], q.dtype).nanoseconds
+            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype).nanoseconds
             for name in passes
             for place in range(len(parts[name]))
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 from torch import Tensor
@@ -43,6 +44,11 @@ def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
 def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
     """The kernel of the backward pass: the forward's, unless that is a library that cannot take it."""
     name = chosen(call, q, k, v)
-    if name == "library" and library.why_not_backward(call, q, grad_lse) is not None:
-        return "cpu" if q.device.type == "cpu" else "triton"
-    return name
+    reason = library.why_not_backward(call, q, grad_lse) if name == "library" else None
+    if reason is None:
+        return name
+    instead = "cpu" if q.device.type == "cpu" else "triton"
+    missing = KERNELS[instead].why_not(replace(call, kernel=None), q, k, v)
+    if missing is not None:
+        raise LattendError(f"no kernel can run the backward pass. library: {reason}; {instead}: {missing}")
+    return instead

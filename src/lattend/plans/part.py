@@ -81,6 +81,11 @@ class Part:
     listed: Listed | None = None  # a table of blocks, each class of outer positions one row of it
 
     @property
+    def windowed(self) -> bool:
+        """Whether windows are its classes of outer positions."""
+        return self.listed is None and any(axis.class_slots is not None for axis in self.axes)
+
+    @property
     def data(self) -> list[str]:
         """The arrays it looks up."""
         return expr.arrays(expr.all_of(*self.branch))

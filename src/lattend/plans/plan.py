@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from lattend.errors import NamingError
-from lattend.plans.branches import branches
+from lattend.plans.branches import Branch, branches
 from lattend.plans.part import Line, Part, is_empty, make_part
-from lattend.plans.tiles import Tiles, tiles, with_lists
+from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.rules.rule import Rule
 
 
@@ -25,7 +26,7 @@ class Plan:
     def turned(self) -> tuple[Part, ...]:
         """The same parts with keys outside and queries inside."""
         lines = [line.turned() for line in self.lines]
-        found = [make_part(part.branch, lines, part.numbers) for part in self.parts]
+        found = [make_part(part.branch, lines, part.numbers, windows=part.windowed) for part in self.parts]
         return tuple(part for part in found if part is not None)
 
     def tiles(self, part: int, shape: tuple[int, ...], *, turned: bool = False) -> Tiles:
@@ -62,8 +63,25 @@ def _planned(rule: Rule) -> Plan:
     at = rule.values
     lines = tuple(Line(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
     found = branches(rule.condition, lambda branch: is_empty(branch, lines, at))
-    made = [make_part(branch, lines, at) for branch in found]
+    made = [_best(branch, lines, at) for branch in found]
     return Plan(rule, tuple(part for part in made if part is not None), lines)
+
+
+PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # tiles to compare two ways with
+BEGIN = 10_000  # what a tile costs beside its squares, in squares
+
+
+def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> Part | None:
+    """The conjunction as a part; windows become classes where tiles across their edges would cost more."""
+    plain, paired = (make_part(branch, lines, numbers, windows=windows) for windows in (False, True))
+    if plain is None or paired is None or not paired.windowed:
+        return plain
+    shape = PROBE[len(lines)]
+    if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape):
+        return plain
+    costs = [tiles(part, shape) for part in (plain, paired)]
+    work = [found.executed(32) + BEGIN * found.table.shape[1] for found in costs]
+    return paired if work[1] < work[0] else plain
 
 
 MAX_KNOWN = 256

@@ -132,6 +132,16 @@ def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
     return classes, slots, np.minimum(slots + size, end[classes])
 
 
+def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
+    """How many tiles the part has; found without making them."""
+    counts: list[int] = []
+    for axis, size in zip(part.axes, shape, strict=True):
+        slots = axis.line.outer_size // (len(axis.outer_bases) or 1) + 1
+        slots = slots if axis.class_slots is None else min(axis.class_slots, axis.line.outer_size)
+        counts.append(len(axis.outer_bases) * -(-slots // size))
+    return prod(counts)
+
+
 def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
     """The least and greatest inner position that some row of each tile may be marked at."""
     low = _extreme(np.maximum, 0, (*axis.lows, *axis.near_lows), names, 0)

@@ -119,13 +119,14 @@ class Runner:
         self.prepared: dict[object, Prepared] = {}
         self.sent: dict[object, Tensor] = {}
 
-    def part(self, kernel: str, place: int, q: Tensor, arrays: Arrays) -> Prepared:
+    def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
-        key = (kernel, place, q.shape[-1], q.dtype)
+        size = max(q.shape[-1], v.shape[-1])
+        key = (kernel, place, size, q.dtype)
         if key in self.prepared:
             return self.prepared[key]
         if self.shapes is None:
-            shape = choose(self.plan, place, kernel, q.shape[-1], q.dtype).shape
+            shape = choose(self.plan, place, kernel, size, q.dtype).shape
         else:
             shape = self.shapes(kernel, place)
         turned = kernel == "keys"
@@ -164,7 +165,7 @@ class Runner:
             sums.zero_()
             lse.fill_(float("-inf"))
         for turn, place in enumerate(order):
-            ready = self.part("forward", place, q, arrays)
+            ready = self.part("forward", place, q, v, arrays)
             last = ends and turn == len(order) - 1
             if ready.tiles and batch * heads:
                 attention_fwd_kernel[(ready.tiles * batch * heads,)](
@@ -202,7 +203,7 @@ class Runner:
             delta -= 0.0 if grad_lse is None else grad_lse
         other = delta if grad_lse is None else grad_lse.contiguous()
         for turn, place in enumerate(order):
-            ready = self.part("queries", place, q, arrays)
+            ready = self.part("queries", place, q, v, arrays)
             if ready.tiles and batch * heads:
                 attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
@@ -227,7 +228,7 @@ class Runner:
         found_k, sums_k = _sums(k, len(order), begins, ends)
         found_v, sums_v = _sums(v, len(order), begins, ends)
         for turn, place in enumerate(order):
-            ready = self.part("keys", place, q, arrays)
+            ready = self.part("keys", place, q, v, arrays)
             inner_q, inner_grad = ready.inner(q, grad)
             if ready.tiles and batch * key_heads:
                 attention_bwd_dkdv_kernel[(ready.tiles * batch * key_heads,)](

@@ -43,7 +43,7 @@ def runs(entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
     """The table [1, heads, tiles, columns] cut to what the data leave, for each batch element."""
-    found = _cut(part, table, rows, arrays)
+    found = cut(part, table, rows, arrays)
     return found if part.listed is None else _listed(part, found, arrays[part.listed.array])
 
 
@@ -55,8 +55,8 @@ def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
     return _packed(table, table[..., 2].long(), torch.from_numpy(found.lists).to(device))
 
 
-def _cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
-    """The table cut to the entries that must be equal."""
+def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
+    """The table [batch or 1, heads, tiles, columns] cut to the entries that must be equal."""
     plain = len(part.axes) == 1 and all(
         order.period == 1 for order in (part.axes[0].outer_order, part.axes[0].inner_order)
     )
