@@ -16,6 +16,7 @@ from lattend.kernels import cpu, reference
 from lattend.kernels.call import Call
 from lattend.kernels.tiles_cpu import TileGroup
 from lattend.kernels.tolerance import TOLERANCE
+from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
 
@@ -128,3 +129,11 @@ def test_random_rules(text: str, n: int, t: int, w: int) -> None:
     rule = lt.rule(text)
     values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
     check(rule.at(n=n, **values), batch=1, heads=2, key_heads=1)
+
+
+def test_documents_bound_in_the_rule_execute_their_own_squares_only() -> None:
+    rule = lt.rules.documents(lengths=[100] * 10)
+    check(rule, batch=1, heads=1, key_heads=1)
+    groups = cpu._groups(plan(rule), 0, rule.data, remember=False)  # pyright: ignore[reportPrivateUsage]
+    executed = sum(t * m * w for t, m, w in (group.shape for group in groups))
+    assert executed < 3 * rule.count()  # of 10 times as many

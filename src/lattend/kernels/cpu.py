@@ -163,7 +163,7 @@ def _cut(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
     """The tiles cut to the positions whose entries are equal."""
     if not part.same:
         return tiles
-    given = {name: torch.from_numpy(np.ascontiguousarray(arrays[name]))[None] for name in part.same}
+    given = {name: torch.tensor(arrays[name])[None] for name in part.same}
     table = cut(part, torch.from_numpy(tiles.table)[None], prod(tiles.shape), given)
     return replace(tiles, table=table[0].numpy())
 
