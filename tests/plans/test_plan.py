@@ -10,7 +10,8 @@ from plans.visits import visits
 from random_rules import affine, split
 
 import lattend as lt
-from lattend.plans.plan import plan
+from lattend.plans.part import make_part
+from lattend.plans.plan import Plan, plan
 from lattend.rules.rule import Rule
 
 R = lt.rules
@@ -146,3 +147,33 @@ def test_a_table_that_is_too_small_is_named() -> None:
     rule = lt.rule("chosen[k // 8, q // 4]", data={"chosen": np.ones((2, 6), int)})
     with pytest.raises(lt.LattendError, match=r"is read at k // 8 = 2, outside the chosen given \(0 … 1\)"):
         plan(rule, n=24).tiles(0, (4,))
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape", "sizes"),
+    [
+        (R.windowed(w=5), (4,), {"n": 23}),
+        (lt.rule("(q + 3) // 5 == (k + 3) // 5"), (8,), {"n": 23}),
+        (lt.rule("(q - 2) // 5 == (k - 2) // 5 and k <= q"), (2,), {"n": 23}),
+        (R.swin(w=3, shift=1), (2, 4), {"rows": 7, "cols": 10}),
+        (R.swin(w=3, shift=2), (4, 4), {"rows": 8, "cols": 5}),
+    ],
+    ids=str,
+)
+def test_windows_as_classes(rule: Rule, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    plain = plan(rule, **sizes)
+    parts = [make_part(part.branch, plain.lines, part.numbers, windows=True) for part in plain.parts]
+    paired = Plan(plain.rule, tuple(part for part in parts if part is not None), plain.lines)
+    assert all(part.windowed for part in paired.parts)
+    expected = mask(rule, sizes)
+    assert np.array_equal(visits(paired, shape), expected)
+    axes = len(rule.axes)
+    turned = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
+    assert np.array_equal(visits(paired, shape, turned=True), turned)
+
+
+def test_windows_become_classes_where_tiles_would_cross_them() -> None:
+    assert not plan(R.windowed(w=256), n=4096).parts[0].windowed  # 64 divides 256
+    assert plan(R.windowed(w=100), n=4096).parts[0].windowed
+    assert plan(R.swin(w=8, shift=4), rows=64, cols=64).parts[0].windowed
+    assert not plan(R.windowed(w=1), n=4096).parts[0].windowed  # a tile a position would cost more

@@ -335,5 +335,6 @@ def _bases(pair: Pairing | None, line: Line, outer_base: int, inner_base: int) -
     if pair.kind == "residues":
         classes = np.arange(min(pair.modulus, max(1, line.outer_size)))
         return classes, (classes + pair.shift) % pair.modulus
-    bases = np.arange(0, line.outer_size + pair.shift, pair.modulus) - pair.shift
+    first = pair.shift // pair.modulus * pair.modulus  # the window of position 0, which may begin before it
+    bases = np.arange(first, line.outer_size + pair.shift, pair.modulus) - pair.shift
     return bases, bases if pair.kind == "windows" else np.zeros_like(bases)
