@@ -133,6 +133,10 @@ def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: Shape) 
     check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, key_heads=2, size=size, wide=wide)
 
 
+def test_rows_that_the_copy_engine_does_not_take() -> None:
+    check(R.strided(t=9).at(n=21), BULK, size=18, wide=22, dtype=torch.float16)  # 36 and 44 bytes
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_narrow_numbers(dtype: torch.dtype) -> None:
     check(R.strided(t=9).at(n=37), SPLIT, dtype=dtype)

@@ -166,10 +166,10 @@ def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool
         if name in RESERVED:
             what = "a position" if name in POSITIONS else "a size"
             raise NamingError(f'bias "{text}": {name} is {what}; give the tensor another name')
-        if name not in [_tensor_of(leaf) for leaf in found]:
+        if name not in [tensor_of(leaf) for leaf in found]:
             raise NamingError(f'bias "{text}" does not use {name}')
     for leaf in found:
-        name = _tensor_of(leaf)
+        name = tensor_of(leaf)
         if name not in dims:
             raise NamingError(f'bias "{text}" reads {expr.term_text(leaf)}: give {name}=tensor')
         read_at = len(leaf.indices) if isinstance(leaf, Lookup) else 0
@@ -225,7 +225,8 @@ def read(text: str) -> Term:
     return parse_term(text)
 
 
-def _tensor_of(leaf: Term) -> str:
+def tensor_of(leaf: Term) -> str:
+    """The name of the tensor that is read there."""
     return leaf.array if isinstance(leaf, Lookup) else leaf.name if isinstance(leaf, Name) else ""
 
 
@@ -352,7 +353,7 @@ def add_gradients(call: Call, squares: Placed, slope: Tensor, sums: Mapping[str,
     tensors = {name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}
     for leaf in leaves(call.term, call.bias):
         amount = slope * value(derivative(call.term, leaf), names, tensors)
-        into = sums[_tensor_of(leaf)]
+        into = sums[tensor_of(leaf)]
         if not isinstance(leaf, Lookup):
             into += amount.sum()
             continue

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
 from lattend.kernels.call import Call, Gradients
-from lattend.kernels.form import axes_looked_up
+from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.gpu.tables import cut
 from lattend.kernels.tiles_cpu import Gradients as Backward
 from lattend.kernels.tiles_cpu import Running, TileGroup, tile_group
@@ -68,7 +68,7 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v; the same on every run."""
+    """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     wide = torch.promote_types(q.dtype, torch.float32)
     dq = torch.empty_like(q, dtype=wide)
     dk, dv = (x.new_zeros(x.shape[0], q.shape[1], *x.shape[2:], dtype=wide) for x in (k, v))
@@ -78,7 +78,7 @@ def backward(
         run = Backward(*_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs)
         for group in some.groups:
             bias = _bias(call, some, group, wide)
-            slopes = None if bias is None else torch.zeros_like(bias)
+            slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
             run.add(group, bias, slopes)
             if slopes is not None:
                 add_gradients(call, _squares(some, group), slopes, sums)
@@ -120,26 +120,13 @@ def _members(call: Call, q: Tensor) -> Iterator[Members]:
     batch, heads = q.shape[:2]
     by_head = any(part.by_head for part in found.parts)
     data = [part for part in found.parts if part.data]
-    elements = range(batch) if data and _batched(call) else [None]
+    elements = range(batch) if data and batch_of(call) is not None else [None]
     for element in elements:
-        arrays = _arrays(call, element)
+        arrays = arrays_of(call, element or 0)
         rows = slice(0, batch) if element is None else slice(element, element + 1)
         for head in range(heads) if by_head else [None]:
             columns = slice(0, heads) if head is None else slice(head, head + 1)
             yield Members(rows, columns, _groups(found, head or 0, arrays, remember=not data))
-
-
-def _batched(call: Call) -> bool:
-    axes = axes_looked_up(call.rule.key)
-    return any(array.ndim > n for array, n in zip(call.data.values(), axes, strict=True))
-
-
-def _arrays(call: Call, element: int | None) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = dict(call.rule.data)
-    for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
-        whole = array.numpy()
-        found[name] = whole[(element or 0) % len(whole)] if whole.ndim > axes else whole
-    return found
 
 
 _KNOWN: WeakKeyDictionary[Plan, dict[int, list[TileGroup]]] = WeakKeyDictionary()
@@ -327,4 +314,4 @@ def _bias(call: Call, some: Members, group: TileGroup, dtype: torch.dtype) -> Te
         return None
     squares = _squares(some, group)
     shape = torch.broadcast_shapes(*(x.shape for x in squares))
-    return added(replace(call), squares, dtype).expand(shape).contiguous()
+    return added(call, squares, dtype).expand(shape).contiguous()

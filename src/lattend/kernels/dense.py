@@ -1,6 +1,6 @@
 """The dense kernel: every square is computed and the unmarked ones are thrown away.
 
-Slow and plain: what the other kernels are compared with. In float32, or float64 for float64 inputs.
+Slow and plain, for what no faster kernel takes. In float32, or float64 for float64 inputs.
 
     S = scale * Q K^T, -inf where unmarked     P = exp(S - lse)     O = P V
     delta = rowsum(dO * O) - dlse              dS = P * (dO V^T - delta)
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
 from lattend.kernels.call import Call, Gradients
-from lattend.kernels.form import axes_looked_up
+from lattend.kernels.data import arrays_of, batch_of
 
 MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
@@ -51,7 +51,7 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v."""
+    """The gradients of q, k and v, and of the tensors of the bias."""
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
@@ -70,14 +70,9 @@ def backward(
 
 def marks(call: Call, device: torch.device) -> Tensor:
     """The marked squares, [1 or batch, 1 or heads, n, m]."""
-    rule = call.rule
-    given = {name: array.cpu().numpy() for name, array in call.data.items()}
-    axes = dict(zip(given, axes_looked_up(rule.key), strict=True))
-    batched = [name for name, array in given.items() if array.ndim > axes[name]]
-    masks: list[np.ndarray] = []
-    for i in range(len(given[batched[0]]) if batched else 1):
-        data = {name: array[i] if name in batched else array for name, array in given.items()}
-        masks.append(replace(rule, data={**rule.data, **data}, open=()).mask())
+    rule, batch = call.rule, batch_of(call)
+    elements = range(1 if batch is None else batch)
+    masks = [replace(rule, data=arrays_of(call, element), open=()).mask() for element in elements]
     queries = prod(rule.values[axis.queries] for axis in rule.axes)
     keys = prod(rule.values[axis.keys] for axis in rule.axes)
     heads = rule.values["heads"] if rule.has_heads else 1

@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.errors import LattendError
 from lattend.kernels.call import Call
 from lattend.kernels.cpu import best_rows
-from lattend.kernels.form import axes_looked_up
+from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.shapes import Shape, choose, steps
 from lattend.kernels.gpu.tables import refined
@@ -81,13 +80,7 @@ class Grids:
 
 def grids(call: Call, q: Tensor) -> Grids:
     """The grids of a call that differ."""
-    return Grids(q.shape[0] if batched(call) else 1, q.shape[1] if call.rule.has_heads else 1)
-
-
-def batched(call: Call) -> bool:
-    """Whether an array differs along the batch."""
-    looked_up = zip(call.data.values(), axes_looked_up(call.rule.key), strict=True)
-    return any(array.dim() > axes for array, axes in looked_up)
+    return Grids(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
 
 
 def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Effort:
@@ -145,20 +138,10 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
     if kernel == "triton":
         given = arrays(replace(call, bias={}), torch.device("cpu"))
         return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
-    count = max((len(array) for array in call.data.values()), default=1) if batched(call) else 1
-    listed = [with_lists(part, tiles, arrays_of(call, element)).table for element in range(count)]
+    batch = batch_of(call)
+    elements = range(1 if batch is None else batch)
+    listed = [with_lists(part, tiles, arrays_of(call, element)).table for element in elements]
     return np.stack(listed), True
-
-
-def arrays_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
-    """The arrays that one batch element looks up; raises where one has no values."""
-    found: dict[str, NDArray[Any]] = dict(call.rule.data)
-    for (name, tensor), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
-        if tensor.is_meta:
-            raise LattendError(f"{name} has no values here")
-        whole = tensor.cpu().numpy()
-        found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
-    return found
 
 
 def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:

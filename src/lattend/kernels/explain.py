@@ -14,7 +14,8 @@ from lattend.draw.words import clipped, name, share
 from lattend.errors import LattendError
 from lattend.kernels import words
 from lattend.kernels.bias import Bias
-from lattend.kernels.effort import Effort, Grids, Time, Work, arrays_of, effort, grids, time_of
+from lattend.kernels.data import arrays_of
+from lattend.kernels.effort import Effort, Grids, Time, Work, effort, grids, time_of
 from lattend.kernels.library import why_not_backward
 from lattend.kernels.selection import chosen, chosen_backward, reasons
 from lattend.kernels.supposed import Like, Settings, Supposition, suppose

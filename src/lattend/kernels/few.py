@@ -19,6 +19,7 @@ from lattend.errors import DomainError, LattendError, TensorError
 from lattend.kernels.bias import Bias, shape_text, value
 from lattend.kernels.form import form_of
 from lattend.kernels.inputs import term_given
+from lattend.plans.retention import row_by_row
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.evaluate import evaluate
@@ -234,16 +235,12 @@ def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int
     >>> _text_on_a_line("slope*(qy - ky)", ("slope",), raster().at(cols=5), None, 1)
     'slope * (q // 5 - k // 5)'
     """
-    outer, *inner = rule.axes
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
     numbers |= {HEAD: Name(HEAD), HEADS: Num(heads)} | {name: Name(name) for name in tensors}
-    step = 1
-    for axis in reversed(inner):
-        for name, position in ((axis.query, "q"), (axis.key, "k")):
-            numbers[name] = Arith("%", (_rows(position, step), Num(rule.values[axis.queries])))
-        step *= rule.values[axis.queries]
-    numbers |= {outer.query: _rows("q", step), outer.key: _rows("k", step)}
+    places, step = row_by_row(rule.axes, rule.values)
+    numbers |= places
     if length is not None:
+        outer = rule.axes[0]
         numbers |= dict.fromkeys((outer.queries, outer.keys), Num(length // step))
 
     def put(name: Name) -> Term:
@@ -255,10 +252,6 @@ def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int
         return numbers[name.name]
 
     return expr.term_text(expr.replaced_term(parse_term(text), put))
-
-
-def _rows(position: str, size: int) -> Term:
-    return Name(position) if size == 1 else Arith("//", (Name(position), Num(size)))
 
 
 def added(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.kernels.bias import Bias, check_floating, names_in, places_in
+from lattend.kernels.bias import Bias, check_floating, names_in, places_in, shape_text
 from lattend.kernels.call import rule_of
 from lattend.kernels.form import Array, Form
 
@@ -29,11 +29,12 @@ def check_shapes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> None:
         if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
     if q.dim() not in (4, 3 + len(form.queries)):
-        raise TensorError(f"q has shape {_shape(q)}, and {_expected(form)}")
+        raise TensorError(f"q has shape {shape_text(q)}, and {_expected(form)}")
     for name, x in (("k", k), ("v", v)):
         if x.dim() != q.dim():
             raise TensorError(
-                f"{name} has {x.dim()} axes and q has {q.dim()}: {name} is {_shape(x)}, and {_expected(form)}"
+                f"{name} has {x.dim()} axes and q has {q.dim()}: {name} is {shape_text(x)}, "
+                f"and {_expected(form)}"
             )
         _same("batch", name, x, "q", q, 0)
     _same("heads", "v", v, "k", k, 1)
@@ -46,7 +47,7 @@ def check_shapes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> None:
         _same("keys", "v", v, "k", k, axis)
     _same("head size", "k", k, "q", q, -1)
     if q.shape[-1] < 1:
-        raise TensorError(f"q has shape {_shape(q)}: its head size, the last axis, must be at least 1")
+        raise TensorError(f"q has shape {shape_text(q)}: its head size, the last axis, must be at least 1")
     for name, x in (("q", q), ("k", k)):
         length = 1
         for size in x.shape[2:-1]:
@@ -81,7 +82,7 @@ def _same(what: str, name: str, x: Tensor, other: str, y: Tensor, axis: int) -> 
     if x.shape[axis] != y.shape[axis]:
         raise TensorError(
             f"{name} has {what} {x.shape[axis]} and {other} has {y.shape[axis]} (axis {axis}); "
-            f"they must be equal: {name} is {_shape(x)}, {other} is {_shape(y)}"
+            f"they must be equal: {name} is {shape_text(x)}, {other} is {shape_text(y)}"
         )
 
 
@@ -100,10 +101,6 @@ def _choices(sizes: tuple[str, ...]) -> str:
     if len(sizes) == 2:
         return f"{sizes[0]}=… or {sizes[1]}=…"
     return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
-
-
-def _shape(x: Tensor) -> str:
-    return f"({', '.join(str(size) for size in x.shape)})"
 
 
 def _kind(x: Tensor) -> str:
@@ -260,14 +257,14 @@ def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) 
         raise TensorError(f"q is on {q.device} and {name} on {x.device}; move one: {name}.to(q.device)")
     if x.dim() not in (axes, axes + 1) or (x.dim() > axes and x.shape[0] != q.shape[0]):
         raise TensorError(
-            f"{name} has shape {_shape(x)}; {array.lookup} takes {axes} axes, "
+            f"{name} has shape {shape_text(x)}; {array.lookup} takes {axes} axes, "
             f"or {axes + 1} with the batch of {q.shape[0]} first"
         )
     for axis, positions in enumerate(array.positions, x.dim() - axes):
         for position in positions:
             if x.shape[axis] < extent[position]:
                 raise TensorError(
-                    f"{name} has shape {_shape(x)}; {array.lookup} needs {extent[position]} places "
+                    f"{name} has shape {shape_text(x)}; {array.lookup} needs {extent[position]} places "
                     f"on axis {axis}, one for each {position}"
                 )
 
@@ -285,7 +282,7 @@ def term_given(
         return _table_given(form, bias, sizes, q)
     if not isinstance(bias, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
-    tensors = bias_given(form, bias, q, sizes)
+    tensors = _tensors_given(form, bias, sizes, q)
     arrays = _arrays_of(key)
     for name in bias.tensors:
         if name in form.parameters or name in arrays:
@@ -296,15 +293,15 @@ def term_given(
         tensor = bias.tensors[name]
         if tensor.shape[axis] < extent[position]:
             raise TensorError(
-                f"bias: {name} has shape {_shape(tensor)}; {lookup} needs {extent[position]} places "
+                f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {extent[position]} places "
                 f"on axis {axis}, one for each {position}"
             )
     return bias.key, tensors
 
 
-def bias_given(form: Form, bias: Bias, q: Tensor, sizes: Mapping[str, int] | None = None) -> list[Tensor]:
+def _tensors_given(form: Form, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
     """The tensors of the bias; raises unless its names are known and they are on the device of q."""
-    known = (*form.queries, *form.keys, *(sizes or form.sizes), *form.parameters, "head", *bias.tensors)
+    known = (*form.queries, *form.keys, *sizes, *form.parameters, "head", *bias.tensors)
     for name in names_in(bias.text):
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
@@ -328,7 +325,7 @@ def _table_given(
     squares = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
     if table.dim() not in (2, 3) or table.shape != squares:
         raise TensorError(
-            f"bias has shape {_shape(table)}, and a table has one number for each square: "
+            f"bias has shape {shape_text(table)}, and a table has one number for each square: "
             f"({n}, {m}), or ({q.shape[1]}, {n}, {m}) with heads"
         )
     rows, columns = (_flat(names, form.sizes) for names in (form.queries, form.keys))

@@ -131,7 +131,7 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v; on a GPU not the same to the last bit on every run."""
+    """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     found = blocks(plan(call.rule)) or Blocks(False, None)
     given = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
     sums = lse.reshape(given[1].shape[:-1])

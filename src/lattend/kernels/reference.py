@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.kernels.call import Call, Gradients
-from lattend.kernels.form import axes_looked_up
+from lattend.kernels.data import arrays_of
 from lattend.rules.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
@@ -46,21 +46,13 @@ def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
     batch, heads, queries, _ = q.shape
     share = heads // k.shape[1]
     for element in range(batch):
-        rule = replace(call.rule, data={**call.rule.data, **_data_of(call, element)}, open=())
+        rule = replace(call.rule, data=arrays_of(call, element), open=())
         differ = heads if rule.has_heads else 1
         mask = rule.mask().reshape(differ, queries, k.shape[2])
         for head in range(heads):
             for query in range(queries):
                 keys = np.flatnonzero(mask[head % differ, query])
                 yield Row((element, head, query), (element, head // share), keys)
-
-
-def _data_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = {}
-    for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
-        whole = array.cpu().numpy()
-        found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
-    return found
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,7 +80,7 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v; from the inputs alone, not from the rounded output."""
+    """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
     grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
     dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)

@@ -17,7 +17,8 @@ from lattend.draw.words import clipped
 from lattend.errors import LattendError
 from lattend.kernels import words
 from lattend.kernels.call import Call
-from lattend.kernels.effort import LIBRARY_TILE, Cut, arrays_of, cut_of, table_of
+from lattend.kernels.data import arrays_of
+from lattend.kernels.effort import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.kernels.supposed import Supposition
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan

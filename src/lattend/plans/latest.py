@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.plans.linear import Form, Whole, form
+from lattend.plans.linear import Atom, Form, Whole, form
 from lattend.rules import expr
 from lattend.rules.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
 
@@ -129,7 +129,7 @@ def _at_most_zero(gap: Form) -> Latest:
         # count * ((q + shift) // w) + rest(k) <= 0
         return (-_value(rest, k) // count + 1) * w - 1 - shift
 
-    own: Form = Form(((_renamed(atom), -count),))
+    own = Form(((_renamed(atom), -count),))
     beyond = rest.plus(own, -1)  # what is left of it once the key's own block is taken off
     near = not beyond.terms or (w == 1 and all(a == "k" and c > 0 for a, c in beyond.terms))
     reach = (-beyond.constant // count) * w + w - 1 if near else FOREVER
@@ -163,11 +163,11 @@ def _from_below(gap: Form, rest: Form) -> Latest:
     return _always(holds_from_own, back)
 
 
-def _mentions(atom: str | Whole, name: str) -> bool:
+def _mentions(atom: Atom, name: str) -> bool:
     return atom == name if isinstance(atom, str) else any(_mentions(a, name) for a, _ in atom.of.terms)
 
 
-def _block(atom: str | Whole) -> tuple[int, int] | None:
+def _block(atom: Atom) -> tuple[int, int] | None:
     """(c, w) where the atom is (q + c) // w; q itself is q // 1."""
     if isinstance(atom, str):
         return 0, 1
@@ -175,7 +175,7 @@ def _block(atom: str | Whole) -> tuple[int, int] | None:
     return (atom.of.constant, atom.by) if alone and atom.op == "//" else None
 
 
-def _renamed(atom: str | Whole) -> str | Whole:
+def _renamed(atom: Atom) -> Atom:
     """The atom with the key in the query's place."""
     if isinstance(atom, str):
         return "k"

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.plans.linear import Whole, form
+from lattend.plans.solve import FLIPPED
 from lattend.rules.expr import Compare, Condition
 
 Ints = NDArray[np.int64]
@@ -160,7 +161,7 @@ def _remainder_range(
     if not isinstance(whole, Whole) or not plain or abs(count) != 1:
         return None
     value = -gap.constant * count
-    op = condition.op if count > 0 else _MIRRORED[condition.op]
+    op = condition.op if count > 0 else FLIPPED[condition.op]
     match op:
         case "==":
             return whole, value, value
@@ -168,6 +169,3 @@ def _remainder_range(
             return whole, 0, value - (op == "<")
         case _:
             return whole, value + (op == ">"), whole.by - 1
-
-
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}

@@ -12,6 +12,11 @@ from lattend.plans.part import Line, Part, is_empty, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.rules.rule import Rule
 
+MAX_KNOWN = 256
+PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # shapes at which windows and classes are compared
+BEGIN = 10_000  # what a tile costs beside its squares, in squares
+_KNOWN: dict[object, Plan] = {}
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -67,10 +72,6 @@ def _planned(rule: Rule) -> Plan:
     return Plan(rule, tuple(part for part in made if part is not None), lines)
 
 
-PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # tiles to compare two ways with
-BEGIN = 10_000  # what a tile costs beside its squares, in squares
-
-
 def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> Part | None:
     """The conjunction as a part; windows become classes where tiles across their edges would cost more."""
     plain, paired = (make_part(branch, lines, numbers, windows=windows) for windows in (False, True))
@@ -82,10 +83,6 @@ def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> 
     costs = [tiles(part, shape) for part in (plain, paired)]
     work = [found.executed(32) + BEGIN * found.table.shape[1] for found in costs]
     return paired if work[1] < work[0] else plain
-
-
-MAX_KNOWN = 256
-_KNOWN: dict[object, Plan] = {}
 
 
 def forget_plans() -> None:

@@ -7,7 +7,7 @@ bounds it (plans/latest.py), and what the text does not bound is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
 from lattend.plans.latest import FOREVER, NEVER, Latest, latest
 from lattend.rules import expr
-from lattend.rules.axes import HEAD, HEADS, LINE, size_names
+from lattend.rules.axes import HEAD, HEADS, LINE, Axis, size_names
 from lattend.rules.catalogue import causal, raster
 from lattend.rules.evaluate import evaluate
 from lattend.rules.expr import And, Arith, Compare, Condition, Name, Num, Or, Term
@@ -184,22 +184,31 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
             f"If it is known beforehand, give {', '.join(f'{name}=…' for name in sizes)}"
         )
     numbers: dict[str, Term] = {name: Num(value) for name, value in known.items()}
-    step = 1
-    for axis in reversed(inner):  # x = p % cols, y = p // cols
-        size = known[axis.queries]
-        for name, position in ((axis.query, "q"), (axis.key, "k")):
-            numbers[name] = Arith("%", (_blocks(position, step), Num(size)))
-        step *= size
+    places, step = row_by_row(rule.axes, known)
     if step == 0:
         raise DomainError(f'rule "{rule.text}": an image without columns has no positions')
-    numbers |= {outer.query: _blocks("q", step), outer.key: _blocks("k", step)}
     length = step * next(iter(ends)) if ends else None
     if rule.data and length is None:
         raise LattendError(
             f'rule "{rule.text}" looks up data: give {outer.queries}=…, the number of positions it is for'
         )
     back = _in_reading_order(rule.condition) if len(rule.axes) == 2 else rule.condition
-    return expr.substituted(back, numbers), length
+    return expr.substituted(back, numbers | places), length
+
+
+def row_by_row(axes: Sequence[Axis], sizes: Mapping[str, int]) -> tuple[dict[str, Term], int]:
+    """Each position as a term of q or k, which number all places row by row, and how many a row has.
+
+    On an image qx is q % cols and qy is q // cols; a row of the first axis has cols places.
+    """
+    outer, *inner = axes
+    found: dict[str, Term] = {}
+    step = 1
+    for axis in reversed(inner):
+        for name, position in ((axis.query, "q"), (axis.key, "k")):
+            found[name] = Arith("%", (_blocks(position, step), Num(sizes[axis.queries])))
+        step *= sizes[axis.queries]
+    return found | {outer.query: _blocks("q", step), outer.key: _blocks("k", step)}, step
 
 
 def _in_reading_order(node: Condition) -> Condition:

@@ -13,7 +13,7 @@ from math import log2, prod
 import torch
 from torch import Tensor
 
-from lattend.kernels.bias import derivative, leaves
+from lattend.kernels.bias import derivative, leaves, tensor_of
 from lattend.plans.plan import Plan
 from lattend.rules.expr import Arith, Lookup, Name, Num, Term
 
@@ -46,7 +46,7 @@ class Fixed:
         numbers = {**plan.rule.values, **numbers}
         quanta: list[Tensor] = []
         for name in tensors:
-            own = [leaf for leaf in leaves(term, tensors) if name in (_name(leaf),)]
+            own = [leaf for leaf in leaves(term, tensors) if tensor_of(leaf) == name]
             largest = sum(_most(derivative(term, leaf), numbers, sizes) for leaf in own)
             room = (slope * largest + 1e-30).log2() + log2(max(1, squares * len(own)))
             quanta.append(torch.exp2((BITS - room).floor().clamp(-120, 120)))
@@ -58,10 +58,6 @@ class Fixed:
         """The sums as gradients, in the dtype of each tensor."""
         scaled = [total.double() / quantum for total, quantum in zip(self.sums, self.quanta, strict=False)]
         return [total.to(x.dtype) for total, x in zip(scaled, self.like, strict=True)]
-
-
-def _name(leaf: Term) -> str:
-    return leaf.array if isinstance(leaf, Lookup) else leaf.name if isinstance(leaf, Name) else ""
 
 
 def _longest(x: Tensor) -> Tensor:

@@ -49,18 +49,18 @@ def backward(
     out: Tensor,
     lse: Tensor,
 ) -> Gradients:
-    """The gradients of q, k and v; the same on every run."""
+    """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     given = arrays(call, q.device)
-    *grads, biases = _runner(call, q.device).backward(
+    dq, dk, dv, biases = _runner(call, q.device).backward(
         grad_out, grad_lse, q, k, v, out, lse, call.scale, given, learned=call.learned
     )
-    dq, dk, dv = grads
-    unlearned = [torch.zeros_like(tensor) for tensor in call.bias.values()]
-    return dq, dk, dv, biases if call.learned else unlearned
+    if not call.learned:
+        biases = [torch.zeros_like(tensor) for tensor in call.bias.values()]
+    return dq, dk, dv, biases
 
 
 def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:
-    """The arrays the rule looks up, on the device, each [batch or 1, …]."""
+    """The arrays of the rule and the tensors of the bias, on the device, each [batch or 1, …]."""
     found = dict(_bound(call.rule.key, str(device))) if call.rule.data else {}
     for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
         whole = array.to(device)

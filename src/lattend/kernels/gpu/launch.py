@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -122,13 +122,15 @@ class Runner:
     def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
         size = max(q.shape[-1], v.shape[-1])
-        key = (kernel, place, size, q.dtype)
+        key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
         if key in self.prepared:
             return self.prepared[key]
         if self.shapes is None:
             shape = choose(self.plan, place, kernel, size, q.dtype).shape
         else:
             shape = self.shapes(kernel, place)
+        if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
+            shape = replace(shape, bulk=False)  # the copy engine takes rows of whole 16 bytes
         turned = kernel == "keys"
         part = (self.plan.turned if turned else self.plan.parts)[place]
         tiles = self.plan.tiles(place, shape.outer, turned=turned)

@@ -1,8 +1,9 @@
 """From a part's bounds and conditions to Triton functions: the source is written, then read back.
 
-A part gives two functions: `bounds`, from an outer position to its least and greatest inner position on
-each axis, and `rest`, from a pair of positions to whether the square is marked. Numbers of the rule are
-read from memory, so that one compiled kernel serves all of their values.
+A part gives `bounds`, from an outer position to its least and greatest inner position on each axis, and
+`rest`, from a pair of positions to whether the square is marked; a bias gives `bias`, what is added to a
+score, and `slopes`, which adds to its gradients. Numbers of the rule are read from memory, so that one
+compiled kernel serves all of their values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from lattend.kernels.bias import derivative, leaves
+from lattend.kernels.bias import derivative, leaves, tensor_of
 from lattend.kernels.gpu.geometry import NUMBERS, floor_divide, read, remainder
 from lattend.plans.part import Part
 from lattend.rules import expr
@@ -30,7 +31,7 @@ _NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": 
 
 @dataclass(frozen=True)
 class Generated:
-    """The two functions of a part, and the names of the numbers and arrays they read, in order."""
+    """The functions of a part and a bias, and the names of the numbers and arrays they read, in order."""
 
     bounds: Any
     rest: Any | None
@@ -95,8 +96,7 @@ def _slopes(writer: _Writer, term: Term, tensors: tuple[str, ...], outer: set[st
         "    none = (ia[None, :] + oa[:, None]) * 0",
     ]
     for leaf in leaves(term, tensors):
-        name = leaf.array if isinstance(leaf, Lookup) else leaf.name if isinstance(leaf, Name) else ""
-        place = tensors.index(name)
+        place = tensors.index(tensor_of(leaf))
         names = set(expr.names(leaf)) if isinstance(leaf, Lookup) else set[str]()
         index = writer.index(leaf) if isinstance(leaf, Lookup) else "0"
         lines.append(f"    share = ds * ({writer.term(derivative(term, leaf))})")
@@ -128,10 +128,7 @@ def _function(name: str, source: str) -> Any:
     mark = hashlib.sha256(source.encode()).hexdigest()[:16]
     file = f"<lattend {name} {mark}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    namespace: dict[str, Any] = {
-        **_NAMESPACE,
-        "__name__": f"lattend.kernels.gpu.generated_{abs(hash(source)):x}",
-    }
+    namespace: dict[str, Any] = {**_NAMESPACE, "__name__": f"lattend.kernels.gpu.generated_{mark}"}
     exec(compile(source, file, "exec"), namespace)
     return triton.jit(namespace[name])
 
