@@ -1,6 +1,7 @@
 """Settings shared by all tests: one hypothesis profile for people, one for CI."""
 
 import os
+import tempfile
 
 from hypothesis import settings
 
@@ -11,3 +12,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 # Where there is no GPU, Triton's kernels run under its interpreter; the variable is read when Triton loads
 if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110  (before anything heavier is imported)
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# torch.compile keeps programs from earlier runs, which may call operators as they were then
+_PROGRAMS = tempfile.TemporaryDirectory(prefix="lattend-inductor-")
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", _PROGRAMS.name)

@@ -103,7 +103,7 @@ def test_pipe_in_ascii() -> None:
         env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "ascii"},
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"boxes of 8 x 8 pixels" in done.stdout and b"\x1b" not in done.stdout
+    assert b"boxes of 4 x 8 pixels" in done.stdout and b"\x1b" not in done.stdout
 
 
 def test_without_torch() -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, overload
 
+import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from lattend.errors import NamingError
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.kernels import operator
 from lattend.kernels.bias import Bias
 from lattend.kernels.cache import Cache, step
@@ -25,6 +27,8 @@ from lattend.kernels.inputs import (
 )
 from lattend.kernels.selection import KERNELS
 from lattend.rules.rule import Rule
+
+MOST_SCALE = 1e18
 
 
 @overload
@@ -93,8 +97,14 @@ def attention(
         raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
-    if kernel is not None and kernel not in KERNELS:
+    if scale is not None and not abs(scale) <= MOST_SCALE:
+        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
+    if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"deterministic is True or False, not {deterministic!r}")
+    if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
+    if not torch.compiler.is_compiling():
+        _check_forward_mode(q, k, v)
     form = form_of(rule.key)
     if cache is not None:
         if not isinstance(cache, Cache):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -120,3 +130,11 @@ def attention(
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out
+
+
+def _check_forward_mode(*tensors: Tensor) -> None:
+    """Raises where forward-mode differentiation would find no tangent and take it for zero."""
+    if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage]
+        return
+    if any(isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+        raise LattendError("attention has no forward-mode derivative; use backward, or torch.autograd.grad")

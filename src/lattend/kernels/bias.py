@@ -43,7 +43,9 @@ class Bias:
     tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
 
     def __init__(self, text: str, /, **tensors: Tensor | float) -> None:
-        whole = {name: _as_tensor(value) for name, value in tensors.items()}
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"a bias is written as text, Bias('q - k'), not as {type(text).__name__}")
+        whole = {name: _as_tensor(name, value) for name, value in tensors.items()}
         for name, tensor in whole.items():
             check_floating(name, tensor)
         check_term(text, tuple(whole), tuple([tensor.dim() for tensor in whole.values()]))
@@ -133,8 +135,12 @@ class Bias:
         return Bias(f"-alpha[head]*({' + '.join(squares)})", alpha=alpha, centre=centre)
 
 
-def _as_tensor(value: Tensor | float) -> Tensor:
-    return value if isinstance(value, Tensor) else torch.tensor(float(value), dtype=torch.float64)
+def _as_tensor(name: str, value: Tensor | float) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TensorError(f"{name} must be a tensor or a number, got {type(value).__name__}")
+    return torch.tensor(float(value), dtype=torch.float64)
 
 
 def check_floating(name: str, tensor: Tensor) -> None:

@@ -33,12 +33,15 @@ ROWS = {
     3: ((4, 4, 4), (1, 8, 8)),
 }
 GROUP = 30_000  # what a group of tiles costs beside its squares, in squares: measured on two cores
+MOST_MASKS = 1 << 22  # squares with masks of their own that are remembered
 CHUNK = 1 << 22  # squares whose masks are made at once, where tiles have masks of their own
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
-    return None if q.device.type == "cpu" else f"it runs on the CPU, and q is on {q.device.type}"
+    if q.device.type != "cpu":
+        return f"it runs on the CPU, and q is on {q.device.type}"
+    return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,15 +141,16 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         return known[head]
     made: list[TileGroup] = []
     for place, part in enumerate(found.parts):
-        tiles = _cut(part, found.tiles(place, best_rows(found, place)), arrays)
+        tiles = cut_to(part, found.tiles(place, best_rows(found, place)), arrays)
         tiles = with_lists(part, tiles, arrays)
         made += _part_groups(part, tiles, head, arrays)
-    if remember:
+    masks = sum(group.unmarked.numel() for group in made if group.unmarked is not None)
+    if remember and masks <= MOST_MASKS:
         known[head] = made
     return made
 
 
-def _cut(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
+def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
     """The tiles cut to the positions whose entries are equal."""
     if not part.same:
         return tiles
@@ -173,7 +177,8 @@ def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[
     table = tiles.table[head % len(tiles.table)].astype(np.int64)
     table = table[tiles.inner[head % len(tiles.table)] > 0]
     outer = [_outer_counts(part, tiles.shape, table, a) for a in range(len(part.axes))]
-    inner = [table[:, a * 5 + 4] - table[:, a * 5 + 3] for a in range(len(part.axes))]
+    width = len(PER_AXIS)
+    inner = [table[:, a * width + 4] - table[:, a * width + 3] for a in range(len(part.axes))]
     kinds, which = np.unique(np.stack([*outer, *inner], axis=1), axis=0, return_inverse=True)
     for kind, sizes in enumerate(kinds):
         rows = table[which.ravel() == kind]
@@ -183,11 +188,11 @@ def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[
 
 def _outer_counts(part: Part, shape: tuple[int, ...], table: Ints, a: int) -> Ints:
     """How many rows of each tile exist along one axis."""
-    axis = part.axes[a]
-    end = axis.outer_order.below(axis.last + 1, table[:, a * 5 + 1])
+    axis, width = part.axes[a], len(PER_AXIS)
+    end = axis.outer_order.below(axis.last + 1, table[:, a * width + 1])
     if axis.class_slots is not None:
         end = np.minimum(end, axis.class_slots)
-    return np.minimum(shape[a], end - table[:, a * 5])
+    return np.minimum(shape[a], end - table[:, a * width])
 
 
 def _alike(

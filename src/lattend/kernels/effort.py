@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.kernels.call import Call
-from lattend.kernels.cpu import best_rows
+from lattend.kernels.cpu import best_rows, cut_to
 from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.shapes import Shape, choose, steps
@@ -131,7 +131,7 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
     And whether it is known: False where the data are not.
     """
     table = tiles.table[None]
-    if tiles.lists is not None or not (part.listed or (part.same and kernel == "triton")):
+    if tiles.lists is not None or not (part.listed or part.same):
         return table, True
     if any(array.is_meta for array in call.data.values()):
         return table, False
@@ -140,8 +140,8 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
         return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
     batch = batch_of(call)
     elements = range(1 if batch is None else batch)
-    listed = [with_lists(part, tiles, arrays_of(call, element)).table for element in elements]
-    return np.stack(listed), True
+    known = [arrays_of(call, element) for element in elements]
+    return np.stack([with_lists(part, cut_to(part, tiles, found), found).table for found in known]), True
 
 
 def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:

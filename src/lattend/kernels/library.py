@@ -81,6 +81,8 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return f"its values are as wide as its keys, and these have {sizes[1]} and {sizes[0]}"
     if q.shape[1] != k.shape[1]:
         return f"{q.shape[1]} query heads share {k.shape[1]} key heads"
+    if call.scale <= 0:
+        return f"it takes a positive scale, and this is {call.scale:g}"
     if 0 in (*q.shape, *k.shape):
         return "there is nothing to compute"
     if call.term is not None:
@@ -150,7 +152,8 @@ def backward(
 
 
 def _in_windows(x: Tensor, window: int | None) -> Tensor:
-    """Windows as heads of their own, [batch * heads, windows, window, D]; no copy where rows lie together."""
+    """Windows as heads of their own, [batch * heads, windows, window, D]; rows that lie apart are copied."""
+    x = x if x.stride(-1) == 1 else x.contiguous()
     if window is None:
         return x
     return x.reshape(x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3])

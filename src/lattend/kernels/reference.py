@@ -65,6 +65,8 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
             if len(row.keys):
                 scores = _scores(call, q_, k_, row)
                 lse[row.at] = _log_sum_exp(scores)
+                if lse[row.at] == -np.inf:  # a bias may be -inf, as if the square were not marked
+                    continue
                 for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
                     out[row.at] += weight * v_[(*row.shared, key)]
     return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
@@ -90,6 +92,8 @@ def backward(
             if not len(row.keys):
                 continue
             scores = _scores(call, q_, k_, row)
+            if _log_sum_exp(scores) == -np.inf:
+                continue
             weights = np.exp(scores - _log_sum_exp(scores))
             reach = np.array([grad[row.at] @ v_[(*row.shared, key)] for key in row.keys])
             slopes = weights * (reach - weights @ reach + grad_lse_[row.at])

@@ -287,9 +287,11 @@ def _one_tile(drawn: Drawn, place: int) -> tuple[list[Overlay], str]:
     if row is None:
         return [], f"{name}no tile has keys"
     queries = [_queries(axis, row, a, cut.rows[a]) for a, axis in enumerate(part.axes)]
+    width = len(PER_AXIS)
+    boxed = (row[a * width : (a + 1) * width] for a in range(len(part.axes)))
     keys = [
-        axis.inner_order.positions(np.arange(row[a * 5 + 3], row[a * 5 + 4]), row[a * 5 + 2])
-        for a, axis in enumerate(part.axes)
+        axis.inner_order.positions(np.arange(begin, end), base)
+        for axis, (_, _, base, begin, end) in zip(part.axes, boxed, strict=True)
     ]
     counts = _counts(part, drawn, queries, keys)
     depth = int(queries[0][len(queries[0]) // 2]) if len(keys) == 3 else None

@@ -27,8 +27,8 @@ from lattend.kernels.inputs import (
 from lattend.kernels.selection import KERNELS
 from lattend.rules.rule import Rule
 
-SIZES = {"n": 4096, "m": 4096, "rows": 64, "cols": 64, "depth": 16}  # where nothing says otherwise
-VOLUME = {"rows": 16, "cols": 16, "depth": 16}
+SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
+VOLUME = {"depth": 16, "rows": 16, "cols": 16}
 HEADS, HEAD_SIZE = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_size", "batch", "bias")
@@ -187,7 +187,7 @@ def _shape(one: Tensor | Shape) -> tuple[int, ...]:
 def _shape_from_numbers(
     rule: Rule, form: Form, settings: Settings, values: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    sizes = [size for size in form.sizes[: len(form.queries)] if size != "heads"]
+    sizes = form.sizes[: len(form.queries)]
     default = VOLUME if "depth" in sizes else SIZES
     long = [_whole(size, values.get(size, rule.values.get(size, default[size])), 0) for size in sizes]
     heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
@@ -196,7 +196,7 @@ def _shape_from_numbers(
     return (
         _whole("batch", batch, 1),
         _whole("heads", heads, 1),
-        *(long if len(form.queries) > 1 else long[:1]),
+        *long,
         _whole("head_size", size, 1),
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.plans.branches import Branch
+from lattend.plans.intervals import Interval, interval
 from lattend.plans.linear import Range, form, least
 from lattend.plans.listed import Listed, listed
 from lattend.plans.order import Order, Pairing, group, pairing
@@ -20,7 +21,7 @@ from lattend.plans.solve import Bound, solve
 from lattend.rules import expr
 from lattend.rules.axes import HEAD
 from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import And, Compare, Condition, Lookup, Name, Num, Term, Truth
+from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
 
 Ints = NDArray[np.int64]
 
@@ -122,6 +123,17 @@ class Part:
 
     def __str__(self) -> str:
         return expr.text(expr.all_of(*self.branch))
+
+
+def largest(part: Part, ends: Mapping[str, Interval]) -> int:
+    """The greatest magnitude of any number on the way to the part's bounds and conditions."""
+    terms = [t for a in part.axes for t in (*a.lows, *a.highs, *a.near_lows, *a.near_highs)]
+    nodes = [node for root in (*terms, part.rest) for node in expr.walk(root)]
+    found = [0]
+    for node in nodes:
+        if isinstance(node, (Num, Arith)) and not expr.arrays(node):
+            found += [abs(int(end)) for end in interval(node, ends)]
+    return max(found)
 
 
 class _Solver:

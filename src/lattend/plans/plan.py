@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 
 from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
-from lattend.plans.part import Line, Part, is_empty, make_part
+from lattend.plans.intervals import Interval
+from lattend.plans.part import Line, Part, is_empty, largest, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
+from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
 PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # shapes at which windows and classes are compared
 BEGIN = 10_000  # what a tile costs beside its squares, in squares
 _KNOWN: dict[object, Plan] = {}
+_LOCK = Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,15 @@ class Plan:
         lines = [line.turned() for line in self.lines]
         found = [make_part(part.branch, lines, part.numbers, windows=part.windowed) for part in self.parts]
         return tuple(part for part in found if part is not None)
+
+    @cached_property
+    def fits(self) -> bool:
+        """Whether every number on the way to a bound has at most 62 bits."""
+        ends = {name: Interval(value, value) for name, value in self.rule.values.items()}
+        ends[HEAD] = Interval(0, self.rule.values.get(HEADS, 1))
+        for line in self.lines:
+            ends |= {line.outer: Interval(0, line.outer_size), line.inner: Interval(0, line.inner_size)}
+        return all(largest(part, ends) < 1 << 62 for part in (*self.parts, *self.turned))
 
     def tiles(self, part: int, shape: tuple[int, ...], *, turned: bool = False) -> Tiles:
         """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
@@ -53,15 +66,20 @@ def plan(rule: Rule, /, **values: int) -> Plan:
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
     ['k <= q and q - k < l', 'k <= q and (q - k) % l == 0 and q - k >= l']
     """
+    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     bound = rule.at(**values) if values else rule
     key = (bound.key, tuple(bound.values.items()))
-    if key not in _KNOWN:
+    known = _KNOWN.get(key)
+    if known is None:
         if bound.free:
             raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(bound.free)}')
-        if len(_KNOWN) >= MAX_KNOWN:
-            _KNOWN.pop(next(iter(_KNOWN)))
-        _KNOWN[key] = _planned(bound)
-    return _KNOWN[key]
+        known = _planned(bound)
+        with _LOCK:
+            while len(_KNOWN) >= MAX_KNOWN:
+                del _KNOWN[next(iter(_KNOWN))]
+            known = _KNOWN.setdefault(key, known)
+    return known
 
 
 def _planned(rule: Rule) -> Plan:
@@ -78,7 +96,7 @@ def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> 
     if plain is None or paired is None or not paired.windowed:
         return plain
     shape = PROBE[len(lines)]
-    if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape):
+    if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape) or max(numbers.values()) >= 1 << 31:
         return plain
     costs = [tiles(part, shape) for part in (plain, paired)]
     work = [found.executed(32) + BEGIN * found.table.shape[1] for found in costs]

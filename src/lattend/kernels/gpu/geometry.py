@@ -18,7 +18,6 @@ import triton.language as tl
 
 AXIS_NUMBERS = 12
 NUMBERS = 3 * AXIS_NUMBERS
-AXIS_COLUMNS = 5
 # Arguments that follow n: a kernel compiled for one value of these serves all
 PLAIN = ["rows", "keys", "tiles", "table_batch", "table_head"]
 

@@ -27,11 +27,10 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return f"it needs a GPU, and q is on {q.device.type}"
     if q.dtype not in DTYPES:
         return f"it computes in bfloat16, float16 or float32, and q is {_name(q.dtype)}"
-    if max(q.shape[-1], v.shape[-1]) > MAX_HEAD:
-        return (
-            f"its tiles hold heads of at most {MAX_HEAD}, and this head has {max(q.shape[-1], v.shape[-1])}"
-        )
-    return None
+    size = max(q.shape[-1], v.shape[-1])
+    if size > MAX_HEAD:
+        return f"its tiles hold heads of size {MAX_HEAD} at most, and this one has {size}"
+    return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

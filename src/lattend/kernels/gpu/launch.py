@@ -30,7 +30,8 @@ from lattend.kernels.memory import empty_like
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
-from lattend.rules.expr import Term
+from lattend.rules import expr
+from lattend.rules.expr import Num, Term
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
@@ -284,7 +285,7 @@ def _rows_together(x: Tensor) -> Tensor:
     """The tensor, or a copy, that the copy engine can read: rows whole, all strides multiples of 16 bytes."""
     apart = 16 // x.element_size()
     fits = x.stride(-1) == 1 and all(s % apart == 0 for s in x.stride()[:-1]) and x.data_ptr() % 16 == 0
-    return x if fits or (INTERPRETED and x.stride(-1) == 1) else x.contiguous()
+    return x if fits else x.contiguous()
 
 
 def _sums(x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:
@@ -298,7 +299,8 @@ def _sums(x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tens
 
 def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether a place in memory, or a number of the rule, may need 64 bits."""
-    numbers = max((abs(value) for value in part.numbers.values()), default=0)
+    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
+    numbers = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
     return _furthest(q, k, v) >= REACH_32 or numbers >= 1 << 28
 
 
