@@ -214,24 +214,6 @@ def test_parts_of_one_row_merge() -> None:
     check(groups, parts, (2, 24, 24, 4, 4))
 
 
-@pytest.mark.parametrize("length", [1.0, 60.0])
-def test_merges_what_another_kernel_found(length: float) -> None:
-    torch.manual_seed(3)
-    q, k, v = torch.randn(2, 20, 4) * length, torch.randn(2, 20, 4), torch.randn(2, 20, 4)
-    at = torch.arange(20)
-    marks = (at[:, None] >= at) & (at[:, None] != 6)
-    near, far = marks & (at[:, None] - at < 4), marks & (at[:, None] - at >= 4) & (at[:, None] % 2 == 0)
-    running = Running(q, k, v, 0.5)
-    zero = torch.zeros(2, 20, 20)
-    out, lse = dense(q[:, ::2], k, v, far[::2], 0.5, zero[:, ::2])
-    running.merge(slice(None, None, 2), out, lse)
-    running.add(tile_group(at[None], at[None], near))
-    found, found_lse = running.finish()
-    out, lse = dense(q.double(), k.double(), v.double(), near | far, 0.5, zero)
-    torch.testing.assert_close(found.double(), out, atol=2e-5 * length, rtol=0)
-    torch.testing.assert_close(found_lse.double(), lse, atol=2e-5 * length, rtol=0)
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (1, 4), (3, 4)])
 @pytest.mark.parametrize("members", [3, 6])
 def test_bias_and_its_gradient(shape: tuple[int, int], members: int) -> None:

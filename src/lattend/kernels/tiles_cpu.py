@@ -306,16 +306,6 @@ class Running(_Pass):
             self._write(block, self._total, total)
             self._write(block, self._values, values)
 
-    def merge(self, queries: slice, out: Tensor, lse: Tensor) -> None:
-        """Adds what another kernel found on other keys of these queries: out [B, rows, Dv], lse [B, rows]."""
-        total, values = self._total[:, queries], self._values[:, queries]
-        weight = lse.to(total.dtype).mul(LOG2E).unsqueeze(2)
-        if self._top is not None:
-            weight.sub_(_raise(self._top[:, queries], weight, total, values))
-        weight.exp2_()
-        total.add_(weight)
-        values.addcmul_(out.to(values.dtype), weight)
-
     def finish(self) -> tuple[Tensor, Tensor]:
         """The output [B, n, Dv] and the log-sum-exp of scores [B, n]: 0 and -inf for a query without keys.
 

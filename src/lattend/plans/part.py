@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,17 +82,17 @@ class Part:
     same: tuple[str, ...]  # arrays whose entries at q and k must be equal
     listed: Listed | None = None  # a table of blocks, each class of outer positions one row of it
 
-    @property
+    @cached_property
     def windowed(self) -> bool:
         """Whether windows are its classes of outer positions."""
         return self.listed is None and any(axis.class_slots is not None for axis in self.axes)
 
-    @property
+    @cached_property
     def data(self) -> list[str]:
         """The arrays it looks up."""
         return expr.arrays(expr.all_of(*self.branch))
 
-    @property
+    @cached_property
     def by_head(self) -> bool:
         """Whether heads differ."""
         return HEAD in expr.names(expr.all_of(*self.branch))
@@ -104,17 +105,17 @@ class Part:
         line, heads = self.axes[0].line, self.numbers["heads"] if self.listed.by_head else 1
         return heads, -(-line.outer_size // self.listed.outer), -(-line.inner_size // self.listed.inner)
 
-    @property
+    @cached_property
     def covers(self) -> bool:
         """Whether every outer position is in one of its tiles."""
         return all(axis.covers for axis in self.axes)
 
-    @property
+    @cached_property
     def exact(self) -> bool:
         """Whether the bounds, and the blocks that are listed, say which squares are marked."""
         return self.rest == Truth(True)
 
-    @property
+    @cached_property
     def knows_full(self) -> bool:
         """Whether bounds say which tiles are full: on a line, where only equal entries are left to ask."""
         left = self.rest.args if isinstance(self.rest, And) else (self.rest,)
