@@ -59,7 +59,7 @@ def between(at, low, span):
 def spanned(low, high):
     """A row's bounds as the least and how far it goes on; a row with nothing begins where no position is."""
     empty = high < low
-    return tl.where(empty, 1 << 30, low).to(tl.int32), tl.where(empty, 0, high - low).to(tl.int32)
+    return tl.where(empty, -2147483648, low).to(tl.int32), tl.where(empty, 0, high - low).to(tl.int32)
 
 
 @triton.jit
