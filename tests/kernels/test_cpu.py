@@ -13,7 +13,7 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.kernels import cpu, reference
-from lattend.kernels.call import Call
+from lattend.kernels.call import Call, Passed
 from lattend.kernels.tiles_cpu import TileGroup
 from lattend.kernels.tolerance import TOLERANCE
 from lattend.plans.plan import plan
@@ -41,10 +41,10 @@ def check(
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=source).double()
-    grads = reference.backward(call, exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
+    grads = reference.backward(call, Passed(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse))
     expected = [out, lse, *grads[:3], *grads[3]]
     out, lse = cpu.forward(call, q, k, v)
-    *grads, biases = cpu.backward(call, grad, grad_lse.float(), q, k, v, out, lse)
+    *grads, biases = cpu.backward(call, Passed(grad, grad_lse.float(), q, k, v, out, lse))
     limit = TOLERANCE[dtype]
     for found, wanted in zip((out, lse, *grads, *biases), expected, strict=True):
         assert torch.equal(found == -torch.inf, wanted == -torch.inf)

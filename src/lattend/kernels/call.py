@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -29,6 +30,18 @@ class Call:
     term: Term | None = None  # what is added to the scores
     bias: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # and the tensors in it
     learned: bool = True  # whether the gradients of those are wanted
+
+
+class Passed(NamedTuple):
+    """What the backward pass is given: gradients of the results, inputs and results."""
+
+    grad_out: Tensor
+    grad_lse: Tensor | None
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    out: Tensor
+    lse: Tensor
 
 
 Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
-from lattend.kernels.call import Call, Gradients
+from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.gpu.tables import cut
 from lattend.kernels.tiles_cpu import Gradients as Backward
@@ -61,17 +61,9 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out, lse
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
+    grad_out, grad_lse, q, k, v, out, lse = given
     wide = torch.promote_types(q.dtype, torch.float32)
     dq = torch.empty_like(q, dtype=wide)
     dk, dv = (x.new_zeros(x.shape[0], q.shape[1], *x.shape[2:], dtype=wide) for x in (k, v))

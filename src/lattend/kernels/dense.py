@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
-from lattend.kernels.call import Call, Gradients
+from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.data import arrays_of, batch_of
 
 MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
@@ -41,17 +41,9 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.to(q.dtype), lse
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
+    grad_out, grad_lse, q, k, v, out, lse = given
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from lattend.kernels.call import Call, Gradients
+from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.selection import KERNELS, chosen, chosen_backward
 
 
@@ -13,16 +13,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return KERNELS[chosen(call, q, k, v)].forward(call, q, k, v)
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
-    kernel = KERNELS[chosen_backward(call, q, k, v, grad_lse)]
-    return kernel.backward(call, grad_out, grad_lse, q, k, v, out, lse)
+    kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
+    return KERNELS[kernel].backward(call, given)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.kernels.call import Call, Gradients
+from lattend.kernels.call import Call, Gradients, Passed
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.expr import Compare, Condition, Name
@@ -123,30 +123,22 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
+    grad_out, _, q, k, v, out, lse = given
     found = blocks(plan(call.rule)) or Blocks(False, None)
-    given = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
-    sums = lse.reshape(given[1].shape[:-1])
+    cut = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
+    sums = lse.reshape(cut[1].shape[:-1])
     aten = torch.ops.aten
     if q.device.type == "cpu":
         run = aten._scaled_dot_product_flash_attention_for_cpu_backward
-        grads = run(*given, sums, 0.0, found.causal, attn_mask=None, scale=call.scale)
+        grads = run(*cut, sums, 0.0, found.causal, attn_mask=None, scale=call.scale)
     else:
         run = aten._scaled_dot_product_cudnn_attention_backward
         seed = torch.zeros((), dtype=torch.int64, device=q.device)
-        sizes = (given[1].shape[2], given[2].shape[2])
+        sizes = (cut[1].shape[2], cut[2].shape[2])
         how = (seed, seed, None, None, None, *sizes, 0.0, found.causal)
-        grads = run(*given, sums[..., None], *how, scale=call.scale)
+        grads = run(*cut, sums[..., None], *how, scale=call.scale)
     dq, dk, dv = (grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
     return dq, dk, dv, []
 

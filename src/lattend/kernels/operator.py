@@ -18,7 +18,7 @@ from torch import Tensor
 from lattend.errors import LattendError
 from lattend.kernels import execute
 from lattend.kernels.bias import parts_of
-from lattend.kernels.call import Call, Gradients, rule_at, rule_of
+from lattend.kernels.call import Call, Gradients, Passed, rule_at, rule_of
 from lattend.kernels.form import axes_looked_up
 from lattend.kernels.memory import empty_like, laid_out
 
@@ -52,7 +52,7 @@ def _backward(*given: Any) -> Gradients:
     tensors, learned, how = given[:7], given[7], given[8:]
     q, k, v = tensors[2:5]
     with exactly(q):
-        dq, dk, dv, biases = execute.backward(replace(_call(q, *how), learned=learned), *tensors)
+        dq, dk, dv, biases = execute.backward(replace(_call(q, *how), learned=learned), Passed(*tensors))
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
 

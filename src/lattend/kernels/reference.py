@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.kernels.call import Call, Gradients
+from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.data import arrays_of
 from lattend.rules.expr import Arith, Lookup, Name, Num, Term
 
@@ -72,17 +72,9 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
+    grad_out, grad_lse, q, k, v, *_ = given
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
     grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
     dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)

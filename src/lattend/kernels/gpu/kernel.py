@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from lattend.kernels.call import Call, Gradients, rule_of
+from lattend.kernels.call import Call, Gradients, Passed, rule_of
 from lattend.kernels.form import axes_looked_up
 from lattend.plans.plan import Plan, plan
 
@@ -38,20 +38,12 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
 
 
-def backward(
-    call: Call,
-    grad_out: Tensor,
-    grad_lse: Tensor | None,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    out: Tensor,
-    lse: Tensor,
-) -> Gradients:
+def backward(call: Call, given: Passed) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
-    given = arrays(call, q.device)
+    grad_out, grad_lse, q, k, v, out, lse = given
+    found = arrays(call, q.device)
     dq, dk, dv, biases = _runner(call, q.device).backward(
-        grad_out, grad_lse, q, k, v, out, lse, call.scale, given, learned=call.learned
+        grad_out, grad_lse, q, k, v, out, lse, call.scale, found, learned=call.learned
     )
     if not call.learned:
         biases = [torch.zeros_like(tensor) for tensor in call.bias.values()]
