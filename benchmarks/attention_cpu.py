@@ -1,6 +1,6 @@
 """Attention under a rule on a CPU, beside its peers: float32, batch 1, 4 heads, D = 64.
 
-    python benchmarks/attention_cpu.py                         # --quick: about 2 minutes
+    python benchmarks/attention_cpu.py                         # one size a rule: some 4 minutes
     python benchmarks/attention_cpu.py --full                  # n from 1k to 64k, most of an hour
     python benchmarks/attention_cpu.py --rules strided causal --json rows.json --chart rows.svg
 
@@ -348,8 +348,7 @@ def sizes(name: str, full: bool) -> list[int]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one size a rule; what is done anyway")
-    parser.add_argument("--full", action="store_true", help="n from 1k to 64k")
+    parser.add_argument("--full", action="store_true", help="n from 1k to 64k; one size a rule otherwise")
     parser.add_argument("--rules", nargs="+", metavar="NAME", help=", ".join(report.NAMES))
     parser.add_argument("--no-ours", action="store_true", help="only the peers")
     parser.add_argument("--no-flex", action="store_true", help="without FlexAttention: no compiling")

@@ -401,7 +401,7 @@ def test_what_cannot_be_counted_says_why() -> None:
 def test_json_round_trip(name: str) -> None:
     for options in (GPU, {}, {"kernel": "cpu", "device": "cuda"}):
         found = explained(name, **options)
-        data = found.as_dict()
+        data = found.json()
         assert json.loads(json.dumps(found.json())) == data
         assert data["squares"]["executed"] == found.executed
         assert list(data["kernels"]) == list(KERNELS)

@@ -18,7 +18,7 @@ from lattend.kernels.call import Call, Passed
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.launch import Runner
 from lattend.kernels.gpu.shapes import Shape
-from lattend.kernels.gpu.tables import refined, with_known_lists
+from lattend.kernels.tables import refined, with_known_lists
 from lattend.kernels.tolerance import TOLERANCE
 from lattend.plans.part import Part
 from lattend.plans.plan import plan

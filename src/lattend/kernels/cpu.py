@@ -16,7 +16,7 @@ from torch import Tensor
 from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, empty_sums
 from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.data import arrays_of, batch_of
-from lattend.kernels.gpu.tables import cut
+from lattend.kernels.tables import cut
 from lattend.kernels.tiles_cpu import Gradients as Backward
 from lattend.kernels.tiles_cpu import Running, TileGroup, tile_group
 from lattend.plans.part import Part

@@ -16,8 +16,8 @@ from lattend.kernels.cpu import best_rows, cut_to
 from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.gpu.kernel import arrays
 from lattend.kernels.gpu.shapes import Shape, choose, steps
-from lattend.kernels.gpu.tables import refined
 from lattend.kernels.library import Blocks, blocks
+from lattend.kernels.tables import refined
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
@@ -239,12 +239,15 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         found = plan(call.rule)
         parts = {"forward": found.parts, "queries": found.parts, "keys": found.turned}
         passes = ("forward",) if way == "forward" else ("queries", "keys")
-        total = sum(
-            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype).nanoseconds
+        choices = [
+            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype)
             for name in passes
             for place in range(len(parts[name]))
-        )
-        cut = any(part.same or part.listed for part in found.parts)  # the data may leave fewer steps
+        ]
+        if not all(choice.measured for choice in choices):
+            return Time(None, "")
+        total = sum(choice.nanoseconds for choice in choices)
+        cut = any(part.same for part in found.parts)  # the data may leave fewer steps
         return Time(total * members * 1e-9, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "cpu" and work.executed is not None:
         threads = torch.get_num_threads()

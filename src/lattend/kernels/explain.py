@@ -174,7 +174,7 @@ class Explanation:
 
         return sketch(self, self._rule, self._asked, size, title)
 
-    def as_dict(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
         times = {"forward": self.forward_time, "backward": self.backward_time}
         return {
@@ -216,8 +216,6 @@ class Explanation:
             "tf32": self.tf32,
             "time": {way: {"seconds": t.seconds, "bound": t.bound, "on": t.on} for way, t in times.items()},
         }
-
-    json = as_dict  # as of a Count
 
     def __str__(self) -> str:
         return self.text()

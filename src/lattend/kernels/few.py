@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache, reduce
 from math import inf, prod
-from operator import add, and_, eq, floordiv, ge, gt, le, lt, mod, mul, ne, neg, or_, pos, sub
+from operator import add, and_, floordiv, mod, mul, neg, or_, pos, sub
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from lattend.kernels.inputs import term_given
 from lattend.plans.retention import row_by_row
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS
-from lattend.rules.evaluate import evaluate
+from lattend.rules.evaluate import COMPARE, evaluate
 from lattend.rules.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Term, Truth
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse_term
@@ -159,7 +159,7 @@ def holds(node: Condition, places: Mapping[str, Any]) -> Any:
         case Or():
             return reduce(or_, (holds(arg, places) for arg in node.args))
         case Compare():
-            return _COMPARE[node.op](_number(node.left, places), _number(node.right, places))
+            return COMPARE[node.op](_number(node.left, places), _number(node.right, places))
 
 
 def _number(node: Term, places: Mapping[str, Any]) -> Any:
@@ -184,7 +184,6 @@ def _least(a: Any, b: Any) -> Any:
     return np.minimum(a, b)
 
 
-_COMPARE = {"<": lt, "<=": le, "==": eq, "!=": ne, ">=": ge, ">": gt}
 _JOIN = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "min": _least}
 _JOIN["max"] = lambda a, b: -_least(-a, -b)
 _ALONE = {"neg": neg, "abs": abs, "min": pos, "max": pos}

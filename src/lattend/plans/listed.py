@@ -6,8 +6,7 @@ table it lists the marked columns, and takes the positions of those blocks one a
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +15,11 @@ from lattend.plans.linear import Form, Whole, form
 from lattend.plans.solve import FLIPPED
 from lattend.rules import expr
 from lattend.rules.axes import HEAD
+from lattend.rules.evaluate import COMPARE
 from lattend.rules.expr import Compare, CompareOp, Condition, Lookup, Name, Term
 
 LEAST_BLOCK = 4  # outer positions in a block: with fewer, tiles of one block are emptier than the table
 MOST_VALUE = 127  # compared with entries of any type
-_COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">=": operator.ge,
-    ">": operator.gt,
-}
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ class Listed:
                     f"{self.array} given (0 … {table.shape[axis] - 1})"
                 )
         heads, rows, columns = sizes
-        return _COMPARE[self.op](table[..., :heads, :rows, :columns], self.value)
+        return COMPARE[self.op](table[..., :heads, :rows, :columns], self.value)
 
 
 def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]) -> Listed | None:
@@ -84,7 +76,7 @@ def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, i
     value = form(right, numbers)
     if not isinstance(left, Lookup) or value is None or value.terms:
         return None
-    if not 0 <= value.constant <= MOST_VALUE or _COMPARE[op](0, value.constant):
+    if not 0 <= value.constant <= MOST_VALUE or COMPARE[op](0, value.constant):
         return None
     by_head = len(left.indices) == 3 and left.indices[0] == Name(HEAD)
     blocks = _blocks(left.indices[1:] if by_head else left.indices, numbers)

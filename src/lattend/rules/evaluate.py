@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _LOW, _HIGH = -(2**63), 2**63 - 1
-_COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
+COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
     "==": operator.eq,
@@ -249,7 +249,7 @@ def _extreme(op: str, a: _Value, b: _Value) -> _Value:
 
 def _compared(op: CompareOp, a: _Value, b: _Value) -> bool | Bools:
     if a.exact is not None and b.exact is not None:
-        return _COMPARE[op](a.exact, b.exact)
+        return COMPARE[op](a.exact, b.exact)
     if a.high < b.low or a.low > b.high:  # decided by the bounds, which may exceed 64 bits
-        return _COMPARE[op](a.low, b.low)
-    return _COMPARE[op](a.value, b.value)
+        return COMPARE[op](a.low, b.low)
+    return COMPARE[op](a.value, b.value)

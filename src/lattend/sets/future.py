@@ -23,8 +23,8 @@ from lattend.sets.space import Space
 
 MAX_PIECES = 3  # more are not written out
 _KEYS = Space(("k",), (), {})
-_LATER = isl.Map("{ [q] -> [p] : p <= q }")  # the positions up to a query
-_PAST = isl.Set("[v_k] -> { [p] : p >= v_k >= 0 }")  # the positions at which key k is there
+_UP_TO = isl.Map("{ [q] -> [p] : p <= q }")  # the positions up to a query
+_PRESENT = isl.Set("[v_k] -> { [p] : p >= v_k >= 0 }")  # the positions at which key k is there
 _DISTANCE = isl.Map("{ [k, p] -> [p - k] }")
 
 
@@ -109,8 +109,8 @@ def future(condition: Condition, length: int | None = None, heads: int | None = 
     ahead = _least_ahead(marked)
     if ahead is not None:
         return Future(ahead)
-    used = marked.apply(_LATER).intersect(_PAST).coalesce()
-    ending = _PAST.subtract(used).params()
+    used = marked.apply(_UP_TO).intersect(_PRESENT).coalesce()
+    ending = _PRESENT.subtract(used).params()
     forever = used.params().subtract(ending).coalesce()
     passing = marked.intersect_params(ending)
     pieces = [] if forever.is_empty() else [LastQuery(_clauses(forever), None)]

@@ -44,7 +44,7 @@ def remainder(a, b):
 
 @triton.jit
 def quotient(a, b):
-    """The whole part of a / b for a >= 0 and b > 0: through float32 and put right, ten times as fast."""
+    """The whole part of a / b for a >= 0 and b > 0: through float32 and put right, in fewer instructions."""
     guess = (a.to(tl.float32) * (1.0 / b.to(tl.float32))).to(a.dtype)
     guess = tl.where(guess * b > a, guess - 1, guess)
     return tl.where((guess + 1) * b <= a, guess + 1, guess)
@@ -64,7 +64,7 @@ def in_order(slot, base, period, group, KIND: tl.constexpr):
 
 @triton.jit
 def in_list(entry, slot, base, group):
-    """The position of a slot in the blocks of `group` positions that are listed (tables.py), -1 past them."""
+    """The position of a slot in the listed blocks of `group` positions (kernels/tables.py), -1 past them."""
     there = slot < tl.load(entry + 4)
     block = quotient(slot, group)
     begin = entry + (tl.load(entry + 5).to(tl.int64) << 31) + base

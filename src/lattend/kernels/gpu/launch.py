@@ -25,8 +25,8 @@ from lattend.kernels.gpu.forward import attention_fwd_kernel
 from lattend.kernels.gpu.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.kernels.gpu.shapes import Shape, choose
 from lattend.kernels.gpu.source import Generated, generated
-from lattend.kernels.gpu.tables import refined, with_known_lists
 from lattend.kernels.memory import empty_like
+from lattend.kernels.tables import refined, with_known_lists
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan

@@ -69,15 +69,14 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
     inside = (position >= axis.first) & (position <= axis.last)
     at = position.clamp(0, axis.line.outer_size - 1)[0]  # [heads, tiles, rows]
     for name in part.same:
-        first, last, whole = runs(arrays[name].flatten(1))
-        one = lambda x: x[:, at]  # noqa: E731  [batch, heads, tiles, rows]
-        low = torch.where(inside, one(first), axis.line.inner_size)
-        high = torch.where(inside, one(last), -1)
+        first, last, whole = (x[:, at] for x in runs(arrays[name].flatten(1)))  # [batch, heads, tiles, rows]
+        low = torch.where(inside, first, axis.line.inner_size)
+        high = torch.where(inside, last, -1)
         begin = torch.maximum(begin, low.amin(-1) - base)
         end = torch.minimum(end, high.amax(-1) + 1 - base)
-        every = (one(whole) | ~inside).all(-1)
-        full_begin = torch.maximum(full_begin, torch.where(inside, one(first), -1).amax(-1) - base)
-        last_common = torch.where(inside, one(last), axis.line.inner_size).amin(-1) + 1 - base
+        every = (whole | ~inside).all(-1)
+        full_begin = torch.maximum(full_begin, torch.where(inside, first, -1).amax(-1) - base)
+        last_common = torch.where(inside, last, axis.line.inner_size).amin(-1) + 1 - base
         full_end = torch.where(every, torch.minimum(full_end, last_common), full_begin)
     end = torch.maximum(begin, end)
     full_begin = torch.minimum(torch.maximum(full_begin, begin), end)
