@@ -31,6 +31,8 @@ import report
 from attention_cpu import Attend, block_mask, compiled_flex, errors, ours, relative, say
 from report import OURS, Case, Row
 
+import lattend as lt
+
 HEADS = 16
 RATE, BANDWIDTH = 798e12, 4.3e12  # measured on an H200: multiplies and adds, bytes a second
 WORK = {"forward": (2, 4), "backward": (4, 8)}  # products of D a square; tensors read or written
@@ -57,7 +59,15 @@ def row_of(case: Case, D: int, work: str) -> Row:
         tensors * case.n * HEADS * D * 2 / BANDWIDTH,
     )
     aim = AIMS[case.name] if D == 128 and work == "forward" else None
-    return Row(case.name, case.title, case.n, HEADS, D, work, case.needed, floor * 1e3, aim=aim)
+    told = lt.explain(
+        case.rule, **(case.sizes or {"n": case.n}), heads=HEADS, head_size=D, dtype="bfloat16", device="cuda"
+    )
+    expected = told.forward_time if work == "forward" else told.backward_time
+    seconds = expected.seconds if expected is not None else None
+    foretold = None if seconds is None else seconds * 1e3
+    return Row(
+        case.name, case.title, case.n, HEADS, D, work, case.needed, floor * 1e3, aim=aim, foretold=foretold
+    )
 
 
 def cudnn(case: Case) -> Attend | None:

@@ -135,6 +135,7 @@ class Row:
     floor: float
     times: dict[str, float] = field(default_factory=dict)
     aim: float | None = None
+    foretold: float | None = None  # milliseconds that lt.explain expects of lattend, before any run
     first: dict[str, float] = field(default_factory=dict)  # seconds of the first call: plan or compile
     errors: dict[str, float] = field(default_factory=dict)  # relative, by what it is compared with
     host: dict[str, float] = field(default_factory=dict)  # milliseconds the call keeps Python busy
@@ -236,13 +237,22 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
         some = [row for row in rows if row.work == work]
         if not some:
             continue
-        names, aimed = contenders(some), any(row.aim for row in some)
+        names, aimed, told = contenders(some), any(row.aim for row in some), any(row.foretold for row in some)
         grid = Table(title=f"{work}, milliseconds", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
         grid.add_column("rule")
-        for name in ("n", "D", "needed squares", "floor", *(["aim"] if aimed else []), *names):
+        for name in (
+            "n",
+            "D",
+            "needed squares",
+            "floor",
+            *(["aim"] if aimed else []),
+            *(["foretold"] if told else []),
+            *names,
+        ):
             grid.add_column(name, justify="right")
         for row in some:
             aim = [short(row.aim) if row.aim else "–"] if aimed else []
+            aim += [short(row.foretold) if row.foretold else "–"] if told else []
             sizes = (f"{row.n:,}", str(row.head_size), f"{row.needed:,}", short(row.floor))
             grid.add_row(row.title, *sizes, *aim, *(cell(row, name) for name in names))
         console.print(grid)

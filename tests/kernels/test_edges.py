@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import torch
 from given_tensors import each, qkv
+from torch import Tensor
 
 import lattend as lt
 from lattend.plans.plan import MAX_KNOWN, plan
 
 CAUSAL = lt.rules.causal()
+Three = tuple[Tensor, Tensor, Tensor]
 LAYOUTS = {
     "transposed": lambda x: x.mT.contiguous().mT,
     "every other": lambda x: x.repeat_interleave(2, -1)[..., ::2],
@@ -35,6 +37,11 @@ def test_any_strides(rule: lt.Rule, layout: str) -> None:
         torch.testing.assert_close(a.grad, b.grad)
 
 
+def on_triton(given: Three) -> Three:
+    """The tensors where Triton runs: on the GPU, or here under its interpreter."""
+    return each(lambda x: x.cuda() if torch.cuda.is_available() else x, given)
+
+
 @pytest.mark.parametrize("rule", [CAUSAL, lt.rules.windowed(w=4), lt.rules.strided(t=3)], ids=str)
 @pytest.mark.parametrize("scale", [-1.0, 0.0, 5.0])
 @pytest.mark.parametrize("kernel", [None, "cpu", "dense"])
@@ -48,7 +55,7 @@ def test_any_scale(rule: lt.Rule, scale: float, kernel: str | None) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("scale", [-1.0, 0.0])
 def test_any_scale_on_triton(scale: float) -> None:
-    q, k, v = qkv(12, width=16, value_width=16)
+    q, k, v = on_triton(qkv(12, width=16, value_width=16))
     found = lt.attention(q, k, v, lt.rules.strided(t=3), scale=scale, kernel="triton")
     expected = lt.attention(q, k, v, lt.rules.strided(t=3), scale=scale, kernel="reference")
     torch.testing.assert_close(found, expected)
@@ -78,7 +85,8 @@ def test_numbers_beyond_64_bits(text: str, values: dict[str, Any]) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_large_number_in_the_text_on_triton() -> None:
-    rule, given = lt.rule("k <= q and q - k <= 1000000000000"), qkv(9, width=16, value_width=16)
+    rule = lt.rule("k <= q and q - k <= 1000000000000")
+    given = on_triton(qkv(9, width=16, value_width=16))
     torch.testing.assert_close(lt.attention(*given, rule, kernel="triton"), lt.attention(*given, CAUSAL))
 
 

@@ -27,6 +27,13 @@ from lattend.rules.expr import Term
 
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
+FLOAT = 4  # bytes
+GPU_BANDWIDTH = 4.3e12  # bytes a second, a large copy on an H200
+# Nanoseconds of cuDNN on an H200 for a query and for a square in those tiles (benchmarks/calibrate_gpu.py)
+LIBRARY_COST = {
+    **{("forward", 64): (0.077, 0.589e-3), ("forward", 128): (0.131, 0.826e-3)},
+    **{("backward", 64): (0.520, 1.51e-3), ("backward", 128): (0.847, 2.29e-3)},
+}
 # Squares times (head size + value size) in a second: float32, one thread of an AMD EPYC, within some 25%
 CPU_RATE = {"forward": 3.7e10, "backward": 1.3e10}
 CPU_ROW = 96  # what a query of a tile costs beside its squares, in squares
@@ -246,9 +253,14 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         ]
         if not all(choice.measured for choice in choices):
             return Time(None, "")
-        total = sum(choice.nanoseconds for choice in choices)
+        sums = {"forward": v.shape[-1], "queries": q.shape[-1], "keys": q.shape[-1] + v.shape[-1]}
+        carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
+        total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / GPU_BANDWIDTH
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps
-        return Time(total * members * 1e-9, "an H200, launches not counted", "at most" if cut else "about")
+        return Time(total * members, "an H200, launches not counted", "at most" if cut else "about")
+    if kernel == "library" and q.device.type == "cuda" and work.executed is not None:
+        row, square = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
+        return Time((row * q.shape[2] + square * work.executed) * members * 1e-9, "an H200")
     if kernel == "cpu" and work.executed is not None:
         threads = torch.get_num_threads()
         each = grids(call, q).count

@@ -1,9 +1,9 @@
 """Which shape each kernel takes for a part: exact counts of its steps, times what a step costs.
 
-The costs were measured on an H200 (bfloat16, Triton 3.6) and are nanoseconds for the whole chip: for a
-program to begin and end, for a step with a mask, and for a step with none. Counts and costs together
-gave the times they were fitted to within 15%, so nothing is tried out when attention runs. Heads over 128,
-float32 and lists of blocks were not measured: their costs are guesses, and no time is foretold from them.
+The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
+whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
+together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
+runs. Lists of blocks were not measured: their costs are guesses, and no time is foretold from them.
 """
 
 from __future__ import annotations
@@ -52,59 +52,119 @@ def _line(rows: int, step: int, warps: int, stages: int, split: bool, registers:
     return Shape((rows,), step, warps, stages, True, split, registers)
 
 
+def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> Shape:
+    return Shape((rows,), step, warps, stages, False, split, registers)
+
+
 # kernel, head size at most, on a line
 _LINES: dict[tuple[str, int], tuple[Cost, ...]] = {
     ("forward", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 6.3, 1.79),
-        Cost(_line(64, 64, 4, 3, True, None), 11.9, 2.27, 2.34),
-        Cost(_line(128, 64, 8, 3, True, None), 21.1, 6.46, 4.91),
+        Cost(_line(64, 32, 4, 3, False, None), 5.71, 1.62),
+        Cost(_line(64, 64, 4, 3, True, None), 10.3, 2.39, 2.39),
+        Cost(_line(128, 64, 8, 3, True, None), 18.4, 5.82, 4.88),
     ),
     ("forward", 128): (
-        Cost(_line(64, 32, 4, 2, False, None), 12.5, 2.49),
-        Cost(_line(64, 64, 4, 3, True, None), 22.4, 3.02, 3.86),
-        Cost(_line(128, 64, 8, 2, True, 128), 35.3, 9.91, 7.86),
+        Cost(_line(64, 32, 4, 2, False, None), 11.4, 2.38),
+        Cost(_line(64, 64, 4, 3, True, None), 18.4, 3.87, 3.87),
+        Cost(_line(128, 64, 8, 2, True, 128), 35.7, 8.29, 7.67),
     ),
-    ("forward", 256): (Cost(_line(64, 32, 8, 2, True, None), 40.0, 10.0, 8.0, measured=False),),
+    ("forward", 256): (Cost(_line(64, 32, 8, 2, True, None), 43.3, 11.6, 11.6),),
     ("queries", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 6.6, 1.64),
-        Cost(_line(64, 32, 4, 3, True, None), 9.6, 0.78, 1.30),
-        Cost(_line(64, 64, 4, 2, True, None), 10.4, 2.93, 2.37),
+        Cost(_line(64, 32, 4, 3, False, None), 7.58, 1.48),
+        Cost(_line(64, 32, 4, 3, True, None), 9.4, 1.26, 1.26),
+        Cost(_line(64, 64, 4, 2, True, None), 11.8, 2.33, 2.33),
     ),
     ("queries", 128): (
-        Cost(_line(64, 32, 4, 2, False, None), 15.4, 3.03),
-        Cost(_line(64, 32, 4, 2, True, None), 20.0, 1.62, 2.69),
-        Cost(_line(64, 64, 4, 2, True, None), 23.9, 1.98, 4.81),
-        Cost(_line(128, 64, 8, 3, True, None), 49.9, 10.80, 9.02),
+        Cost(_line(64, 32, 4, 2, False, None), 17.8, 2.91),
+        Cost(_line(64, 32, 4, 2, True, None), 18.4, 2.65, 2.65),
+        Cost(_line(64, 64, 4, 2, True, None), 20.8, 4.58, 4.58),
+        Cost(_line(128, 64, 8, 3, True, None), 51.1, 9.34, 8.89),
     ),
-    ("queries", 256): (Cost(_line(64, 32, 8, 2, True, None), 50.0, 12.0, 10.0, measured=False),),
+    ("queries", 256): (Cost(_line(64, 32, 8, 2, True, None), 52.0, 15.8, 15.8),),
     ("keys", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 12.2, 4.50),
-        Cost(_line(64, 32, 4, 3, True, None), 16.6, 3.71, 2.68),
-        Cost(_line(64, 64, 4, 2, True, None), 17.5, 6.02, 4.77),
+        Cost(_line(64, 32, 4, 3, False, None), 13.4, 3.96),
+        Cost(_line(64, 32, 4, 3, True, None), 20.2, 2.73, 2.73),
+        Cost(_line(64, 64, 4, 2, True, None), 18.4, 4.87, 4.87),
     ),
     ("keys", 128): (
-        Cost(_line(64, 32, 4, 3, False, None), 22.4, 5.42),
-        Cost(_line(64, 32, 4, 3, True, None), 28.0, 4.23, 4.02),
-        Cost(_line(64, 64, 4, 2, True, None), 33.4, 7.43, 7.23),
+        Cost(_line(64, 32, 4, 3, False, None), 21.2, 5.29),
+        Cost(_line(64, 32, 4, 3, True, None), 26.7, 4.18, 4.18),
+        Cost(_line(64, 64, 4, 2, True, None), 36.3, 7.24, 7.24),
     ),
-    ("keys", 256): (Cost(_line(64, 32, 8, 1, True, None), 70.0, 20.0, 18.0, measured=False),),
+    ("keys", 256): (Cost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
+}
+
+# the same where inner rows lie apart, every l-th or c out of l, and cannot be copied in bulk
+_APART: dict[tuple[str, int], tuple[Cost, ...]] = {
+    ("forward", 64): (
+        Cost(_apart(64, 32, 4, 3, False, None), 3.85, 2.36),
+        Cost(_apart(64, 64, 4, 3, True, None), 11.5, 2.55, 2.55),
+        Cost(_apart(128, 64, 8, 3, True, None), 31.9, 6.75, 6.05),
+    ),
+    ("forward", 128): (
+        Cost(_apart(64, 32, 4, 2, False, None), 15.2, 3.64),
+        Cost(_apart(64, 64, 4, 3, True, None), 20.7, 4.9, 4.9),
+        Cost(_apart(128, 64, 8, 2, True, 128), 35.3, 9.36, 8.3),
+    ),
+    ("forward", 256): (Cost(_apart(64, 32, 8, 2, True, None), 40.9, 12.0, 12.0),),
+    ("queries", 64): (
+        Cost(_apart(64, 32, 4, 3, False, None), 6.28, 2.1),
+        Cost(_apart(64, 32, 4, 3, True, None), 10.4, 1.44, 1.44),
+        Cost(_apart(64, 64, 4, 2, True, None), 12.1, 2.9, 2.9),
+    ),
+    ("queries", 128): (
+        Cost(_apart(64, 32, 4, 2, False, None), 15.1, 5.14),
+        Cost(_apart(64, 32, 4, 2, True, None), 24.1, 3.42, 3.23),
+        Cost(_apart(64, 64, 4, 2, True, None), 23.3, 5.62, 5.62),
+        Cost(_apart(128, 64, 8, 3, True, None), 60.0, 9.34, 9.16),
+    ),
+    ("queries", 256): (Cost(_apart(64, 32, 8, 2, True, None), 48.5, 16.7, 16.7),),
+    ("keys", 64): (
+        Cost(_apart(64, 32, 4, 3, False, None), 12.6, 4.08),
+        Cost(_apart(64, 32, 4, 3, True, None), 19.9, 2.73, 2.62),
+        Cost(_apart(64, 64, 4, 2, True, None), 21.0, 4.92, 4.92),
+    ),
+    ("keys", 128): (
+        Cost(_apart(64, 32, 4, 3, False, None), 26.7, 6.03),
+        Cost(_apart(64, 32, 4, 3, True, None), 34.5, 4.26, 4.26),
+        Cost(_apart(64, 64, 4, 2, True, None), 40.0, 9.75, 9.75),
+    ),
+    ("keys", 256): (Cost(_apart(64, 32, 8, 1, True, None), 80.2, 31.5, 31.5),),
 }
 
 # the same on images and volumes: boxes of 64 rows, every step with a mask
 _BOXES: dict[tuple[str, int], Cost] = {
-    ("forward", 64): Cost(Shape((8, 8), 32, 4, 2), 7.2, 3.02),
-    ("forward", 128): Cost(Shape((8, 8), 32, 4, 2, registers=128), 14.5, 3.37),
-    ("forward", 256): Cost(Shape((8, 8), 32, 8, 2), 40.0, 10.0, measured=False),
-    ("queries", 64): Cost(Shape((8, 8), 32, 4, 2), 7.2, 2.85),
-    ("queries", 128): Cost(Shape((8, 8), 32, 4, 2), 21.0, 3.58),
-    ("queries", 256): Cost(Shape((8, 8), 32, 8, 2), 50.0, 12.0, measured=False),
-    ("keys", 64): Cost(Shape((8, 8), 32, 4, 2), 13.8, 5.79),
-    ("keys", 128): Cost(Shape((8, 8), 32, 4, 2), 23.6, 7.54),
-    ("keys", 256): Cost(Shape((8, 8), 32, 8, 1), 70.0, 20.0, measured=False),
+    ("forward", 64): Cost(Shape((8, 8), 32, 4, 2), 9.0, 2.63),
+    ("forward", 128): Cost(Shape((8, 8), 32, 4, 2, registers=128), 15.1, 3.79),
+    ("forward", 256): Cost(Shape((8, 8), 32, 8, 2), 45.2, 15.1),
+    ("queries", 64): Cost(Shape((8, 8), 32, 4, 2), 10.8, 2.44),
+    ("queries", 128): Cost(Shape((8, 8), 32, 4, 2), 23.2, 3.91),
+    ("queries", 256): Cost(Shape((8, 8), 32, 8, 2), 54.7, 20.3),
+    ("keys", 64): Cost(Shape((8, 8), 32, 4, 2), 14.4, 5.66),
+    ("keys", 128): Cost(Shape((8, 8), 32, 4, 2), 27.4, 7.53),
+    ("keys", 256): Cost(Shape((8, 8), 32, 8, 1), 67.9, 28.4),
+}
+
+# float32 on the plain units, which hold factors in registers, so that tiles are small: a program and a step,
+# on a line and then on an image
+_EXACT: dict[tuple[str, int], tuple[tuple[float, float], tuple[float, float]]] = {
+    ("forward", 64): ((5.5, 22.0), (15.6, 28.4)),
+    ("forward", 128): ((0.0, 41.9), (16.3, 52.6)),
+    ("forward", 256): ((13.9, 73.7), (17.1, 87.0)),
+    ("queries", 64): ((16.8, 40.5), (34.6, 46.6)),
+    ("queries", 128): ((24.2, 82.1), (58.8, 94.7)),
+    ("queries", 256): ((26.6, 148.0), (40.1, 161.0)),
+    ("keys", 64): ((0.0, 41.7), (16.6, 51.5)),
+    ("keys", 128): ((25.9, 81.1), (19.9, 104.0)),
+    ("keys", 256): ((1.3, 144.0), (22.9, 172.0)),
+}
+_EXACT_OUTER = {
+    64: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
+    128: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
+    256: {1: ((16,),), 2: ((4, 4), (1, 16), (16, 1)), 3: ((2, 2, 4), (1, 1, 16), (16, 1, 1))},
 }
 _OUTER = {2: ((8, 8), (4, 16), (1, 64), (64, 1)), 3: ((4, 4, 4), (1, 8, 8), (1, 1, 64), (64, 1, 1))}
 LEAST_ROWS = 16  # of a product of matrices
-EXACT_FACTOR = 12.0  # float32 products without TF32 run on the plain units
 
 
 @dataclass(frozen=True)
@@ -120,7 +180,7 @@ def choose(plan: Plan, place: int, kernel: str, head_size: int, dtype: torch.dty
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
     part = (plan.turned if kernel == "keys" else plan.parts)[place]
     best: Choice | None = None
-    for candidate in _candidates(kernel, head_size, len(part.axes), dtype):
+    for candidate in candidates(kernel, head_size, len(part.axes), dtype, apart(part)):
         cost = candidate if part.listed is None else _for_blocks(candidate, part.listed.outer)
         table = plan.tiles(place, cost.shape.outer, turned=kernel == "keys")
         expected = _expected(cost, table, part)
@@ -131,27 +191,22 @@ def choose(plan: Plan, place: int, kernel: str, head_size: int, dtype: torch.dty
     return best
 
 
+def apart(part: Part) -> bool:
+    """Whether the inner rows of a part on a line do not follow each other."""
+    return len(part.axes) == 1 and (part.axes[0].inner_order.period > 1 or part.listed is not None)
+
+
 @lru_cache(maxsize=64)
-def _candidates(kernel: str, head_size: int, axes: int, dtype: torch.dtype) -> tuple[Cost, ...]:
+def candidates(kernel: str, head_size: int, axes: int, dtype: torch.dtype, apart: bool) -> tuple[Cost, ...]:
+    """The shapes a kernel may take; `apart` where inner rows do not follow each other."""
     size = next(limit for limit in (64, 128, 256) if head_size <= limit)
-    if axes == 1:
-        found = _LINES[kernel, size]
-    else:
-        cost = _BOXES[kernel, size]
-        found = tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
     if dtype == torch.float32:
-        found = tuple(dict.fromkeys(_for_float32(cost, size) for cost in found if cost.shape.rows <= 64))
-    return found
-
-
-def _for_float32(cost: Cost, size: int) -> Cost:
-    """The same in float32, on the plain units: factors are held in registers, so tiles are small."""
-    rows = 16 if size == 256 else 32
-    outer = list(cost.shape.outer)
-    while prod(outer) > rows:
-        outer[outer.index(max(outer))] //= 2
-    shape = Shape(tuple(outer), 16, warps=8, stages=1)
-    return Cost(shape, cost.program, cost.masked * EXACT_FACTOR, cost.full * EXACT_FACTOR, measured=False)
+        program, step = _EXACT[kernel, size][0 if axes == 1 else 1]
+        return tuple(Cost(Shape(outer, 16, 8, 1), program, step) for outer in _EXACT_OUTER[size][axes])
+    if axes == 1:
+        return (_APART if apart else _LINES)[kernel, size]
+    cost = _BOXES[kernel, size]
+    return tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
 
 
 def _for_blocks(cost: Cost, block: int) -> Cost:
