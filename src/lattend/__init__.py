@@ -13,8 +13,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lattend import costs as cost
     from lattend import errors as errors
     from lattend import rules as rules
+    from lattend.comparisons import compare as compare
     from lattend.counts import Count as Count
     from lattend.draw import Picture as Picture
     from lattend.errors import LattendError as LattendError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from lattend.kernels import Cache as Cache
     from lattend.kernels import attention as attention
     from lattend.kernels.explain import explain as explain
+    from lattend.meters import FlopCounter as FlopCounter
     from lattend.plans import plan as plan
     from lattend.rules.rule import Rule as Rule
     from lattend.rules.rule import rule as rule
@@ -44,6 +47,9 @@ _HOME = {
     "Cache": "lattend.kernels",
     "plan": "lattend.plans",
     "explain": "lattend.kernels.explain",
+    "cost": "lattend.costs",
+    "compare": "lattend.comparisons",
+    "FlopCounter": "lattend.meters",
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
@@ -61,6 +67,9 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "Cache",
     "plan",
     "explain",
+    "cost",
+    "compare",
+    "FlopCounter",
     "LattendError",
     "errors",
 ]
@@ -70,7 +79,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lattend' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(_HOME[name])
-    value = module if name in ("rules", "errors") else getattr(module, name)
+    value = module if name in ("rules", "errors", "cost") else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -61,7 +61,7 @@ def test_examples_run(lattend, tmp_path, monkeypatch, line):
             "See `lattend claim --help`",
         ),
         (("same", "causal"), "same needs OTHER. OTHER is a second rule, a catalogue name"),
-        (("cuont", "causal"), "no such command 'cuont'. Did you mean 'count'? See `lattend --help`"),
+        (("cuont", "causal"), "no such command 'cuont'. Did you mean 'count', 'cost'? See `lattend --help`"),
         (("count", "causal", "--nope"), "no such option: --nope"),
         (("count", "causal", "extra"), "got unexpected extra argument"),
         (("count", "causal", "--deadline", "soon"), "invalid value for '--deadline'"),

@@ -9,13 +9,14 @@ from typing import Annotated
 import typer
 
 from lattend import __version__
-from lattend.cli import check, claim, count, draw, plan, reach, rules, same
+from lattend.cli import check, claim, cost, count, draw, plan, reach, rules, same
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
 
 EXAMPLES = (
     'lattend draw "k <= q and q - k <= t" --at n=12,t=3',
     'lattend count "k <= q and q - k <= t"',
+    "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
     'lattend claim strided "n*t + n - t^2/2 - t/2" --assume "t <= n"',
 )
 
@@ -33,7 +34,7 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
-for module in (rules, draw, count, claim, reach, same, check, plan):
+for module in (rules, draw, count, claim, reach, same, check, plan, cost):
     name = module.__name__.rpartition(".")[2]
     command = getattr(module, name)
     app.command(name, help=_help(command, module.EXAMPLES))(command)

@@ -190,7 +190,7 @@ def _on_line(
         modulus,
     )
     space = line.space.renamed(back)
-    pieces = [Piece(p.region.renamed(back, space), p.formula.mapped(_renaming(back))) for p in line.pieces]
+    pieces = [Piece(p.region.renamed(back, space), p.formula.mapped(renaming(back))) for p in line.pieces]
     return line, Closed(space, line.domain.renamed(back, space), pieces)
 
 
@@ -215,7 +215,9 @@ def forget_lines() -> None:
     _line.cache_clear()
 
 
-def _renaming(names: Mapping[str, str]) -> Callable[[Atom], Atom]:
+def renaming(names: Mapping[str, str]) -> Callable[[Atom], Atom]:
+    """How an atom changes when its names do."""
+
     def change(atom: Atom) -> Atom:
         if isinstance(atom, str):
             return names.get(atom, atom)
@@ -234,8 +236,8 @@ def _combined(
     if space is None:
         return None
     pieces: list[Piece] = []
-    for a in _covering(left):
-        for b in _covering(right):
+    for a in covering(left):
+        for b in covering(right):
             formula = join(a.formula, b.formula)
             region = Region(space, a.region.points & b.region.points)
             if not formula.is_zero and not region.is_empty():
@@ -244,7 +246,7 @@ def _combined(
     return Closed(space, Region(space, left.domain.points & right.domain.points), pieces)
 
 
-def _covering(closed: Closed) -> list[Piece]:
+def covering(closed: Closed) -> list[Piece]:
     """The pieces with the zero piece among them, so that they cover the domain."""
     rest = uncovered(closed.pieces, closed.domain)
     return closed.pieces if rest.is_empty() else [*closed.pieces, Piece(rest, Polynomial({}))]

@@ -50,7 +50,7 @@ class Written:
         if not self.latex:
             return str(atom)
         if isinstance(atom, str):
-            return atom if len(atom) == 1 else rf"\mathrm{{{atom}}}"
+            return _latex_name(atom)
         of = Polynomial.linear(atom.of)
         inner, by = self.sum(of), self.plain(atom.by) if isinstance(atom.by, str) else str(atom.by)
         if isinstance(atom, Quotient):
@@ -176,3 +176,10 @@ def _effort(parts: list[Polynomial]) -> tuple[int, int, int]:
     atoms = {atom for part in parts for atom in part.atoms if not isinstance(atom, str)}
     longest = 0 if len(parts) == 1 and max(lengths) <= EASY else max(lengths)
     return longest, sum(lengths) + len(atoms), len(parts)
+
+
+def _latex_name(name: str) -> str:
+    """A name upright where it has several letters, its ending as an index: `D_hid` is D with index hid."""
+    base, _, index = name.partition("_")
+    head = base if len(base) == 1 else rf"\mathrm{{{base}}}"
+    return head if not index else rf"{head}_{{\mathrm{{{index.replace('_', ' ')}}}}}"

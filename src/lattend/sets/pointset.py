@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import islpy as isl
 
-from lattend.errors import EngineMissing
+from lattend.errors import EngineMissing, NoClosedForm
 from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.expr import Compare, Condition, Name, Num
@@ -75,12 +75,66 @@ class PointSet:
         known = Region(described.space.of_parameters(), described.context.params())
         return PointSet(described.space, described.points, described.box, known)
 
+    @staticmethod
+    def over(
+        condition: Condition, indices: tuple[str, ...], parameters: tuple[str, ...], domain: Condition
+    ) -> PointSet:
+        """The points of `indices`, all from 0 up, where `condition` holds."""
+        described = describe(
+            condition,
+            parameters=parameters,
+            dims=indices,
+            bounds=expr.all_of(*(Compare(">=", Name(index), Num(0)) for index in indices)),
+            domain=domain,
+            tied={},
+            moduli={},
+            source=None,
+        )
+        known = Region(described.space.of_parameters(), described.context.params())
+        return PointSet(described.space, described.points, described.box, known)
+
     def gaps(self) -> PointSet | None:
         """The points of the box outside the set, when those are the simpler set to count."""
         rest = (self.box - self.points).coalesce()
         if rest.n_basic_set() >= self.points.n_basic_set():
             return None
         return PointSet(self.space, rest, self.box, self.domain)
+
+    def without(self, names: Iterable[str]) -> PointSet:
+        """The points with these dimensions left out: where there is at least one along them."""
+        gone = {name for name, _ in self.space.coordinates(tuple(names))}
+        points, box = (self._projected(found, gone) for found in (self.points, self.box))
+        kept = tuple(name for name in self.space.dims if name not in set(names))
+        space = Space(
+            self.space.parameters, kept, {n: w for n, w in self.space.split.items() if n not in set(names)}
+        )
+        return PointSet(space, points, box, self.domain)
+
+    def shifts(self, pairs: list[tuple[str, str]]) -> PointSet:
+        """The differences of pairs of dimensions that its points take; nothing else is kept."""
+        space = self.points.get_space()
+        if self.space.split:
+            raise NoClosedForm("differences of split positions are not counted")
+        local = isl.LocalSpace.from_space(space)
+        image: isl.Map | None = None
+        for plus, minus in pairs:
+            ahead, behind = (
+                isl.Aff.var_on_domain(local, isl.dim_type.set, space.get_var_dict()[f"v_{name}"][1])
+                for name in (plus, minus)
+            )
+            one = isl.Map.from_aff(ahead - behind)
+            image = one if image is None else image.flat_range_product(one)
+        if image is None:
+            return self
+        found = self.points.apply(image)
+        return PointSet(Space(self.space.parameters, (), {}), found, found, self.domain)
+
+    @staticmethod
+    def _projected(points: isl.Set, gone: set[str]) -> isl.Set:
+        for name in gone:
+            place = points.get_space().get_var_dict()[name][1]
+            points = points.project_out(isl.dim_type.set, place, 1)
+        return points.coalesce()
 
     def whole(self) -> PointSet:
         """All points of the box."""
@@ -151,9 +205,9 @@ class PointSet:
         pieces: list[tuple[isl.Set, isl.MultiAff]] = []
         best.foreach_piece(lambda where, values: pieces.append((where, values)))
         for where, values in pieces:
-            terms = _aff_terms(values.get_aff(len(functions) - 1), self.space.atoms)
+            terms = aff_terms(values.get_aff(len(functions) - 1), self.space.atoms)
             if modulus is not None:
-                blocks = _aff_terms(values.get_aff(0), self.space.atoms)
+                blocks = aff_terms(values.get_aff(0), self.space.atoms)
                 terms += [(c, monomial([*m, (modulus, 1)])) for c, m in blocks]
             found.append((Region(self.domain.space, where.params()), terms))
         return found
@@ -166,7 +220,7 @@ class PointSet:
         return bool(self.points.is_empty())
 
 
-def _aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
+def aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
     """An affine function of the parameters as terms of a polynomial."""
     whole = quotient_of(aff, meaning)  # its form over its denominator
     divisor = whole.by if isinstance(whole.by, int) else 1

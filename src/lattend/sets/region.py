@@ -221,6 +221,31 @@ class Region:
             points = points.set_dim_name(isl.dim_type.param, place, prefix + names.get(name, name))
         return Region(space, points)
 
+    def fixed(self, values: Mapping[str, int], space: Space) -> Region:
+        """The same region with numbers for some of its parameters, which `space` no longer has."""
+        points = self.points
+        for name, value in values.items():
+            found = points.get_space().get_var_dict().get(f"v_{name}")
+            if found is not None:
+                points = points.fix_val(isl.dim_type.param, found[1], isl.Val(str(value)))
+                points = points.project_out(isl.dim_type.param, found[1], 1)
+        return Region(space, points)
+
+    def merged(self, same: Mapping[str, str], space: Space) -> Region:
+        """The part where each of these names equals another, which then stands for both."""
+        region = self
+        for name, other in same.items():
+            equal = Linear.of([(name, 1), (other, -1)], 0)
+            if f"v_{name}" in region.points.get_space().get_var_dict():
+                points = region.aligned(region.space).where(Bound(equal, True)).points
+                place = points.get_space().get_var_dict()[f"v_{name}"][1]
+                region = Region(region.space, points.project_out(isl.dim_type.param, place, 1))
+        return Region(space, region.points)
+
+    def aligned(self, space: Space) -> Region:
+        """The same region among the parameters of a larger space."""
+        return Region(space, self.points.align_params(space.isl))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.space, str(self.points))
 

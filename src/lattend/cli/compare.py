@@ -1,0 +1,130 @@
+"""lattend compare: layers side by side as a size grows, and where they cross."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import At, Json, read_names, read_numbers
+from lattend.cli.output import say, say_json
+from lattend.errors import LattendError, NamingError
+
+if TYPE_CHECKING:
+    from lattend.comparisons import Architectures
+
+EXAMPLES = (
+    'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
+    'lattend compare "rnn(steps=t,inputs=n,hidden=n)" \\\n'
+    '    "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)" --over t --at n=512 --out crossing.svg',
+    "lattend compare lstm attention --over t --quantity products",
+    "lattend compare lstm attention --over t --at d=512 --equal parameters",
+    "lattend compare --architectures --at n=1024,d=64,k=5",
+)
+COLUMNS = ("needed", "executed", "dense")
+
+
+def compare(
+    layers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LAYER...",
+            show_default=False,
+            help='Two or more: rnn, "attention(causal)", "wide: rnn(steps=t, hidden=1024)".',
+        ),
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option("--over", metavar="t", show_default=False, help="The size that grows; n if not given."),
+    ] = None,
+    at: At = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="64,128", show_default=False, help="The sizes to show, powers of two if not given."
+        ),
+    ] = None,
+    quantity: Annotated[
+        str,
+        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, products, adds, depth, …"),
+    ] = "multiplies",
+    column: Annotated[
+        str, typer.Option(metavar="needed|executed|dense", help="Marked squares only, or more.")
+    ] = "needed",
+    equal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="parameters",
+            show_default=False,
+            help="Make all as wide as the first one's parameters allow.",
+        ),
+    ] = None,
+    architectures: Annotated[
+        bool, typer.Option("--architectures", help="The table of CNNs, RNNs and Transformers instead.")
+    ] = False,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", show_default=False, help="Draw: .svg, .png, .pdf; a table: .md."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Several layers as one size grows, and where they cross.
+
+    Formulas, a table and the crossovers in closed form. A layer that is named without its sizes has as many
+    positions as --over says, width d and one head. Nothing is scaled unless --equal asks for it.
+    """
+    if architectures:
+        _architectures(layers, read_numbers(at), out, json)
+        return
+    from lattend.comparisons import compare as compared
+    from lattend.comparisons.usual import read_layers
+
+    if not layers or len(layers) < 2:
+        raise LattendError('compare needs two layers or more, such as rnn "attention(causal)" --over t')
+    if column not in COLUMNS:
+        raise NamingError(f"--column is one of {', '.join(COLUMNS)}, not {column}")
+    grows = over or "n"
+    costs, meanings = read_layers(layers, grows)
+    numbers: dict[str, Any] = dict(read_numbers(at))
+    if sizes is not None:
+        numbers[grows] = list(
+            read_numbers([f"x{i}={size}" for i, size in enumerate(read_names(sizes))]).values()
+        )
+    chosen = {label: getattr(cost, column) for label, cost in costs.items()}
+    found = compared(chosen, over=grows, quantity=quantity, at=numbers, equal=equal)
+    file = None if out is None else str(found.save(out))
+    if json:
+        say_json({**found.json(), "meanings": meanings} | ({} if file is None else {"file": file}))
+    elif file is not None:
+        say(f"{file}: {found.chart.title}")
+    else:
+        legend = "\n".join(f"{label} is {meaning}" for label, meaning in meanings.items())
+        say(f"{found}\n\n{legend}" if legend else str(found))
+
+
+def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str | None, json: bool) -> None:
+    from lattend.comparisons import architectures
+
+    if layers:
+        raise LattendError(f"--architectures compares layers of its own; leave {layers[0]} out")
+    unknown = [name for name in numbers if name not in ("n", "d", "k")]
+    if unknown:
+        raise NamingError(f"--architectures has no {unknown[0]}; it has n, d, k")
+    options: dict[str, Any] = dict(numbers)
+    found: Architectures = architectures(**options)
+    file = None if out is None else _write(found, out)
+    if json:
+        say_json({**found.json(), **({} if file is None else {"file": file})})
+    else:
+        say(str(found) if file is None else f"{file}: {found.title}")
+
+
+def _write(found: Architectures, out: str) -> str:
+    """The table as Markdown, or the chart."""
+    if Path(out).suffix.lower() != ".md":
+        return str(found.comparison.save(out))
+    Path(out).write_text(found.markdown(), encoding="utf-8")
+    return out

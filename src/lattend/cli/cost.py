@@ -1,0 +1,140 @@
+"""lattend cost: the exact price of a layer or of a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import At, Json, read_numbers, read_renames
+from lattend.cli.failures import NO, NO_ANSWER, YES
+from lattend.cli.output import say, say_json
+from lattend.errors import LattendError, NamingError
+
+if TYPE_CHECKING:
+    from lattend.costs.cost import Cost
+
+EXAMPLES = (
+    "lattend cost rnn2d",
+    'lattend cost rnn2d --claim "multiplies: n^2 h c + 2n(n-1)h^2"',
+    "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
+    'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
+    "lattend cost vit --out vit.svg",
+    "lattend cost config.json --length 8192",
+)
+
+
+def cost(
+    layer: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAYER",
+            show_default=False,
+            help="A layer, rnn2d or rnn(steps=t), or a Hugging Face config.json.",
+        ),
+    ],
+    rule: Annotated[
+        str | None,
+        typer.Option("--rule", metavar="RULE", show_default=False, help="Who attends to whom in attention."),
+    ] = None,
+    at: At = None,
+    backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUANTITY:FORMULA", show_default=False, help="Decide a formula or a big-O."),
+    ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N_h=heads", show_default=False, help="Letters of a claim, and ours for them."),
+    ] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="QUANTITY", show_default=False, help="The big-O of a quantity.")
+    ] = None,
+    latex: Annotated[
+        str | None, typer.Option(metavar="QUANTITY", show_default=False, help="A quantity as LaTeX.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default=False, help="Tokens of a sequence, for a config.json."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="FILE", show_default=False, help="Draw bars: .svg, .png, .pdf."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """What a layer costs: parameters, multiplies, adds, memory, steps one after another.
+
+    Formulas in the layer's sizes, numbers where --at gives them, always needed, executed and dense. A claim is
+    "multiplies: n^2 h c" or "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided.
+    """
+    if layer.endswith(".json") or "/" in layer:
+        return _model(layer, length, json)
+    if length is not None:
+        raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")
+    found = _layer(layer, rule, read_numbers(at))
+    found = found.backward if backward else found
+    if claim:
+        return _claims(found, claim, read_renames(rename), json)
+    if out is not None:
+        from lattend.costs.bars import bars
+
+        chart = bars(found)
+        file = str(chart.save(out))
+        if not json:
+            say(f"{file}: {chart.title}")
+            return YES
+        say_json({**found.json(), "file": file})
+        return YES
+    if json:
+        say_json(found.json())
+    elif order is not None:
+        say(str(found.order(order)))
+    else:
+        say(str(found) if latex is None else found.latex(latex))
+    return YES
+
+
+def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
+    """The layer with its numbers: those it takes as arguments first, so that tiles can be counted."""
+    from lattend.costs.naming import from_text
+
+    given: dict[str, Any] = dict(values)
+    if rule is not None:
+        given["rule"] = rule
+    return from_text(text, given)
+
+
+def _claims(found: Cost, claims: list[str], rename: dict[str, str], json: bool) -> int:
+    verdicts: list[Any] = []
+    for text in claims:
+        quantity, colon, formula = (part.strip() for part in text.partition(":"))
+        if not colon or not formula:
+            raise LattendError(f'--claim: write "multiplies: n^2 h c", not "{text}"')
+        verdicts.append((quantity, found.claim(quantity, formula, rename=rename)))
+    if json:
+        say_json([{"quantity": quantity, **verdict.json()} for quantity, verdict in verdicts])
+    else:
+        for quantity, verdict in verdicts:
+            say(f"{quantity}: {verdict}")
+    if all(verdict for _, verdict in verdicts):
+        return YES
+    return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
+
+
+def _model(path: str, length: int | None, json: bool) -> int:
+    """A model read from its config.json."""
+    from lattend.costs.models import config
+
+    model = config(path)
+    if json:
+        data = model.json()
+        if length is not None:
+            data |= {"length": length, "forward": model.forward(length).json(), "cache": model.cache(length)}
+        say_json(data)
+        return YES
+    say(str(model))
+    if length is not None:
+        say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length)}")
+        say(f"\ncache: {model.cache(length):,} bytes")
+    return YES

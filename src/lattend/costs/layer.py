@@ -1,0 +1,98 @@
+"""Layer: a few statements, the cells they belong to, and which cells wait for which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from lattend.costs.amount import ONE, ZERO, Amount
+from lattend.costs.points import Sizes, at_least, put
+from lattend.costs.statement import Array, Statement
+from lattend.counts.closed import Closed
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece
+from lattend.rules import expr
+from lattend.rules.expr import Condition
+from lattend.rules.text import parse
+from lattend.sets.chains import Shift, schedule
+
+INPUTS = ("input", "state")
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How many cells must run one after another, and at which step each cell runs."""
+
+    steps: Amount
+    schedule: str  # "cell (row, col) runs at step row + col"
+
+
+ONE_STEP = Depth(ONE, "all of it runs at once")
+NO_STEP = Depth(ZERO, "nothing runs")
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What one layer does. `looks` says which tokens an output may look at besides its own."""
+
+    name: str
+    statements: tuple[Statement, ...]
+    parameters: tuple[Array, ...] = ()
+    depth: Depth = ONE_STEP
+    across: bool = False  # whether it looks across tokens
+    path: Amount | None = None  # the longest way between two positions, in steps of this layer
+    cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
+    streams: bool = False  # it runs cell by cell, so that only the cache is alive
+    notes: tuple[str, ...] = ()
+    sizes: Mapping[str, Polynomial] = field(default_factory=dict[str, Polynomial])
+
+    def arrays(self) -> list[Array]:
+        """All arrays, each once, in the order they are met."""
+        found: list[Array] = []
+        for statement in self.statements:
+            for array in (*statement.reads, statement.writes):
+                if not any(array is other for other in found):
+                    found.append(array)
+        return found
+
+    def kept(self) -> list[Array]:
+        """The activations that training keeps for the backward pass."""
+        found: list[Array] = []
+        for statement in self.statements:
+            for array in statement.kept():
+                if array.kind in ("input", "made") and not any(array is other for other in found):
+                    found.append(array)
+        return found
+
+    def alive(self, number: Callable[[Amount], int]) -> int:
+        """The most numbers that are alive at once, without parameters: statements in order, no gradients."""
+        if self.streams:
+            return number(self.cache)
+        last = {id(array): place for place, s in enumerate(self.statements) for array in s.reads}
+        held = {id(array): number(array.size.needed) for array in self.arrays() if array.kind == "input"}
+        most = sum(held.values())
+        for place, statement in enumerate(self.statements):
+            held[id(statement.writes)] = number(statement.writes.size.needed)
+            most = max(most, sum(held.values()))
+            held = {array: size for array, size in held.items() if last.get(array, len(last)) > place}
+        return most
+
+
+def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> Depth:
+    """The depth of cells that wait for others: `depth_of("row < n and col < n", ((0, -1), (-1, 0)), …)`."""
+    condition = parse(cells)
+    indices = tuple(name for name in expr.names(condition) if name not in sizes)
+    used = tuple(name for name in expr.names(condition) if name in sizes)
+    closed, step = _scheduled(condition, indices, used, waits)
+    words = f"cell ({', '.join(indices)}) runs at step {step}"
+    return Depth(put(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
+
+
+@lru_cache(maxsize=64)
+def _scheduled(
+    condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
+) -> tuple[Closed, str]:
+    found = schedule(condition, indices, sizes, waits)
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.steps]
+    return Closed(found.domain.space, found.domain, pieces), str(found.step)

@@ -1,0 +1,1 @@
+"""Layers: each as a few statements."""

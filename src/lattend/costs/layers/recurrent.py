@@ -1,0 +1,257 @@
+"""Recurrent layers on a line and on a grid: cells that wait for others."""
+
+from __future__ import annotations
+
+from lattend.costs.amount import Amount
+from lattend.costs.cost import Cost, single
+from lattend.costs.layer import Layer, depth_of
+from lattend.costs.layers.simple import columns, elementwise, reached
+from lattend.costs.points import Sizes, points
+from lattend.costs.sizes import Size, read_size
+from lattend.costs.statement import NOTHING, Array, Statement
+
+CELL = "layer < l and step < t"
+
+
+def rnn(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """H' = tanh(W x + U h), layer upon layer; `initial=False` leaves the zero state out at the first step.
+
+    >>> rnn(layers="l").depth  # layers overlap: cell (layer, step) waits for two others
+    t + l - 1
+    """
+    return _recurrent("rnn", steps, inputs, hidden, layers, bias, initial)
+
+
+def lstm(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """Four gates, and a cell state beside the hidden one."""
+    return _recurrent("lstm", steps, inputs, hidden, layers, bias, initial)
+
+
+def gru(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """Three gates; the reset gate multiplies U h, as torch has it."""
+    return _recurrent("gru", steps, inputs, hidden, layers, bias, initial)
+
+
+def _recurrent(
+    name: str,
+    steps: Size,
+    inputs: Size,
+    hidden: Size,
+    layers: Size,
+    bias: bool,
+    initial: bool,
+) -> Cost:
+    sizes = {
+        "t": read_size("steps", steps),
+        "c": read_size("inputs", inputs),
+        "h": read_size("hidden", hidden),
+    }
+    sizes["l"] = read_size("layers", layers)
+    builder = _Cell(sizes, bias, initial, keeps_state=name != "rnn")
+    {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
+    depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
+    state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
+    return single(
+        Layer(
+            name,
+            tuple(builder.statements),
+            tuple(builder.parameters),
+            depth,
+            True,
+            Amount.of(sizes["t"]),
+            state,
+            streams=True,
+            sizes=sizes,
+        )
+    )
+
+
+class _Cell:
+    """The statements of a recurrent layer, as they are put down."""
+
+    def __init__(self, sizes: Sizes, bias: bool, initial: bool, *, keeps_state: bool) -> None:
+        self.sizes, self.bias, self.initial = sizes, bias, initial
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+        self.units = f"{CELL} and o < h"
+        self.cells_before = CELL if initial else "layer < l and 1 <= step and step < t"
+        self.states = f"{self.cells_before} and o < h"  # numbers of states that a cell finds
+        self.begun = columns("layer < l and o < h", sizes) if initial else NOTHING  # initial states
+        # Outputs are the states of the top layer; their gradients come from outside
+        read = columns(f"{self.units} and layer + 1 < l", sizes)
+        self.input = Array("x", columns("step < t and i < c", sizes), "input")
+        self.below = Array("h below", columns(f"{self.units} and 1 <= layer", sizes), "again", NOTHING)
+        kind = "made" if keeps_state else "again"
+        self.before = Array("h", columns(self.states, sizes), kind, read + self.begun)
+
+    def rnn(self) -> None:
+        self.take("tanh", "functions", self.units, self.sum("h'", 1, "both"))
+
+    def lstm(self) -> None:
+        self.sum("gates", 4, "both")
+        self.take(
+            "σ", "functions", f"gate < 3 and {self.units}", self.part("gates", f"gate < 3 and {self.units}")
+        )
+        candidate = self.take("candidate", "functions", self.units, self.part("gates", self.units))
+        state = Array("c", columns(self.states, self.sizes), touched=self.begun)
+        kept = self.take("f * c", "multiplies", self.states, self.part("f", self.states), state)
+        new = self.take("i * candidate", "multiplies", self.units, self.part("i", self.units), candidate)
+        self.take("c'", "adds", self.states, kept, self.part(new.name, self.states))
+        bent = self.take("tanh c'", "functions", self.units, self.part("c'", self.units))
+        self.take("o * tanh c'", "multiplies", self.units, self.part("o", self.units), bent)
+
+    def gru(self) -> None:
+        self.sum("W x", 3, "input")
+        self.sum("U h", 3, "state")
+        some = self.units if self.bias else self.states  # where there is a U h, if only its bias
+        both, found = f"gate < 2 and {self.units}", f"gate < 2 and {some}"
+        self.take("W x + U h", "adds", found, self.part("W x", found), self.part("U h", found))
+        self.take("σ", "functions", both, self.part("W x + U h", both))
+        past = Array("U h", columns(some, self.sizes))
+        past = self.take("r * U h", "multiplies", some, self.part("r", some), past)
+        self.take("W x + r * U h", "adds", some, self.part("W x", some), past)
+        candidate = self.take("candidate", "functions", self.units, self.part("sum", self.units))
+        update = self.part("z", self.units)
+        rest = self.take("1 - z", "adds", self.units, update)
+        new = self.take("(1 - z) * candidate", "multiplies", self.units, rest, candidate)
+        old = self.take("z * h", "multiplies", self.states, update, self.before)
+        self.take("h'", "adds", self.states, self.part(new.name, self.states), old)
+
+    # Parts of a cell
+
+    def part(self, name: str, over: str) -> Array:
+        """Numbers of an array that are read here and nowhere else: one gate out of several."""
+        return Array(name, columns(over, self.sizes), "again")
+
+    def take(self, name: str, kind: str, over: str, *reads: Array) -> Array:
+        """One operation at every point of a set."""
+        made, statement = elementwise(name, kind, over, self.sizes, *reads)
+        self.statements.append(statement)
+        return made
+
+    def sum(self, name: str, gates: int, which: str) -> Array:
+        """The products that go into gates and their biases; both sides join in one sum, or have their own."""
+        gate = f"gate < {gates} and "
+        found = Array(name, columns(f"{gate}{self.units}", self.sizes))
+        if which != "state":
+            self.products(name, f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
+            if not columns(f"{self.units} and 1 <= layer", self.sizes).needed.is_zero:
+                self.products(name, f"{gate}1 <= layer and {self.units}", "h", self.below, found)
+            found = self.offset(gate, found)
+        if which != "input":
+            over = f"{gate}{self.states}"
+            self.products(name, over, "h", self.before, found, begins=which == "state")
+            found = self.offset(gate, found, alone=which == "state" and not self.initial)
+        return found
+
+    def products(
+        self, name: str, outputs: str, width: str, given: Array, made: Array, *, begins: bool = True
+    ) -> None:
+        over = f"{outputs} and i < {width}"
+        size = reached(
+            over if self.initial else over.replace("1 <= step and ", ""), self.sizes, "gate layer o i"
+        )
+        weight = Array(f"weights of {name}", size, "parameter", reached(over, self.sizes, "gate layer o i"))
+        self.parameters.append(weight)
+        started = columns(outputs, self.sizes) if begins else NOTHING
+        every = columns(over, self.sizes)
+        self.statements.append(Statement(name, "products", every, (given, weight), made, started, over))
+
+    def offset(self, gate: str, sums: Array, *, alone: bool = False) -> Array:
+        """The sums with a bias added, if there is one; `alone` where at the first step it is all there is."""
+        if not self.bias:
+            return sums
+        bias = Array("bias", columns(f"{gate}layer < l and o < h", self.sizes), "parameter")
+        self.parameters.append(bias)
+        if not alone:
+            return self.take("bias", "adds", f"{gate}{self.units}", sums, bias)
+        self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)
+        sums = Array(sums.name, columns(f"{gate}{self.states}", self.sizes), "again")
+        return self.take("bias", "adds", f"{gate}{self.states}", sums, bias)
+
+
+def rnn2d(
+    *,
+    n: Size = "n",
+    h: Size = "h",
+    c: Size = "c",
+    rows: Size | None = None,
+    cols: Size | None = None,
+) -> Cost:
+    """H = σ(W_in x + W_left h_left + W_top h_top) on an image; where there is no neighbour, no product.
+
+    >>> rnn2d().depth
+    2n - 1
+    """
+    sizes = {
+        "rows": read_size("rows", n if rows is None else rows),
+        "cols": read_size("cols", n if cols is None else cols),
+    }
+    sizes |= {"h": read_size("h", h), "c": read_size("c", c)}
+    pixels = "row < rows and col < cols"
+    x = Array("x", columns(f"{pixels} and i < c", sizes), "input")
+    total = Array("sum", columns(f"{pixels} and o < h", sizes))
+    state = Array("h", total.size, touched=NOTHING)  # all states are outputs, with gradients from outside
+    ways = {
+        "in": (f"{pixels} and o < h and i < c", "o < h and i < c", x, total.size),
+        "left": (
+            "row < rows and 1 <= col and col < cols and o < h and i < h",
+            "o < h and i < h",
+            state,
+            NOTHING,
+        ),
+        "top": (
+            "1 <= row and row < rows and col < cols and o < h and i < h",
+            "o < h and i < h",
+            state,
+            NOTHING,
+        ),
+    }
+    statements: list[Statement] = []
+    weights: list[Array] = []
+    for name, (over, shape, reads, begins) in ways.items():
+        weight = Array(f"W_{name}", columns(shape, sizes), "parameter", reached(over, sizes, "o i"))
+        weights.append(weight)
+        statements.append(
+            Statement(name, "products", columns(over, sizes), (reads, weight), total, begins, over)
+        )
+    statements.append(Statement("σ", "functions", total.size, (total,), state, over=f"{pixels} and o < h"))
+    depth = depth_of(pixels, ((0, -1), (-1, 0)), sizes)
+    border = points("col < cols and o < h", sizes)
+    return single(
+        Layer(
+            "rnn2d",
+            tuple(statements),
+            tuple(weights),
+            depth,
+            True,
+            depth.steps,
+            border,
+            streams=True,
+            sizes=sizes,
+        )
+    )

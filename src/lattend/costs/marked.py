@@ -1,0 +1,160 @@
+"""Marked squares of a rule, in three columns, and the queries and keys that have any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.costs.amount import ONE, Amount
+from lattend.costs.points import Sizes, defined, put, squares
+from lattend.costs.sizes import number_of
+from lattend.costs.statement import Columns
+from lattend.counts.closed import Closed
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece, simplified
+from lattend.errors import LattendError, NamingError
+from lattend.plans.plan import plan
+from lattend.rules import expr, from_name
+from lattend.rules.axes import HEAD
+from lattend.rules.rule import Rule, rule
+from lattend.sets import PointSet
+
+TILE = 64  # queries and keys of a tile, where it is said what is executed
+MOST_MASK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The squares of all heads, the rows that have any, the keys that have any, and the whole grid."""
+
+    squares: Columns
+    rows: Columns
+    keys: Columns
+    queries: Polynomial
+    all_keys: Polynomial
+    per_head: bool  # heads differ, and all are in the numbers
+    shifts: Polynomial  # different k - q on the whole grid
+    rule: Rule
+    sizes: Sizes
+
+    def used_shifts(self) -> Columns:
+        """The shifts k - q of marked squares."""
+        every = Amount.of(self.shifts)
+        return Columns(_touched(self.rule, self.sizes, "shift"), every, every)
+
+    def any(self) -> Columns:
+        """1 where there is a square at all, else 0."""
+        return Columns(_touched(self.rule, self.sizes, "any"), ONE, ONE)
+
+
+def read_rule(given: Rule | str) -> Rule:
+    """A rule, its name in the catalogue, or its text."""
+    if isinstance(given, Rule):
+        return given
+    return from_name(given) if given.replace("_", "").isalnum() else rule(given)
+
+
+def marked(given: Rule, sizes: Sizes) -> Marked:
+    """The squares that a rule marks at these sizes, as numbers or formulas."""
+    needed = squares(given, sizes)
+    queries, keys = Polynomial.constant(1), Polynomial.constant(1)
+    for axis in given.axes:
+        queries, keys = queries * sizes[axis.queries], keys * sizes[axis.keys]
+    heads = sizes["heads"] if given.has_heads else Polynomial.constant(1)
+    whole = Amount.of(queries * keys * heads)
+    rows, columns = (_touched(given, sizes, side) for side in ("query", "key"))
+    every_row, every_key = Amount.of(queries * heads), Amount.of(keys * heads)
+    shifts = Polynomial.constant(1)
+    for axis in given.axes:
+        shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
+    executed = _executed(given, sizes)
+    return Marked(
+        Columns(needed, executed, whole),
+        Columns(rows, every_row, every_row),
+        Columns(columns, every_key, every_key),
+        queries,
+        keys,
+        given.has_heads,
+        shifts,
+        given,
+        sizes,
+    )
+
+
+def _executed(given: Rule, sizes: Sizes) -> Amount | None:
+    """The squares of the plan's tiles, 64 queries by 64 keys, once everything has a number."""
+    numbers = {name: number_of(sizes[name]) for name in given.free}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if len(known) < len(numbers) or given.open:
+        return None
+    try:
+        found = plan(given, **known)
+    except LattendError:  # no plan: everything is computed, and masked
+        return None
+    total = 0
+    for place, part in enumerate(found.parts):
+        shape = (TILE,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
+        tiles = found.tiles(place, shape)
+        heads = number_of(sizes["heads"]) if given.has_heads else 1
+        every = int((-(-tiles.inner // TILE)).sum()) * TILE * TILE
+        total += every if len(tiles.table) > 1 else every * (heads or 1)
+    return Amount.number(total)
+
+
+def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
+    """How many queries, keys or shifts k - q have at least one square, over all heads; "any" is 1 or 0."""
+    numbers = {name: number_of(sizes[name]) for name in given.free}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if len(known) == len(numbers):
+        bound = given.at(**known)
+        if expr.arrays(given.condition):
+            if int(np.prod(list(bound.lengths.values()))) > MOST_MASK:
+                return Amount.number(
+                    int(np.prod([known[a.queries if side == "query" else a.keys] for a in given.axes]))
+                )
+            mask = bound.mask()
+            if side in ("any", "shift"):
+                return Amount.number(int(mask.any()) if side == "any" else _shifts_of(mask))
+            axes = len(given.axes)
+            lead = mask.ndim - 2 * axes
+            others = range(lead + axes, mask.ndim) if side == "query" else range(lead, lead + axes)
+            return Amount.number(int(mask.any(tuple(others)).sum()))
+    bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
+    closed = _projected(Rule(bare.condition, bare.axes, bare.where), side)
+    return put(closed, {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}, defined(bare))
+
+
+@lru_cache(maxsize=256)
+def _projected(given: Rule, side: str) -> Closed:
+    found = PointSet.of(
+        given.condition,
+        given.axes,
+        domain=defined(given),
+        parameters=(*given.sizes, *given.parameters),
+        heads=given.has_heads,
+    )
+    if side == "shift":
+        found = found.shifts([(axis.query, axis.key) for axis in given.axes])
+    else:
+        sides = {"query": {"key"}, "key": {"query"}, "any": {"query", "key"}}[side]
+        gone = [getattr(axis, other) for axis in given.axes for other in sides]
+        found = found.without([*gone, *([HEAD] if side == "any" and given.has_heads else [])])
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
+    return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
+
+
+def _shifts_of(mask: NDArray[np.bool_]) -> int:
+    """How many different k - q the squares of a mask have."""
+    places = np.argwhere(mask.reshape(-1, *mask.shape[-2:]).any(0)) if mask.ndim <= 3 else np.argwhere(mask)
+    half = places.shape[1] // 2
+    return len(np.unique(places[:, -half:] - places[:, -2 * half : -half], axis=0))
+
+
+def need_sizes(given: Rule, sizes: Sizes) -> None:
+    """Raises when a size or parameter of the rule is missing."""
+    missing = [name for name in given.free if name not in sizes]
+    if missing:
+        raise NamingError(f'rule "{given.text}" needs {missing[0]}: give {missing[0]}=… , a number or a name')

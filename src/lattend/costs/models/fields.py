@@ -1,0 +1,177 @@
+"""Fields: what a config.json says, read one name at a time; what is missing or odd is named with its file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from lattend.errors import LattendError, NamingError
+
+Source = str | Path | Mapping[str, Any]
+INSIDE = {"gemma3": "gemma3_text", "llama4": "llama4_text"}  # models whose text part is nested
+MISSING = object()
+
+
+class Fields:
+    """The fields of one config, and which of them were asked for."""
+
+    def __init__(
+        self, data: Mapping[str, Any], where: str, overrides: Mapping[str, Any], notes: Sequence[str] = ()
+    ):
+        self.data = {**data, **overrides}
+        self.where = where
+        self.overrides = overrides
+        self.asked: set[str] = {"model_type", "architectures"}
+        self.defaults: dict[str, int] = {}
+        self.notes = list(notes)
+
+    @property
+    def family(self) -> str:
+        family = self.data.get("model_type")
+        if not isinstance(family, str):
+            raise LattendError(
+                f'{self.where} has no "model_type", so its family is not known; add it, or give '
+                'config(…, model_type="llama")'
+            )
+        return family
+
+    @property
+    def architecture(self) -> str | None:
+        """The class the weights are of, such as `LlamaForCausalLM`."""
+        named: list[str] = self.list_of("architectures", str) or []
+        return named[0] if named else None
+
+    def get(self, *names: str) -> Any:
+        """The value under the first of these names that is there, or MISSING."""
+        self.asked.update(names)
+        return next((self.data[name] for name in names if name in self.data), MISSING)
+
+    def size(self, *names: str, least: int = 1) -> int:
+        """A whole number that must be there."""
+        value = self.get(*names)
+        if value is MISSING or value is None:
+            raise NamingError(
+                f'{self.where} has no "{names[0]}", which {self.family} needs; add it, or give '
+                f"config(…, {names[0]}=…)"
+            )
+        return self._integer(names[0], value, least)
+
+    def optional(self, *names: str, least: int = 1) -> int | None:
+        """A whole number, or None where it is missing or null."""
+        value = self.get(*names)
+        return None if value is MISSING or value is None else self._integer(names[0], value, least)
+
+    def window(self, name: str, usual: int | None) -> int | None:
+        """A number that null turns off; where it is missing, the usual one, which is noted."""
+        if self.get(name) is MISSING and usual is not None:
+            self.defaults[name] = usual
+            return usual
+        return self.optional(name, least=0) or None
+
+    def usual(self, value: int, *names: str) -> int:
+        """A whole number; where it is missing or null, the usual one, which is noted."""
+        found = self.optional(*names, least=0)
+        if found is None:
+            self.defaults[names[0]] = found = value
+        return found
+
+    def flag(self, name: str, usual: bool) -> bool:
+        """A yes or no; the usual one where it is missing or null."""
+        value = self.get(name)
+        if value is MISSING or value is None:
+            return usual
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false", value)
+        return value
+
+    def list_of(self, name: str, kind: type, usual: list[Any] | None = None) -> list[Any] | None:
+        """A list of texts or whole numbers; the usual one where it is missing or null."""
+        value = self.get(name)
+        if value is MISSING or value is None:
+            return usual
+        if not isinstance(value, (list, tuple)) or {type(one) for one in cast("list[Any]", value)} - {kind}:
+            wanted = f"a list of {'texts' if kind is str else 'whole numbers'}"
+            raise self.wrong(name, wanted, cast("object", value))
+        return list(cast("list[Any]", value))
+
+    def pair(self, name: str, usual: int) -> tuple[int, int]:
+        """A whole number or two: rows and columns."""
+        value = self.get(name)
+        if value is MISSING or value is None:
+            self.defaults[name] = usual
+            return usual, usual
+        both = cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value, value]
+        if len(both) != 2:
+            raise self.wrong(name, "a whole number or two", both)
+        return self._integer(name, both[0], 1), self._integer(name, both[1], 1)
+
+    def refuse(self, name: str, why: str) -> None:
+        """Raises where a field is on that changes the model in a way that is not counted."""
+        value = self.get(name)
+        if value is not MISSING and value:
+            raise LattendError(f"{self.where} has {name} = {value!r}: {why}")
+
+    def labels(self) -> int:
+        """How many classes: id2label, or num_labels, or the usual two."""
+        named = self.get("id2label")
+        given = self.optional("num_labels")
+        if isinstance(named, Mapping) and "num_labels" not in self.overrides:
+            return len(cast("Mapping[str, str]", named))
+        return given if given is not None else self.usual(2, "num_labels")
+
+    def wrong(self, name: str, wanted: str, found: object) -> LattendError:
+        return LattendError(f'"{name}" of {self.where} must be {wanted}, got {found!r}')
+
+    def check_overrides(self) -> None:
+        """Raises for an override that no part of the model asked for."""
+        unread = [name for name in self.overrides if name not in self.asked]
+        if unread:
+            raise NamingError(
+                f"{self.family} has no field {' or '.join(unread)}; it reads {', '.join(sorted(self.asked))}"
+            )
+
+    def _integer(self, name: str, value: object, least: int) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise self.wrong(name, f"a whole number of at least {least}", value)
+        return value
+
+
+def read(source: Source, overrides: Mapping[str, Any]) -> Fields:
+    """The fields of a config.json, of a folder with one, or of a dict; of the text part, if it is nested."""
+    data, where = _loaded(source)
+    family = overrides.get("model_type", data.get("model_type"))
+    if family not in INSIDE:
+        return Fields(data, where, overrides)
+    nested = data.get("text_config")
+    if not isinstance(nested, Mapping):
+        raise LattendError(f'{where} has no "text_config", which {family} needs')
+    inner: dict[str, Any] = (
+        {"tie_word_embeddings": data["tie_word_embeddings"]} if "tie_word_embeddings" in data else {}
+    )
+    inner |= cast("Mapping[str, Any]", nested)
+    inner |= {"model_type": INSIDE[family], "architectures": None}
+    note = f"the text part of {family}; its image part is not counted"
+    given = {name: value for name, value in overrides.items() if name != "model_type"}
+    return Fields(inner, f"{where} (text_config)", given, [note])
+
+
+def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:
+    if isinstance(source, Mapping):
+        return source, "the config"
+    if not isinstance(source, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise LattendError(f"give a config.json, a folder with one, or a dict, not {type(source).__name__}")
+    path = Path(source)
+    path = path / "config.json" if path.is_dir() else path
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LattendError(f"there is no {path}; give a config.json, a folder with one, or a dict") from None
+    except OSError as reason:
+        raise LattendError(f"{path} cannot be read: {reason.strerror}") from None
+    except ValueError as reason:
+        raise LattendError(f"{path} is not JSON: {reason}") from None
+    if not isinstance(data, dict):
+        raise LattendError(f"{path} holds {type(data).__name__}, not the fields of a model")
+    return cast("dict[str, Any]", data), str(path)

@@ -1,0 +1,70 @@
+"""Sizes: what a layer is told, a number, a name or a small formula ("4*d"), as a polynomial."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+
+from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol, parse_formula
+from lattend.counts.polynomial import Polynomial
+from lattend.errors import DomainError, NamingError
+from lattend.rules.rule import check_integer
+
+Size = int | str
+
+
+def read_size(name: str, size: Size, least: int = 1) -> Polynomial:
+    """The size as a polynomial; a number must be at least `least`.
+
+    >>> read_size("hidden", "4*d").terms
+    {(('d', 1),): Fraction(4, 1)}
+    """
+    if isinstance(size, str):
+        return _read(name, size)
+    check_integer(name, size)
+    if size < least:
+        raise DomainError(f"{name} must be at least {least}, got {size}")
+    return Polynomial.constant(size)
+
+
+def number_of(size: Polynomial) -> int | None:
+    """The number, if it is one."""
+    return int(size.terms.get((), 0)) if size.is_constant else None
+
+
+def need_number(name: str, size: Size, least: int = 1) -> int:
+    """A size that must be a number, since a set is affine only in its multiples."""
+    found = number_of(read_size(name, size, least))
+    if found is None:
+        raise NamingError(f"{name} must be a number here, not the name {size}: give {name}=…")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _read(name: str, text: str) -> Polynomial:
+    found = parse_formula(text)
+    if isinstance(found, BigO):
+        raise NamingError(f'{name}="{text}" is an order of growth; give a number, a name, or a formula')
+    return _polynomial(found, name, text)
+
+
+def _polynomial(formula: Formula, name: str, text: str) -> Polynomial:
+    match formula:
+        case Number():
+            return Polynomial.constant(formula.value)
+        case Symbol():
+            return Polynomial.atom(formula.name)
+        case Apply(op="+", args=(left, right)):
+            return _polynomial(left, name, text) + _polynomial(right, name, text)
+        case Apply(op="-", args=(left, right)):
+            return _polynomial(left, name, text) - _polynomial(right, name, text)
+        case Apply(op="*", args=(left, right)):
+            return _polynomial(left, name, text) * _polynomial(right, name, text)
+        case Apply(op="^", args=(left, Number(value=power))) if power.denominator == 1 and power >= 0:
+            return _polynomial(left, name, text) ** int(power)
+        case Apply(op="/", args=(left, Number(value=by))) if by:
+            return _polynomial(left, name, text).times(Fraction(1) / by)
+        case _:
+            raise NamingError(
+                f'{name}="{text}": a size is a number, a name, or made of them with + - * and powers'
+            )

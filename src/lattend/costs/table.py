@@ -1,0 +1,137 @@
+"""A cost as people read it: three columns, then what its dependences say; and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lattend.costs.amount import Amount
+from lattend.costs.depths import scalar_depth_words
+from lattend.costs.statement import COLUMNS, OPERATIONS
+from lattend.counts.count import Count
+from lattend.errors import NamingError
+
+if TYPE_CHECKING:
+    from lattend.costs.cost import Cost
+
+SAME, UNKNOWN = "=", "–"
+LINES = {
+    "bytes_read": "bytes read",
+    "bytes_written": "bytes written",
+    "training_memory": "kept for training, numbers",
+    "cache": "kept from token to token, numbers",
+    "depth": "steps one after another",
+}
+
+
+def as_text(cost: Cost) -> str:
+    """The cost as a table."""
+    rows: list[tuple[str, ...]] = [("", *COLUMNS)]
+    parameters = shown(cost.parameters)
+    rows.append(("parameters", parameters, SAME, SAME))
+    for op in OPERATIONS:
+        if not cost.is_nothing(op):
+            rows.append((op, *_columns(cost, op)))
+    found = [_title(cost), "", *_aligned(rows)]
+    if len(cost.parts) > 1:
+        found += ["", *_aligned(_by_layer(cost))]
+    found += ["", *_aligned([*_other(cost), *_words(cost)])]
+    return "\n".join(line.rstrip() for line in found)
+
+
+def shown(value: Any) -> str:
+    """A number with commas, or a formula."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _title(cost: Cost) -> str:
+    way = "" if cost.way == "forward" else ", backward pass"
+    given = ", ".join(f"{name} = {value:,}" for name, value in cost.values.items())
+    names = f" in {', '.join(cost.names)}" if cost.names else ""
+    return f"{cost.name}{way}{names}{' at ' + given if given else ''}"
+
+
+def _columns(cost: Cost, op: str) -> tuple[str, str, str]:
+    needed = shown(getattr(cost.needed, op))
+    try:
+        executed = shown(getattr(cost.executed, op))
+    except NamingError:
+        executed = UNKNOWN
+    dense = shown(getattr(cost.dense, op))
+    return needed, SAME if executed == needed else executed, SAME if dense == needed else dense
+
+
+def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
+    """Layers that are alike are put together."""
+    rows: list[tuple[str, ...]] = [("layer", "parameters", "multiplies", "looks across tokens")]
+    groups: dict[tuple[str, ...], Amount] = {}
+    for times, layer in cost.parts:
+        one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
+        key = (layer.name, shown(one.parameters), shown(one.multiplies), "yes" if layer.across else "no")
+        groups[key] = groups[key] + times if key in groups else times
+    for (name, *rest), times in groups.items():
+        count = times.count()
+        many = f" × {shown(count)}" if count != 1 else ""
+        rows.append((f"{name}{many}", *rest))
+    return rows
+
+
+def _other(cost: Cost) -> list[tuple[str, str]]:
+    rows = [(words, shown(getattr(cost, name))) for name, words in LINES.items()]
+    rows.append(("the same in scalars, sums as trees", scalar_depth_words(cost)))
+    if cost.memory_in_use is not None:
+        rows.insert(3, ("alive at once in use, numbers", f"{cost.memory_in_use:,}"))
+    return rows
+
+
+def _words(cost: Cost) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    if len(cost.parts) == 1:
+        layer = cost.parts[0][1]
+        rows.append(("schedule", layer.depth.schedule))
+        path = cost.path
+        if path is not None:
+            rows.append(("longest way between positions", shown(path)))
+        rows.append(("looks across tokens", "yes" if layer.across else "no"))
+    return rows
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows whose cells may have several lines, in columns."""
+    cells = [[cell.splitlines() or [""] for cell in row] for row in rows]
+    wide = [max(len(line) for row in cells for line in row[place]) for place in range(len(rows[0]))]
+    found: list[str] = []
+    for row in cells:
+        for line in range(max(len(cell) for cell in row)):
+            texts = [cell[line] if line < len(cell) else "" for cell in row]
+            found.append("  ".join(f"{text:<{width}}" for text, width in zip(texts, wide, strict=True)))
+    return found
+
+
+def as_json(cost: Cost) -> dict[str, Any]:
+    """Formulas as text with the places where they hold, numbers as numbers."""
+    found: dict[str, Any] = {"layer": cost.name, "names": list(cost.names), "at": dict(cost.values)}
+    found["parameters"] = _data(cost.parameters)
+    for op in OPERATIONS:
+        found[op] = {}
+        for column in COLUMNS:
+            try:
+                found[op][column] = _data(getattr(getattr(cost, column), op))
+            except NamingError:
+                found[op][column] = None
+    backward = cost.backward
+    found["backward"] = {op: _data(getattr(backward, op)) for op in OPERATIONS}
+    found |= {name: _data(getattr(cost, name)) for name in LINES}
+    found["memory_in_use"], found["scalar_depth"] = cost.memory_in_use, cost.scalar_depth
+    found["path"] = _data(cost.path)
+    found["schedule"] = cost.schedule
+    found["across_tokens"] = cost.across_tokens
+    return found
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, Count):
+        data = value.json()
+        return {"pieces": data["pieces"], "domain": data["domain"], "at": data["at"]}
+    return value

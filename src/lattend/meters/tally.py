@@ -1,0 +1,63 @@
+"""Tally: how many operations of each kind something does; multiply-adds in three columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+KINDS = ("multiplies", "adds", "divisions", "exponentials", "functions", "comparisons")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Multiply-adds of products needed, executed and dense; then what is done beside the products.
+
+    `needed` are those of marked squares only, without multiplies by padding; `executed` those of the whole
+    tiles that are touched; `dense` what a tool that ignores the rule reports. A function is one evaluation
+    of tanh, σ, relu, gelu, √ and the like.
+
+    >>> Tally(needed=6, executed=8, dense=16) + Tally.of(4) + Tally(adds=1)
+    Tally(needed=10, executed=12, dense=20, multiplies=0, adds=1, divisions=0, exponentials=0, functions=0, comparisons=0)
+    """  # noqa: E501
+
+    needed: int = 0
+    executed: int = 0
+    dense: int = 0
+    multiplies: int = 0
+    adds: int = 0
+    divisions: int = 0
+    exponentials: int = 0
+    functions: int = 0
+    comparisons: int = 0
+
+    @classmethod
+    def of(cls, multiply_adds: int, **others: int) -> Tally:
+        """Products in which every multiply-add is needed."""
+        return cls(multiply_adds, multiply_adds, multiply_adds, **others)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(*(getattr(self, name) + getattr(other, name) for name in NAMES))
+
+    def __mul__(self, times: int) -> Tally:
+        return Tally(*(getattr(self, name) * times for name in NAMES))
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in NAMES)
+
+    @property
+    def multiply_adds(self) -> dict[str, int]:
+        """The three columns by name."""
+        return {"needed": self.needed, "executed": self.executed, "dense": self.dense}
+
+    @property
+    def others(self) -> dict[str, int]:
+        """What is done beside the products, the kinds that occur."""
+        return {name: getattr(self, name) for name in KINDS if getattr(self, name)}
+
+    def json(self) -> dict[str, Any]:
+        """All of it as JSON holds it."""
+        return {**self.multiply_adds, "others": self.others}
+
+
+NAMES = tuple(field.name for field in fields(Tally))
+NOTHING = Tally()

@@ -1,0 +1,144 @@
+"""Chains: how many steps a set of cells needs when each waits for others, and why not fewer.
+
+A schedule gives every cell its step. It is guessed from the longest chains at small sizes, then proved for
+all sizes: every cell comes after those it waits for, so that so many steps suffice; and every cell past step
+0 waits for one of the step just before, so that from the last step a chain goes back to the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import islpy as isl
+import numpy as np
+
+from lattend.errors import NoClosedForm
+from lattend.rules import expr
+from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.sets.atoms import Atom, Linear
+from lattend.sets.pointset import PointSet, Terms, aff_terms
+from lattend.sets.region import Region
+
+SMALL = (2, 3, 4)  # sizes at which the longest chains are looked at
+Shift = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The step of each cell, and the number of steps by region of the sizes."""
+
+    step: Linear
+    steps: list[tuple[Region, Terms]]
+    domain: Region
+
+
+def schedule(
+    condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
+) -> Schedule:
+    """The fewest steps of the cells where `condition` holds; each waits for those `waits` away, if there.
+
+    The 2-D RNN waits for (0, -1) and (-1, 0): cell (row, col) runs at step row + col.
+    """
+    domain = expr.all_of(*(Compare(">=", Name(size), Num(1)) for size in sizes))
+    cells = PointSet.over(condition, indices, sizes, domain)
+    step = _guess(condition, indices, sizes, waits)
+    function = _function(step, cells)
+    _prove(cells, step, function, indices, waits)
+    count = cells.points.apply(isl.Map.from_pw_aff(function + 1)).lexmax_pw_multi_aff()
+    pieces: list[tuple[isl.Set, isl.MultiAff]] = []
+    count.foreach_piece(lambda where, steps: pieces.append((where, steps)))
+    space = cells.domain.space
+    found = [
+        (Region(space, where.params()), aff_terms(n.get_aff(0), cells.space.atoms)) for where, n in pieces
+    ]
+    return Schedule(step, found, cells.domain)
+
+
+def levels(
+    condition: Condition, indices: tuple[str, ...], sizes: Mapping[str, int], waits: tuple[Shift, ...]
+) -> dict[tuple[int, ...], int]:
+    """The length of the longest chain before each cell, found by going through them."""
+    spans = [range(max(sizes.values()) + 1)] * len(indices)
+    inside = {
+        place
+        for place in itertools.product(*spans)
+        if evaluate(condition, {**sizes, **dict(zip(indices, place, strict=True))}, {})
+    }
+    found: dict[tuple[int, ...], int] = {}
+
+    def level(place: tuple[int, ...]) -> int:
+        if place not in found:
+            before = [tuple(a + b for a, b in zip(place, wait, strict=True)) for wait in waits]
+            found[place] = max((level(other) + 1 for other in before if other in inside), default=0)
+        return found[place]
+
+    for place in sorted(inside):
+        level(place)
+    return found
+
+
+def _guess(
+    condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
+) -> Linear:
+    """The linear form in indices and sizes that gives the levels at small sizes."""
+    rows: list[tuple[int, ...]] = []
+    wanted: list[int] = []
+    for numbers in itertools.product(SMALL, repeat=len(sizes)):
+        for place, level in levels(condition, indices, dict(zip(sizes, numbers, strict=True)), waits).items():
+            rows.append((*place, *numbers, 1))
+            wanted.append(level)
+    found, *_ = np.linalg.lstsq(np.array(rows, float), np.array(wanted, float), rcond=None)
+    whole = [round(float(x)) for x in found]
+    if any(
+        sum(a * b for a, b in zip(row, whole, strict=True)) != level
+        for row, level in zip(rows, wanted, strict=True)
+    ):
+        raise NoClosedForm("the step of a cell is not a linear formula in its place")
+    atoms: list[Atom] = [*indices, *sizes]
+    return Linear.of(list(zip(atoms, whole, strict=False)), whole[-1])
+
+
+def _function(step: Linear, cells: PointSet) -> isl.PwAff:
+    total = cells.space.zero + step.constant
+    for atom, coefficient in step.terms:
+        total = total + cells.space.coordinate(f"v_{atom}").scale_val(isl.Val(str(coefficient)))
+    return total
+
+
+def _prove(
+    cells: PointSet, step: Linear, function: isl.PwAff, indices: tuple[str, ...], waits: tuple[Shift, ...]
+) -> None:
+    """Raises unless the schedule is valid and no cell could run earlier."""
+    zero = cells.space.zero
+    if not cells.points.is_subset(function.ge_set(zero)):
+        raise NoClosedForm("a schedule begins before step 0")
+    late = cells.points & function.gt_set(zero)
+    held_up = late - late  # cells that wait for one of the step just before
+    for wait in waits:
+        gap = -sum(dict(step.terms).get(index, 0) * by for index, by in zip(indices, wait, strict=True))
+        waiting = cells.points & _moved(cells.points, wait)
+        if gap < 1 and not waiting.is_empty():
+            raise NoClosedForm("a cell would run before one it waits for")
+        held_up = held_up | waiting if gap == 1 else held_up
+    if not late.is_subset(held_up):
+        raise NoClosedForm("a cell could run earlier than its step")
+
+
+def _moved(points: isl.Set, wait: Shift) -> isl.Set:
+    """The cells whose other, `wait` away, is one of these points."""
+    space = points.get_space()
+    local = isl.LocalSpace.from_space(space)
+    image: isl.Map | None = None
+    for place, by in enumerate(wait):
+        back = isl.Aff.var_on_domain(local, isl.dim_type.set, place).add_constant_val(isl.Val(-by))
+        image = isl.Map.from_aff(back) if image is None else image.flat_range_product(isl.Map.from_aff(back))
+    if image is None:
+        return points
+    moved = points.apply(image)
+    for place in range(len(wait)):
+        name = str(space.get_dim_name(isl.dim_type.set, place))
+        moved = moved.set_dim_name(isl.dim_type.set, place, name)
+    return moved

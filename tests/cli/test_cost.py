@@ -1,0 +1,87 @@
+"""lattend cost: tables, claims, pictures, models, and what it says to wrong input."""
+
+import json
+
+import pytest
+
+
+def test_formulas(lattend):
+    ran = lattend("cost", "rnn2d")
+    assert (ran.code, ran.err) == (0, "")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert lines[0] == "rnn2d in n, c, h"
+    assert "multiplies n*h(2n*h + n*c - 2h) = =" in lines
+    assert "steps one after another 2n - 1" in lines
+
+
+def test_three_columns(lattend):
+    ran = lattend("cost", "attention", "--rule", "causal", "--at", "n=4096,heads=32,D_i=4096,D_hid=128")
+    assert "multiplies    343,614,160,896  344,671,125,504  412,316,860,416" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("claims", "code", "said"),
+    [
+        (["multiplies: n^2 h c + 2n(n-1)h^2"], 0, "holds for"),
+        (["multiplies: O(n^2 h^2)"], 1, "fails; along c = s the count grows faster"),
+        (["depth: 2n - 1", "adds: 0"], 1, "depth: 2n - 1: holds"),
+    ],
+)
+def test_claims(lattend, claims, code, said):
+    ran = lattend("cost", "rnn2d", *(part for claim in claims for part in ("--claim", claim)))
+    assert ran.code == code
+    assert said in ran.out
+
+
+def test_claims_rename_letters(lattend):
+    text = "parameters: N_h*D_i*(2D_hid + D_o) + N_h*D_o*D_out + D_out"
+    layer = "attention(D_o=D_o, D_out=D_out)"
+    ran = lattend("cost", layer, "--claim", text, "--rename", "N_h=heads", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)[0]["status"] == "holds"
+
+
+def test_other_forms(lattend, tmp_path):
+    assert lattend("cost", "rnn2d", "--order", "multiplies").out == "O(n^2*c*h + n^2*h^2)\n"
+    assert lattend("cost", "rnn2d", "--latex", "depth").out == "2n - 1\n"
+    data = json.loads(lattend("cost", "rnn2d(n=2, h=3, c=4)", "--json").out)
+    assert data["multiplies"] == {"needed": 84, "executed": 84, "dense": 84}  # 4*12 + 2*2*9
+    back = lattend("cost", "linear(n=2, d_in=3, d_out=4)", "--backward").out
+    assert back.startswith("linear, backward pass") and "multiplies  48" in back
+    file = tmp_path / "vit.svg"
+    ran = lattend("cost", "vit", "--out", str(file))
+    assert ran.out == f"{file}: Multiplies of vit\n"
+    assert "11,154,751,488" in file.read_text()
+
+
+def test_a_model(lattend, tmp_path):
+    file = tmp_path / "config.json"
+    sizes = {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}
+    file.write_text(json.dumps({"model_type": "gpt2", **sizes}))
+    ran = lattend("cost", str(file), "--length", "1024")
+    assert ran.code == 0
+    assert "124,439,808" in ran.out
+    assert "cache: 37,748,736 bytes" in ran.out  # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
+    data = json.loads(lattend("cost", str(file), "--length", "1024", "--json").out)
+    assert data["cache"] == 37_748_736
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["foo"], "no layer is named foo"),
+        (["rnn2d", "--at", "q=3"], "rnn2d has no q; it has n, c, h"),
+        (["rnn2d", "--claim", "n^2"], '--claim: write "multiplies: n^2 h c", not "n^2"'),
+        (["rnn2d", "--claim", "speed: n"], "a cost has no speed; it has parameters"),
+        (["rnn2d", "--length", "5"], "--length is for a config.json"),
+        (["rnn2d", "--out", "x.svg"], "a chart needs a number for every size: give --at n=…,c=…,h=…"),
+        (["rnn2d(n=2,h=1,c=1)", "--out", "x.gif"], "the ending is not one of .svg, .png, .pdf"),
+        (["nothing.json"], "there is no nothing.json"),
+        (["attention", "--rule", "caussal"], "caussal"),
+    ],
+)
+def test_wrong_input(lattend, arguments, said):
+    ran = lattend("cost", *arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert ran.out == ""

@@ -1,0 +1,110 @@
+"""Training memory: the formula is what torch keeps for the backward pass of plain code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import lattend as lt
+
+small = st.integers(1, 5)
+
+
+def kept(run: Callable[[], Tensor], parameters: list[Tensor]) -> int:
+    """The numbers torch keeps, each tensor once, without parameters."""
+    held: dict[int, Tensor] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        held[x.untyped_storage().data_ptr()] = x.detach()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        out = run()
+    learned = {p.untyped_storage().data_ptr() for p in parameters}
+    found = sum(
+        x.untyped_storage().nbytes() // x.element_size() for at, x in held.items() if at not in learned
+    )
+    out.sum()  # alive until here, so that no storage was used twice
+    return found
+
+
+def weights(*shapes: tuple[int, ...]) -> list[Tensor]:
+    return [torch.randn(shape, requires_grad=True) for shape in shapes]
+
+
+@settings(max_examples=20)
+@given(small, small, small)
+def test_linear_and_feed_forward(n: int, d: int, hidden: int) -> None:
+    up, down = weights((d, hidden), (hidden, d))
+    x = torch.randn(n, d, requires_grad=True)
+    assert kept(lambda: x @ up, [up]) == lt.cost.linear(n=n, d_in=d, d_out=hidden, bias=False).training_memory
+    run = kept(lambda: torch.relu(x @ up) @ down, [up, down])
+    assert run == lt.cost.feed_forward(n=n, d=d, hidden=hidden, bias=False).training_memory
+
+
+@settings(max_examples=20)
+@given(small, small, small, small)
+def test_attention(n: int, heads: int, d: int, wide: int) -> None:
+    q, k, v, o = weights((heads, d, wide), (heads, d, wide), (heads, d, wide), (heads * wide, d))
+    x = torch.randn(n, d, requires_grad=True)
+
+    def run() -> Tensor:
+        a, b, c = (torch.stack([x @ w for w in each]) for each in (q, k, v))
+        mixed = torch.softmax(a @ b.mT, -1) @ c
+        return mixed.transpose(0, 1).reshape(n, heads * wide) @ o
+
+    found = lt.cost.attention("full", n=n, heads=heads, D_i=d, D_hid=wide, out_bias=False).training_memory
+    assert kept(run, [q, k, v, o]) == found
+
+
+@settings(max_examples=20)
+@given(small, small, small, small)
+def test_the_grid_rnn(rows: int, cols: int, h: int, c: int) -> None:
+    into, left, top = weights((c, h), (h, h), (h, h))
+    image = torch.randn(rows, cols, c, requires_grad=True)
+
+    def run() -> Tensor:
+        state: dict[tuple[int, int], Tensor] = {}
+        for i in range(rows):
+            for j in range(cols):
+                total = image[i, j][None] @ into
+                total = total + state[i, j - 1] @ left if j else total
+                total = total + state[i - 1, j] @ top if i else total
+                state[i, j] = torch.tanh(total)
+        return state[rows - 1, cols - 1]
+
+    assert kept(run, [into, left, top]) == lt.cost.rnn2d(rows=rows, cols=cols, h=h, c=c).training_memory
+
+
+@settings(max_examples=20)
+@given(small, small, small, small)
+def test_a_stacked_rnn(steps: int, layers: int, h: int, c: int) -> None:
+    into = weights(*[(c if layer == 0 else h, h) for layer in range(layers)])
+    back = weights(*[(h, h)] * layers)
+    x = torch.randn(steps, c, requires_grad=True)
+
+    def run() -> Tensor:
+        state: list[Tensor | None] = [None] * layers
+        seen: Tensor = x
+        for step in range(steps):
+            seen = x[step][None]
+            for layer in range(layers):
+                before = state[layer]
+                total = seen @ into[layer]
+                total = total if before is None else total + before @ back[layer]
+                state[layer] = seen = torch.tanh(total)
+        return seen
+
+    found = lt.cost.rnn(steps=steps, inputs=c, hidden=h, layers=layers, initial=False).training_memory
+    assert kept(run, [*into, *back]) == found
+
+
+def test_one_cell_is_alive_at_a_time() -> None:
+    assert lt.cost.rnn(steps=100, inputs=3, hidden=7, layers=2).memory_in_use == 14
+    linear = lt.cost.linear(n=2, d_in=3, d_out=5, bias=False)
+    assert linear.memory_in_use == 2 * 3 + 2 * 5
+    assert lt.cost.linear().memory_in_use is None
