@@ -8,7 +8,7 @@ import typer
 
 from lattend.cli.arguments import At, Json, read_numbers, read_renames
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import say, say_json
+from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ def cost(
     ] = None,
     json: Json = False,
 ) -> int:
-    """What a layer costs: parameters, multiplies, adds, memory, steps one after another.
+    """What a layer or a model costs.
 
-    Formulas in the layer's sizes, numbers where --at gives them, always needed, executed and dense. A claim is
-    "multiplies: n^2 h c" or "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided.
+    Parameters, multiplies, adds, memory, steps one after another: formulas in the layer's sizes, numbers
+    where --at gives them, always needed, executed and dense. A claim is "multiplies: n^2 h c" or
+    "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided.
     """
     if layer.endswith(".json") or "/" in layer:
         return _model(layer, length, json)
@@ -91,7 +92,7 @@ def cost(
     elif order is not None:
         say(str(found.order(order)))
     else:
-        say(str(found) if latex is None else found.latex(latex))
+        say(found.text(width()) if latex is None else found.latex(latex))
     return YES
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lattend.comparisons.places import summed
 from lattend.counts.polynomial import Polynomial
@@ -140,12 +143,18 @@ def told(tests: Sequence[Polynomial], wanted: Iterable[Signs], others: Iterable[
     wanted, others = list(wanted), list(others)
     if not others:
         return When()
+    kept_out = np.array(others, np.int64)
     orders = [_order(tests, sign) for sign in (1, -1)]
-    boxes = [_widened(signs, others, order) for signs in wanted for order in orders]
+    found = [_widened(signs, kept_out, order) for signs in wanted for order in orders]
+    boxes = list(
+        {tuple(sorted((p, tuple(sorted(a))) for p, a in box.items())): box for box in found}.values()
+    )
+    lengths = [len(_box(tests, box)) for box in boxes]
     left = set(wanted)
     kept: list[Box] = []
     while left:
-        best = max(boxes, key=lambda box: (sum(_inside(s, box) for s in left), -len(_box(tests, box))))
+        gains = [sum(_inside(signs, box) for signs in left) for box in boxes]
+        best = boxes[max(range(len(boxes)), key=lambda i: (gains[i], -lengths[i]))]
         kept.append(best)
         left = {signs for signs in left if not _inside(signs, best)}
     seen = tuple(frozenset(column) for column in zip(*wanted, *others, strict=True))
@@ -163,22 +172,22 @@ def _order(tests: Sequence[Polynomial], sign: int) -> list[int]:
     )
 
 
-def _widened(signs: Signs, others: Sequence[Signs], order: Sequence[int]) -> Box:
+def _widened(signs: Signs, others: NDArray[np.int64], order: Sequence[int]) -> Box:
     """The signs as a box that holds none of the others, tests dropped in this order where they can be."""
-    box: Box = {place: frozenset({sign}) for place, sign in enumerate(signs)}
-
-    def free(tried: Box) -> bool:
-        return not any(_inside(other, tried) for other in others)
-
+    box = {place: frozenset({sign}) for place, sign in enumerate(signs)}
+    outside = others != np.array(signs)  # by which tests each of the others is kept out
+    left = outside.sum(axis=1)
     for place in order:
-        without = {p: allowed for p, allowed in box.items() if p != place}
-        if free(without):
-            box = without
+        without = left - outside[:, place]
+        if (without > 0).all():
+            del box[place]
+            left = without
             continue
         for wider in (frozenset({-1, 0}), frozenset({0, 1})):
-            tried = {**box, place: wider}
-            if signs[place] in wider and free(tried):
-                box = tried
+            still = ~np.isin(others[:, place], list(wider))
+            if signs[place] in wider and (without + still > 0).all():
+                box[place] = wider
+                left = without + still
                 break
     return box
 
@@ -204,6 +213,7 @@ def _box(tests: Sequence[Polynomial], box: Box) -> str:
     return " and ".join([*rest, *(f"{left} {sign} {right}" for left, (sign, right) in highs.items())])
 
 
+@lru_cache(maxsize=4096)
 def _compared(test: Polynomial, sign: str) -> tuple[str, str, str]:
     """`b + 1 - n > 0` as b + 1, >, n: the longer side first."""
     plus = Polynomial({m: c for m, c in test.terms.items() if c > 0})

@@ -13,6 +13,7 @@ from lattend.counts.polynomial import Polynomial
 
 MOST_TRIED = 64
 PASSES = 3
+MANY = 100  # cells from which on their words are no longer polished
 Run = tuple[int, int, int]  # sign, first and last number that was looked at
 
 
@@ -166,7 +167,7 @@ def conditions(
         return chosen
 
     starts = [found]
-    for target in used:
+    for target in used if len(cells) <= MANY else ():
         starts.append({i: target if target in options[i] else claim for i, claim in found.items()})
     return lines(min(map(improved, starts), key=length))
 

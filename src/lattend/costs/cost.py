@@ -290,10 +290,14 @@ class Cost:
             )
         return found
 
-    def __str__(self) -> str:
+    def text(self, width: int | None = None) -> str:
+        """The cost as a table; columns stand below each other where they are wider than `width`."""
         from lattend.costs.table import as_text
 
-        return as_text(self)
+        return as_text(self, width)
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__
 

@@ -25,18 +25,18 @@ LINES = {
 }
 
 
-def as_text(cost: Cost) -> str:
-    """The cost as a table."""
+def as_text(cost: Cost, width: int | None = None) -> str:
+    """The cost as a table; columns stand below each other where they are wider than `width`."""
     rows: list[tuple[str, ...]] = [("", *COLUMNS)]
     parameters = shown(cost.parameters)
     rows.append(("parameters", parameters, SAME, SAME))
     for op in OPERATIONS:
         if not cost.is_nothing(op):
             rows.append((op, *_columns(cost, op)))
-    found = [_title(cost), "", *_aligned(rows)]
+    found = [_title(cost), "", *_fitted(rows, width)]
     if len(cost.parts) > 1:
-        found += ["", *_aligned(_by_layer(cost))]
-    found += ["", *_aligned([*_other(cost), *_words(cost)])]
+        found += ["", *_fitted(_by_layer(cost), width)]
+    found += ["", *_fitted([("", ""), *_other(cost), *_words(cost)], width)[1:]]
     return "\n".join(line.rstrip() for line in found)
 
 
@@ -95,6 +95,25 @@ def _words(cost: Cost) -> list[tuple[str, str]]:
             rows.append(("longest way between positions", shown(path)))
         rows.append(("looks across tokens", "yes" if layer.across else "no"))
     return rows
+
+
+def _fitted(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
+    """Rows under a heading in columns, or, where these are too wide, each row in lines of its own."""
+    table = _aligned(rows)
+    if width is None or max(len(line.rstrip()) for line in table) <= width:
+        return table
+    head, *rest = rows
+    found = [""]
+    for name, *cells in rest:
+        found.append(name)
+        for column, cell in zip(head[1:], cells, strict=True):
+            if cell != SAME or len(rest) == 1:
+                lines = cell.splitlines() or [""]
+                label = f"{column}  " if column else ""
+                found += [
+                    f"  {label if place == 0 else ' ' * len(label)}{line}" for place, line in enumerate(lines)
+                ]
+    return found
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -1,0 +1,105 @@
+"""lattend compare: layers side by side, in text, JSON and pictures."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from lattend.cli import app as application
+from lattend.cli import compare
+
+RNN = "rnn(steps=t,inputs=n,hidden=n)"
+FULL = "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)"
+
+if "compare" not in [command.name for command in application.app.registered_commands]:
+    application.app.command("compare")(compare.compare)
+
+
+def test_text(lattend):
+    ran = lattend("compare", RNN, FULL, "--over", "t", "--at", "n=512")
+    assert (ran.code, ran.err) == (0, "")
+    assert "  attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
+    assert "    at n = 512: t = 512" in ran.out.splitlines()
+    assert f"rnn is {RNN}" in ran.out.splitlines()
+
+
+def test_layers_without_sizes(lattend):
+    ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "products")
+    assert "  attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
+    assert "lstm is lstm(steps=t, inputs=d, hidden=d)" in ran.out.splitlines()
+
+
+def test_labels(lattend):
+    ran = lattend("compare", "attention(full)", "attention(causal)", "mine: attention(strided)", "--json")
+    assert [layer["label"] for layer in json.loads(ran.out)["layers"]] == [
+        "attention (full)",
+        "attention (causal)",
+        "mine",
+    ]
+    for first, labels in (("rnn", ["rnn 1", "rnn 2"]), ("rnn(hidden=3)", ["rnn(hidden=3)", "rnn(hidden=5)"])):
+        ran = lattend("compare", first, "rnn(hidden=5)" if first != "rnn" else first, "--over", "t", "--json")
+        assert [layer["label"] for layer in json.loads(ran.out)["layers"]] == labels
+
+
+def test_json_and_picture(lattend, tmp_path):
+    file = tmp_path / "f.svg"
+    ran = lattend(
+        "compare", RNN, FULL, "--over", "t", "--at", "n=8", "--sizes", "4,8,16", "--json", "--out", str(file)
+    )
+    data = json.loads(ran.out)
+    assert data["crossovers"][0]["cases"][0]["places"] == ["n"]
+    assert [row["t"] for row in data["rows"]] == [4, 8, 16]
+    assert data["file"] == str(file)
+    ElementTree.fromstring(file.read_text())
+    ran = lattend("compare", RNN, FULL, "--over", "t", "--out", str(tmp_path / "f.png"))
+    assert ran.out == f"{tmp_path / 'f.png'}: Multiplies as t grows\n"
+
+
+def test_equal_parameters_and_columns(lattend):
+    ran = lattend("compare", "lstm", "attention", "--over", "t", "--at", "d=512", "--equal", "parameters")
+    assert "attention has d = 723" in ran.out
+    ran = lattend("compare", "rnn", "attention(causal)", "--over", "t", "--column", "dense")
+    assert "2d*t(2d + t)" in ran.out
+
+
+def test_architectures(lattend, tmp_path):
+    ran = lattend("compare", "--architectures")
+    assert ran.code == 0
+    assert "it gives 18, the count is 36" in " ".join(ran.out.split())
+    data = json.loads(lattend("compare", "--architectures", "--at", "n=64,d=8,k=5", "--json").out)
+    assert data["numbers"]["sequential steps"] == ["1", "64", "1"]
+    file = tmp_path / "table.md"
+    assert lattend("compare", "--architectures", "--out", str(file)).code == 0
+    assert file.read_text().splitlines()[2] == "|  | convolution | RNN | self-attention |"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("rnn",), "compare needs two layers or more"),
+        ((), "compare needs two layers or more"),
+        (("rnn", "attntion"), "no layer is named attntion"),
+        (("rnn", "attention", "--at", "z=3"), "none of these has z; they have n, d"),
+        (("rnn", RNN, "--over", "z"), None),
+        ((RNN, FULL, "--over", "z"), "none of these has z: give over= one of n, t"),
+        (("rnn", "attention", "--quantity", "flops"), "a comparison has no flops"),
+        (
+            ("rnn", "attention", "--column", "marked"),
+            "--column is one of needed, executed, dense, not marked",
+        ),
+        (("rnn", "attention", "--equal", "parameters"), "as a number: give --at d=…"),
+        (("rnn", "attention", "--sizes", "a"), "must be an integer, got a"),
+        (("rnn", "attention", "--out", "f.doc"), "the ending is not one of"),
+        (("a: rnn", "a: gru"), "two layers are called a; name them apart"),
+        (("rnn", "--architectures"), "leave rnn out"),
+        (("--architectures", "--at", "h=3"), "--architectures has no h; it has n, d, k"),
+        (("--architectures", "--at", "k=2"), "k must be odd"),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("compare", *arguments)
+    if message is None:
+        assert ran.code == 0
+        return
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
