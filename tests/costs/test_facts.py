@@ -186,13 +186,18 @@ def test_published_sizes() -> None:
     assert gpt2.parameters + 1024 * 768 == 124_439_808  # with its table of positions
 
 
+def _loosely(make: Any, **given: Any) -> Any:
+    """A call with arguments of a wrong type."""
+    return make(**given)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: C.rnn2d(n=0), "rows must be at least 1, got 0"),
         (lambda: C.attention("causal", w=3), 'attention under "k <= q" has no w; it has n'),
         (lambda: C.attention(encoding="rotary"), "encoding is one of None, absolute, relative, quadratic"),
-        (lambda: C.conv(stride="s"), "stride must be a number here, not the name s"),
+        (lambda: _loosely(C.conv, stride="s"), "stride must be a number here, not the name s"),
         (lambda: C.conv(rows=2, cols=2), "rows = 2 with padding 0 is less than the 3 the kernel spans"),
         (lambda: C.conv(c_in=3, groups=2), "c_in = 3 cannot be cut into 2 groups"),
         (lambda: C.transformer_block(d=10, heads=3), "d = 10 does not divide into 3 heads"),
@@ -210,3 +215,65 @@ def test_what_does_not_fit_is_said(make: Any, message: str) -> None:
 def test_an_unknown_layer_is_named() -> None:
     with pytest.raises(AttributeError, match=r"lt\.cost has no 'rnn3d'; it has"):
         _ = C.rnn3d
+
+
+# Sizes
+
+
+def test_sizes_with_one_name_are_that_name() -> None:
+    """Also three of them; at numbers both ways agree."""
+    given: dict[str, Any] = {"heads": 1, "D_hid": 1, "projections": None}
+    for a in range(1, 6):
+        one = C.attention("neighbourhood", rows="a", cols="a", r="a", **given).at(a=a)
+        assert one.multiplies == C.attention("neighbourhood", rows=a, cols=a, r=a, **given).multiplies
+    assert C.attention("strided", n="a", t="a", **given).claim("multiplies", "a(a+1)")
+    with pytest.raises(lt.errors.NoClosedForm, match="have one name; give them two, or numbers"):
+        C.attention("windowed", n="a", w="a", **given)
+
+
+def test_formulas_as_sizes_have_a_domain() -> None:
+    cost = C.linear(n="d - 5", d_in=2, d_out=1)
+    assert cost.at(d=7).multiplies == 4
+    with pytest.raises(lt.errors.DomainError, match="got d = 3"):
+        _ = cost.at(d=3).multiplies
+    with pytest.raises(lt.errors.DomainError, match="needs d % 4 == 0, got d = 6"):
+        _ = C.transformer_block(heads=4).at(d=6, n=2).multiplies
+    assert C.transformer_block(heads=4).at(d=8, n=2).adds == C.transformer_block(heads=4, d=8, n=2).adds
+
+
+def test_scalar_depth() -> None:
+    assert C.rnn(steps=3, inputs=6, hidden=10).scalar_depth == 3 * (1 + 4 + 1)  # a sum of 16, tanh
+    assert C.rnn2d(n=3, h=2, c=4).scalar_depth == 5 * (1 + 3 + 1)  # a sum of 8
+    depth = C.attention("causal", n=4096, heads=32, D_i=4096, D_hid=128).scalar_depth
+    assert depth == (1 + 12) + (1 + 7) + 1 + 12 + 1 + (1 + 12) + (1 + 12) + 1
+
+
+def test_executed_is_found_when_it_is_asked_for() -> None:
+    huge = C.attention("causal", n=10**12, heads=1, D_hid=1, projections=None)
+    assert huge.multiplies == 10**12 * (10**12 + 1)
+    late = C.attention("causal", heads=1, D_hid=1, projections=None).at(n=100)
+    assert (
+        late.executed.multiplies
+        == C.attention("causal", n=100, heads=1, D_hid=1, projections=None).executed.multiplies
+    )
+    with pytest.raises(lt.errors.TooLarge, match="tiles of 1,000,000,000,000 positions are not listed"):
+        _ = huge.executed.multiplies
+
+
+def test_what_is_added_is_alike() -> None:
+    one = C.linear(n=2, d_in=3, d_out=4)
+    assert (one.backward + one.backward).multiplies == 96
+    total: Any = sum([one, one, one])
+    assert total.parameters == 48
+    with pytest.raises(lt.errors.NamingError, match="add first, then ask for backward"):
+        _ = one.backward + one
+    with pytest.raises(lt.errors.NamingError, match="bytes_read is known of the forward pass"):
+        _ = one.backward.bytes_read
+    assert one.with_width(2).bytes_read * 2 == one.bytes_read
+
+
+def test_a_rule_of_data() -> None:
+    packed = lt.rules.documents(lengths=[3000, 2000])
+    cost = C.attention(packed, heads=1, D_hid=1, projections=None)
+    assert cost.multiplies == 2 * (3000**2 + 2000**2)
+    assert cost.adds == 3000**2 + 2000**2 - 5000 + 3000**2 + 2000**2 - 5000

@@ -98,11 +98,11 @@ def test_the_work_as_printed() -> None:
             "gpt2, forward, length 8, batch 2",
             "multiply-adds  needed  executed  dense",
             "projections     1,024     1,024  1,024",  # 16 tokens, 4*4*4
-            "attention         576   262,144  1,024",  # 2 sequences, 2 heads, 2 + 2; 36, 128*128, 64 squares
+            "attention         576    65,536  1,024",  # 2 sequences, 2 heads, 2 + 2; 36, 64*64, 64 squares
             "feed-forward    2,048     2,048  2,048",  # 16 tokens, 2*4*16
             "output head       704       704    704",  # 16 tokens, 4*11
             "other               0         0      0",
-            "total           4,352   265,920  4,800",
+            "total           4,352    69,312  4,800",
         ]
     )
 

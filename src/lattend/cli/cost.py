@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -69,7 +70,14 @@ def cost(
     where --at gives them, always needed, executed and dense. A claim is "multiplies: n^2 h c" or
     "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided.
     """
-    if layer.endswith(".json") or "/" in layer:
+    if layer.endswith(".json") or Path(layer).is_dir():
+        given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
+        given |= {"--latex": latex, "--out": out}
+        unused = [name for name, value in given.items() if value]
+        if unused:
+            raise NamingError(
+                f"{unused[0]} is for a layer, not for a model; a model takes --length and --json"
+            )
         return _model(layer, length, json)
     if length is not None:
         raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")
@@ -87,12 +95,17 @@ def cost(
             return YES
         say_json({**found.json(), "file": file})
         return YES
-    if json:
+    if order is not None or latex is not None:
+        asked = {"order": str(found.order(order))} if order is not None else {}
+        asked |= {"latex": found.latex(latex)} if latex is not None else {}
+        if json:
+            say_json(asked)
+        else:
+            say("\n".join(asked.values()))
+    elif json:
         say_json(found.json())
-    elif order is not None:
-        say(str(found.order(order)))
     else:
-        say(found.text(width()) if latex is None else found.latex(latex))
+        say(found.text(width()))
     return YES
 
 

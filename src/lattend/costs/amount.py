@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import lcm
 from typing import Any
 
 from lattend.counts.closed import Closed
@@ -20,7 +21,7 @@ from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.rules import expr
 from lattend.rules.axes import Axis
 from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import Compare, Condition, Name, Num, Truth
+from lattend.rules.expr import Arith, Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.rule import check_integer
 from lattend.sets import Atom, Region, Space, atom_names, region_of
 
@@ -73,10 +74,11 @@ class Amount:
     split: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @staticmethod
-    def of(formula: Polynomial, least: int = 1) -> Amount:
-        """A formula in sizes that are at least `least`."""
+    def of(formula: Polynomial) -> Amount:
+        """A formula in sizes that are at least 1."""
         names = [atom for atom in formula.atoms if isinstance(atom, str)]
-        return Amount(((None, formula),), expr.all_of(*(Compare(">=", Name(n), Num(least)) for n in names)))
+        least = (Compare(">=", Name(name), Num(1)) for name in names)
+        return Amount(((None, formula),), expr.all_of(*least, divides(formula)))
 
     @staticmethod
     def number(value: int) -> Amount:
@@ -176,6 +178,29 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
             if region is None or not region.is_empty():
                 pieces.append((region, join(mine, theirs)))
     return Amount(tuple(pieces), where, split)
+
+
+def divides(size: Polynomial) -> Condition:
+    """Where a size such as d/12 is a whole number."""
+    by = lcm(*(c.denominator for c in size.terms.values()))
+    times = as_term(size.times(by))
+    if by == 1 or times is None:
+        return Truth(True)
+    return Compare("==", Arith("%", (times, Num(by))), Num(0))
+
+
+def as_term(size: Polynomial) -> Term | None:
+    """A size that is a sum of names and numbers, as a rule writes it."""
+    found: Term | None = None
+    for powers, c in size.terms.items():
+        if c.denominator > 1 or len(powers) > 1 or any(e > 1 or not isinstance(a, str) for a, e in powers):
+            return None
+        part: Term = Num(int(c))
+        if powers:
+            name = Name(str(powers[0][0]))
+            part = name if c == 1 else Arith("*", (Num(int(c)), name))
+        found = part if found is None else Arith("+", (found, part))
+    return found or Num(0)
 
 
 def _parts(condition: Condition) -> tuple[Condition, ...]:

@@ -24,7 +24,7 @@ def bars(cost: Cost) -> Chart:
     name_width = max(text_width(name, 13) for name, _ in rows) + 16
     most = max(max(values.values()) for _, values in rows) or 1
     x = LEFT + name_width
-    title = f"Multiplies of {cost.name}"
+    title = f"Multiplies of {cost.name}{', backward' if cost.way == 'backward' else ''}"
     items: list[Item] = [Text(LEFT, 34, title, 17, TEXT, bold=True)]
     at = LEFT
     for column in COLUMNS:
@@ -65,7 +65,7 @@ def _rows(cost: Cost) -> list[tuple[str, dict[str, int]]]:
         total = found.setdefault(layer.name, dict.fromkeys(COLUMNS, 0))
         for column, value in values.items():
             total[column] += value
-        count = many.count()
+        count = cost.number_or_formula(many)
         times[layer.name] = times.get(layer.name, 0) + (count if isinstance(count, int) else 1)
     if not found:
         raise NamingError(f"{cost.name} multiplies nothing, so that there is no bar to draw")

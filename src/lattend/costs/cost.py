@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.costs.amount import ONE, ZERO, Amount, rank
 from lattend.costs.layer import Layer
 from lattend.costs.sizes import Size, read_size
-from lattend.costs.statement import NOTHING, OPERATIONS, Columns, meeting
+from lattend.costs.statement import OPERATIONS, Array, Columns, meeting
 from lattend.counts.count import Count
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
+from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
+    from lattend.costs.roofline import Floor
     from lattend.counts.order import Order
     from lattend.counts.verdict import Verdict
 
@@ -95,7 +96,10 @@ class Cost:
 
     @property
     def memory_in_use(self) -> int | None:
-        """The most numbers alive at once in a forward pass, without parameters; None while a size is open."""
+        """The most numbers alive at once in the widest layer, without parameters; None while a size is open.
+
+        What is held for a residual across that layer comes on top; a recurrent layer holds its states.
+        """
         from lattend.costs.depths import number_of_amount
 
         try:
@@ -127,7 +131,16 @@ class Cost:
     def path(self) -> Any:
         """The longest way from one position to another, in steps; None where it is not known."""
         paths = [layer.path for _, layer in self.parts if layer.path is not None and layer.across]
-        return self._count(paths[0], "path") if len(paths) == 1 else None
+        try:
+            return self._count(paths[0], "path") if len(paths) == 1 else None
+        except DomainError:  # a band of t = 0 leads nowhere
+            return None
+
+    def time(self, machine: str = "H200") -> Floor:
+        """The least time on a machine, "H200" or "cpu" (this one), by its arithmetic and its memory."""
+        from lattend.costs.roofline import time_of
+
+        return time_of(self, machine)
 
     @property
     def schedule(self) -> list[str]:
@@ -169,12 +182,28 @@ class Cost:
 
     def with_width(self, width: int) -> Cost:
         """The same with numbers of so many bytes."""
+        check_integer("width", width)
+        if width < 1:
+            raise DomainError(f"width must be at least 1 byte, got {width}")
         return replace(self, width=width)
 
     # Putting together
 
+    def __radd__(self, other: object) -> Cost:
+        if other == 0:  # what sum begins with
+            return self
+        return NotImplemented
+
     def __add__(self, other: Cost) -> Cost:
-        return Cost(f"{self.name} + {other.name}", self.parts + other.parts, width=self.width)
+        if not isinstance(other, Cost):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        mine, theirs = ((c.column, c.way, c.width, dict(c.values)) for c in (self, other))
+        if mine != theirs:
+            raise NamingError(
+                "costs that are added have the same column, way, width and numbers: add first, then ask for "
+                "backward or dense, or put numbers in with at"
+            )
+        return replace(self, name=f"{self.name} + {other.name}", parts=self.parts + other.parts)
 
     def __mul__(self, times: Size) -> Cost:
         return self.repeat(times)
@@ -189,7 +218,11 @@ class Cost:
         )
 
     def named(self, name: str) -> Cost:
-        return replace(self, name=name)
+        """The same under another name, which a single layer takes too."""
+        if len(self.parts) != 1:
+            return replace(self, name=name)
+        ((times, layer),) = self.parts
+        return replace(self, name=name, parts=((times, replace(layer, name=name)),))
 
     # Numbers
 
@@ -197,16 +230,25 @@ class Cost:
     def names(self) -> tuple[str, ...]:
         """The symbols it is a formula in."""
         found: dict[str, None] = {}
+        plain = replace(self, way="forward", column="needed")
         for quantity in ("parameters", *OPERATIONS, "bytes_read", "cache", "depth"):
-            found |= dict.fromkeys(self.amount(quantity).names)
+            found |= dict.fromkeys(plain.amount(quantity).names)
         return tuple(sorted((name for name in found if name not in self.values), key=rank))
 
-    def at(self, **values: int) -> Cost:
+    def at(self, /, **values: int) -> Cost:
         """The cost with numbers for some of its symbols."""
+        for name in values:
+            if name in self.values:
+                raise NamingError(f"{name} already has the value {self.values[name]}; give it once")
         unknown = [name for name in values if name not in self.names]
         if unknown:
-            raise NamingError(f"{self.name} has no {unknown[0]}; it has {', '.join(self.names)}")
+            known = f"it has {', '.join(self.names)}" if self.names else "all its sizes are numbers"
+            raise NamingError(f"{self.name} has no {unknown[0]}; {known}")
         return replace(self, values={**self.values, **values})
+
+    def number_or_formula(self, amount: Amount) -> Any:
+        """An amount at the cost's numbers."""
+        return self._count(amount, "times")
 
     def _given(self, quantity: str) -> Any:
         return self._count(self.amount(quantity), quantity)
@@ -221,47 +263,46 @@ class Cost:
         if quantity not in QUANTITIES:
             raise NamingError(f"a cost has no {quantity}; it has {', '.join(QUANTITIES)}")
         if quantity in OPERATIONS:
-            found = getattr(self._operations[quantity], self.column)
-            if found is None:
-                raise NamingError(
-                    "what is executed is known when every size and parameter has a number: give "
-                    + ", ".join(f"{name}=…" for name in self.names_of("needed"))
-                )
-            return found
+            return self._operation(quantity)
+        if self.way == "backward" and quantity not in ("parameters", "cache"):
+            raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
         return _total(self.parts, lambda layer: self._of_layer(layer, quantity))
 
     def is_nothing(self, quantity: str) -> bool:
-        """Whether a quantity is 0 in every column."""
-        found = self._operations[quantity]
-        return found.needed.is_zero and found.dense.is_zero
-
-    def names_of(self, column: str) -> tuple[str, ...]:
-        return replace(self, column=column).names
+        """Whether an operation does not occur, in any column."""
+        return all(column.amount(quantity).is_zero for column in (self.needed, self.dense))
 
     def _of_layer(self, layer: Layer, quantity: str) -> Amount:
         match quantity:
             case "parameters":
                 return _sum(array.size.dense for array in layer.parameters)
             case "bytes_read":
-                return (
-                    _sum(a.size.needed for s in layer.statements for a in s.reads if a.kind != "constant")
-                    * self.width
-                )
+                read = (array for s in layer.statements for array in s.reads if array.kind != "constant")
+                return _sum(self._sized(array) for array in read) * self.width
             case "bytes_written":
-                return _sum(s.writes.size.needed for s in layer.statements) * self.width
+                return _sum(map(self._sized, dict.fromkeys(s.writes for s in layer.statements))) * self.width
             case "training_memory":
-                return _sum(array.size.needed for array in layer.kept())
+                return _sum(map(self._sized, layer.kept()))
             case "cache":
                 return layer.cache
             case _:
                 return layer.depth.steps
 
-    @cached_property
-    def _operations(self) -> dict[str, Columns]:
-        total = dict.fromkeys(OPERATIONS, NOTHING)
+    def _sized(self, array: Array) -> Amount:
+        return array.size.column(self.column, self.values) or array.size.needed
+
+    def _operation(self, name: str) -> Amount:
+        """How many of an operation there are, in this column and this way."""
+        total = ZERO
         for times, layer in self.parts:
-            for op, points in _layer_operations(layer, self.way).items():
-                total[op] = total[op] + points * times
+            for columns in operations(layer, self.way).get(name, ()):
+                found = columns.column(self.column, self.values)
+                if found is None:
+                    raise NamingError(
+                        "what is executed is known when every size and parameter has a number: give "
+                        + ", ".join(f"{name}=…" for name in self.needed.names)
+                    )
+                total = total + found * times
         return total
 
     def order(self, quantity: str, *variables: str) -> Order:
@@ -316,14 +357,15 @@ class Cost:
         return as_json(self)
 
 
-def _layer_operations(layer: Layer, way: str) -> dict[str, Columns]:
-    total = dict.fromkeys(OPERATIONS, NOTHING)
+def operations(layer: Layer, way: str) -> dict[str, list[Columns]]:
+    """The operations of a layer, statement by statement; going back, gradients that meet are added."""
+    found: dict[str, list[Columns]] = {}
     for statement in layer.statements:
         for op, points in statement.operations(backward=way == "backward").items():
-            total[op] = total[op] + points
+            found.setdefault(op, []).append(points)
     if way == "backward":
-        total["adds"] = total["adds"] + meeting(layer.statements)
-    return total
+        found.setdefault("adds", []).append(meeting(layer.statements))
+    return found
 
 
 def _total(parts: tuple[tuple[Amount, Layer], ...], of: Callable[[Layer], Amount]) -> Amount:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lattend.costs.amount import Amount
 from lattend.costs.layer import Layer
-from lattend.costs.statement import KINDS
+from lattend.costs.statement import KINDS, Array
 from lattend.counts.count import Count
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ def scalar_depth(cost: Cost) -> int:
 
 def _unit(layer: Layer, cost: Cost) -> int:
     """The longest chain of operations in one cell: statements that read what others write, in order."""
-    before: dict[int, int] = {}
+    before: dict[Array, int] = {}
     longest = 0
     for statement in layer.statements:
-        start = max((before.get(id(array), 0) for array in statement.reads), default=0)
+        start = max((before.get(array.base, 0) for array in statement.reads), default=0)
         kind = KINDS[statement.kind]
         own = 1 if kind.forward else 0
-        terms = number_of_amount(statement.longest, cost) if kind.sums else 1
+        terms = max(number_of_amount(most, cost) for most in statement.longest) if kind.sums else 1
         done = start + own + (terms - 1).bit_length()
-        before[id(statement.writes)] = max(before.get(id(statement.writes), 0), done)
+        before[statement.writes] = max(before.get(statement.writes, 0), done)
         longest = max(longest, done)
     return longest
 

@@ -17,8 +17,6 @@ from lattend.rules.expr import Condition
 from lattend.rules.text import parse
 from lattend.sets.chains import Shift, schedule
 
-INPUTS = ("input", "state")
-
 
 @dataclass(frozen=True)
 class Depth:
@@ -34,7 +32,7 @@ NO_STEP = Depth(ZERO, "nothing runs")
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What one layer does. `looks` says which tokens an output may look at besides its own."""
+    """What one layer does, and how its cells follow each other."""
 
     name: str
     statements: tuple[Statement, ...]
@@ -44,38 +42,30 @@ class Layer:
     path: Amount | None = None  # the longest way between two positions, in steps of this layer
     cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
     streams: bool = False  # it runs cell by cell, so that only the cache is alive
-    notes: tuple[str, ...] = ()
     sizes: Mapping[str, Polynomial] = field(default_factory=dict[str, Polynomial])
 
     def arrays(self) -> list[Array]:
         """All arrays, each once, in the order they are met."""
-        found: list[Array] = []
-        for statement in self.statements:
-            for array in (*statement.reads, statement.writes):
-                if not any(array is other for other in found):
-                    found.append(array)
-        return found
+        met = (array.base for s in self.statements for array in (*s.reads, s.writes))
+        return list(dict.fromkeys(met))
 
     def kept(self) -> list[Array]:
         """The activations that training keeps for the backward pass."""
-        found: list[Array] = []
-        for statement in self.statements:
-            for array in statement.kept():
-                if array.kind in ("input", "made") and not any(array is other for other in found):
-                    found.append(array)
-        return found
+        kept = (array.base for s in self.statements for array in s.kept())
+        return [array for array in dict.fromkeys(kept) if array.kind in ("input", "made")]
 
     def alive(self, number: Callable[[Amount], int]) -> int:
         """The most numbers that are alive at once, without parameters: statements in order, no gradients."""
         if self.streams:
             return number(self.cache)
-        last = {id(array): place for place, s in enumerate(self.statements) for array in s.reads}
-        held = {id(array): number(array.size.needed) for array in self.arrays() if array.kind == "input"}
+        end = len(self.statements)
+        last = {array.base: place for place, s in enumerate(self.statements) for array in s.reads}
+        held = {array: number(array.size.needed) for array in self.arrays() if array.kind == "input"}
         most = sum(held.values())
         for place, statement in enumerate(self.statements):
-            held[id(statement.writes)] = number(statement.writes.size.needed)
+            held[statement.writes] = number(statement.writes.size.needed)
             most = max(most, sum(held.values()))
-            held = {array: size for array, size in held.items() if last.get(array, len(last)) > place}
+            held = {array: size for array, size in held.items() if last.get(array, end) > place}
         return most
 
 

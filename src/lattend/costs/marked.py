@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +17,17 @@ from lattend.costs.statement import Columns
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
-from lattend.errors import LattendError, NamingError
+from lattend.errors import LattendError, NamingError, TooLarge
 from lattend.plans.plan import plan
 from lattend.rules import expr, from_name
 from lattend.rules.axes import HEAD
+from lattend.rules.evaluate import evaluate
 from lattend.rules.rule import Rule, rule
 from lattend.sets import PointSet
 
 TILE = 64  # queries and keys of a tile, where it is said what is executed
 MOST_MASK = 1 << 24
+MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 
 
 @dataclass(frozen=True)
@@ -43,17 +47,19 @@ class Marked:
     def used_shifts(self) -> Columns:
         """The shifts k - q of marked squares."""
         every = Amount.of(self.shifts)
-        return Columns(_touched(self.rule, self.sizes, "shift"), every, every)
+        return Columns.of(_touched(self.rule, self.sizes, "shift"), every)
 
     def any(self) -> Columns:
         """1 where there is a square at all, else 0."""
-        return Columns(_touched(self.rule, self.sizes, "any"), ONE, ONE)
+        return Columns.of(_touched(self.rule, self.sizes, "any"), ONE)
 
 
 def read_rule(given: Rule | str) -> Rule:
     """A rule, its name in the catalogue, or its text."""
     if isinstance(given, Rule):
         return given
+    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule is a Rule, a name of the catalogue or a text, not {given!r}")
     return from_name(given) if given.replace("_", "").isalnum() else rule(given)
 
 
@@ -70,11 +76,10 @@ def marked(given: Rule, sizes: Sizes) -> Marked:
     shifts = Polynomial.constant(1)
     for axis in given.axes:
         shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
-    executed = _executed(given, sizes)
     return Marked(
-        Columns(needed, executed, whole),
-        Columns(rows, every_row, every_row),
-        Columns(columns, every_key, every_key),
+        Columns(needed, lambda values: _executed(given, sizes, values), whole),
+        Columns.of(rows, every_row),
+        Columns.of(columns, every_key),
         queries,
         keys,
         given.has_heads,
@@ -84,23 +89,31 @@ def marked(given: Rule, sizes: Sizes) -> Marked:
     )
 
 
-def _executed(given: Rule, sizes: Sizes) -> Amount | None:
-    """The squares of the plan's tiles, 64 queries by 64 keys, once everything has a number."""
-    numbers = {name: number_of(sizes[name]) for name in given.free}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    if len(known) < len(numbers) or given.open:
+def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
+    """The squares of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
+    numbers = {name: number_of(size.mapped_values(values)) for name, size in sizes.items()}
+    known = {name: number for name in given.free if (number := numbers[name]) is not None}
+    if len(known) < len(given.free) or given.open:
         return None
+    heads = numbers["heads"] if given.has_heads else 1
+    return None if heads is None else _tiled(given.at(**known), heads)
+
+
+@lru_cache(maxsize=64)
+def _tiled(bound: Rule, heads: int) -> Amount | None:
+    positions = prod(bound.values[axis.queries] for axis in bound.axes)
+    if positions > MOST_POSITIONS:
+        raise TooLarge(f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are")
     try:
-        found = plan(given, **known)
-    except LattendError:  # no plan: everything is computed, and masked
+        found = plan(bound)
+    except LattendError:  # there is no plan
         return None
     total = 0
     for place, part in enumerate(found.parts):
         shape = (TILE,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
         tiles = found.tiles(place, shape)
-        heads = number_of(sizes["heads"]) if given.has_heads else 1
         every = int((-(-tiles.inner // TILE)).sum()) * TILE * TILE
-        total += every if len(tiles.table) > 1 else every * (heads or 1)
+        total += every if len(tiles.table) > 1 else every * heads
     return Amount.number(total)
 
 
@@ -111,20 +124,34 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
     if len(known) == len(numbers):
         bound = given.at(**known)
         if expr.arrays(given.condition):
-            if int(np.prod(list(bound.lengths.values()))) > MOST_MASK:
-                return Amount.number(
-                    int(np.prod([known[a.queries if side == "query" else a.keys] for a in given.axes]))
-                )
-            mask = bound.mask()
-            if side in ("any", "shift"):
-                return Amount.number(int(mask.any()) if side == "any" else _shifts_of(mask))
-            axes = len(given.axes)
-            lead = mask.ndim - 2 * axes
-            others = range(lead + axes, mask.ndim) if side == "query" else range(lead, lead + axes)
-            return Amount.number(int(mask.any(tuple(others)).sum()))
+            return Amount.number(_touched_by_data(bound, side))
     bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
     closed = _projected(Rule(bare.condition, bare.axes, bare.where), side)
     return put(closed, {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}, defined(bare))
+
+
+def _touched_by_data(bound: Rule, side: str) -> int:
+    """The same for a rule that looks up data: from its mask, or from positions that all see themselves."""
+    line = len(bound.axes) == 1 and not bound.has_heads and len(set(bound.lengths.values())) == 1
+    if prod(bound.lengths.values()) > MOST_MASK:
+        n = next(iter(bound.lengths.values()))
+        itself = {name: np.arange(n) for name in bound.positions}
+        if (
+            line
+            and side != "shift"
+            and np.all(evaluate(bound.condition, {**bound.values, **itself}, bound.data))
+        ):
+            return 1 if side == "any" else n
+        raise TooLarge(
+            f"which of {n:,} positions see any is looked up in a mask of at most {MOST_MASK:,} squares"
+        )
+    mask = bound.mask()
+    if side in ("any", "shift"):
+        return int(mask.any()) if side == "any" else _shifts_of(mask)
+    axes = len(bound.axes)
+    lead = mask.ndim - 2 * axes
+    others = range(lead + axes, mask.ndim) if side == "query" else range(lead, lead + axes)
+    return int(mask.any(tuple(others)).sum())
 
 
 @lru_cache(maxsize=256)

@@ -130,7 +130,7 @@ class _Reading:
             return tuple(self.number(part) for part in value)
         if not isinstance(value, str):
             return value
-        size = read_size("a size", value)
+        size = read_size("a size", value, parts=True)
         names = sorted(name for name in size.atoms if isinstance(name, str))
         if not names or not all(isinstance(self.given.get(name), int) for name in names):
             return value

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from lattend.costs.amount import Amount
+from lattend.costs.amount import Amount, as_term, divides
 from lattend.costs.sizes import number_of
 from lattend.counts.closed import Closed, closed_form, covering, renaming
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
-from lattend.errors import NamingError
+from lattend.errors import NamingError, NoClosedForm
 from lattend.rules import expr
-from lattend.rules.expr import Compare, Condition, Name, Num, Term
+from lattend.rules.expr import Compare, Condition, Name, Num
 from lattend.rules.rule import Rule
 from lattend.rules.text import parse
 from lattend.sets import Atom, PointSet, Region, Space
@@ -22,10 +22,10 @@ from lattend.sets.guard import guarded
 Sizes = Mapping[str, Polynomial]
 
 
-def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None) -> Amount:
+def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None, where: str = "true") -> Amount:
     """How many points a set has: the names in `condition` that are no sizes are its indices, from 0 up.
 
-    With `onto`, how many different values these of its indices take.
+    With `onto`, how many different values these of its indices take. Defined `where` that holds of sizes.
 
     >>> from lattend.costs.sizes import read_size
     >>> points("row < n and 1 <= col < n", {"n": read_size("n", "n")})
@@ -34,14 +34,20 @@ def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None) ->
     parsed = parse(condition)
     used = tuple(name for name in expr.names(parsed) if name in sizes)
     indices = tuple(name for name in expr.names(parsed) if name not in sizes)
-    return put(_counted(parsed, indices, used, onto), {name: sizes[name] for name in used}, at_least(used, 1))
+    domain = expr.all_of(at_least(used, 1), parse(where))
+    found = _counted(parsed, indices, used, onto, domain)
+    return put(found, {name: sizes[name] for name in used}, domain)
 
 
 @lru_cache(maxsize=512)
 def _counted(
-    condition: Condition, indices: tuple[str, ...], names: tuple[str, ...], onto: tuple[str, ...] | None
+    condition: Condition,
+    indices: tuple[str, ...],
+    names: tuple[str, ...],
+    onto: tuple[str, ...] | None,
+    domain: Condition,
 ) -> Closed:
-    found = PointSet.over(condition, indices, names, at_least(names, 1))
+    found = PointSet.over(condition, indices, names, domain)
     if onto is not None:
         found = found.without([index for index in indices if index not in onto])
     pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
@@ -90,9 +96,14 @@ def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
     renamed = {name: _name_of(name, size) for name, size in changed.items() if name not in fixed}
     split = closed.space.split
     if any(name in split or name in split.values() for name in fixed):
-        raise NamingError(f"give a number to both or none of {' and '.join({*split, *split.values()})}")
+        raise NamingError(
+            f"give a number to all or none of {', '.join(dict.fromkeys((*split, *split.values())))}"
+        )
     rest = Space(tuple(n for n in closed.space.parameters if n not in fixed), (), split)
     same = _same(rest, renamed)
+    clash = [name for pair in same.items() for name in pair if name in split or name in split.values()]
+    if clash:
+        raise NoClosedForm(f"{clash[0]} and a size it is divided by have one name; give them two, or numbers")
     one = Space(tuple(n for n in rest.parameters if n not in same), (), split)
     space = one.renamed(renamed)
     change = renaming(renamed)
@@ -130,14 +141,9 @@ def _within(
     where: Condition,
     split: Mapping[str, str] | None = None,
 ) -> Amount:
-    """The amount with its condition in the new names; what is said of a formula is left out."""
-    new: dict[str, Term] = {}
-    for name, size in sizes.items():
-        number = number_of(size)
-        if number is not None:
-            new[name] = Num(number)
-        elif len(size.atoms) == 1 and size == Polynomial.atom(size.atoms[0]):
-            new[name] = Name(str(size.atoms[0]))
+    """The amount with its condition in the new names; what is said of a product of names is left out."""
+    new = {name: term for name, size in sizes.items() if (term := as_term(size)) is not None}
+    whole = [divides(size) for size in sizes.values()]
     parts = where.args if isinstance(where, expr.And) else (where,)
     said = [part for part in parts if set(expr.names(part)) <= set(new)]
     moved = [expr.substituted(part, new) for part in said]
@@ -146,7 +152,7 @@ def _within(
     open_ = [part for part in moved if expr.names(part)]
     return Amount(
         pieces,
-        expr.all_of(*dict.fromkeys(open_), at_least((n for n in left if n not in known), 1)),
+        expr.all_of(*dict.fromkeys((*open_, *whole)), at_least((n for n in left if n not in known), 1)),
         split or {},
     )
 

@@ -13,14 +13,21 @@ from lattend.rules.rule import check_integer
 Size = int | str
 
 
-def read_size(name: str, size: Size, least: int = 1) -> Polynomial:
-    """The size as a polynomial; a number must be at least `least`.
+def read_size(name: str, size: Size, least: int = 1, *, parts: bool = False) -> Polynomial:
+    """The size as a polynomial; a number must be at least `least`. `parts` allows d/12, known to divide.
 
     >>> read_size("hidden", "4*d").terms
     {(('d', 1),): Fraction(4, 1)}
     """
     if isinstance(size, str):
-        return _read(name, size)
+        found = _read(name, size)
+        fractions = [c for c in found.terms.values() if c.denominator > 1]
+        number = found.terms.get((), Fraction(0)) if found.is_constant else None
+        if fractions and (number is not None or not parts):
+            raise NamingError(f'{name}="{size}" is not always a whole number; leave out the division')
+        if number is None:
+            return found
+        size = int(number)
     check_integer(name, size)
     if size < least:
         raise DomainError(f"{name} must be at least {least}, got {size}")

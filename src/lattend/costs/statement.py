@@ -12,21 +12,34 @@ from dataclasses import dataclass, field
 from lattend.costs.amount import ONE, ZERO, Amount
 
 OPERATIONS: tuple[str, ...] = ("multiplies", "adds", "exponentials", "divisions", "functions")
+Values = Mapping[str, int]
 COLUMNS: tuple[str, ...] = ("needed", "executed", "dense")
 
 
-@dataclass(frozen=True)
+Executed = Callable[[Values], Amount | None]  # asked with numbers for symbols; None where one is missing
+
+
+@dataclass(frozen=True, eq=False)
 class Columns:
-    """One amount three times: needed, executed (None where no plan is known), and dense."""
+    """One amount three times: needed, dense, and executed, which is found only when it is asked for."""
 
     needed: Amount
-    executed: Amount | None
+    executed: Executed
     dense: Amount
 
     @staticmethod
     def same(amount: Amount) -> Columns:
         """The same in all columns."""
-        return Columns(amount, amount, amount)
+        return Columns(amount, lambda values: amount, amount)
+
+    @staticmethod
+    def of(needed: Amount, dense: Amount) -> Columns:
+        """What runs is what is dense."""
+        return Columns(needed, lambda values: dense, dense)
+
+    def column(self, name: str, values: Values) -> Amount | None:
+        """One of the three."""
+        return self.executed(values) if name == "executed" else self.dense if name == "dense" else self.needed
 
     def __add__(self, other: Columns) -> Columns:
         return self._joined(other, Amount.__add__)
@@ -40,12 +53,11 @@ class Columns:
         return self._joined(Columns.same(other) if isinstance(other, Amount) else other, Amount.__mul__)
 
     def _joined(self, other: Columns, join: Callable[[Amount, Amount], Amount]) -> Columns:
-        known = self.executed is not None and other.executed is not None
-        return Columns(
-            join(self.needed, other.needed),
-            join(self.executed, other.executed) if known else None,  # pyright: ignore[reportArgumentType]
-            join(self.dense, other.dense),
-        )
+        def executed(values: Values) -> Amount | None:
+            mine, theirs = self.executed(values), other.executed(values)
+            return None if mine is None or theirs is None else join(mine, theirs)
+
+        return Columns(join(self.needed, other.needed), executed, join(self.dense, other.dense))
 
 
 NOTHING = Columns.same(ZERO)
@@ -59,6 +71,12 @@ class Array:
     size: Columns
     kind: str = "made"  # or input, parameter, constant, again (numbers of another array)
     touched: Columns | None = None  # the numbers that get a gradient here first, if not all of them
+    of: Array | None = None  # the array whose numbers these are
+
+    @property
+    def base(self) -> Array:
+        """The array that was written."""
+        return self if self.of is None else self.of.base
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ class Statement:
     writes: Array
     begins: Columns = NOTHING
     over: str = ""  # the set, for reading
-    longest: Amount = ONE  # terms of its longest sum
+    longest: tuple[Amount, ...] = (ONE,)  # terms of its longest sum, the most of these
     keeps: str | None = None  # where it differs from its kind's
     again: bool = False  # the backward pass as it is executed runs it once more rather than keep its result
 
@@ -122,13 +140,13 @@ class Statement:
 def meeting(statements: Iterable[Statement]) -> Columns:
     """The adds of the backward pass: each reading gives a gradient, and all but the first are added."""
     total = NOTHING
-    begun: list[Array] = []
+    begun: set[Array] = set()
     for statement in statements:
         for array in statement.reads:
             if array.kind == "constant":
                 continue
             total = total + statement.points
-            if not any(array is other for other in begun):
-                begun.append(array)
+            if array not in begun:
+                begun.add(array)
                 total = total - (array.size if array.touched is None else array.touched)
     return total

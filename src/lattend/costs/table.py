@@ -36,7 +36,8 @@ def as_text(cost: Cost, width: int | None = None) -> str:
     found = [_title(cost), "", *_fitted(rows, width)]
     if len(cost.parts) > 1:
         found += ["", *_fitted(_by_layer(cost), width)]
-    found += ["", *_fitted([("", ""), *_other(cost), *_words(cost)], width)[1:]]
+    if cost.way == "forward":
+        found += ["", *_fitted([("", ""), *_other(cost), *_words(cost)], width)[1:]]
     return "\n".join(line.rstrip() for line in found)
 
 
@@ -71,7 +72,7 @@ def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
         key = (layer.name, shown(one.parameters), shown(one.multiplies), "yes" if layer.across else "no")
         groups[key] = groups[key] + times if key in groups else times
     for (name, *rest), times in groups.items():
-        count = times.count()
+        count = cost.number_or_formula(times)
         many = f" × {shown(count)}" if count != 1 else ""
         rows.append((f"{name}{many}", *rest))
     return rows
@@ -130,7 +131,8 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def as_json(cost: Cost) -> dict[str, Any]:
     """Formulas as text with the places where they hold, numbers as numbers."""
-    found: dict[str, Any] = {"layer": cost.name, "names": list(cost.names), "at": dict(cost.values)}
+    found: dict[str, Any] = {"layer": cost.name, "way": cost.way}
+    found |= {"names": list(cost.names), "at": dict(cost.values)}
     found["parameters"] = _data(cost.parameters)
     for op in OPERATIONS:
         found[op] = {}

@@ -76,7 +76,11 @@ class Count:
             raise DomainError(f"{given} contradicts the assumption {' and '.join(self.assumed)}")
         for piece in self.closed.pieces:
             if piece.region.holds(values):
-                return int(piece.formula.value(values))
+                found = piece.formula.value(values)
+                if found != int(found):
+                    given = ", ".join(f"{name} = {values[name]}" for name in self.names)
+                    raise DomainError(f"at {given} a size is not a whole number")
+                return int(found)
         return 0
 
     def _check_positions(self, values: Mapping[str, int]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lattend.errors import NamingError
 from lattend.meters.tally import NOTHING, Tally
 
 
@@ -106,7 +107,10 @@ class Profile:
 
     def row(self, name: str) -> Row:
         """The row of the module with this name."""
-        return next(row for row in self.rows if row.name == name)
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise NamingError(f"there is no module {name!r} in this profile")
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""

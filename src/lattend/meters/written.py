@@ -8,7 +8,7 @@ are followed by their storage, so that a view is the same thing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,6 +27,22 @@ SAME = {
 }  # fmt: skip
 PICKED = {"index", "index_select", "embedding", "gather", "clone", "_to_copy", "cat", "copy"}
 SOFTMAX = ("_softmax", "_safe_softmax")
+# What reads scores as they are, beside a mask and a softmax
+READERS = {
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "topk",
+    "sort",
+    "exp",
+    "sigmoid",
+    "relu",
+}
 MOST_NODES = 1 << 16
 
 
@@ -38,6 +54,7 @@ class Product:
     tally: Tally
     of: int
     squares: int = -1
+    shared: bool = False  # used in more than one way, so that all of it is needed
 
     def __post_init__(self) -> None:
         self.squares = self.of if self.squares < 0 else self.squares
@@ -53,10 +70,12 @@ class Followed:
 
     product: Product
     numbers: int
+    squares: int  # those that no mask has taken away
     mask: Tensor | None = None
     batched: bool = False
     unknown: bool = False
     weights: bool = False
+    used: bool = False  # something has been made of it
 
 
 class Written:
@@ -81,8 +100,7 @@ class Written:
         found = self._weights(op)
         if found is None:
             return tally
-        product = found.product
-        return Tally(tally.dense * product.squares // max(1, product.of), tally.executed, tally.dense)
+        return Tally(tally.dense * found.squares // max(1, found.numbers), tally.executed, tally.dense)
 
     def made(self, op: Operation, product: Product, node: int | None) -> None:
         """Follow what a product gave, and remember the node of its gradients."""
@@ -90,13 +108,14 @@ class Written:
             return
         weights = self._weights(op)
         if weights is not None:
-            product.of, product.squares = weights.product.of, weights.product.squares
+            product.of, product.squares = weights.numbers, weights.squares
         if node is not None:
             if len(self._nodes) >= MOST_NODES:
                 self._nodes = dict(list(self._nodes.items())[MOST_NODES // 2 :])
             self._nodes[node] = product
         if weights is None:
-            found = Followed(product, op.result.numel(), batched=op.name != "mm")
+            numbers = op.result.numel()
+            found = Followed(product, numbers, numbers, batched=op.name != "mm")
             self._put(op.result, found)
             if op.name == "baddbmm" and op.given.get("beta", 1) != 0:
                 self._masked_by_sum(found, op.given["self"])
@@ -127,17 +146,33 @@ class Written:
             self._learn(sources[0])
             if op.name in PICKED:
                 self._learn(op.result)
+        if op.name in READERS:
+            for state in filter(None, map(self._get, sources)):
+                self._use(state, again=True)
         if op.name not in SAME and op.name not in SOFTMAX:
             return tally
-        found = next((state for x in sources if (state := self._get(x)) is not None), None)
-        if found is None or op.result.numel() != found.numbers:
+        source = next((x for x in sources if self._get(x) is not None), None)
+        found = None if source is None else self._get(source)
+        if source is None or found is None or op.result.numel() != found.numbers:
             return tally
+        if _storage(source) != _storage(op.result):
+            self._use(found)
+            found = replace(found, used=False)
         if op.name in SOFTMAX:
             return self._softmax(op, found, tally, where)
         if not found.weights:
             self._look_for_mask(op, found)
         self._put(op.result, found)
         return tally
+
+    def _use(self, found: Followed, *, again: bool = False) -> None:
+        """Scores that are used a second time, or as they are, are needed whole."""
+        product = found.product
+        if (found.used or again) and not found.weights and not product.shared:
+            product.shared = True
+            before, product.squares = product.needed, product.of
+            self._lessen(product.key, Tally(needed=product.needed - before))
+        found.used = True
 
     def _look_for_mask(self, op: Operation, found: Followed) -> None:
         given, low = op.given, lowest(op.result.dtype) if op.result.is_floating_point() else 0.0
@@ -178,8 +213,8 @@ class Written:
             except RuntimeError:  # of another shape: fewer squares than either has are not looked for
                 return
         product = found.product
-        squares = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
-        if squares < product.squares:
+        squares = found.squares = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
+        if squares < product.squares and not product.shared:
             before, product.squares = product.needed, squares
             self._lessen(product.key, Tally(needed=product.needed - before))
         found.mask = mask
@@ -187,13 +222,11 @@ class Written:
     def _softmax(self, op: Operation, found: Followed, tally: Tally, where: str) -> Tally:
         if found.unknown:
             self._note(UNKNOWN, where)
-        product = found.product
-        after = Followed(product, found.numbers, weights=True)
-        self._put(op.result, after)
-        if product.squares == product.of:
+        squares = found.squares
+        self._put(op.result, Followed(found.product, found.numbers, squares, weights=True))
+        if squares == found.numbers:
             return tally
         rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
-        squares = product.squares
         return Tally(exponentials=squares, divisions=squares, adds=max(0, squares - rows))
 
     def _is_low(self, value: Any, low: float) -> bool:

@@ -233,14 +233,14 @@ class Region:
 
     def merged(self, same: Mapping[str, str], space: Space) -> Region:
         """The part where each of these names equals another, which then stands for both."""
-        region = self
+        region = self.aligned(self.space)
         for name, other in same.items():
-            equal = Linear.of([(name, 1), (other, -1)], 0)
-            if f"v_{name}" in region.points.get_space().get_var_dict():
-                points = region.aligned(region.space).where(Bound(equal, True)).points
-                place = points.get_space().get_var_dict()[f"v_{name}"][1]
-                region = Region(region.space, points.project_out(isl.dim_type.param, place, 1))
-        return Region(space, region.points)
+            region = region.where(Bound(Linear.of([(name, 1), (other, -1)], 0), True))
+        points = region.points
+        for name in same:
+            place = points.get_space().get_var_dict()[f"v_{name}"][1]
+            points = points.project_out(isl.dim_type.param, place, 1)
+        return Region(space, points)
 
     def aligned(self, space: Space) -> Region:
         """The same region among the parameters of a larger space."""

@@ -11,10 +11,10 @@ from lattend.costs.layers.simple import columns, elementwise, product
 from lattend.costs.marked import Marked, marked, need_sizes, read_rule
 from lattend.costs.paths import looks_across, path_of
 from lattend.costs.points import Sizes
-from lattend.costs.sizes import Size, read_size
+from lattend.costs.sizes import Size, number_of, read_size
 from lattend.costs.statement import Array, Columns, Statement
 from lattend.counts.polynomial import Polynomial
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
 from lattend.rules.axes import untied
 from lattend.rules.rule import Rule
 
@@ -69,8 +69,11 @@ def attention(
     }
     told["D_p"] = D_i if D_p is None else D_p
     told["key_heads"] = heads if key_heads is None else key_heads
-    given |= {name: read_size(name, size) for name, size in told.items()}
+    given |= {name: read_size(name, size, parts=True) for name, size in told.items()}
     cross = "m" in chosen.sizes
+    many, shared = number_of(given["heads"]), number_of(given["key_heads"])
+    if many is not None and shared is not None and many % shared:
+        raise DomainError(f"{many} heads cannot share {shared} key heads alike; key_heads must divide heads")
     builder = _Attention(given, marked(chosen, given), encoding, projections, bias=bias, cross=cross)
     builder.build(scaled=scaled, out_bias=out_bias)
     cache = builder.cache()
@@ -133,6 +136,7 @@ class _Attention:
         self.parameters: list[Array] = []
 
     def build(self, *, scaled: bool, out_bias: bool) -> None:
+        """Scores, softmax, mixing, and the map that joins the heads."""
         tokens = Array("x", columns("token < N and i < D_i", self.sizes), "input")
         others = tokens
         if self.cross:
@@ -142,54 +146,60 @@ class _Attention:
             others = self.positions(others, "M") if self.cross else tokens
         scores = self.scores(tokens, others)
         if scaled:
-            scores = self.each("scaled scores", "constant multiplies", self.marked, scores)
+            scores = self.each("scaled scores", "constant multiplies", scores)
         # The weights alone are kept: the backward pass of a softmax needs nothing else
-        made = self.each("exponentials", "exponentials", self.marked, scores, keeps="")
+        made = self.each("exponentials", "exponentials", scores, keeps="")
         total = Array("row sums", self.rows)
-        self.statements.append(
-            Statement(
-                "row sums", "sums", self.marked, (made,), total, self.rows, "marked (q, k)", self.longest
-            )
-        )
-        weights = self.each("weights", "divisions", self.marked, made, total, keeps="")
+        every_key = self.of("M")
+        self.put("row sums", self.marked, (made,), total, self.rows, every_key, kind="sums", again=False)
+        weights = self.each("weights", "divisions", made, total, keeps="")
         values = self.values(others)
         every = Columns.same(self.of("N", "heads", "D_o"))  # rows without keys are zeros
         mixed = Array("mixed", self.rows * self.of("D_o"), touched=every)
-        self.statements.append(
-            Statement(
-                "mixing", "products", self.marked * self.of("D_o"), (weights, values), mixed, mixed.size,
-                "marked (q, k), o < D_o", self.longest,
-            )
-        )  # fmt: skip
+        points = self.marked * self.of("D_o")
+        self.put(
+            "mixing", points, (weights, values), mixed, mixed.size, every_key, and_="o < D_o", again=False
+        )
         if self.projections is not None:
             heads = self.sizes["heads"] * self.sizes["D_o"]
             sizes = {"n": self.sizes["N"], "d_in": heads, "d_out": self.sizes["D_out"]}
             self.take(mixed, sizes, "out", out_bias)
 
-    @property
-    def longest(self) -> Amount:
-        """The most keys of a row, at most all of them."""
-        return Amount.of(self.sizes["M"])
+    # Parts
 
     def of(self, *names: str) -> Amount:
+        """The product of these sizes."""
         total = Polynomial.constant(1)
         for name in names:
             total = total * self.sizes[name]
         return Amount.of(total)
 
-    def each(self, name: str, kind: str, where: Columns, *reads: Array, keeps: str | None = None) -> Array:
-        made = Array(name, where)
+    def put(
+        self,
+        name: str,
+        points: Columns,
+        reads: tuple[Array, ...],
+        out: Array,
+        begins: Columns,
+        longest: Amount,
+        *,
+        kind: str = "products",
+        and_: str = "",
+        over: str = "",
+        again: bool = True,
+    ) -> None:
+        """Sums of products, by default over marked squares; scores are computed again going back."""
+        where = over or ", ".join(part for part in ("marked (q, k)", and_) if part)
         self.statements.append(
-            Statement(
-                name,
-                kind,
-                where,
-                reads,
-                made,
-                over="marked (q, k)",
-                keeps=keeps,
-                again=kind == "exponentials",
-            )
+            Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
+        )
+
+    def each(self, name: str, kind: str, *reads: Array, keeps: str | None = None) -> Array:
+        """One operation at every marked square."""
+        made = Array(name, self.marked)
+        again = kind in ("exponentials", "constant multiplies", "adds")
+        self.statements.append(
+            Statement(name, kind, self.marked, reads, made, over="marked (q, k)", keeps=keeps, again=again)
         )
         return made
 
@@ -211,36 +221,10 @@ class _Attention:
 
     def projected(self, name: str, tokens: Array, count: str, heads: str, width: str, used: Columns) -> Array:
         """Queries, keys or values of all tokens; `used` are those that have a square."""
-        sizes = {
-            "n": self.sizes[count],
-            "d_in": self.sizes["D_i"],
-            "d_out": self.sizes[heads] * self.sizes[width],
-        }
-        return replace(self.take(tokens, sizes, name, self.bias), touched=used * self.of(width))
-
-    def scores(self, tokens: Array, others: Array) -> Array:
-        if self.encoding == "quadratic":
-            return self.quadratic()
-        if self.projections == "naive":
-            return self.naive(tokens, others)
-        if self.projections is None:
-            every = columns("token < N and head < heads and i < D_hid", self.sizes)
-            queries = Array("q", every, "input", self.rows * self.of("D_hid"))
-            keys = self.given("k", "D_hid")
-        else:
-            queries = self.projected("q", tokens, "N", "heads", "D_hid", self.rows)
-            keys = self.projected("k", others, "M", "key_heads", "D_hid", self.keys)
-        found = Array("scores", self.marked)
-        begins = self.marked
-        if self.encoding == "relative":
-            return self.relative(queries, keys, found)
-        self.statements.append(
-            Statement(
-                "scores", "products", self.marked * self.of("D_hid"), (queries, keys), found, begins,
-                "marked (q, k), i < D_hid", self.of("D_hid"), again=True,
-            )
-        )  # fmt: skip
-        return found
+        out = self.sizes[heads] * self.sizes[width]
+        sizes = {"n": self.sizes[count], "d_in": self.sizes["D_i"], "d_out": out}
+        made = self.take(tokens, sizes, name, self.bias)
+        return Array(name, made.size, touched=used * self.of(width), of=made)
 
     def given(self, name: str, width: str) -> Array:
         """Keys or values that are given; those that have a square get a gradient."""
@@ -252,106 +236,92 @@ class _Attention:
             return self.given("v", "D_o")
         return self.projected("v", others, "M", "key_heads", "D_o", self.keys)
 
+    # Scores
+
+    def scores(self, tokens: Array, others: Array) -> Array:
+        """The scores of marked squares, by the encoding and the projections."""
+        if self.encoding == "quadratic":
+            return self.quadratic()
+        if self.projections == "naive":
+            return self.naive(tokens, others)
+        if self.projections is None:
+            every = columns("token < N and head < heads and i < D_hid", self.sizes)
+            queries = Array("q", every, "input", self.rows * self.of("D_hid"))
+            keys = self.given("k", "D_hid")
+        else:
+            queries = self.projected("q", tokens, "N", "heads", "D_hid", self.rows)
+            keys = self.projected("k", others, "M", "key_heads", "D_hid", self.keys)
+        if self.encoding == "relative":
+            return self.relative(queries, keys)
+        wide, found = self.of("D_hid"), Array("scores", self.marked)
+        self.put("scores", self.marked * wide, (queries, keys), found, self.marked, wide, and_="i < D_hid")
+        return found
+
     def quadratic(self) -> Array:
-        """V · r_δ with three numbers, no queries and no keys."""
+        """v · r_δ with three numbers, no queries and no keys."""  # noqa: D403
         every = Columns.same(self.of("heads") * SHIFT)
         form = Array("v of a head", every, "parameter", self.squares.any() * every)
         shifts = Array("r", self.marked, "constant")
         self.parameters.append(form)
-        found = Array("scores", self.marked)
-        self.statements.append(
-            Statement(
-                "scores",
-                "constant products",
-                self.marked * SHIFT,
-                (form, shifts),
-                found,
-                self.marked,
-                "marked (q, k), i < 3",
-            )
-        )
+        found, three = Array("scores", self.marked), Amount.number(SHIFT)
+        points, kind = self.marked * SHIFT, "constant products"
+        self.put("scores", points, (form, shifts), found, self.marked, three, kind=kind, and_="i < 3")
         return found
 
     def naive(self, tokens: Array, others: Array) -> Array:
         """Each token projected again for every pair; with positions 16D² - 1 operations an entry."""
         terms = 4 if self.encoding == "absolute" else 1
-        weights = [
-            Array(f"W_{name}", size, "parameter", self.squares.any() * size)
-            for size in [columns("head < heads and i < D_i and o < D_hid", self.sizes)]
-            for name in ("q", "k")
-        ]
+        each = max(1, terms // 2)  # two of the four terms have x, two have p
+        size = columns("head < heads and i < D_i and o < D_hid", self.sizes)
+        weights = [Array(f"W_{name}", size, "parameter", self.squares.any() * size) for name in "qk"]
         table = Array("positions", tokens.size, "parameter", self.squares.any() * tokens.size)
         self.parameters += [*weights, table] if terms == 4 else weights
-        sides: list[Array] = []
+        wide, sides = self.of("D_hid"), list[Array]()
         for weight, token in zip(weights, (tokens, others), strict=True):
-            side = Array("projected again", self.marked * self.of("D_hid") * terms)
-            each = max(1, terms // 2)  # two of the four terms have x, two have p
-            points, begins = (
-                self.marked * self.of("D_i", "D_hid") * each,
-                self.marked * self.of("D_hid") * each,
-            )
+            side = Array("projected again", self.marked * wide * terms)
+            points, begins = self.marked * self.of("D_i", "D_hid") * each, self.marked * wide * each
             for given in (token, table) if terms == 4 else (token,):
-                reads, over = (given, weight), f"marked (q, k), term < {each}, i < D_i, o < D_hid"
-                self.statements.append(
-                    Statement("projected again", "products", points, reads, side, begins, over)
+                indices = f"term < {each}, i < D_i, o < D_hid"
+                self.put(
+                    "projected again", points, (given, weight), side, begins, self.of("D_i"), and_=indices
                 )
             sides.append(side)
-        found = Array("scores", self.marked)
-        self.statements.append(
-            Statement(
-                "scores", "products", self.marked * self.of("D_hid") * terms, tuple(sides), found, self.marked
-            )
-        )
+        found, longest = Array("scores", self.marked), wide * terms
+        self.put("scores", self.marked * wide * terms, tuple(sides), found, self.marked, longest)
         return found
 
-    def relative(self, queries: Array, keys: Array, found: Array) -> Array:
-        """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything that can be shared shared."""
+    def relative(self, queries: Array, keys: Array) -> Array:
+        """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything shared that can be."""
         sizes = {**self.sizes, "R": self.squares.shifts}
-        keys = replace(keys, touched=None)  # u looks at all of them
-        heads = Amount.of(Polynomial.constant(1) if self.squares.per_head else sizes["heads"])
+        keys = Array("k", keys.size, keys.kind, of=keys.of)  # u looks at all of them
+        one = Polynomial.constant(1)
+        heads = Amount.of(one if self.squares.per_head else sizes["heads"])
         shifts = Array("r", columns("shift < R and i < D_p", sizes), "constant")
         far = Array("W̃ r", columns("shift < R and head < heads and o < D_hid", sizes))
         weight = Array("W̃", columns("i < D_p and head < heads and o < D_hid", sizes), "parameter")
-        self.parameters.append(weight)
-        over = "shift < R and head < heads and i < D_p and o < D_hid"
-        self.statements.append(
-            Statement("W̃ r", "constant products", columns(over, sizes), (weight, shifts), far, far.size, over)
-        )
-        u, v = (Array(name, columns("head < heads and i < D_hid", sizes), "parameter") for name in ("u", "v"))
-        self.parameters += [u, v]
+        u, v = (Array(name, columns("head < heads and i < D_hid", sizes), "parameter") for name in "uv")
+        self.parameters += [weight, u, v]
         content = Array(
             "u k", columns("head < heads and token < M", sizes), touched=self.squares.keys * heads
         )
         used = self.squares.used_shifts() * self.of("heads")
         place = Array("v W̃ r", columns("head < heads and shift < R", sizes), touched=used)
-        self.statements += [
-            Statement(
-                "u k",
-                "products",
-                columns("head < heads and token < M and i < D_hid", sizes),
-                (u, keys),
-                content,
-                content.size,
-            ),
-            Statement(
-                "v W̃ r",
-                "products",
-                columns("head < heads and shift < R and i < D_hid", sizes),
-                (v, far),
-                place,
-                place.size,
-            ),
-        ]
-        each = self.marked * self.of("D_hid")
         near, distant = (Array(name, self.marked) for name in ("q k", "q W̃ r"))
-        self.statements += [
-            Statement("q k", "products", each, (queries, keys), near, self.marked),
-            Statement("q W̃ r", "products", each, (queries, far), distant, self.marked),
+        wide, inner = self.of("D_hid"), self.of("D_p")
+        apart = [  # once for all pairs
+            ("W̃ r", "shift < R and i < D_p and o < D_hid", (weight, shifts), far, inner),
+            ("u k", "token < M and i < D_hid", (u, keys), content, wide),
+            ("v W̃ r", "shift < R and i < D_hid", (v, far), place, wide),
         ]
-        total = self.each("content and shift", "adds", self.marked, near, distant)
-        total = self.each("and u k", "adds", self.marked, total, content)
-        self.statements.append(Statement("scores", "adds", self.marked, (total, place), found))
-        return found
+        for name, indices, reads, out, longest in apart:
+            over, kind = f"head < heads and {indices}", "constant products" if out is far else "products"
+            every = columns(over, sizes)
+            self.put(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
+        for name, reads, out in (("q k", (queries, keys), near), ("q W̃ r", (queries, far), distant)):
+            self.put(name, self.marked * wide, reads, out, self.marked, wide, and_="i < D_hid")
+        total = self.each("content and shift", "adds", near, distant)
+        total = self.each("and u k", "adds", total, content)
+        return self.each("scores", "adds", total, place)
 
     def cache(self) -> Amount:
         """Keys and values of all positions that are kept."""

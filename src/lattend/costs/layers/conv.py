@@ -8,6 +8,7 @@ from fractions import Fraction
 from lattend.costs.amount import Amount
 from lattend.costs.cost import Cost, single
 from lattend.costs.layer import ONE_STEP, Layer
+from lattend.costs.paths import conv_path
 from lattend.costs.points import Sizes, points
 from lattend.costs.sizes import Size, need_number, number_of, read_size
 from lattend.costs.statement import Array, Columns, Statement
@@ -43,25 +44,28 @@ def conv(
     axes = [
         _Axis.of(size, sizes, kernel, stride, dilation, padding, place) for place, size in enumerate(sizes)
     ]
-    every = axes[0] * axes[1]
-    each = _per_group(channels["c_in"], read_size("groups", groups))
+    inside, outputs, seen, pixels, used = (
+        getattr(axes[0], name) * getattr(axes[1], name)
+        for name in ("inside", "outputs", "filled", "pixels", "taps")
+    )
+    each = _per_group(channels["c_in"], channels["c_out"], read_size("groups", groups))
     depth, out_channels = Amount.of(each * channels["c_out"]), Amount.of(channels["c_out"])
     taps = Amount.number(axes[0].kernel * axes[1].kernel)
-    whole = every.outputs * taps * depth
-    made = Columns.same(every.outputs * out_channels)
-    filled = Columns(every.filled * out_channels, made.executed, made.dense)
+    whole = outputs * taps * depth
+    made = Columns.same(outputs * out_channels)
+    filled = Columns.of(seen * out_channels, made.dense)
     image = Array(
         "x",
         Columns.same(Amount.of(sizes["rows"] * sizes["cols"] * channels["c_in"])),
         "input",
-        Columns.same(every.pixels * Amount.of(channels["c_in"])),
+        Columns.same(pixels * Amount.of(channels["c_in"])),
     )
-    weight = Array("W", Columns.same(taps * depth), "parameter", Columns.same(every.taps * depth))
+    weight = Array("W", Columns.same(taps * depth), "parameter", Columns.same(used * depth))
     out = Array("y", made, touched=filled)
-    products = Columns(every.inside * depth, whole, whole)
+    products = Columns.of(inside * depth, whole)
     over = "output, tap inside the image, channel in, channel out"
     steps = [
-        Statement(name, "products", products, (image, weight), out, filled, over, taps * Amount.of(each))
+        Statement(name, "products", products, (image, weight), out, filled, over, (taps * Amount.of(each),))
     ]
     parameters = [weight]
     if bias:
@@ -70,8 +74,13 @@ def conv(
         done = Array("y + b", made)
         steps.append(Statement("bias", "adds", filled, (out, offset), done))
         steps.append(Statement("bias alone", "copies", made - filled, (offset,), done))
-    across = any(_of_axis("kernel", kernel, axis, 1) > 1 for axis in (0, 1))
-    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, sizes={**sizes, **channels}))
+    sides = (axes[0].kernel, axes[1].kernel)
+    path = None
+    if all(axis.stride == 1 and axis.padding == axis.dilation * (axis.kernel // 2) for axis in axes):
+        path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
+    every_size = {**sizes, **channels}
+    across = max(sides) > 1
+    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path, sizes=every_size))
 
 
 def patch_embedding(
@@ -99,9 +108,12 @@ def output_size(size: int, kernel: int, stride: int = 1, dilation: int = 1, padd
 
 @dataclass(frozen=True)
 class _Axis:
-    """Along one axis, or both: pairs (output, tap) inside the image, and what takes part in one."""
+    """Along one axis: pairs (output, tap) inside the image, and what takes part in one."""
 
     kernel: int
+    stride: int
+    dilation: int
+    padding: int
     inside: Amount
     outputs: Amount
     filled: Amount  # outputs that see the image
@@ -134,32 +146,27 @@ class _Axis:
             )
         fits = f"{by}*o + {reach} <= {name} + {2 * pad}"
         inside = f"{fits} and tap < {taps} and pixel == {by}*o + {apart}*tap - {pad} and pixel < {name}"
-        along = {name: sizes[name]}
+        along, large = {name: sizes[name]}, f"{name} >= {reach - 2 * pad}"
         return _Axis(
             taps,
-            points(inside, along),
-            points(fits, along),
-            points(inside, along, onto=("o",)),
-            points(inside, along, onto=("pixel",)),
-            points(inside, along, onto=("tap",)),
-        )
-
-    def __mul__(self, other: _Axis) -> _Axis:
-        return _Axis(
-            self.kernel * other.kernel,
-            self.inside * other.inside,
-            self.outputs * other.outputs,
-            self.filled * other.filled,
-            self.pixels * other.pixels,
-            self.taps * other.taps,
+            by,
+            apart,
+            pad,
+            points(inside, along, where=large),
+            points(fits, along, where=large),
+            points(inside, along, ("o",), large),
+            points(inside, along, ("pixel",), large),
+            points(inside, along, ("tap",), large),
         )
 
 
 def _of_axis(name: str, given: Pair, axis: int, least: int) -> int:
+    if isinstance(given, tuple) and len(given) != 2:
+        raise NamingError(f"{name} is one number, or two: rows and columns, not {given}")
     return need_number(name, given[axis] if isinstance(given, tuple) else given, least)
 
 
-def _per_group(channels: Polynomial, groups: Polynomial) -> Polynomial:
+def _per_group(channels: Polynomial, c_out: Polynomial, groups: Polynomial) -> Polynomial:
     """The channels each output channel sees."""
     if channels == groups:
         return Polynomial.constant(1)
@@ -168,4 +175,7 @@ def _per_group(channels: Polynomial, groups: Polynomial) -> Polynomial:
         raise NamingError("groups is a number, or the same as c_in")
     if many is not None and many % number:
         raise DomainError(f"c_in = {many} cannot be cut into {number} groups")
+    out = number_of(c_out)
+    if out is not None and out % number:
+        raise DomainError(f"c_out = {out} cannot be cut into {number} groups")
     return channels.times(Fraction(1, number))

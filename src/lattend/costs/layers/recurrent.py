@@ -7,7 +7,7 @@ from lattend.costs.cost import Cost, single
 from lattend.costs.layer import Layer, depth_of
 from lattend.costs.layers.simple import columns, elementwise, reached
 from lattend.costs.points import Sizes, points
-from lattend.costs.sizes import Size, read_size
+from lattend.costs.sizes import Size, number_of, read_size
 from lattend.costs.statement import NOTHING, Array, Statement
 
 CELL = "layer < l and step < t"
@@ -25,7 +25,7 @@ def rnn(
     """H' = tanh(W x + U h), layer upon layer; `initial=False` leaves the zero state out at the first step.
 
     >>> rnn(layers="l").depth  # layers overlap: cell (layer, step) waits for two others
-    t + l - 1
+    l + t - 1
     """
     return _recurrent("rnn", steps, inputs, hidden, layers, bias, initial)
 
@@ -98,6 +98,7 @@ class _Cell:
         self.statements: list[Statement] = []
         self.parameters: list[Array] = []
         self.units = f"{CELL} and o < h"
+        self.one_layer = number_of(sizes["l"]) == 1
         self.cells_before = CELL if initial else "layer < l and 1 <= step and step < t"
         self.states = f"{self.cells_before} and o < h"  # numbers of states that a cell finds
         self.begun = columns("layer < l and o < h", sizes) if initial else NOTHING  # initial states
@@ -112,40 +113,40 @@ class _Cell:
         self.take("tanh", "functions", self.units, self.sum("h'", 1, "both"))
 
     def lstm(self) -> None:
-        self.sum("gates", 4, "both")
-        self.take(
-            "σ", "functions", f"gate < 3 and {self.units}", self.part("gates", f"gate < 3 and {self.units}")
-        )
-        candidate = self.take("candidate", "functions", self.units, self.part("gates", self.units))
+        gates = self.sum("gates", 4, "both")
+        three = f"gate < 3 and {self.units}"
+        opened = self.take("σ", "functions", three, self.part(gates, three))
+        candidate = self.take("candidate", "functions", self.units, self.part(gates, self.units))
         state = Array("c", columns(self.states, self.sizes), touched=self.begun)
-        kept = self.take("f * c", "multiplies", self.states, self.part("f", self.states), state)
-        new = self.take("i * candidate", "multiplies", self.units, self.part("i", self.units), candidate)
-        self.take("c'", "adds", self.states, kept, self.part(new.name, self.states))
-        bent = self.take("tanh c'", "functions", self.units, self.part("c'", self.units))
-        self.take("o * tanh c'", "multiplies", self.units, self.part("o", self.units), bent)
+        kept = self.take("f * c", "multiplies", self.states, self.part(opened, self.states), state)
+        new = self.take("i * candidate", "multiplies", self.units, self.part(opened, self.units), candidate)
+        total = self.take("c'", "adds", self.states, kept, self.part(new, self.states))
+        bent = self.take("tanh c'", "functions", self.units, self.part(total, self.units))
+        self.take("o * tanh c'", "multiplies", self.units, self.part(opened, self.units), bent)
 
     def gru(self) -> None:
-        self.sum("W x", 3, "input")
-        self.sum("U h", 3, "state")
+        ahead = self.sum("W x", 3, "input")
+        back = self.sum("U h", 3, "state")
         some = self.units if self.bias else self.states  # where there is a U h, if only its bias
         both, found = f"gate < 2 and {self.units}", f"gate < 2 and {some}"
-        self.take("W x + U h", "adds", found, self.part("W x", found), self.part("U h", found))
-        self.take("σ", "functions", both, self.part("W x + U h", both))
-        past = Array("U h", columns(some, self.sizes))
-        past = self.take("r * U h", "multiplies", some, self.part("r", some), past)
-        self.take("W x + r * U h", "adds", some, self.part("W x", some), past)
-        candidate = self.take("candidate", "functions", self.units, self.part("sum", self.units))
-        update = self.part("z", self.units)
+        joined = self.take("W x + U h", "adds", found, self.part(ahead, found), self.part(back, found))
+        opened = self.take("σ", "functions", both, self.part(joined, both))
+        past = self.take(
+            "r * U h", "multiplies", some, self.part(opened, some), self.part(back, some, "made")
+        )
+        total = self.take("W x + r * U h", "adds", some, self.part(ahead, some), past)
+        candidate = self.take("candidate", "functions", self.units, self.part(total, self.units))
+        update = self.part(opened, self.units)
         rest = self.take("1 - z", "adds", self.units, update)
         new = self.take("(1 - z) * candidate", "multiplies", self.units, rest, candidate)
         old = self.take("z * h", "multiplies", self.states, update, self.before)
-        self.take("h'", "adds", self.states, self.part(new.name, self.states), old)
+        self.take("h'", "adds", self.states, self.part(new, self.states), old)
 
     # Parts of a cell
 
-    def part(self, name: str, over: str) -> Array:
+    def part(self, whole: Array, over: str, kind: str = "again") -> Array:
         """Numbers of an array that are read here and nowhere else: one gate out of several."""
-        return Array(name, columns(over, self.sizes), "again")
+        return Array(whole.name, columns(over, self.sizes), kind, of=whole)
 
     def take(self, name: str, kind: str, over: str, *reads: Array) -> Array:
         """One operation at every point of a set."""
@@ -159,27 +160,33 @@ class _Cell:
         found = Array(name, columns(f"{gate}{self.units}", self.sizes))
         if which != "state":
             self.products(name, f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
-            if not columns(f"{self.units} and 1 <= layer", self.sizes).needed.is_zero:
+            if not self.one_layer:
                 self.products(name, f"{gate}1 <= layer and {self.units}", "h", self.below, found)
             found = self.offset(gate, found)
         if which != "input":
             over = f"{gate}{self.states}"
-            self.products(name, over, "h", self.before, found, begins=which == "state")
+            self.products(name, over, "h", self.before, found, joins=which == "both")
             found = self.offset(gate, found, alone=which == "state" and not self.initial)
         return found
 
     def products(
-        self, name: str, outputs: str, width: str, given: Array, made: Array, *, begins: bool = True
+        self, name: str, outputs: str, width: str, given: Array, made: Array, *, joins: bool = False
     ) -> None:
+        """Products with weights of their own; `joins` where they go into a sum that has begun."""
         over = f"{outputs} and i < {width}"
         size = reached(
             over if self.initial else over.replace("1 <= step and ", ""), self.sizes, "gate layer o i"
         )
         weight = Array(f"weights of {name}", size, "parameter", reached(over, self.sizes, "gate layer o i"))
         self.parameters.append(weight)
-        started = columns(outputs, self.sizes) if begins else NOTHING
+        begins = NOTHING if joins else columns(outputs, self.sizes)
+        one, two = Amount.of(self.sizes[width]), Amount.of(self.sizes["c"]) + Amount.of(self.sizes["h"])
+        upper = () if self.one_layer else (Amount.of(self.sizes["h"]) * 2,)
+        longest = (two, *upper) if joins else (one,)
         every = columns(over, self.sizes)
-        self.statements.append(Statement(name, "products", every, (given, weight), made, started, over))
+        self.statements.append(
+            Statement(name, "products", every, (given, weight), made, begins, over, longest)
+        )
 
     def offset(self, gate: str, sums: Array, *, alone: bool = False) -> Array:
         """The sums with a bias added, if there is one; `alone` where at the first step it is all there is."""
@@ -190,7 +197,7 @@ class _Cell:
         if not alone:
             return self.take("bias", "adds", f"{gate}{self.units}", sums, bias)
         self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)
-        sums = Array(sums.name, columns(f"{gate}{self.states}", self.sizes), "again")
+        sums = self.part(sums, f"{gate}{self.states}")
         return self.take("bias", "adds", f"{gate}{self.states}", sums, bias)
 
 
@@ -233,11 +240,12 @@ def rnn2d(
     }
     statements: list[Statement] = []
     weights: list[Array] = []
+    terms = Amount.of(sizes["c"]) + Amount.of(sizes["h"]) * 2  # of one sum
     for name, (over, shape, reads, begins) in ways.items():
         weight = Array(f"W_{name}", columns(shape, sizes), "parameter", reached(over, sizes, "o i"))
         weights.append(weight)
         statements.append(
-            Statement(name, "products", columns(over, sizes), (reads, weight), total, begins, over)
+            Statement(name, "products", columns(over, sizes), (reads, weight), total, begins, over, (terms,))
         )
     statements.append(Statement("σ", "functions", total.size, (total,), state, over=f"{pixels} and o < h"))
     depth = depth_of(pixels, ((0, -1), (-1, 0)), sizes)

@@ -50,7 +50,7 @@ def product(
         out,
         out.size,
         over,
-        points("i < d_in", sizes),
+        (points("i < d_in", sizes),),
     )
     if not bias:
         return out, (weight,), (times,)
@@ -112,11 +112,11 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
     centred, parameters = x, (weight,)
     if kind == "layer":
         total = Array("sum", rows)
-        steps.append(Statement("sum", "sums", every, (x,), total, rows, each, terms))
+        steps.append(Statement("sum", "sums", every, (x,), total, rows, each, (terms,)))
         mean = take("mean", "constant divisions", one, total)
         centred = take("x - mean", "adds", each, x, mean)
     squares = Array("squares", rows)
-    steps.append(Statement("squares", "products", every, (centred, centred), squares, rows, each, terms))
+    steps.append(Statement("squares", "products", every, (centred, centred), squares, rows, each, (terms,)))
     spread = take("spread", "constant divisions", one, squares)
     raised = take("spread + eps", "adds", one, spread)
     root = take("root", "functions", one, raised)
@@ -150,11 +150,14 @@ def handed(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
 
 
 def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") -> Cost:
-    """A table of vectors, looked up for n tokens: parameters and no arithmetic."""
+    """A table of vectors, looked up for n different tokens: parameters and no arithmetic."""
     names = {"n": n, "vocabulary": vocabulary, "d": d}
     sizes = {name: read_size(name, size) for name, size in names.items()}
+    many = columns("token < n and i < d", sizes)
     table = Array("table", columns("word < vocabulary and i < d", sizes), "parameter")
-    return single(Layer("embedding", (), (table,), sizes=sizes))
+    rows = Array("rows of the table", many, "parameter")
+    copied = Statement("lookup", "copies", many, (rows,), Array("x", many), over="token < n and i < d")
+    return single(Layer("embedding", (copied,), (table,), sizes=sizes))
 
 
 def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:

@@ -20,6 +20,7 @@ from lattend.costs.layers.simple import (
     positions,
     residual,
 )
+from lattend.costs.marked import read_rule
 from lattend.costs.sizes import Size, need_number, number_of, read_size
 from lattend.errors import DomainError
 from lattend.rules.rule import Rule
@@ -48,12 +49,17 @@ def transformer_block(
     """
     wide = _head_size(d, heads, D)
     shared: dict[str, Any] = {"heads": heads, "D_i": d, "D_hid": wide, "key_heads": key_heads}
-    shared |= {"bias": bias, "out_bias": bias, "scaled": scaled, "n": n}
+    shared |= {"bias": bias, "out_bias": bias, "scaled": scaled}
+    chosen = read_rule(rule)
+    if "n" in chosen.sizes:
+        looks = attention(chosen, **{**shared, **parameters, "n": n})
+    else:  # an image or a volume, whose tokens are its pixels
+        looks = attention(chosen, **{**shared, **parameters})
+        n = "*".join(f"({parameters.get(size, chosen.values.get(size, size))})" for size in chosen.sizes)
     around: dict[str, Any] = {"n": n, "d": d}
-    looks = attention(rule, **{**shared, **parameters})
     parts = [norm(**around, kind=norms), looks, residual(**around)]
     if cross is not None:
-        looked = attention("full", **shared, m=cross).named("cross-attention")
+        looked = attention("full", **shared, n=n, m=cross).named("cross-attention")
         parts += [norm(**around, kind=norms), looked, residual(**around)]
     inner = feed_forward(n=n, d=d, hidden=_times(d, 4) if hidden is None else hidden, bias=bias, gated=gated)
     return joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
@@ -104,6 +110,7 @@ def vit(
     >>> vit().parameters  # ViT-B/16
     86567656
     """
+    need_number("patch", patch)
     down, across = (
         output_size(need_number(name, size), patch, patch) for name, size in (("rows", rows), ("cols", cols))
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lattend.costs.cost import Cost, single
 from lattend.costs.layer import Layer
 from lattend.costs.layers.simple import columns, elementwise, linear
@@ -31,7 +33,8 @@ def bend(*, n: Size = "n", d: Size = "d") -> Cost:
     sizes = {"n": read_size("n", n), "d": read_size("d", d)}
     x = Array("x", columns("token < n and i < d", sizes), "input")
     _, statement = elementwise("activation", "functions", "token < n and i < d", sizes, x)
-    return single(Layer("activation", (statement,), sizes=sizes))
+    kept = replace(statement, keeps="")  # the next layer keeps it as its input
+    return single(Layer("activation", (kept,), sizes=sizes))
 
 
 def sample(*, n: Size = "n", z: Size = "z") -> Cost:

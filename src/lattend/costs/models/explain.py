@@ -39,7 +39,7 @@ def reasons(model: Model, length: int, found: Mapping[str, float], *, checkpoint
         said.append(f"causal-halved is above needed: {narrow}.")
     if executed > 1 >= needed:
         said.append(
-            "executed is above 100%: the run's kernels skip more than whole 128 × 128 tiles do, or keep what "
+            "executed is above 100%: the run's kernels skip more than whole tiles do, or keep what "
             "is supposed here to be computed again."
         )
     if found.get("all experts", 0) > 1 >= dense:
@@ -57,10 +57,10 @@ def _too_many(model: Model, length: int) -> str:
     held = [layer.attention for layer in model.layers if layer.attention]
     whole = sum(one.multiplies * one.span.dense(length) for one in held)
     marked = sum(one.multiplies * one.span.needed(length) for one in held)
-    why = _windows(model, length) or "a query sees no later key"
+    why = _windows(model, length) or ("a query sees no later key" if model.is_causal else "")
     return (
-        f"it counts all {length:,}² squares in each of {len(held)} layers, {whole / marked:.1f} times those "
-        f"that are marked: {why}"
+        f"it counts all {length:,}² squares in each of {len(held)} layers, {whole / max(1, marked):.1f} "
+        f"times those that are marked{f': {why}' if why else ''}"
     )
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from lattend.costs.marked import TILE
 from lattend.costs.models.parts import ATTENTION, HEAD, Layer, Part
 from lattend.costs.models.work import Row, Work, gathered
 from lattend.errors import DomainError
 from lattend.rules.rule import check_integer
-
-TILE = 128
 
 
 @dataclass(frozen=True)

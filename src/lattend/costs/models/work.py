@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattend.costs.models.parts import GROUPS
+from lattend.errors import NamingError
 
 COLUMNS = ("needed", "executed", "dense")
 
@@ -51,7 +52,10 @@ class Work:
         return sum(row.dense for row in self.rows)
 
     def __getitem__(self, name: str) -> Row:
-        return self.rows[[row.name for row in self.rows].index(name)]
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise NamingError(f"there is no row {name!r}; there are {', '.join(row.name for row in self.rows)}")
 
     def __str__(self) -> str:
         total = Row("total", self.needed, self.executed, self.dense)
