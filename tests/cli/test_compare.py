@@ -85,10 +85,10 @@ def test_architectures(lattend, tmp_path):
         (("rnn", "attention", "--quantity", "flops"), "a comparison has no flops"),
         (
             ("rnn", "attention", "--column", "marked"),
-            "--column is one of needed, executed, dense, not marked",
+            "--column is needed or dense, not marked",
         ),
         (("rnn", "attention", "--equal", "parameters"), "as a number: give --at d=…"),
-        (("rnn", "attention", "--sizes", "a"), "must be an integer, got a"),
+        (("rnn", "attention", "--sizes", "a"), "--sizes takes whole numbers, as in 64,128, not a"),
         (("rnn", "attention", "--out", "f.doc"), "the ending is not one of"),
         (("a: rnn", "a: gru"), "two layers are called a; name them apart"),
         (("rnn", "--architectures"), "leave rnn out"),

@@ -61,7 +61,9 @@ def test_a_model(lattend, tmp_path):
     ran = lattend("cost", str(file), "--length", "1024")
     assert ran.code == 0
     assert "124,439,808" in ran.out
-    assert "cache: 37,748,736 bytes" in ran.out  # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
+    assert (
+        "cache: 37,748,736 bytes, 0.04 GiB, at 2 bytes a number" in ran.out
+    )  # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
     data = json.loads(lattend("cost", str(file), "--length", "1024", "--json").out)
     assert data["cache"] == 37_748_736
 

@@ -22,7 +22,7 @@ EXAMPLES = (
     "lattend compare lstm attention --over t --at d=512 --equal parameters",
     "lattend compare --architectures --at n=1024,d=64,k=5",
 )
-COLUMNS = ("needed", "executed", "dense")
+COLUMNS = ("needed", "dense")
 
 
 def compare(
@@ -50,7 +50,7 @@ def compare(
         typer.Option(metavar="QUANTITY", help="What to compare: multiplies, products, adds, depth, …"),
     ] = "multiplies",
     column: Annotated[
-        str, typer.Option(metavar="needed|executed|dense", help="Marked squares only, or more.")
+        str, typer.Option(metavar="needed|dense", help="Marked squares only, or all.")
     ] = "needed",
     equal: Annotated[
         str | None,
@@ -85,14 +85,12 @@ def compare(
     if not layers or len(layers) < 2:
         raise LattendError('compare needs two layers or more, such as rnn "attention(causal)" --over t')
     if column not in COLUMNS:
-        raise NamingError(f"--column is one of {', '.join(COLUMNS)}, not {column}")
+        raise NamingError(f"--column is needed or dense, not {column}; what is executed has no formula")
     grows = over or "n"
     costs, meanings = read_layers(layers, grows)
     numbers: dict[str, Any] = dict(read_numbers(at))
     if sizes is not None:
-        numbers[grows] = list(
-            read_numbers([f"x{i}={size}" for i, size in enumerate(read_names(sizes))]).values()
-        )
+        numbers[grows] = _sizes(sizes)
     chosen = {label: getattr(cost, column) for label, cost in costs.items()}
     found = compared(chosen, over=grows, quantity=quantity, at=numbers, equal=equal)
     file = None if out is None else str(found.save(out))
@@ -128,3 +126,14 @@ def _write(found: Architectures, out: str) -> str:
         return str(found.comparison.save(out))
     Path(out).write_text(found.markdown(), encoding="utf-8")
     return out
+
+
+def _sizes(text: str) -> list[int]:
+    """`64,128` as a list."""
+    found = read_names(text)
+    wrong = [size for size in found if not size.isdigit()]
+    if wrong or not found:
+        raise NamingError(
+            f"--sizes takes whole numbers, as in 64,128, not {wrong[0] if wrong else 'nothing'}"
+        )
+    return [int(size) for size in found]

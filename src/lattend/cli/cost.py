@@ -150,5 +150,6 @@ def _model(path: str, length: int | None, json: bool) -> int:
     say(str(model))
     if length is not None:
         say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length)}")
-        say(f"\ncache: {model.cache(length):,} bytes")
+        held = model.cache(length)
+        say(f"\ncache: {held:,} bytes, {held / 2**30:.2f} GiB, at 2 bytes a number")
     return YES

@@ -156,7 +156,7 @@ class Architectures:
                 texts = [cell[line] if line < len(cell) else "" for cell in cells]
                 name = row[0] if line == 0 else ""
                 lines.append("  ".join([f"{name:<{first}}", *(f"{text:<{wide}}" for text in texts)]).rstrip())
-        lines += ["", self.comparison.title, *crossing_lines(self.comparison)]
+        lines += ["", f"{self.comparison.title}, padding too", *crossing_lines(self.comparison)]
         lines += ["", f"multiplies of a convolution of n pixels, padding counted, k = {self.k}"]
         for words, verdict in self.claims:
             lines += textwrap.wrap(

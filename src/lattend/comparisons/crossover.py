@@ -76,10 +76,9 @@ class Crossover:
             case (0,):
                 return f"{both} are the same at every {self.over}"
             case (sign,) if case.start is not None:
-                return (
-                    f"{who[sign]} is dearer than {other[sign]} from {self.over} = {case.start.next} on; "
-                    f"the same at {self.over} = {case.start}"
-                )
+                after = "beyond" if case.start.next is None else f"from {self.over} = {case.start.next} on"
+                same = f"the same at {self.over} = {case.start}"
+                return f"{who[sign]} is dearer than {other[sign]} {after}; {same}"
             case (sign,):
                 return f"{who[sign]} is dearer than {other[sign]} at every {self.over}"
             case (0, sign):

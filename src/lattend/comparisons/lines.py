@@ -83,7 +83,7 @@ def _head(found: Comparison) -> list[Item]:
     under += [str(width) for width in found.widths]
     return [
         Text(16, 30, _title(found), 17, TEXT, bold=True),
-        Text(16, 51, "; ".join(under) or "in numbers", 12.5, FAINT_TEXT),
+        Text(16, 51, "; ".join(under), 12.5, FAINT_TEXT),
     ]
 
 

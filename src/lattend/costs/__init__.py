@@ -1,4 +1,9 @@
-"""Costs: the exact price of whole layers, as formulas; public as `lt.cost`."""
+"""Costs: the exact price of whole layers, as formulas; public as `lt.cost`.
+
+Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
+transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
+configuration), mfu (utilisation). `help(lt.cost.attention)` tells the arguments of one.
+"""
 
 from __future__ import annotations
 

@@ -172,8 +172,14 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
         raise NoClosedForm("two rules split one size differently; give their parameters numbers")
     space = Space(tuple(dict.fromkeys((*left.names, *right.names))), (), split)
     pieces: list[tuple[Region | None, Polynomial]] = []
-    for here, mine in _in_space(left, space):
-        for there, theirs in _in_space(right, space):
+    ours, others = _in_space(left, space), _in_space(right, space)
+    if len(ours) == len(others) > 1 and all(_same(a, b) for (a, _), (b, _) in zip(ours, others, strict=True)):
+        both = [
+            (region, join(mine, theirs)) for (region, mine), (_, theirs) in zip(ours, others, strict=True)
+        ]
+        return Amount(tuple(both), where, split)
+    for here, mine in ours:
+        for there, theirs in others:
             region = here if there is None else there if here is None else here & there
             if region is None or not region.is_empty():
                 pieces.append((region, join(mine, theirs)))
@@ -207,6 +213,10 @@ def _parts(condition: Condition) -> tuple[Condition, ...]:
     if condition == EVERYWHERE:
         return ()
     return condition.args if isinstance(condition, expr.And) else (condition,)
+
+
+def _same(region: Region | None, other: Region | None) -> bool:
+    return region is other or (region is not None and other is not None and region.is_equal(other))
 
 
 def _in_space(found: Amount, space: Space) -> list[tuple[Region | None, Polynomial]]:

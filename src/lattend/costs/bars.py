@@ -19,7 +19,7 @@ BAR, GAP, LEFT, WIDE, RIGHT = 14.0, 14.0, 24.0, 440.0, 150.0
 
 
 def bars(cost: Cost) -> Chart:
-    """The chart; every size must have a number."""
+    """The chart, one bar where all columns agree; every size must have a number."""
     rows = _rows(cost)
     name_width = max(text_width(name, 13) for name, _ in rows) + 16
     most = max(max(values.values()) for _, values in rows) or 1
@@ -31,7 +31,8 @@ def bars(cost: Cost) -> Chart:
         items += [Rect(at, 50, 12, 12, FILLS[column]), Text(at + 18, 60.5, column, 12.5, FAINT_TEXT)]
         at += 34 + text_width(column, 12.5)
     y = 84.0
-    for name, values in rows:
+    for name, every in rows:
+        values = every if len(set(every.values())) > 1 else {"needed": every["needed"]}
         height = BAR * len(values)
         items.append(Text(x - 10, y + height / 2 + 4.5, name, 13, TEXT, "end"))
         for column, value in values.items():

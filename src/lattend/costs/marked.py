@@ -22,6 +22,7 @@ from lattend.plans.plan import plan
 from lattend.rules import expr, from_name
 from lattend.rules.axes import HEAD
 from lattend.rules.evaluate import evaluate
+from lattend.rules.expr import Name, Term
 from lattend.rules.rule import Rule, rule
 from lattend.sets import PointSet
 
@@ -126,7 +127,13 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
         if expr.arrays(given.condition):
             return Amount.number(_touched_by_data(bound, side))
     bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
-    closed = _projected(Rule(bare.condition, bare.axes, bare.where), side)
+    plain = Rule(bare.condition, bare.axes, bare.where)
+    if side != "shift" and _sees_itself(plain):
+        total = Polynomial.constant(1)
+        for axis in given.axes if side != "any" else ():
+            total = total * sizes[axis.queries]
+        return Amount.of(total)
+    closed = _projected(plain, side)
     return put(closed, {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}, defined(bare))
 
 
@@ -152,6 +159,19 @@ def _touched_by_data(bound: Rule, side: str) -> int:
     lead = mask.ndim - 2 * axes
     others = range(lead + axes, mask.ndim) if side == "query" else range(lead, lead + axes)
     return int(mask.any(tuple(others)).sum())
+
+
+@lru_cache(maxsize=256)
+def _sees_itself(given: Rule) -> bool:
+    """Whether every position is marked for itself, so that every query and every key has a square."""
+    if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
+        return False
+    own: dict[str, Term] = {axis.key: Name(axis.query) for axis in given.axes}
+    others = expr.negated(expr.substituted(given.condition, own))
+    found = PointSet.of(
+        others, given.axes, domain=defined(given), parameters=(*given.sizes, *given.parameters)
+    )
+    return found.is_empty()
 
 
 @lru_cache(maxsize=256)

@@ -65,7 +65,7 @@ def _columns(cost: Cost, op: str) -> tuple[str, str, str]:
 
 def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
     """Layers that are alike are put together."""
-    rows: list[tuple[str, ...]] = [("layer", "parameters", "multiplies", "looks across tokens")]
+    rows: list[tuple[str, ...]] = [("layer", "parameters of one", "multiplies of one", "looks across tokens")]
     groups: dict[tuple[str, ...], Amount] = {}
     for times, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))

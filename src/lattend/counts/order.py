@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lattend.counts.count import Count
 
 Exponents = dict[str, int]
+HELD = (1, 2, 3)  # what names stay at, that do not grow
 
 
 @dataclass(frozen=True)
@@ -97,17 +98,15 @@ def _judge_case(
     growing = list(cone.names)
     (below,) = (_exponents(m, growing)[0] for m in case.below.terms)
     theirs = [_quotient(growth, below) for m in case.above.terms for growth in _exponents(m, growing)]
-    growths = [(m, growth) for m in piece.formula.terms for growth in _exponents(m, growing)]
+    formula = _unwrapped(piece)
+    growths = [(m, growth) for m in formula.terms for growth in _exponents(m, growing)]
     for monomial, ours in growths:
         path = _present(cone, monomial).beyond(ours, theirs)
         if path is None:
             continue
-        if _outgrows(piece, case, path, signs, count):
-            steps = [(name, path[name]) for name in count.names if path[name]]
-            along = ", ".join(
-                f"{name} = {'-' if signs[name] < 0 else ''}{_product({'s': power})}" for name, power in steps
-            )
-            return Verdict(text, "fails", because=f"along {along} the count grows faster")
+        held = next((held for held in HELD if _outgrows(piece, case, path, signs, count, held)), None)
+        if held is not None:
+            return Verdict(text, "fails", because=_because(path, signs, count, held))
         return Verdict(text, "undecided", remaining=f"whether {_product(ours)} cancels")
     if any(_sign_of(m, c, signs) < 0 for m, c in case.above.terms.items()):
         return Verdict(text, "undecided", remaining="whether the terms of the bound cancel")
@@ -140,11 +139,26 @@ def _by_sign(piece: Piece, count: Count) -> list[tuple[Piece, dict[str, int]]]:
     return parts
 
 
-def _outgrows(piece: Piece, bound: Case, path: Exponents, signs: dict[str, int], count: Count) -> bool:
-    """Whether the ratio keeps growing along x = s**a, at points that lie in the piece."""
+def _because(path: Exponents, signs: dict[str, int], count: Count, held: int) -> str:
+    """Along which way the count grows faster; names that stay are said where they are not 1."""
+    steps = [(name, path[name]) for name in count.names if path[name]]
+    along = ", ".join(
+        f"{name} = {'-' if signs[name] < 0 else ''}{_product({'s': power})}" for name, power in steps
+    )
+    still = [name for name in count.names if not path[name]] if held > 1 else []
+    rest = f" with {' = '.join(still)} = {held}" if still else ""
+    return f"along {along}{rest} the count grows faster"
+
+
+def _outgrows(
+    piece: Piece, bound: Case, path: Exponents, signs: dict[str, int], count: Count, held: int
+) -> bool:
+    """Whether the ratio keeps growing along x = s**a, names that stay being `held`, within the piece."""
     ratios: list[Fraction] = []
     for step in (10**3, 10**6, 10**9):
-        values = {name: signs[name] * step ** path.get(name, 0) for name in count.names} | dict(count.values)
+        powers = {name: path.get(name, 0) for name in count.names}
+        values = {name: signs[name] * (step**power if power else held) for name, power in powers.items()}
+        values |= dict(count.values)
         if not piece.region.holds(values):
             return False
         above = Fraction(bound.above.value(values))
@@ -155,10 +169,17 @@ def _outgrows(piece: Piece, bound: Case, path: Exponents, signs: dict[str, int],
 
 
 def _unwrapped(piece: Piece) -> Polynomial:
-    """The formula with `n % w` written as n where the region says that n < w."""
+    """The formula with `n % w` written as n where the region says that n < w, and n // 7 as (n - n % 7)/7.
+
+    Terms of n and of n // 7 can cancel; what is left of n % 7 is bounded.
+    """
     known = solved(piece.region.equalities())
     put: dict[Atom, Polynomial] = {}
     for atom in piece.formula.atoms:
+        if isinstance(atom, Quotient) and isinstance(atom.by, int):
+            rest = Polynomial.atom(Remainder(atom.of, atom.by))
+            put[atom] = (Polynomial.linear(atom.of) - rest).times(Fraction(1, atom.by))
+            continue
         if not isinstance(atom, str) and known.get(Quotient(atom.of, atom.by)) == Polynomial({}):
             put[atom] = Polynomial({}) if isinstance(atom, Quotient) else Polynomial.linear(atom.of)
     return piece.formula.substituted(put)

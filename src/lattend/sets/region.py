@@ -82,6 +82,10 @@ class Region:
     def is_subset(self, other: Region) -> bool:
         return bool(self.points.is_subset(other.points))
 
+    def is_equal(self, other: Region) -> bool:
+        """Whether both hold the same values."""
+        return bool(self.points.is_equal(other.points))
+
     def unbounded(self, names: set[str]) -> bool:
         """Whether each of these names can be arbitrarily large in it, a split one by its blocks."""
         places = self.points.get_space().get_var_dict()
