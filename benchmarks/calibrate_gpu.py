@@ -96,7 +96,7 @@ def jobs(head_sizes: list[int], dtypes: list[str], kinds: list[str]) -> Iterator
         for kernel in ("forward", "queries", "keys"):
             axes = 2 if kind == "boxes" else 1
             shapes = candidates(kernel, head_size, axes, DTYPES[dtype], kind == "apart")
-            for cost in shapes[: 2 if axes == 2 else None]:
+            for cost in shapes[: 2 if axes == 2 else None]:  # thin boxes cost what square ones do
                 for name, (rule, sizes) in rules(dtype, kind).items():
                     found = plan(rule, **sizes)
                     part = (found.turned if kernel == "keys" else found.parts)[0]
@@ -186,32 +186,43 @@ def main() -> None:
     parser.add_argument("--kind", nargs="*", default=list(KINDS), choices=KINDS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    every = list(jobs(args.head_size, args.dtype, args.kind))
-    kinds = list({(job.dtype, job.head_size, job.kind, job.kernel, job.shape): job for job in every}.values())
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        for done, error in enumerate(pool.imap_unordered(compiled, kinds), 1):
-            if error or done % 10 == 0:
-                print(f"compiled {done} of {len(kinds)}" if error is None else error, flush=True)
-    saved: list[dict[str, Any]] = []
-    for _, group in itertools.groupby(
-        every, lambda job: (job.dtype, job.head_size, job.kind, job.kernel, job.shape)
-    ):
-        points: list[tuple[tuple[float, ...], float]] = []
-        for job in group:
-            try:
-                work, counts = job.timed()
-                points.append((counts, milliseconds(work) * 1e6))
-            except Exception as error:
-                print(f"{job}: {error!r}"[:300], flush=True)
-        costs, error = nearest(np.array([p[0] for p in points], float), np.array([p[1] for p in points]))
-        program, full, masked = (float(f"{cost:.3g}") for cost in (costs[0], costs[1], costs[1] + costs[2]))
-        about = f"{job.dtype} {job.head_size} {job.kind} {job.kernel} {job.shape}"
-        print(f"{about}: {program} {masked} {full} within {error:.0%}", flush=True)
-        saved.append({**asdict(job), "costs": [program, masked, full], "error": error, "points": points})
-    torch.cuda.empty_cache()
-    found = {"device": torch.cuda.get_device_name(), "tiles": saved, "library": library(args.head_size)}
+    found = {"device": torch.cuda.get_device_name()}
+    found |= {"tiles": tiles(args), "library": library(args.head_size)}
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def tiles(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The costs of every kernel in every shape."""
+    groups: dict[tuple[Any, ...], list[Job]] = {}
+    for job in jobs(args.head_size, args.dtype, args.kind):
+        groups.setdefault((job.dtype, job.head_size, job.kind, job.kernel, job.shape), []).append(job)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        for done, error in enumerate(
+            pool.imap_unordered(compiled, [group[0] for group in groups.values()]), 1
+        ):
+            if error or done % 10 == 0:
+                print(f"compiled {done} of {len(groups)}" if error is None else error, flush=True)
+    return [found for group in groups.values() if (found := measured(group)) is not None]
+
+
+def measured(group: list[Job]) -> dict[str, Any] | None:
+    """What a program and a step cost, from the times of one kernel in one shape; None where nothing ran."""
+    points: list[tuple[tuple[float, ...], float]] = []
+    for job in group:
+        try:
+            work, counts = job.timed()
+            points.append((counts, milliseconds(work) * 1e6))
+        except Exception as error:
+            print(f"{job}: {error!r}"[:300], flush=True)
+    if not points:
+        return None
+    costs, error = nearest(np.array([p[0] for p in points], float), np.array([p[1] for p in points]))
+    program, full, masked = (float(f"{cost:.3g}") for cost in (costs[0], costs[1], costs[1] + costs[2]))
+    one = group[0]
+    about = f"{one.dtype} {one.head_size} {one.kind} {one.kernel} {one.shape}"
+    print(f"{about}: {program} {masked} {full} within {error:.0%}", flush=True)
+    return {**asdict(one), "costs": [program, masked, full], "error": error, "points": points}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ sys.path.insert(0, str(BENCHMARKS))  # they are scripts: each finds the others b
 report: Any = importlib.import_module("report")
 cpu: Any = importlib.import_module("attention_cpu")
 gpu: Any = importlib.import_module("attention_gpu")
+calibrate: Any = importlib.import_module("calibrate_gpu")
 
 # The needed squares and floors of PEERS.md: H200, bf16, 16 heads, D = 128
 PEERS = {
@@ -187,3 +188,25 @@ def test_without_a_gpu_one_line_says_so() -> None:
     script = str(BENCHMARKS / "attention_gpu.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == "no CUDA device here: attention on a GPU is not timed\n"
+
+
+def test_costs_are_found_from_times_and_never_negative() -> None:
+    """Times made of known costs give these back; a column that could only be below 0 gets 0."""
+    counts = np.array([[10, 40, 0], [10, 80, 20], [30, 60, 30], [5, 100, 10]], float)
+    costs, error = calibrate.nearest(counts, counts @ np.array([7.0, 2.0, 0.5]))
+    np.testing.assert_allclose(costs, [7.0, 2.0, 0.5])
+    assert error < 1e-9
+    costs, _ = calibrate.nearest(counts, counts @ np.array([7.0, 2.0, -0.5]))
+    assert (costs >= 0).all()
+
+
+def test_no_rule_of_a_table_calibrates_it() -> None:
+    """What foretells the benchmark's rows was fitted on other rules."""
+    tables = {str(report.case(name, 16_384).rule) for name in PEERS}
+    used = {
+        str(rule)
+        for dtype in calibrate.DTYPES
+        for kind in calibrate.KINDS
+        for rule, _ in calibrate.rules(dtype, kind).values()
+    }
+    assert not tables & used
