@@ -161,5 +161,5 @@ def _name_of(name: str, size: Polynomial) -> str:
     """The one name a size is; pieces by region take other names and numbers, a formula would bend them."""
     atoms = size.atoms
     if len(atoms) != 1 or size != Polynomial.atom(atoms[0]) or not isinstance(atoms[0], str):
-        raise NamingError(f"{name} of a rule whose count has several pieces is a name or a number")
+        raise NamingError(f"{name} is a name or a number here, not a formula: its count has several pieces")
     return atoms[0]
