@@ -48,6 +48,8 @@ def test_other_forms(lattend, tmp_path):
     assert data["multiplies"] == {"needed": 84, "executed": 84, "dense": 84}  # 4*12 + 2*2*9
     back = lattend("cost", "linear(n=2, d_in=3, d_out=4)", "--backward").out
     assert back.startswith("linear, backward pass") and "multiplies  48" in back
+    data = json.loads(lattend("cost", "linear(n=2, d_in=3, d_out=4)", "--backward", "--json").out)
+    assert (data["way"], data["multiplies"]["needed"], data["depth"]) == ("backward", 48, 1)
     file = tmp_path / "vit.svg"
     ran = lattend("cost", "vit", "--out", str(file))
     assert ran.out == f"{file}: Multiplies of vit\n"

@@ -143,6 +143,7 @@ def as_json(cost: Cost) -> dict[str, Any]:
                 found[op][column] = None
     backward = cost.backward
     found["backward"] = {op: _data(getattr(backward, op)) for op in OPERATIONS}
+    cost = cost.forward  # memory and steps are those of the forward pass
     found |= {name: _data(getattr(cost, name)) for name in LINES}
     found["memory_in_use"], found["scalar_depth"] = cost.memory_in_use, cost.scalar_depth
     found["path"] = _data(cost.path)
