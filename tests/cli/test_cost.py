@@ -33,6 +33,12 @@ def test_claims(lattend, claims, code, said):
     assert said in ran.out
 
 
+def test_statements(lattend):
+    lines = lattend("cost", "rnn2d", "--statements").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["rnn2d", "in", "left", "top", "σ"]
+    assert "n*h^2(n - 1)" in lines[2] and lines[2].endswith("1 <= col and col < cols and o < h and i < h")
+
+
 def test_claims_rename_letters(lattend):
     text = "parameters: N_h*D_i*(2D_hid + D_o) + N_h*D_o*D_out + D_out"
     layer = "attention(D_o=D_o, D_out=D_out)"

@@ -62,7 +62,7 @@ def test_numbers_may_be_given_later_and_wider():
 
 
 def test_wrong_input():
-    with pytest.raises(NamingError, match="a time needs a number for every size of linear: give n=…"):
+    with pytest.raises(NamingError, match="linear needs a number for every size: give n=…"):
         time_of(lt.cost.linear(d_in=4, d_out=4), "H200")
     with pytest.raises(NamingError, match='no machine is named "A1000"; there are H200, cpu'):
         machine("A1000")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -180,3 +182,27 @@ def test_notes() -> None:
     with FlopCounter(display=False) as counter:
         functional.scaled_dot_product_attention(q, q, q, mask)
     assert counter.notes == ("mask not known: attention in the module itself is counted dense",)
+
+
+def test_the_first_call_of_a_process_is_counted_by_torch() -> None:
+    """The kernels are loaded inside the counter, which took its formulas before."""
+    program = """
+import torch, lattend as lt
+from torch.utils.flop_counter import FlopCounterMode
+q = torch.zeros(1, 2, 8, 4, requires_grad=True)
+with FlopCounterMode(display=False) as counter:
+    lt.attention(q, q, q, lt.rules.causal()).sum().backward()
+print(counter.get_total_flops())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == 3 * 2 * 2 * 36 * 8  # forward, and twice that back
+
+
+def test_squares_that_are_not_known_are_counted_dense_aloud() -> None:
+    q = torch.zeros(1, 2, 8, 4, device="meta")
+    with (
+        pytest.warns(UserWarning, match="attention is counted dense, its marked squares are not known: doc"),
+        FlopCounterMode(display=False) as counter,
+    ):
+        lt.attention(q, q, q, lt.rules.documents(), doc=torch.zeros(8, dtype=torch.long, device="meta"))
+    assert counter.get_total_flops() == 2 * 2 * 64 * 8

@@ -21,6 +21,7 @@ EXAMPLES = (
     "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
     'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
     "lattend cost vit --out vit.svg",
+    "lattend cost rnn2d --statements",
     "lattend cost config.json --length 8192",
 )
 
@@ -40,6 +41,9 @@ def cost(
     ] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="The sets that are counted, one by one.")
+    ] = False,
     claim: Annotated[
         list[str] | None,
         typer.Option(metavar="QUANTITY:FORMULA", show_default=False, help="Decide a formula or a big-O."),
@@ -72,7 +76,7 @@ def cost(
     """
     if layer.endswith(".json") or Path(layer).is_dir():
         given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-        given |= {"--latex": latex, "--out": out}
+        given |= {"--latex": latex, "--out": out, "--statements": statements}
         unused = [name for name, value in given.items() if value]
         if unused:
             raise NamingError(
@@ -102,6 +106,8 @@ def cost(
             say_json(asked)
         else:
             say("\n".join(asked.values()))
+    elif statements:
+        say(found.statements)
     elif json:
         say_json(found.json())
     else:

@@ -19,7 +19,6 @@ from lattend.costs.cost import Cost
 from lattend.costs.layers.attention import attention
 from lattend.costs.layers.conv import conv
 from lattend.costs.layers.recurrent import rnn
-from lattend.costs.paths import conv_path
 from lattend.costs.sizes import Size, need_number, read_size
 from lattend.counts.count import Count
 from lattend.counts.notation import Written
@@ -83,10 +82,7 @@ class Architectures:
                 return SAME if isinstance(self.n, int) else self.comparison.orders[LABELS[name]]
             case "path":
                 ((_, layer),) = cost.parts
-                path = layer.path
-                if name == "convolution":
-                    path = conv_path(layer.sizes["rows"], layer.sizes["cols"], (self.k, self.k))
-                return "never" if path is None else self._shown(path)
+                return "never" if layer.path is None else self._shown(layer.path)
             case _:
                 return self._shown(cost.amount(quantity))
 

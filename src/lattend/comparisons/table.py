@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lattend.costs.table import aligned
 from lattend.counts.count import Count
 
 if TYPE_CHECKING:
     from lattend.comparisons.comparison import Comparison
 
 WIDTH = 100
-MOST_SENTENCE = 12
 UNDEFINED = "–"
 
 
 def as_text(found: Comparison) -> str:
     """Formulas and orders, the table of numbers, and where they cross."""
     lines = [found.title, ""]
-    lines += aligned([("", "formula", "order"), *_formulas(found)], right=())
+    lines += _indented(aligned([("", "formula", "order"), *_formulas(found)]))
     lines += ["", *_numbers(found)]
     lines += [f"  {width}" for width in found.widths]
     rows = [
@@ -27,7 +26,7 @@ def as_text(found: Comparison) -> str:
         for size, values in found.rows
     ]
     head = (found.over, *found.costs, "least")
-    lines += aligned([head, *rows], right=range(len(head) - 1))
+    lines += _indented(aligned([head, *rows], right=range(len(head) - 1)))
     lines += ["", "where they cross", *crossing_lines(found)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -78,20 +77,8 @@ def short(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}".rstrip("0")
 
 
-def aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int]) -> list[str]:
-    """Rows whose cells may have several lines, in columns, some of them to the right."""
-    cells = [[cell.splitlines() or [""] for cell in row] for row in rows]
-    wide = [max(len(line) for row in cells for line in row[place]) for place in range(len(rows[0]))]
-    found: list[str] = []
-    for row in cells:
-        for line in range(max(len(cell) for cell in row)):
-            texts = [cell[line] if line < len(cell) else "" for cell in row]
-            parts = [
-                f"{text:>{width}}" if place in right else f"{text:<{width}}"
-                for place, (text, width) in enumerate(zip(texts, wide, strict=True))
-            ]
-            found.append("  " + "  ".join(parts))
-    return found
+def _indented(lines: list[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
 
 
 def as_json(found: Comparison) -> dict[str, Any]:

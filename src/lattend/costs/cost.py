@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.costs.amount import ONE, ZERO, Amount, rank
 from lattend.costs.layer import Layer
 from lattend.costs.sizes import Size, read_size
-from lattend.costs.statement import OPERATIONS, Array, Columns, meeting
+from lattend.costs.statement import OPERATIONS, Array
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
@@ -100,11 +100,9 @@ class Cost:
 
         What is held for a residual across that layer comes on top; a recurrent layer holds its states.
         """
-        from lattend.costs.depths import number_of_amount
-
         try:
-            return max(layer.alive(lambda amount: number_of_amount(amount, self)) for _, layer in self.parts)
-        except ValueError:
+            return max(layer.alive(self.number) for _, layer in self.parts)
+        except NamingError:
             return None
 
     @property
@@ -124,7 +122,7 @@ class Cost:
 
         try:
             return scalar_depth(self)
-        except ValueError:
+        except NamingError:
             return None
 
     @property
@@ -151,6 +149,13 @@ class Cost:
     def across_tokens(self) -> dict[str, bool]:
         """Which layers look across tokens."""
         return {layer.name: layer.across for _, layer in self.parts}
+
+    @property
+    def statements(self) -> str:
+        """What it does, statement by statement: the set, the kind of work, and how many points."""
+        from lattend.costs.table import statements
+
+        return statements(self)
 
     # Columns and ways
 
@@ -250,6 +255,14 @@ class Cost:
         """An amount at the cost's numbers."""
         return self._count(amount, "times")
 
+    def number(self, amount: Amount) -> int:
+        """The same, which must be a number."""
+        found = self.number_or_formula(amount)
+        if not isinstance(found, int):
+            missing = ", ".join(f"{name}=…" for name in found.names)
+            raise NamingError(f"{self.name} needs a number for every size: give {missing}")
+        return found
+
     def _given(self, quantity: str) -> Any:
         return self._count(self.amount(quantity), quantity)
 
@@ -295,7 +308,7 @@ class Cost:
         """How many of an operation there are, in this column and this way."""
         total = ZERO
         for times, layer in self.parts:
-            for columns in operations(layer, self.way).get(name, ()):
+            for columns in layer.operations(self.way).get(name, ()):
                 found = columns.column(self.column, self.values)
                 if found is None:
                     raise NamingError(
@@ -355,17 +368,6 @@ class Cost:
         from lattend.costs.table import as_json
 
         return as_json(self)
-
-
-def operations(layer: Layer, way: str) -> dict[str, list[Columns]]:
-    """The operations of a layer, statement by statement; going back, gradients that meet are added."""
-    found: dict[str, list[Columns]] = {}
-    for statement in layer.statements:
-        for op, points in statement.operations(backward=way == "backward").items():
-            found.setdefault(op, []).append(points)
-    if way == "backward":
-        found.setdefault("adds", []).append(meeting(layer.statements))
-    return found
 
 
 def _total(parts: tuple[tuple[Amount, Layer], ...], of: Callable[[Layer], Amount]) -> Amount:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from lattend.costs.amount import ONE, ZERO, Amount
 from lattend.costs.points import Sizes, at_least, put
-from lattend.costs.statement import Array, Statement
+from lattend.costs.statement import Array, Columns, Statement, meeting
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece
@@ -42,7 +42,6 @@ class Layer:
     path: Amount | None = None  # the longest way between two positions, in steps of this layer
     cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
     streams: bool = False  # it runs cell by cell, so that only the cache is alive
-    sizes: Mapping[str, Polynomial] = field(default_factory=dict[str, Polynomial])
 
     def arrays(self) -> list[Array]:
         """All arrays, each once, in the order they are met."""
@@ -53,6 +52,16 @@ class Layer:
         """The activations that training keeps for the backward pass."""
         kept = (array.base for s in self.statements for array in s.kept())
         return [array for array in dict.fromkeys(kept) if array.kind in ("input", "made")]
+
+    def operations(self, way: str) -> dict[str, list[Columns]]:
+        """How many of each, statement by statement; going back, gradients that meet are added."""
+        found: dict[str, list[Columns]] = {}
+        for statement in self.statements:
+            for op, points in statement.operations(backward=way == "backward").items():
+                found.setdefault(op, []).append(points)
+        if way == "backward":
+            found.setdefault("adds", []).append(meeting(self.statements))
+        return found
 
     def alive(self, number: Callable[[Amount], int]) -> int:
         """The most numbers that are alive at once, without parameters: statements in order, no gradients."""

@@ -21,7 +21,6 @@ import numpy as np
 
 from lattend.costs.amount import ZERO, Amount
 from lattend.costs.layer import Layer
-from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 
 if TYPE_CHECKING:
@@ -109,9 +108,9 @@ def time_of(cost: Cost, on: str | Machine = "H200", *, width: int | None = None)
     operations = traffic = 0
     for times, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
-        many = _number(times, cost)
-        work = 2 * _number(one.amount("multiplies"), cost)
-        moved = wide * _number(compulsory(layer, backward=cost.way == "backward"), cost)
+        many = cost.number(times)
+        work = 2 * cost.number(one.amount("multiplies"))
+        moved = wide * cost.number(compulsory(layer, backward=cost.way == "backward"))
         seconds += many * max(work / chosen.rate, moved / chosen.bandwidth)
         operations, traffic = operations + many * work, traffic + many * moved
     return Floor(
@@ -199,16 +198,6 @@ def _model() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _number(amount: Amount, cost: Cost) -> int:
-    found = amount.count()
-    if isinstance(found, Count):
-        found = found.at(**{name: value for name, value in cost.values.items() if name in amount.names})
-    if not isinstance(found, int):
-        missing = ", ".join(f"{name}=…" for name in found.names)
-        raise NamingError(f"a time needs a number for every size of {cost.name}: give {missing}")
-    return found
 
 
 def shown(seconds: float) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.costs.amount import Amount
-from lattend.costs.depths import scalar_depth_words
 from lattend.costs.statement import COLUMNS, OPERATIONS
 from lattend.counts.count import Count
 from lattend.errors import NamingError
@@ -38,7 +37,7 @@ def as_text(cost: Cost, width: int | None = None) -> str:
         found += ["", *_fitted(_by_layer(cost), width)]
     if cost.way == "forward":
         found += ["", *_fitted([("", ""), *_other(cost), *_words(cost)], width)[1:]]
-    return "\n".join(line.rstrip() for line in found)
+    return "\n".join(found)
 
 
 def shown(value: Any) -> str:
@@ -80,7 +79,9 @@ def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
 
 def _other(cost: Cost) -> list[tuple[str, str]]:
     rows = [(words, shown(getattr(cost, name))) for name, words in LINES.items()]
-    rows.append(("the same in scalars, sums as trees", scalar_depth_words(cost)))
+    deep = cost.scalar_depth
+    words = "known when every size has a number" if deep is None else f"{deep:,}"
+    rows.append(("the same in scalars, sums as trees", words))
     if cost.memory_in_use is not None:
         rows.insert(3, ("alive at once in use, numbers", f"{cost.memory_in_use:,}"))
     return rows
@@ -98,10 +99,22 @@ def _words(cost: Cost) -> list[tuple[str, str]]:
     return rows
 
 
+def statements(cost: Cost) -> str:
+    """The sets that are counted, layer by layer, and how many points each has."""
+    found: list[str] = []
+    for _, layer in cost.parts:
+        rows = [(layer.name, "work at each point", "points", "over")]
+        for statement in layer.statements:
+            points = shown(cost.number_or_formula(statement.points.needed))
+            rows.append((f"  {statement.name}", statement.kind, points, statement.over))
+        found += ["", *aligned(rows)] if layer.statements else []
+    return "\n".join(found[1:])
+
+
 def _fitted(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
     """Rows under a heading in columns, or, where these are too wide, each row in lines of its own."""
-    table = _aligned(rows)
-    if width is None or max(len(line.rstrip()) for line in table) <= width:
+    table = aligned(rows)
+    if width is None or max(map(len, table)) <= width:
         return table
     head, *rest = rows
     found = [""]
@@ -117,15 +130,19 @@ def _fitted(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
     return found
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows whose cells may have several lines, in columns."""
+def aligned(rows: Sequence[tuple[str, ...]], right: Container[int] = ()) -> list[str]:
+    """Rows whose cells may have several lines, in columns two spaces apart, those in `right` to the right."""
     cells = [[cell.splitlines() or [""] for cell in row] for row in rows]
     wide = [max(len(line) for row in cells for line in row[place]) for place in range(len(rows[0]))]
     found: list[str] = []
     for row in cells:
         for line in range(max(len(cell) for cell in row)):
             texts = [cell[line] if line < len(cell) else "" for cell in row]
-            found.append("  ".join(f"{text:<{width}}" for text, width in zip(texts, wide, strict=True)))
+            parts = [
+                text.rjust(width) if place in right else text.ljust(width)
+                for place, (text, width) in enumerate(zip(texts, wide, strict=True))
+            ]
+            found.append("  ".join(parts).rstrip())
     return found
 
 

@@ -6,13 +6,14 @@ twice the needed multiply-adds of lt.attention. lattend.kernels does so.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from lattend.errors import LattendError
@@ -45,8 +46,12 @@ def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     if not any(isinstance(size, torch.SymInt) for size in sizes):  # else torch.compile would fix them
         call = call_of(given)
         many = grids(call, q)
-        with suppress(LattendError, RuntimeError):  # of arrays that have no values
+        try:
             return needed_squares(given, call, many.batch) * (members // max(1, many.count)) * each
+        except (LattendError, RuntimeError) as reason:  # arrays without values, or more than can be counted
+            warnings.warn(
+                f"attention is counted dense, its marked squares are not known: {reason}", stacklevel=2
+            )
     return members * q.shape[2] * k.shape[2] * each
 
 
@@ -83,9 +88,14 @@ def _counted(key: str, numbers: tuple[int, ...]) -> int:
 
 
 def _register() -> None:
+    """Tell torch's counter, and those that are counting already: each took its formulas when it was made."""
     for target, formula in ((FORWARD, forward_formula), (BACKWARD, backward_formula)):
         if target not in flop_registry:
             register_flop_formula(target, get_raw=True)(formula)
+    for mode in _get_current_dispatch_mode_stack():
+        known = getattr(getattr(mode, "counter", mode), "flop_registry", None)
+        if isinstance(known, dict):
+            known.update({target: flop_registry[target] for target in (FORWARD, BACKWARD)})
 
 
 _register()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from textwrap import wrap
 
+from lattend.costs.statement import COLUMNS
 from lattend.meters.profile import Profile, Row
 from lattend.meters.tally import NOTHING, Tally
 
 UNITS = ("", "k", "M", "G", "T", "P", "E", "Z")
-COLUMNS = ("needed", "executed", "dense")
 GAP = "  "
 
 

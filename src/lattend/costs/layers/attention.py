@@ -86,7 +86,6 @@ def attention(
             looks_across(chosen),
             path_of(chosen, given),
             cache,
-            sizes=given,
         )
     )
 
@@ -258,7 +257,7 @@ class _Attention:
         return found
 
     def quadratic(self) -> Array:
-        """v · r_δ with three numbers, no queries and no keys."""  # noqa: D403
+        """The scores v · r_δ: three numbers a head, no queries and no keys."""
         every = Columns.same(self.of("heads") * SHIFT)
         form = Array("v of a head", every, "parameter", self.squares.any() * every)
         shifts = Array("r", self.marked, "constant")

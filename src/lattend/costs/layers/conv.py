@@ -78,9 +78,8 @@ def conv(
     path = None
     if all(axis.stride == 1 and axis.padding == axis.dilation * (axis.kernel // 2) for axis in axes):
         path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
-    every_size = {**sizes, **channels}
     across = max(sides) > 1
-    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path, sizes=every_size))
+    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path))
 
 
 def patch_embedding(

@@ -85,7 +85,6 @@ def _recurrent(
             Amount.of(sizes["t"]),
             state,
             streams=True,
-            sizes=sizes,
         )
     )
 
@@ -251,15 +250,5 @@ def rnn2d(
     depth = depth_of(pixels, ((0, -1), (-1, 0)), sizes)
     border = points("col < cols and o < h", sizes)
     return single(
-        Layer(
-            "rnn2d",
-            tuple(statements),
-            tuple(weights),
-            depth,
-            True,
-            depth.steps,
-            border,
-            streams=True,
-            sizes=sizes,
-        )
+        Layer("rnn2d", tuple(statements), tuple(weights), depth, True, depth.steps, border, streams=True)
     )

@@ -32,7 +32,7 @@ def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: b
     sizes = {"n": read_size("n", n), "d_in": read_size("d_in", d_in), "d_out": read_size("d_out", d_out)}
     given = Array("x", columns("token < n and i < d_in", sizes), "input")
     _, weights, statements = product(given, sizes, bias=bias)
-    return single(Layer("linear", statements, weights, sizes=sizes))
+    return single(Layer("linear", statements, weights))
 
 
 def product(
@@ -90,7 +90,7 @@ def feed_forward(
         inner, both = elementwise("gated", "multiplies", "token < n and o < hidden", sizes, inner, gate)
         weights, statements = weights + more, (*statements, *steps, both)
     _, more, steps = product(inner, down, name="down", bias=bias)
-    return single(Layer("feed-forward", (*statements, *steps), weights + more, sizes=sizes))
+    return single(Layer("feed-forward", (*statements, *steps), weights + more))
 
 
 def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
@@ -127,7 +127,7 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
         bias = Array("bias", weight.size, "parameter")
         parameters = (weight, bias)
         take("plus bias", "adds", each, found, bias)
-    return single(Layer(f"{kind} norm", tuple(steps), parameters, sizes=sizes))
+    return single(Layer(f"{kind} norm", tuple(steps), parameters))
 
 
 def residual(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -137,7 +137,7 @@ def residual(*, n: Size = "n", d: Size = "d") -> Cost:
     x = Array("x", columns(over, sizes), "input", NOTHING)  # f has begun its gradient
     f = Array("f(x)", x.size, "input")
     _, statement = elementwise("x + f(x)", "adds", over, sizes, x, f)
-    return single(Layer("residual", (statement,), sizes=sizes))
+    return single(Layer("residual", (statement,)))
 
 
 def handed(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
@@ -146,7 +146,7 @@ def handed(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
     x = Array("x", columns("token < n and i < d", sizes), "input")
     many = columns("token < n and i < d and reader < l", sizes)
     copied = Statement("copies", "copies", many, (x,), Array("copies", many, "again"))
-    return single(Layer("handed on", (copied,), depth=NO_STEP, sizes=sizes))
+    return single(Layer("handed on", (copied,), depth=NO_STEP))
 
 
 def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") -> Cost:
@@ -157,7 +157,7 @@ def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") 
     table = Array("table", columns("word < vocabulary and i < d", sizes), "parameter")
     rows = Array("rows of the table", many, "parameter")
     copied = Statement("lookup", "copies", many, (rows,), Array("x", many), over="token < n and i < d")
-    return single(Layer("embedding", (copied,), (table,), sizes=sizes))
+    return single(Layer("embedding", (copied,), (table,)))
 
 
 def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -166,7 +166,7 @@ def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:
     many = columns("token < n and i < d", sizes)
     table = Array("table", many, "parameter", NOTHING)
     copied = Statement("copies", "copies", many, (table,), Array("copies", many, "again"))
-    return single(Layer("tied table", (copied,), depth=NO_STEP, sizes=sizes))
+    return single(Layer("tied table", (copied,), depth=NO_STEP))
 
 
 def positions(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -176,7 +176,7 @@ def positions(*, n: Size = "n", d: Size = "d") -> Cost:
     x = Array("x", columns(over, sizes), "input")
     table = Array("table", x.size, "parameter")
     _, statement = elementwise("x + position", "adds", over, sizes, x, table)
-    return single(Layer("positions", (statement,), (table,), sizes=sizes))
+    return single(Layer("positions", (statement,), (table,)))
 
 
 def loose(name: str, size: Amount) -> Layer:

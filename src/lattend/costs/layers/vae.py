@@ -34,7 +34,7 @@ def bend(*, n: Size = "n", d: Size = "d") -> Cost:
     x = Array("x", columns("token < n and i < d", sizes), "input")
     _, statement = elementwise("activation", "functions", "token < n and i < d", sizes, x)
     kept = replace(statement, keeps="")  # the next layer keeps it as its input
-    return single(Layer("activation", (kept,), sizes=sizes))
+    return single(Layer("activation", (kept,)))
 
 
 def sample(*, n: Size = "n", z: Size = "z") -> Cost:
@@ -47,4 +47,4 @@ def sample(*, n: Size = "n", z: Size = "z") -> Cost:
     spread, second = elementwise("spread", "exponentials", over, sizes, half)
     moved, third = elementwise("spread * noise", "constant multiplies", over, sizes, spread, noise)
     _, fourth = elementwise("z", "adds", over, sizes, mean, moved)
-    return single(Layer("sample", (first, second, third, fourth), sizes=sizes))
+    return single(Layer("sample", (first, second, third, fourth)))

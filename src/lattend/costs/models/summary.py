@@ -9,6 +9,7 @@ from typing import Any
 
 from lattend.costs.models.model import Model
 from lattend.costs.models.parts import ATTENTION, GROUPS, HEAD, Layer, Part
+from lattend.costs.table import aligned
 
 WIDTH = 100
 ENDLESS = 1 << 60
@@ -18,11 +19,11 @@ def summary(model: Model) -> str:
     """Title, parameters, kinds of layers, what a token costs, notes; in at most WIDTH columns."""
     lines = [f"{model.family}: {model.head}; {len(model.layers)} layers, width {model.width:,}", ""]
     rows = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
-    lines += _aligned([("parameters", "", ""), *rows], rights=(1,))
+    lines += aligned([("parameters", "", ""), *rows], right=(1,))
     lines += ["", *_layer_table(model)]
     what = "an image" if model.image else "a token"
     rows = [(name, f"{count:,}", "") for name, count in a_token(model).items()]
-    lines += ["", *_aligned([(f"multiply-adds {what}", "", ""), *rows], rights=(1,))]
+    lines += ["", *aligned([(f"multiply-adds {what}", "", ""), *rows], right=(1,))]
     lines += ["attention's depend on the length: forward(n), training(n)"] if not model.image else []
     if a_sequence(model):
         lines.append(f"once a sequence: {a_sequence(model):,}")
@@ -102,7 +103,7 @@ def _layer_table(model: Model) -> list[str]:
     for row in rows:
         first, *more = wrap(row[3], max(12, WIDTH - others))
         folded += [(*row[:3], first, row[4]), *(("", "", "", line, "") for line in more)]
-    return _aligned(folded, rights=(4,))
+    return aligned(folded, right=(4,))
 
 
 def _short(places: list[str]) -> str:
@@ -138,19 +139,6 @@ def _remarks(model: Model) -> Iterator[str]:
         said = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
         yield f"not in the config, taken as transformers does: {said}"
     yield from (f"note: {note}" for note in model.notes)
-
-
-def _aligned(rows: list[tuple[str, ...]], rights: tuple[int, ...]) -> list[str]:
-    """Rows in columns two spaces apart, those of `rights` to the right."""
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    lines: list[str] = []
-    for row in rows:
-        cells = [
-            cell.rjust(width) if place in rights else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
 
 
 def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:

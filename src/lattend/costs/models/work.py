@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattend.costs.models.parts import GROUPS
+from lattend.costs.statement import COLUMNS
 from lattend.errors import NamingError
-
-COLUMNS = ("needed", "executed", "dense")
 
 
 @dataclass(frozen=True)
