@@ -18,10 +18,12 @@ ALLOWED = {
     "draw": {"rules", "counts"},
     "plans": {"rules", "sets", "counts"},
     "kernels": {"rules", "plans", "counts", "draw"},
-    "costs": {"rules", "sets", "counts", "plans", "draw"},
+    "costs": {"rules", "sets", "counts", "plans", "draw", "plain"},
+    "plain": set[str](),
+    "layers": {"rules", "sets", "counts", "draw", "plans", "kernels", "costs"},
     "comparisons": {"rules", "sets", "counts", "costs", "draw"},
     "meters": {"rules", "counts", "plans", "kernels", "costs"},
-    "cli": {"rules", "sets", "counts", "draw", "kernels", "costs", "comparisons"},
+    "cli": {"rules", "sets", "counts", "draw", "kernels", "costs", "plain", "comparisons", "layers"},
     "tour": {"rules", "counts", "draw", "cli"},
 }
 TORCH = {"kernels", "meters", "layers", "generative", "lab"}  # these run; the others count, draw and plan

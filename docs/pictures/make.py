@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lattend as lt
+from lattend.layers.pictures.heads import make_heads
 
 HERE = Path(__file__).parent
 
@@ -20,6 +21,12 @@ def pictures() -> dict[str, lt.Picture]:
         "sparse_fixed.svg": rules.sparse_fixed(4, 1).draw(n=16),
         "neighbourhood.svg": rules.neighbourhood(2).draw(rows=9, cols=9, pixel=(1, 4)),
         "million.svg": rules.sinks(60_000, 90_000).draw(n=1_000_000),
+        "patches.svg": lt.nn.draw_patches((10, 14), 4, 3, "zeros", channels=3, width=64),
+        "heads.svg": lt.nn.draw_heads(make_heads(kernel=3, alpha=[2]), size=(9, 9), pixel=(3, 4)),
+        "scores.svg": lt.nn.draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5]),
+        "conv.svg": lt.nn.draw_conv(3, size=8, c_in=16, c_out=32, alpha=2.0, error=1e-3),
+        "grid.svg": lt.nn.draw_grid(8, c=3, h=64),
+        "grid_steps.svg": lt.nn.draw_grid((4, 6), frames=True),
     }
 
 

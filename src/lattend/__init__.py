@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lattend import costs as cost
     from lattend import errors as errors
+    from lattend import layers as nn
     from lattend import rules as rules
     from lattend.comparisons import compare as compare
     from lattend.counts import Count as Count
@@ -47,6 +48,7 @@ _HOME = {
     "Cache": "lattend.kernels",
     "plan": "lattend.plans",
     "explain": "lattend.kernels.explain",
+    "nn": "lattend.layers",
     "cost": "lattend.costs",
     "compare": "lattend.comparisons",
     "FlopCounter": "lattend.meters",
@@ -67,6 +69,7 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "Cache",
     "plan",
     "explain",
+    "nn",
     "cost",
     "compare",
     "FlopCounter",
@@ -79,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lattend' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(_HOME[name])
-    value = module if name in ("rules", "errors", "cost") else getattr(module, name)
+    value = module if name in ("rules", "errors", "nn", "cost") else getattr(module, name)
     globals()[name] = value
     return value
 

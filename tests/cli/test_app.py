@@ -5,10 +5,25 @@ import shlex
 import pytest
 
 from lattend import __version__
-from lattend.cli import app, check, claim, count, draw, failures, plan, reach, rules, same
+from lattend.cli import (
+    app,
+    check,
+    claim,
+    conv,
+    count,
+    draw,
+    failures,
+    grid,
+    heads,
+    patches,
+    plan,
+    reach,
+    rules,
+    same,
+)
 from lattend.cli.main import main
 
-MODULES = (rules, draw, count, claim, reach, same, check, plan)
+MODULES = (rules, draw, count, claim, reach, same, check, plan, patches, heads, conv, grid)
 EXAMPLES = [line for module in (app, *MODULES) for line in module.EXAMPLES]
 
 
@@ -16,7 +31,7 @@ def test_help_and_version(lattend):
     assert lattend("--version") == (0, f"lattend {__version__}\n", "")
     ran = lattend("--help")
     assert (ran.code, ran.err) == (0, "")
-    for name in ("rules", "draw", "count", "claim", "reach", "same", "check", "plan"):
+    for name in (module.__name__.rpartition(".")[2] for module in app.COMMANDS):
         assert f"\n  {name} " in ran.out
     assert "Exit codes: 0 done" in ran.out
 
@@ -61,7 +76,10 @@ def test_examples_run(lattend, tmp_path, monkeypatch, line):
             "See `lattend claim --help`",
         ),
         (("same", "causal"), "same needs OTHER. OTHER is a second rule, a catalogue name"),
-        (("cuont", "causal"), "no such command 'cuont'. Did you mean 'count', 'cost'? See `lattend --help`"),
+        (
+            ("cuont", "causal"),
+            "no such command 'cuont'. Did you mean 'count', 'cost', 'conv'? See `lattend --help`",
+        ),
         (("count", "causal", "--nope"), "no such option: --nope"),
         (("count", "causal", "extra"), "got unexpected extra argument"),
         (("count", "causal", "--deadline", "soon"), "invalid value for '--deadline'"),

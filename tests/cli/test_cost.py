@@ -39,6 +39,31 @@ def test_statements(lattend):
     assert "n*h^2(n - 1)" in lines[2] and lines[2].endswith("1 <= col and col < cols and o < h and i < h")
 
 
+def test_check(lattend):
+    ran = lattend("cost", "rnn2d(cell=lstm)", "--at", "n=2,h=3,c=2", "--check")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("rnn2d of lstm cells at n = 2, h = 3, c = 2, run on numbers that count")
+    assert ran.out.count("equal") == 8 and "differs" not in ran.out
+    data = json.loads(lattend("cost", "rnn", "--at", "steps=2,h=3,c=2", "--check", "--json").out)
+    assert data["equal"] and data["rows"][2]["counted"] == 2 * 3 * (2 + 3)  # multiplies
+
+
+def test_check_says_no(lattend, monkeypatch):
+    from lattend.plain import simple
+
+    monkeypatch.setattr(simple, "plus", lambda left, right: left)  # a linear map that forgets its bias
+    ran = lattend("cost", "linear", "--at", "n=2,d_in=3,d_out=4", "--check")
+    assert ran.code == 1
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert ["24", "16", "differs"] in [row[-3:] for row in rows]  # adds: 2*4*(3 - 1), the 8 biases are gone
+
+
+def test_a_check_that_cannot_run(lattend):
+    ran = lattend("cost", "rnn2d", "--at", "n=100,h=32,c=3", "--check")
+    assert (ran.code, ran.out) == (3, "")
+    assert "and a run at most 1,000,000; give smaller sizes" in ran.err
+
+
 def test_claims_rename_letters(lattend):
     text = "parameters: N_h*D_i*(2D_hid + D_o) + N_h*D_o*D_out + D_out"
     layer = "attention(D_o=D_o, D_out=D_out)"
@@ -87,6 +112,13 @@ def test_a_model(lattend, tmp_path):
         (["rnn2d", "--out", "x.svg"], "a chart needs a number for every size: give --at n=…,c=…,h=…"),
         (["rnn2d(n=2,h=1,c=1)", "--out", "x.gif"], "the ending is not one of .svg, .png, .pdf"),
         (["nothing.json"], "there is no nothing.json"),
+        (["nothing.json", "--check"], "--check is for a layer, not for a model"),
+        (["rnn2d", "--at", "n=4", "--check"], "a run needs a number for every size: give --at c=…,h=…"),
+        (
+            ["attention", "--check"],
+            "attention has no plain code to run; these have it, and sums",
+        ),
+        (["rnn2d", "--check", "--order", "adds"], "--check has all its rows and takes no --order"),
         (["attention", "--rule", "caussal"], "caussal"),
     ],
 )

@@ -21,7 +21,12 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[byte
 
 @pytest.mark.parametrize(
     ("arguments", "also_unloaded"),
-    [(["--help"], ("numpy", "islpy")), (["count", "strided", "--at", "n=9,t=2"], ())],
+    [
+        (["--help"], ("numpy", "islpy")),
+        (["count", "strided", "--at", "n=9,t=2"], ()),
+        (["patches", "224", "16"], ()),
+        (["heads", "--kernel", "3"], ()),
+    ],
 )
 def test_only_what_is_needed_is_loaded(arguments: list[str], also_unloaded: tuple[str, ...]) -> None:
     probe = (
@@ -70,4 +75,4 @@ def test_completion() -> None:
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend count sparse", COMP_CWORD="2")
     assert done.stdout.split() == [b"sparse_strided", b"sparse_fixed"]
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend c", COMP_CWORD="1")
-    assert done.stdout.split() == [b"count", b"claim", b"check", b"cost", b"compare"]
+    assert done.stdout.split() == [b"count", b"claim", b"check", b"cost", b"compare", b"conv"]

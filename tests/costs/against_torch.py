@@ -7,10 +7,12 @@ from random import Random
 from typing import Any, TypeAlias
 
 import torch
-from costs.counted import Tally, backward, counting, plain
-from costs.shapes import Shapes, filled
 from torch import Tensor, nn
 from torch.func import functional_call
+
+from lattend.plain.gradients import backward
+from lattend.plain.numbers import Tally, counting, floats
+from lattend.plain.shapes import Shapes, filled
 
 CLOSE = 1e-9
 Tensors: TypeAlias = dict[str, Tensor]
@@ -39,7 +41,7 @@ def check(
     tally = Tally()
     inputs, counted = counting(x.tolist(), tally), counting(lists, tally)
     outputs = found(inputs, counted)
-    same(plain(outputs), expected)
+    same(floats(outputs), expected)
     back = backward(outputs, seeds.flatten().tolist())
     for ours, theirs in zip([inputs, *counted.values()], gradients, strict=True):
         same(back.of(ours), theirs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from costs.counted import Scalar, exp
-from costs.references import Matrix, Vector, Weights, dot, plus, times, total, zeros
+from lattend.plain.numbers import Scalar, exp
+from lattend.plain.vectors import Matrix, Vector, Weights, dot, plus, times, total, zeros
 
 Mask: TypeAlias = Sequence[Sequence[bool]]  # [query][key]
 Score: TypeAlias = Callable[[int, int], Scalar]
 Shifts: TypeAlias = Mapping[int, Sequence[Scalar]]  # r_δ for every δ = k - q there can be: constants
+Entry: TypeAlias = Callable[[int, int], int]  # where a table is looked up for a query and a key
 
 
 def attention(
@@ -23,20 +24,28 @@ def attention(
     encoding: str | None = None,
     shifts: Shifts | None = None,
     naive: bool = False,
+    content: bool = False,
+    fixed: Sequence[Sequence[float]] = (),
+    entry: Entry | None = None,
+    valued: Matrix | None = None,
 ) -> Matrix:
     """Every head looks at the squares of its mask; the heads side by side go through W_out.
 
     Weights have one matrix a head, D_i × D_hid; keys and values may have fewer, each for several heads.
+    Sinusoids are `fixed` rows, one a position; values come from the keys' tokens unless `valued` is given.
     """
     asked, looked_at = queries, keys
+    if encoding == "sinusoidal":
+        asked = [plus(x, list(p)) for x, p in zip(queries, fixed, strict=True)]
+        looked_at = asked
     if encoding == "absolute" and not naive:
         asked = [plus(x, p) for x, p in zip(queries, weights["p"], strict=True)]
         looked_at = asked
         if keys is not queries:
             looked_at = [plus(x, p) for x, p in zip(keys, weights["p_keys"], strict=True)]
-    values = project(keys, weights, "v")
+    values = project(keys if valued is None else valued, weights, "v")
     group = len(masks) // len(values)
-    if encoding == "quadratic":  # nothing to project
+    if encoding == "quadratic" and not content:  # nothing to project
         scores = [quadratic_score(v, shifts or {}) for v in weights["v"]]
     elif naive:
         scores = [
@@ -52,6 +61,12 @@ def attention(
             ]
         else:
             scores = [plain_score(*each) for each in zip(q, k, strict=True)]
+        if encoding == "quadratic":
+            forms = [quadratic_score(v, shifts or {}) for v in weights["v"]]
+            scores = [both(*each) for each in zip(scores, forms, strict=True)]
+        if entry is not None:
+            tables = [table_score(table, entry) for table in weights["table"]]
+            scores = [both(*each) for each in zip(scores, tables, strict=True)]
     heads = [attend(scores[i], values[i // group], mask, scale) for i, mask in enumerate(masks)]
     side_by_side = [[x for head in heads for x in head[q]] for q in range(len(queries))]
     rows = [times(columns(weights["W_out"]), row) for row in side_by_side]
@@ -101,6 +116,14 @@ def relative_score(q: Matrix, k: Matrix, weights: Weights, head: int, shifts: Sh
 def quadratic_score(v: Vector, shifts: Shifts) -> Score:
     """v · r_δ, with v = -α(1, -2Δ₁, -2Δ₂) of the head and r_δ = (‖δ‖², δ₁, δ₂); no queries, no keys."""
     return lambda i, j: dot(v, shifts[j - i])
+
+
+def table_score(table: Vector, entry: Entry) -> Score:
+    return lambda i, j: table[entry(i, j)]
+
+
+def both(one: Score, other: Score) -> Score:
+    return lambda i, j: one(i, j) + other(i, j)
 
 
 def naive_score(

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from random import Random
 from typing import Any, TypeAlias
 
-from costs.counted import Tally, backward, counting, depth, numbers, unit
-from costs.shapes import Shape, Shapes, fill, filled
-
 import lattend as lt
+from lattend.plain import running
+from lattend.plain.shapes import Shape, Shapes
 
+one = running.one
 OPERATIONS = ("multiplies", "adds", "exponentials", "divisions", "functions")
 Price: TypeAlias = dict[str, Any]  # "parameters", "depth", the operations, and "backward adds" and so on
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Price:
     """What a layer does, called with inputs of these shapes and then its weights; all outputs are used."""
-    source, tally = Random(3), Tally()
-    counted = counting(filled(weights, source), tally)
-    given = [counting(fill(shape, source), tally) for shape in inputs]
-    outputs = layer(*given, counted)
-    parameters = len(list(numbers(counted)))
-    return {"parameters": parameters, "depth": depth(outputs)} | _both_ways(tally, backward(outputs).tally)
-
-
-def one(layer: Callable[..., Any]) -> Callable[..., Any]:
-    """The layer as a single unit."""
-    return lambda *given: unit(layer(*given))
+    ran = running.run(layer, weights, *inputs)
+    return {"parameters": ran.parameters, "depth": ran.depth} | _both_ways(ran.forward, ran.backward)
 
 
 def check(found: Price, name: str, sizes: dict[str, int], **options: Any) -> None:

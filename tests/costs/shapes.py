@@ -1,58 +1,8 @@
-"""The weights of every layer by name and shape, and random numbers to fill them with."""
+"""The weights of attention, of blocks and of models by name and shape."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from random import Random
-from typing import Any, TypeAlias
-
-Shape: TypeAlias = tuple[int, ...]
-Shapes: TypeAlias = dict[str, Shape]
-
-
-def filled(shapes: Mapping[str, Shape], source: Random) -> dict[str, Any]:
-    return {name: fill(shape, source) for name, shape in shapes.items()}
-
-
-def fill(shape: Shape, source: Random) -> Any:
-    """Lists of lists of this shape, of numbers between -1 and 1."""
-    return [fill(shape[1:], source) for _ in range(shape[0])] if shape else source.uniform(-1, 1)
-
-
-def within(name: str, shapes: Shapes) -> Shapes:
-    return {f"{name}.{inner}": shape for inner, shape in shapes.items()}
-
-
-def linear(d_in: int, d_out: int, bias: bool = True) -> Shapes:
-    return {"weight": (d_out, d_in)} | ({"bias": (d_out,)} if bias else {})
-
-
-def feed_forward(d: int, hidden: int, bias: bool = True, gated: bool = False) -> Shapes:
-    gate = within("gate", linear(d, hidden, bias)) if gated else {}
-    return within("linear1", linear(d, hidden, bias)) | within("linear2", linear(hidden, d, bias)) | gate
-
-
-def norm(d: int, kind: str) -> Shapes:
-    return {"weight": (d,)} | ({"bias": (d,)} if kind == "layer" else {})
-
-
-def conv2d(c_in: int, c_out: int, kernel: tuple[int, int], groups: int = 1, bias: bool = True) -> Shapes:
-    return {"weight": (c_out, c_in // groups, *kernel)} | ({"bias": (c_out,)} if bias else {})
-
-
-def recurrent(kind: str, inputs: int, hidden: int, layers: int, bias: bool) -> Shapes:
-    rows = {"rnn": 1, "lstm": 4, "gru": 3}[kind] * hidden
-    found: Shapes = {}
-    for layer in range(layers):
-        found[f"weight_ih_l{layer}"] = (rows, hidden if layer else inputs)
-        found[f"weight_hh_l{layer}"] = (rows, hidden)
-        if bias:
-            found |= {f"bias_ih_l{layer}": (rows,), f"bias_hh_l{layer}": (rows,)}
-    return found
-
-
-def rnn2d(h: int, c: int) -> Shapes:
-    return {"W_in": (h, c), "W_left": (h, h), "W_top": (h, h)}
+from lattend.plain.shapes import Shapes, conv2d, feed_forward, linear, norm, within
 
 
 def attention(
@@ -66,13 +16,19 @@ def attention(
     bias: bool = False,
     out_bias: bool = True,
     encoding: str | None = None,
+    content: bool = False,
     D_p: int = 0,
     positions: int = 0,
+    entries: int = 0,
+    form: int = 3,
+    D_keys: int | None = None,
+    D_values: int | None = None,
 ) -> Shapes:
     few = key_heads or heads
-    found: Shapes = {"W_v": (few, D_i, D_o), "W_out": (heads * D_o, D_out)}
-    if encoding != "quadratic":
-        found |= {"W_q": (heads, D_i, D_hid), "W_k": (few, D_i, D_hid)}
+    keys = D_keys or D_i
+    found: Shapes = {"W_v": (few, D_values or keys, D_o), "W_out": (heads * D_o, D_out)}
+    if encoding != "quadratic" or content:
+        found |= {"W_q": (heads, D_i, D_hid), "W_k": (few, keys, D_hid)}
     if bias:
         offsets = {"b_q": (heads, D_hid), "b_k": (few, D_hid), "b_v": (few, D_o)}
         found |= {name: shape for name, shape in offsets.items() if f"W{name[1:]}" in found}
@@ -83,7 +39,9 @@ def attention(
     if encoding == "relative":
         found |= {"W_r": (heads, D_p, D_hid), "u": (heads, D_hid), "v": (heads, D_hid)}
     if encoding == "quadratic":
-        found["v"] = (heads, 3)
+        found["v"] = (heads, form)
+    if encoding == "tables":
+        found["table"] = (heads, entries)
     return found
 
 

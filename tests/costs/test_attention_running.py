@@ -145,6 +145,132 @@ def test_encodings(n: int, data: st.DataObject, text: str, encoding: str, bias: 
 
 
 @settings(max_examples=30)
+@given(LENGTH, st.data(), st.sampled_from(["q >= 0", "k <= q", "k < q"]), st.booleans(), st.booleans())
+def test_quadratic_beside_content(n: int, data: st.DataObject, text: str, bias: bool, content: bool) -> None:
+    """D_p numbers a head: 2 on a line, 3 on an image, 5 with a covariance."""
+    sizes = {name: data.draw(SMALL) for name in ("heads", "D_i", "D_hid", "D_o", "D_out")}
+    D_p = data.draw(st.sampled_from([2, 3, 5]))
+    weights = shapes.attention(*sizes.values(), bias=bias, encoding="quadratic", content=content, form=D_p)
+    options: dict[str, Any] = {"encoding": "quadratic", "content": content, "shifts": shifts_of(n, n, D_p)}
+    masks = masks_of(text, n, n, sizes["heads"])
+    found = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
+    sizes = {"n": n, "D_p": D_p, **sizes}
+    check(found, "attention", sizes, rule=text, encoding="quadratic", content=content, bias=bias)
+
+
+@settings(max_examples=30)
+@given(
+    LENGTH,
+    st.sampled_from(["q >= 0", "k <= q", "k < q", "abs(q - k) <= 1"]),
+    st.sampled_from([None, 0, 1, 2]),
+)
+def test_tables(n: int, text: str, radius: int | None) -> None:
+    """Within a radius, shifts further away take the entry at the end."""
+    reach = n - 1 if radius is None else radius
+    weights = shapes.attention(2, 3, 2, 2, 1, encoding="tables", entries=2 * reach + 1)
+    masks = masks_of(text, n, n, 2)
+
+    def layer(x: Any, w: Any) -> Any:
+        return attended.attention(x, x, w, masks, entry=lambda q, k: min(max(k - q + reach, 0), 2 * reach))
+
+    sizes = {"n": n, "heads": 2, "D_i": 3, "D_hid": 2, "D_o": 2, "D_out": 1}
+    check(run(one(layer), weights, (n, 3)), "attention", sizes, rule=text, encoding="tables", radius=radius)
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.sampled_from([None, (1, 0), (2, 2)]))
+def test_tables_on_an_image(rows: int, cols: int, t: int, radius: tuple[int, int] | None) -> None:
+    places = [(y, x) for y in range(rows) for x in range(cols)]
+    masks = [[[abs(a - c) <= t and b <= d for c, d in places] for a, b in places]]
+    down, across = radius or (rows - 1, cols - 1)
+
+    def entry(q: int, k: int) -> int:
+        dy, dx = (b - a for a, b in zip(places[q], places[k], strict=True))
+        return min(max(dy, -down), down) * (2 * across + 1) + min(max(dx, -across), across)  # from its middle
+
+    weights = shapes.attention(1, 2, 2, 2, 2, encoding="tables", entries=(2 * down + 1) * (2 * across + 1))
+    layer = one(lambda x, w: attended.attention(x, x, w, masks, entry=entry))
+    found = run(layer, weights, (rows * cols, 2))
+    sizes: dict[str, Any] = {"rows": rows, "cols": cols, "t": t, "heads": 1, "D_i": 2, "D_hid": 2}
+    text = "abs(qy - ky) <= t and qx <= kx"
+    cost = lt.cost.attention(text, encoding="tables", radius=radius, **sizes)
+    check_numbers(found, cost)
+
+
+@settings(max_examples=20)
+@given(LENGTH, st.sampled_from(["k <= q + head", "q % heads == head"]))
+def test_tables_of_heads_that_differ(n: int, text: str) -> None:
+    masks = masks_of(text, n, n, 2)
+    weights = shapes.attention(2, 2, 2, 2, 2, encoding="tables", entries=2 * n - 1)
+    layer = one(lambda x, w: attended.attention(x, x, w, masks, entry=lambda q, k: k - q + n - 1))
+    cost = lt.cost.attention(text.replace("heads", "2"), n=n, heads=2, D_i=2, D_hid=2, encoding="tables")
+    check_numbers(run(layer, weights, (n, 2)), cost)
+
+
+def test_tables_under_a_rule_of_data() -> None:
+    masks = [[[(q < 2) == (k < 2) for k in range(5)] for q in range(5)]]
+    weights = shapes.attention(1, 2, 2, 2, 2, encoding="tables", entries=3)
+    layer = one(
+        lambda x, w: attended.attention(x, x, w, masks, entry=lambda q, k: min(max(k - q, -1), 1) + 1)
+    )
+    packed = lt.rules.documents(lengths=[2, 3])
+    cost = lt.cost.attention(packed, heads=1, D_i=2, D_hid=2, encoding="tables", radius=1)
+    check_numbers(run(layer, weights, (5, 2)), cost)
+
+
+@settings(max_examples=20)
+@given(LENGTH, st.sampled_from(["q >= 0", "k <= q"]))
+def test_sinusoids_are_no_parameters(n: int, text: str) -> None:
+    masks, fixed = masks_of(text, n, n, 2), [[0.1 * q, 0.2, 0.3] for q in range(n)]
+
+    def layer(x: Any, w: Any) -> Any:
+        return attended.attention(x, x, w, masks, encoding="sinusoidal", fixed=fixed)
+
+    sizes = {"n": n, "heads": 2, "D_i": 3, "D_hid": 2, "D_o": 1, "D_out": 2}
+    found = run(one(layer), shapes.attention(2, 3, 2, 1, 2), (n, 3))
+    check(found, "attention", sizes, rule=text, encoding="sinusoidal")
+
+
+@settings(max_examples=20)
+@given(LENGTH, st.sampled_from(["q >= 0", "k <= q"]), st.booleans())
+def test_encodings_that_are_given_and_not_learned(n: int, text: str, content: bool) -> None:
+    """The same work as when they are learned, and no parameters."""
+    masks, shifts = masks_of(text, n, n, 2), shifts_of(n, n, 3)
+    weights = shapes.attention(2, 3, 2, 1, 2, encoding="quadratic", content=content)
+    given_form = weights.pop("v")
+
+    def layer(x: Any, v: Any, w: Any) -> Any:
+        options: dict[str, Any] = {"encoding": "quadratic", "content": content, "shifts": shifts}
+        return attended.attention(x, x, {**w, "v": v}, masks, **options)
+
+    sizes = {"n": n, "heads": 2, "D_i": 3, "D_hid": 2, "D_o": 1, "D_out": 2}
+    found = run(one(layer), weights, (n, 3), given_form)
+    check(found, "attention", sizes, rule=text, encoding="quadratic", content=content, learned=False)
+
+
+@settings(max_examples=20)
+@given(LENGTH, LENGTH, SMALL, SMALL)
+def test_keys_and_values_of_other_widths(n: int, m: int, D_keys: int, D_values: int) -> None:
+    masks = masks_of("q >= 0", n, m, 2)
+    weights = shapes.attention(2, 3, 2, 2, 3, D_keys=D_keys, D_values=D_values)
+    sizes: dict[str, Any] = {
+        "n": n,
+        "m": m,
+        "heads": 2,
+        "D_i": 3,
+        "D_hid": 2,
+        "D_keys": D_keys,
+        "D_values": D_values,
+    }
+    if D_keys == D_values:  # one array gives both
+        found = run(one(lambda x, y, w: attended.attention(x, y, w, masks)), weights, (n, 3), (m, D_keys))
+        check_numbers(found, lt.cost.attention(**sizes))
+        return
+    layer = one(lambda x, y, z, w: attended.attention(x, y, w, masks, valued=z))
+    check(run(layer, weights, (n, 3), (m, D_keys), (m, D_values)), "attention", sizes)
+
+
+@settings(max_examples=30)
 @given(st.integers(1, 3), st.data(), st.sampled_from(["q >= 0", "k <= q", "k < q"]))
 def test_naive_projections(n: int, data: st.DataObject, text: str) -> None:
     sizes = {name: data.draw(SMALL) for name in ("heads", "D_i", "D_hid", "D_o", "D_out")}

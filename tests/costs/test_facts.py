@@ -60,12 +60,16 @@ def test_parameters_of_attention() -> None:
     text = "N_h*D_i*(2D_hid + D_o) + N_h*D_o*D_out + D_out"
     cost = C.attention(D_o="D_o", D_out="D_out")
     assert cost.claim("parameters", text, rename={"N_h": "heads"})
-    more = {"absolute": "n D_i", "relative": "N_h D_hid(D_p + 2)"}
-    for encoding, added in more.items():  # a table of positions; W̃_k, u and v of each head
+    more = {"absolute": "n D_i", "sinusoidal": "0", "relative": "N_h D_hid(D_p + 2)", "tables": "N_h(2n - 1)"}
+    for encoding, added in more.items():  # positions, W̃_k, u and v of each head, a number for each shift
         encoded = C.attention(D_o="D_o", D_out="D_out", D_p="D_p", encoding=encoding)
         assert encoded.claim("parameters", f"{text} + {added}", rename={"N_h": "heads"})
     bare = C.attention(D_o="D_o", D_out="D_out", encoding="quadratic")
     assert bare.claim("parameters", "heads D_i D_o + heads D_o D_out + D_out + 3 heads")
+    turned = C.attention(D_o="D_o", D_out="D_out", encoding="quadratic", content=True, D_p=5)
+    assert turned.claim(
+        "parameters", f"{text} + 5N_h", rename={"N_h": "heads"}
+    )  # 2 of a centre, 3 of a width
 
 
 @pytest.mark.parametrize(
@@ -197,6 +201,15 @@ def _loosely(make: Any, **given: Any) -> Any:
         (lambda: C.rnn2d(n=0), "rows must be at least 1, got 0"),
         (lambda: C.attention("causal", w=3), 'attention under "k <= q" has no w; it has n'),
         (lambda: C.attention(encoding="rotary"), "encoding is one of None, absolute, relative, quadratic"),
+        (lambda: C.attention(content=True), "content=True goes with encoding quadratic, not None"),
+        (
+            lambda: C.attention(encoding="relative", learned=False),
+            "learned=False goes with encoding absolute, ",
+        ),
+        (lambda: C.attention(radius=2), "radius goes with encoding tables, not None"),
+        (lambda: C.attention(encoding="tables", radius=(1, 2)), "1 in all, not (1, 2\\)"),
+        (lambda: C.attention(encoding="tables", radius=-1), "radius must be at least 0, got -1"),
+        (lambda: C.attention(projections="naive", D_keys=3), "naive projections take keys of D_i numbers"),
         (lambda: _loosely(C.conv, stride="s"), "stride must be a number here, not the name s"),
         (lambda: C.conv(rows=2, cols=2), "rows = 2 with padding 0 is less than the 3 the kernel spans"),
         (lambda: C.conv(c_in=3, groups=2), "c_in = 3 cannot be cut into 2 groups"),

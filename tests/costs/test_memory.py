@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +62,21 @@ def test_attention(n: int, heads: int, d: int, wide: int) -> None:
     assert kept(run, [q, k, v, o]) == found
 
 
+@settings(max_examples=10)
+@given(small, small, small)
+def test_attention_with_positions(n: int, d: int, wide: int) -> None:
+    """Values come from the tokens without their positions, so both are kept."""
+    q, k, v, o, p = weights((d, wide), (d, wide), (d, wide), (wide, d), (n, d))
+    x = torch.randn(n, d, requires_grad=True)
+
+    def run() -> Tensor:
+        moved = x + p
+        return torch.softmax((moved @ q) @ (moved @ k).mT, -1) @ (x @ v) @ o
+
+    cost = lt.cost.attention(n=n, heads=1, D_i=d, D_hid=wide, encoding="absolute", out_bias=False)
+    assert kept(run, [q, k, v, o, p]) == cost.training_memory
+
+
 @settings(max_examples=20)
 @given(small, small, small, small)
 def test_the_grid_rnn(rows: int, cols: int, h: int, c: int) -> None:
@@ -78,6 +94,21 @@ def test_the_grid_rnn(rows: int, cols: int, h: int, c: int) -> None:
         return state[rows - 1, cols - 1]
 
     assert kept(run, [into, left, top]) == lt.cost.rnn2d(rows=rows, cols=cols, h=h, c=c).training_memory
+
+
+@settings(max_examples=5)
+@given(small, small, small, small, st.integers(1, 3))
+@pytest.mark.parametrize("directions", [1, 2, 4])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_grid_rnn_of_lt_nn(
+    cell: str, directions: int, rows: int, cols: int, h: int, c: int, layers: int
+) -> None:
+    """The module keeps its states in a frame of edges, which the formula leaves out."""
+    made = lt.nn.GridRNN(c, h, cell, directions, layers=layers)
+    image = torch.randn(1, rows, cols, c, requires_grad=True)
+    frame = (2 if cell == "lstm" else 1) * directions * layers * h * (rows + cols + 1)
+    found = kept(lambda: made(image), list(made.parameters()))
+    assert found == made.cost(rows=rows, cols=cols).training_memory + frame
 
 
 @settings(max_examples=20)

@@ -25,6 +25,7 @@ def test_every_layer_of_lt_cost_has_its_name():
         ("rnn(hidden=(d + 1)*2)", lt.cost.rnn(hidden="(d + 1)*2")),
         ("linear(d_in=1_000)", lt.cost.linear(d_in=1000)),
         ("rnn(bias=True, initial=false)", lt.cost.rnn(bias=True, initial=False)),
+        ("rnn2d(cell=gru, directions=2, layers=l)", lt.cost.rnn2d(cell="gru", directions=2, layers="l")),
         ("attention(causal)", lt.cost.attention("causal")),
         ("attention(rule=causal, projections=none)", lt.cost.attention("causal", projections=None)),
         ("attention(strided(255), n=t)", lt.cost.attention(lt.rules.strided(255), n="t")),

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from costs import attended, references, shapes, whole
+from costs import attended, shapes, whole
 from costs.against_torch import Tensors, check, drawn
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
+
+from lattend.plain import vectors
 
 N, D = 5, 4
 CAUSAL = [[k <= q for k in range(N)] for q in range(N)]
@@ -193,7 +195,7 @@ def test_vit() -> None:
     def wanted(x: Tensor, w: Tensors) -> Tensor:
         patches = functional.conv2d(x, w["patches.weight"], w["patches.bias"], stride=3)
         seen = torch.cat([w["class"][None], patches.flatten(1).T]) + w["positions"]
-        block = references.part(w, "blocks.0")
+        block = vectors.part(w, "blocks.0")
         seen = functional_call(made, others(block) | in_torch_names(block, "attention", "self_attn"), (seen,))
         seen = functional.layer_norm(seen, (D,), w["norm.weight"], w["norm.bias"])
         return functional.linear(seen[:1], w["head.weight"], w["head.bias"])
@@ -212,7 +214,7 @@ def test_language_model() -> None:
     hidden = ~torch.tensor(CAUSAL)
 
     def wanted(x: Tensor, w: Tensors) -> Tensor:
-        block = references.part(w, "blocks.0")
+        block = vectors.part(w, "blocks.0")
         theirs = others(block) | in_torch_names(block, "attention", "self_attn")
         seen = functional_call(made, theirs, (x[words],), {"src_mask": hidden})
         return functional.layer_norm(seen, (D,), w["norm.weight"], w["norm.bias"]) @ x.T

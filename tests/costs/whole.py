@@ -8,21 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from costs.attended import Mask, attention
-from costs.counted import exp, unit
-from costs.references import (
-    Image,
-    Matrix,
-    Weights,
-    each,
-    embedding,
-    feed_forward,
-    layer_norm,
-    linear,
-    part,
-    patch_embedding,
-    plus,
-    rms_norm,
-)
+
+from lattend.plain.convolution import Image, patch_embedding
+from lattend.plain.numbers import exp, unit
+from lattend.plain.simple import embedding, feed_forward, layer_norm, linear, rms_norm
+from lattend.plain.vectors import Matrix, Weights, each, part, plus
 
 Masks = Sequence[Mask]
 Change = Callable[[Matrix], Matrix]

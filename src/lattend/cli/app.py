@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from lattend import __version__
-from lattend.cli import check, claim, compare, cost, count, draw, plan, reach, rules, same
+from lattend.cli import (
+    check,
+    claim,
+    compare,
+    conv,
+    cost,
+    count,
+    draw,
+    grid,
+    heads,
+    patches,
+    plan,
+    reach,
+    rules,
+    same,
+)
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
 
@@ -34,7 +49,8 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
-for module in (rules, draw, count, claim, reach, same, check, plan, cost, compare):
+COMMANDS = (rules, draw, count, claim, reach, same, check, plan, cost, compare, patches, heads, conv, grid)
+for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     command = getattr(module, name)
     app.command(name, help=_help(command, module.EXAMPLES))(command)

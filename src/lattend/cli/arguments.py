@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 MOST_DIGITS = 300
 _NAME = re.compile(r"[^\W\d]\w*")
 _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
+_SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
 
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
@@ -54,6 +55,15 @@ Assume = Annotated[
     typer.Option(
         "--assume", metavar="CONDITION", show_default=False, help='What is known, such as "t < n" or "w | n".'
     ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", show_default=False, help="Draw: .svg, .png, .pdf, .tex or .txt."
+    ),
+]
+Pixel = Annotated[
+    str | None, typer.Option(metavar="y,x", show_default=False, help="The pixel that is asked; the middle.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -97,6 +107,58 @@ def read_pixel(text: str | None) -> tuple[int, ...] | None:
         return None
     parts = _parts(text)
     return tuple(_integer("--pixel", part, text, start, end) for part, start, end in parts)
+
+
+def read_place(text: str | None) -> tuple[int, int] | None:
+    """`3,4` as (3, 4), which must be two."""
+    found = read_pixel(text)
+    if found is None or text is None:
+        return None
+    if len(found) != 2:
+        raise TextError("--pixel is a row and a column, as in 3,4", text, 0, len(text))
+    return found[0], found[1]
+
+
+def read_size(name: str, text: str) -> int | tuple[int, int]:
+    """`8` as 8, and `8x12` as (8, 12): rows by columns."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise TextError(f"{name} is a whole number, or rows by columns as in 8x12", text, 0, len(text))
+    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
+
+
+def read_points(name: str, text: str | None, length: int) -> list[tuple[float, ...]] | None:
+    """`0,1;1,0` as [(0.0, 1.0), (1.0, 0.0)], each of so many numbers."""
+    if text is None:
+        return None
+    found: list[tuple[float, ...]] = []
+    place = 0
+    for part in text.split(";"):
+        numbers, end = _numbers(name, part, text, place), place + len(part)
+        if len(numbers) != length:
+            example = ";".join([",".join("102"[:length])] * 2)
+            said = f"{name} has {length} numbers between semicolons, as in {example}"
+            raise TextError(said, text, place, end)
+        found.append(numbers)
+        place += len(part) + 1
+    return found
+
+
+def read_numbers_of(name: str, text: str | None) -> list[float] | None:
+    """`2,0.5` as [2.0, 0.5]."""
+    return None if text is None else list(_numbers(name, text, text, 0))
+
+
+def _numbers(name: str, part: str, text: str, place: int) -> tuple[float, ...]:
+    found: list[float] = []
+    for number, start, end in _parts(part):
+        try:
+            found.append(float(number))
+        except ValueError:
+            raise TextError(
+                f"{name}: {number or 'nothing'} is no number", text, place + start, place + end
+            ) from None
+    return tuple(found)
 
 
 def read_names(text: str | None) -> list[str]:

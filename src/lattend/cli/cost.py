@@ -22,6 +22,7 @@ EXAMPLES = (
     'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
     "lattend cost vit --out vit.svg",
     "lattend cost rnn2d --statements",
+    'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
 )
 
@@ -43,6 +44,9 @@ def cost(
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
     statements: Annotated[
         bool, typer.Option("--statements", help="The sets that are counted, one by one.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Run plain code at these sizes, and compare what it counts.")
     ] = False,
     claim: Annotated[
         list[str] | None,
@@ -72,11 +76,12 @@ def cost(
 
     Parameters, multiplies, adds, memory, steps one after another: formulas in the layer's sizes, numbers
     where --at gives them, always needed, executed and dense. A claim is "multiplies: n^2 h c" or
-    "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided.
+    "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided. With --check it is
+    1 when a number differs from what plain code counts as it runs.
     """
     if layer.endswith(".json") or Path(layer).is_dir():
         given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-        given |= {"--latex": latex, "--out": out, "--statements": statements}
+        given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
         unused = [name for name, value in given.items() if value]
         if unused:
             raise NamingError(
@@ -85,6 +90,13 @@ def cost(
         return _model(layer, length, json)
     if length is not None:
         raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")
+    if check:
+        others = {"--backward": backward, "--statements": statements, "--claim": claim, "--order": order}
+        others |= {"--latex": latex, "--out": out}
+        for name, value in others.items():
+            if value:
+                raise NamingError(f"--check has all its rows and takes no {name}; ask for one of the two")
+        return _check(layer, rule, read_numbers(at), json)
     found = _layer(layer, rule, read_numbers(at))
     found = found.backward if backward else found
     if claim:
@@ -123,6 +135,19 @@ def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
     if rule is not None:
         given["rule"] = rule
     return from_text(text, given)
+
+
+def _check(text: str, rule: str | None, values: dict[str, int], json: bool) -> int:
+    """Formulas keep their symbols, which get numbers after; the other numbers are arguments of the layer."""
+    symbols = _layer(text, rule, {}).names
+    numbers = {name: value for name, value in values.items() if name in symbols}
+    rest = {name: value for name, value in values.items() if name not in symbols}
+    found = _layer(text, rule, rest).check(**numbers)
+    if json:
+        say_json(found.json())
+    else:
+        say(found.text(width()))
+    return YES if found else NO
 
 
 def _claims(found: Cost, claims: list[str], rename: dict[str, str], json: bool) -> int:

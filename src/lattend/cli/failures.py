@@ -17,12 +17,16 @@ RULE_HELP = (
 ARGUMENTS = {
     "rule": f"RULE is {RULE_HELP}",
     "other": f"OTHER is a second rule, {RULE_HELP}",
+    "image": "IMAGE is pixels, 224, or rows by columns, 480x640",
+    "patch": "PATCH is the size of a patch, 16, or rows by columns, 8x16",
+    "size": "SIZE is the image, 8, or rows by columns, 8x12",
     "formula": 'FORMULA is what the count should be, such as "n*(n + 1)/2"',
 }
 # The library's advice is Python; here the same is said with options
 _OPTIONS = (
     (re.compile(r"rename=\{'(\w+)': '(\w+)'\}"), r"--rename \1=\2"),
     (re.compile(r'count\(method="enumerate"\)'), "--method enumerate and --at"),
+    (re.compile(r'\bpadding="(\w+)"'), r"--padding \1"),
     (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
     (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),
 )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
 
 
 def say(text: str) -> None:
@@ -16,6 +19,15 @@ def say(text: str) -> None:
 def say_json(data: object) -> None:
     """Print as JSON, indented; plain ASCII, so that it survives any encoding."""
     say(json.dumps(data, indent=2))
+
+
+def show(figure: Figure, out: str | None, json: bool) -> None:
+    """Print a figure as text or as JSON, or write it to a file and say so."""
+    file = None if out is None else str(figure.save(out))
+    if json:
+        say_json({**figure.json(), "file": file})
+    else:
+        say(figure.terminal(width=width()) if file is None else f"{file}: {figure.title}")
 
 
 def complain(message: str, marked: str = "") -> None:

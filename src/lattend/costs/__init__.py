@@ -2,7 +2,8 @@
 
 Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
 transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
-configuration), mfu (utilisation). `help(lt.cost.attention)` tells the arguments of one.
+configuration), mfu (utilisation). `help(lt.cost.attention)` tells the arguments of one, and
+`lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from lattend.costs.layers.attention import attention as attention
     from lattend.costs.layers.conv import conv as conv
     from lattend.costs.layers.conv import patch_embedding as patch_embedding
+    from lattend.costs.layers.grid import rnn2d as rnn2d
     from lattend.costs.layers.recurrent import gru as gru
     from lattend.costs.layers.recurrent import lstm as lstm
     from lattend.costs.layers.recurrent import rnn as rnn
-    from lattend.costs.layers.recurrent import rnn2d as rnn2d
     from lattend.costs.layers.simple import embedding as embedding
     from lattend.costs.layers.simple import feed_forward as feed_forward
     from lattend.costs.layers.simple import linear as linear
@@ -41,7 +42,7 @@ _HOME = {
     "gru": "lattend.costs.layers.recurrent",
     "lstm": "lattend.costs.layers.recurrent",
     "rnn": "lattend.costs.layers.recurrent",
-    "rnn2d": "lattend.costs.layers.recurrent",
+    "rnn2d": "lattend.costs.layers.grid",
     "embedding": "lattend.costs.layers.simple",
     "feed_forward": "lattend.costs.layers.simple",
     "linear": "lattend.costs.layers.simple",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.costs.amount import ONE, ZERO, Amount, rank
-from lattend.costs.layer import Layer
+from lattend.costs.layer import Layer, Run
 from lattend.costs.sizes import Size, read_size
 from lattend.costs.statement import OPERATIONS, Array
 from lattend.counts.count import Count
@@ -15,6 +15,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
+    from lattend.costs.check import Check
     from lattend.costs.roofline import Floor
     from lattend.counts.order import Order
     from lattend.counts.verdict import Verdict
@@ -48,6 +49,7 @@ class Cost:
     way: str = "forward"
     width: int = WIDTH
     values: Mapping[str, int] = field(default_factory=dict[str, int])
+    runs: tuple[tuple[Amount, Run], ...] = ()  # plain code for all of it, if there is any
 
     # Quantities
 
@@ -208,7 +210,8 @@ class Cost:
                 "costs that are added have the same column, way, width and numbers: add first, then ask for "
                 "backward or dense, or put numbers in with at"
             )
-        return replace(self, name=f"{self.name} + {other.name}", parts=self.parts + other.parts)
+        runs = self.runs + other.runs if self.runs and other.runs else ()
+        return replace(self, name=f"{self.name} + {other.name}", parts=self.parts + other.parts, runs=runs)
 
     def __mul__(self, times: Size) -> Cost:
         return self.repeat(times)
@@ -218,9 +221,9 @@ class Cost:
     def repeat(self, times: Size) -> Cost:
         """So many of these, one after another, with parameters of their own."""
         factor = Amount.of(read_size("times", times))
-        return replace(
-            self, name=f"{times} × {self.name}", parts=tuple((factor * n, layer) for n, layer in self.parts)
-        )
+        parts = tuple((factor * n, layer) for n, layer in self.parts)
+        runs = tuple((factor * n, run) for n, run in self.runs)
+        return replace(self, name=f"{times} × {self.name}", parts=parts, runs=runs)
 
     def named(self, name: str) -> Cost:
         """The same under another name, which a single layer takes too."""
@@ -279,7 +282,7 @@ class Cost:
             return self._operation(quantity)
         if self.way == "backward" and quantity not in ("parameters", "cache"):
             raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
-        return _total(self.parts, lambda layer: self._of_layer(layer, quantity))
+        return sum((self._of_layer(layer, quantity) * times for times, layer in self.parts), ZERO)
 
     def is_nothing(self, quantity: str) -> bool:
         """Whether an operation does not occur, in any column."""
@@ -288,14 +291,15 @@ class Cost:
     def _of_layer(self, layer: Layer, quantity: str) -> Amount:
         match quantity:
             case "parameters":
-                return _sum(array.size.dense for array in layer.parameters)
+                return sum((array.size.dense for array in layer.parameters), ZERO)
             case "bytes_read":
                 read = (array for s in layer.statements for array in s.reads if array.kind != "constant")
-                return _sum(self._sized(array) for array in read) * self.width
+                return sum(map(self._sized, read), ZERO) * self.width
             case "bytes_written":
-                return _sum(map(self._sized, dict.fromkeys(s.writes for s in layer.statements))) * self.width
+                written = dict.fromkeys(s.writes for s in layer.statements)
+                return sum(map(self._sized, written), ZERO) * self.width
             case "training_memory":
-                return _sum(map(self._sized, layer.kept()))
+                return sum(map(self._sized, layer.kept()), ZERO)
             case "cache":
                 return layer.cache
             case _:
@@ -344,6 +348,17 @@ class Cost:
             )
         return found
 
+    def check(self, **values: int) -> Check:
+        """Whether plain code that is run at these sizes, on numbers that count, does what is needed here.
+
+        >>> from lattend.costs import rnn2d
+        >>> bool(rnn2d().check(n=4, h=3, c=2))
+        True
+        """
+        from lattend.costs.check import check
+
+        return check(self, values)
+
     def text(self, width: int | None = None) -> str:
         """The cost as a table; columns stand below each other where they are wider than `width`."""
         from lattend.costs.table import as_text
@@ -370,20 +385,6 @@ class Cost:
         return as_json(self)
 
 
-def _total(parts: tuple[tuple[Amount, Layer], ...], of: Callable[[Layer], Amount]) -> Amount:
-    total = ZERO
-    for times, layer in parts:
-        total = total + of(layer) * times
-    return total
-
-
-def _sum(amounts: Any) -> Amount:
-    total = ZERO
-    for amount in amounts:
-        total = total + amount
-    return total
-
-
-def single(layer: Layer) -> Cost:
-    """The cost of one layer."""
-    return Cost(layer.name, ((ONE, layer),))
+def single(layer: Layer, run: Run | None = None) -> Cost:
+    """The cost of one layer, and the plain code that does the same."""
+    return Cost(layer.name, ((ONE, layer),), runs=() if run is None else ((ONE, run),))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from lattend.costs.amount import ONE, ZERO, Amount
 from lattend.costs.points import Sizes, at_least, put
@@ -24,6 +25,15 @@ class Depth:
 
     steps: Amount
     schedule: str  # "cell (row, col) runs at step row + col"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The plain code that does what a cost says: its name there, its sizes and its other arguments."""
+
+    name: str
+    sizes: Sizes
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 ONE_STEP = Depth(ONE, "all of it runs at once")

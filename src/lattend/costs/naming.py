@@ -19,7 +19,7 @@ from lattend.rules.rule import Rule
 from lattend.rules.tokens import Source
 
 EXAMPLE = "rnn(steps=t, hidden=512)"
-WORDS = ("rule", "kind", "norms", "encoding", "projections", "name")  # arguments that are no sizes
+WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
 PASSES_ON = {"encoder": "transformer_block", "decoder": "transformer_block"}  # what **options are for
 _NAMED = re.compile(r"\s*([A-Za-z]\w*)\s*=(?!=)\s*")
 _CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)

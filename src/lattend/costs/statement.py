@@ -69,7 +69,7 @@ class Array:
 
     name: str
     size: Columns
-    kind: str = "made"  # or input, parameter, constant, again (numbers of another array)
+    kind: str = "made"  # or input, parameter, constant, again (from another array, so that it is not kept)
     touched: Columns | None = None  # the numbers that get a gradient here first, if not all of them
     of: Array | None = None  # the array whose numbers these are
 

@@ -6,6 +6,10 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
+from lattend.draw import marks
+from lattend.draw.curve import Block as CurveBlock
+from lattend.draw.curve import Curve
+from lattend.draw.heat import Scale
 from lattend.draw.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
 from lattend.draw.panel import Panel
 from lattend.draw.scene import Item, Line, Rect, Scene, Text, patch, text_width, wrapped
@@ -16,14 +20,15 @@ TITLE, SUBTITLE, LABEL, TICK = 15, 11, 11, 9
 GRID = 336  # wanted length of a side of the grid
 LARGEST_CELL, SMALLEST_CELL = 22, 2
 SWATCH = 12
+BAR, BAR_HEIGHT = 180, 10  # of a scale of colours
 NARROWEST = 340
 
 
-def cell_size(rows: float, cols: float, panels: int = 1) -> tuple[int, int]:
+def cell_size(rows: float, cols: float, panels: int = 1, grid: float = 0) -> tuple[int, int]:
     """Height and width of a cell, whole units; square unless one side is far longer than the other."""
-    wanted = GRID if panels == 1 else GRID / 2
+    wanted, largest = (grid, 2 * LARGEST_CELL) if grid else (GRID if panels == 1 else GRID / 2, LARGEST_CELL)
     height, width = (
-        max(SMALLEST_CELL, min(LARGEST_CELL, int(wanted // max(1.0, length)))) for length in (rows, cols)
+        max(SMALLEST_CELL, min(largest, int(wanted // max(1.0, length)))) for length in (rows, cols)
     )
     small = min(height, width)
     if max(height, width) <= 3 * small:
@@ -38,9 +43,20 @@ def compose(
     caption: Sequence[str],
     legend: Sequence[Look],
     columns: int = 4,
+    *,
+    grid: float = 0,
+    curves: Sequence[Curve] = (),
+    facts: Sequence[tuple[str, str]] = (),
+    scales: Sequence[Scale] = (),
 ) -> Scene:
-    """The whole picture, panels in rows of at most `columns`, everything aligned at the left."""
-    blocks = [_Block(panel, len(panels)) for panel in panels if panel.cells.size]
+    """The whole picture, panels in rows of at most `columns`, everything aligned at the left.
+
+    `grid` is the wanted length of a panel's side, curves stand after the panels, facts under them.
+    """
+    blocks: list[_Block | CurveBlock] = [
+        _Block(panel, len(panels), grid) for panel in panels if panel.cells.size
+    ]
+    blocks += [CurveBlock(curve) for curve in curves]
     lines = [blocks[i : i + columns] for i in range(0, len(blocks), columns)]
     inner = max([NARROWEST, *(sum(b.width for b in line) + GAP * (len(line) - 1) for line in lines)])
     items: list[Item] = []
@@ -61,12 +77,16 @@ def compose(
             items += block.items(x, y)
             x += block.width + GAP
         y += max(block.height for block in line) + 14
+    fact_items, y = _facts(facts, y, inner)
+    items += fact_items
     for text in itertools.chain.from_iterable(wrapped(part, LABEL, inner) for part in caption):
         y += LABEL
         items.append(Text(MARGIN, y, text, LABEL, TEXT))
         y += 4
     legend_items, y = _legend(legend, y + 6, inner)
     items += legend_items
+    scale_items, y = _scales(scales, y, inner)
+    items += scale_items
     width, height = inner + 2 * MARGIN, y + MARGIN
     return Scene(width, height, (Rect(0, 0, width, height, PAPER), *items))
 
@@ -74,9 +94,9 @@ def compose(
 class _Block:
     """One panel with its ticks, labels and heading, measured before it is placed."""
 
-    def __init__(self, panel: Panel, panels: int) -> None:
+    def __init__(self, panel: Panel, panels: int, grid: float) -> None:
         self.panel = panel
-        self.cell_height, self.cell_width = cell_size(panel.rows.length, panel.cols.length, panels)
+        self.cell_height, self.cell_width = cell_size(panel.rows.length, panel.cols.length, panels, grid)
         self.grid_height = panel.rows.length * self.cell_height
         self.grid_width = panel.cols.length * self.cell_width
         tick = max((text_width(text, TICK) for _, text in panel.rows.ticks), default=0.0)
@@ -94,6 +114,7 @@ class _Block:
             yield Text(left, y + LABEL, self.panel.title, LABEL, TEXT, bold=True)
         yield from self._cells(left, top)
         yield from self._lines(left, top)
+        yield from marks.items(self.panel.marks, left, top, self.cell_height, self.cell_width)
         yield from self._ticks(left, top)
         if self.panel.rows.label:
             middle = min(top + self.grid_height / 2, y + self.height - self.down / 2)
@@ -150,6 +171,42 @@ class _Block:
             if x - half >= free:
                 yield Text(x, top - 6, text, TICK, FAINT_TEXT, "middle")
                 free = x + half + 2
+
+
+def _facts(facts: Sequence[tuple[str, str]], y: float, inner: float) -> tuple[list[Item], float]:
+    """Names and what is said of them in two columns from y on, and where they end."""
+    items: list[Item] = []
+    indent = max((text_width(name, LABEL) for name, _ in facts), default=0.0) + 12
+    for name, said in facts:
+        for place, text in enumerate(wrapped(said, LABEL, inner - indent)):
+            y += LABEL
+            items += [] if place else [Text(MARGIN, y, name, LABEL, FAINT_TEXT)]
+            items.append(Text(MARGIN + indent, y, text, LABEL, TEXT))
+            y += 4
+    return items, y + 4 if facts else y
+
+
+def _scales(scales: Sequence[Scale], y: float, inner: float) -> tuple[list[Item], float]:
+    """Colour bars with their numbers from y on, side by side where they fit, and where they end."""
+    items: list[Item] = []
+    x = float(MARGIN)
+    high = LABEL + 6 + BAR_HEIGHT + TICK + 6
+    for place, scale in enumerate(scales):
+        width = max(BAR, text_width(scale.label, LABEL)) + 24
+        if place == 0 or x + width > MARGIN + inner:
+            x, y = float(MARGIN), y + high + 8
+        top, ticks = y - high + LABEL + 6, scale.ticks()
+        items.append(Text(x, y - high + LABEL, scale.label, LABEL, TEXT))
+        step = BAR / len(scale.looks)
+        for at, look in enumerate(scale.looks):  # each reaches to the end, so that no gap shows between two
+            items.append(Rect(x + at * step, top, BAR - at * step, BAR_HEIGHT, look.fill))
+        for along, text in ticks:
+            at = x + along * BAR
+            anchor = "start" if along == 0 else "end" if along == 1 else "middle"
+            items.append(Line(at, top + BAR_HEIGHT, at, top + BAR_HEIGHT + 3, FRAME, 0.8))
+            items.append(Text(at, top + BAR_HEIGHT + TICK + 4, text, TICK, FAINT_TEXT, anchor))
+        x += width
+    return items, y
 
 
 def runs(panel: Panel) -> Iterator[tuple[int, int, int, int, int]]:

@@ -1,11 +1,14 @@
 """Colours, hatches and characters of pictures, told apart in colour, in grey and by shape alone.
 
 Blue and orange are those of Okabe and Ito's colour-blind safe set; every pair of looks that can stand
-side by side differs in luminance, and those of a comparison in their hatch as well.
+side by side differs in luminance, and those of a comparison in their hatch as well. The scales of heat maps
+go in equal steps through OKLab, Björn Ottosson's colour space of even perception: lightness alone tells the
+order.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,3 +68,80 @@ def _shade(level: int) -> Look:
 
 
 SHADES = (EMPTY, *(_shade(level) for level in range(1, LEVELS + 1)))
+
+STEPS = 64  # of a heat map's scale
+GLYPHS, PLAIN = "·░▒▓█", ".:+%#"
+BELOW, BELOW_PLAIN = "-~=≡", "-~=E"  # of negative numbers
+# In a terminal: seen on black and on white, so that the character tells how much
+GREEN, HOT, COLD = (245, 107, 72, 37, 32), (245, 180, 173, 209, 203), (245, 110, 74, 69, 33)
+
+Colour = tuple[float, float, float]  # lightness, chroma, hue in degrees
+
+
+def _rgb(colour: Colour) -> str:
+    """`#rrggbb` of a colour in OKLab, cut to what a screen shows."""
+    light, chroma, hue = colour
+    a, b = chroma * math.cos(math.radians(hue)), chroma * math.sin(math.radians(hue))
+    cones = (
+        (light + 0.3963377774 * a + 0.2158037573 * b) ** 3,
+        (light - 0.1055613458 * a - 0.0638541728 * b) ** 3,
+        (light - 0.0894841775 * a - 1.2914855480 * b) ** 3,
+    )
+    mixing = (
+        (4.0767416621, -3.3077115913, 0.2309699292),
+        (-1.2684380046, 2.6097574011, -0.3413193965),
+        (-0.0041960863, -0.7034186147, 1.7076147010),
+    )
+    linear = [sum(m * cone for m, cone in zip(row, cones, strict=True)) for row in mixing]
+    shown = [12.92 * c if c <= 0.0031308 else 1.055 * c ** (1 / 2.4) - 0.055 for c in linear]
+    return "#" + "".join(f"{round(255 * min(1.0, max(0.0, c))):02x}" for c in shown)
+
+
+def _look(fill: str, along: float, share: float | None = None) -> Look:
+    """A step of a scale; `along` runs from -1 over 0 to 1."""
+    level = math.ceil(4 * abs(along) - 1e-9)
+    if along < 0 and level:
+        glyph, plain, ansi = BELOW[level - 1], BELOW_PLAIN[level - 1], COLD[level]
+    else:
+        glyph, plain, ansi = GLYPHS[level], PLAIN[level], HOT[level] if share is None else GREEN[level]
+    return Look("", fill, glyph, plain, ansi, share)
+
+
+def _amounts() -> tuple[Look, ...]:
+    """From cream over green to dark blue."""
+    found: list[Look] = []
+    for step in range(STEPS + 1):
+        x = step / STEPS
+        colour = (
+            0.975 - 0.70 * x,
+            0.03 + 0.09 * math.sin(math.pi * min(1.0, 0.15 + 0.75 * x)),
+            105 + 165 * x,
+        )
+        found.append(_look(_rgb(colour), x, share=x))
+    return tuple(found)
+
+
+def _signed() -> tuple[Look, ...]:
+    """From blue over white to red, equally dark at both ends."""
+    half = STEPS // 2
+    found: list[Look] = []
+    for step in range(-half, half + 1):
+        x = abs(step) / half
+        colour = (
+            0.975 - 0.56 * x,
+            0.165 * math.sin(math.pi / 2 * min(1.0, 1.3 * x)),
+            255 if step < 0 else 38,
+        )
+        found.append(_look(_rgb(colour), step / half, share=0.0 if step == 0 else None))
+    return tuple(found)
+
+
+AMOUNTS, SIGNED = _amounts(), _signed()  # of heat maps: one hue after another, two hues apart
+
+
+def ink(fill: str) -> str:
+    """Dark or white, whichever is read better on this colour."""
+    channels = [int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#1f2328" if luminance > 0.25 else "#ffffff"

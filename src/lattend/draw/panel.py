@@ -8,7 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.palette import BOTH, EMPTY, HERE, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES, Look
+from lattend.draw.marks import Label, Mark
+from lattend.draw.palette import (
+    AMOUNTS,
+    BOTH,
+    EMPTY,
+    HERE,
+    LEVELS,
+    MARKED,
+    MIXED,
+    ONLY_A,
+    ONLY_B,
+    OWN,
+    SHADES,
+    SIGNED,
+    Look,
+)
 
 Bools = NDArray[np.bool_]
 Cells = NDArray[np.uint8]
@@ -34,13 +49,17 @@ class Side:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Panel:
-    """A grid whose cell [i, j] has the look `looks[cells[i, j]]`; look 0 is the empty one."""
+    """A grid whose cell [i, j] has the look `looks[cells[i, j]]`; look 0 is the empty one.
+
+    `marks` are drawn over it; in a terminal, a label stands in its cell.
+    """
 
     cells: Cells
     looks: tuple[Look, ...]
     rows: Side
     cols: Side
     title: str = ""
+    marks: tuple[Mark, ...] = ()
 
     def __post_init__(self) -> None:
         self.cells.setflags(write=False)
@@ -50,6 +69,10 @@ class Panel:
         indices: list[list[int]] = self.cells.tolist()
         return [[self.looks[index] for index in row] for row in indices]
 
+    def labels(self) -> dict[tuple[int, int], str]:
+        """The words in cells."""
+        return {(int(mark.row), int(mark.col)): mark.text for mark in self.marks if isinstance(mark, Label)}
+
     def merged(self, rows: int, cols: int) -> Panel:
         """The panel with `rows` by `cols` cells made one: shaded by fullness, or by class."""
         height, width = (-(-size // step) for size, step in zip(self.cells.shape, (rows, cols), strict=True))
@@ -58,7 +81,10 @@ class Panel:
             for i in range(height)
         ]
         shares = np.array([look.share for look in self.looks], dtype=float)
-        if np.isnan(shares).any():
+        if self.looks in (AMOUNTS, SIGNED):  # steps of numbers, so that the middle one is their mean
+            means = np.array([[part.mean() for part in row] for row in parts]).reshape(height, width)
+            cells, looks = np.rint(means).astype(np.uint8), self.looks
+        elif np.isnan(shares).any():
             only_a, only_b, both, mixed = (
                 np.array([[(part == look).any() for part in row] for row in parts]).reshape(height, width)
                 for look in (1, 2, 3, _MIXED)
@@ -123,7 +149,7 @@ def compared_tiles(
 
 def cell_side(label: str, length: int, start: int = 0, every: int = 0) -> Side:
     """A side with one cell a position, numbered from `start`; a heavier line after every `every`."""
-    step = _nice_step(length, 16 if length <= 16 else 8)
+    step = nice_step(length, 16 if length <= 16 else 8)
     first = -(-start // step) * step
     ticks = tuple((place - start + 0.5, str(place)) for place in range(first, start + length, step))
     return Side(label, length, ticks, tuple(range(every, length, every)) if every else ())
@@ -131,7 +157,7 @@ def cell_side(label: str, length: int, start: int = 0, every: int = 0) -> Side:
 
 def tile_side(label: str, length: int, tile: int, start: int = 0) -> Side:
     """A side with one cell every `tile` positions; ticks stand at positions, between the cells."""
-    step = _nice_step(length, 6)
+    step = nice_step(length, 6)
     first = -(-start // step) * step
     ticks = tuple(
         ((place - start) / tile, compact(place)) for place in range(first, start + length + 1, step)
@@ -139,7 +165,7 @@ def tile_side(label: str, length: int, tile: int, start: int = 0) -> Side:
     return Side(label, length / tile, ticks)
 
 
-def _nice_step(length: int, most: int) -> int:
+def nice_step(length: int, most: int) -> int:
     """The least of 1, 2, 5, 10, 20, 50, ... that cuts `length` into at most `most` steps."""
     step = 1
     while length > most * step:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from fpdf import FPDF
 
-from lattend.draw.scene import POINTS_PER_UNIT, Line, Rect, Scene, Text, spelt
+from lattend.draw.scene import POINTS_PER_UNIT, Line, Path, Rect, Scene, Text, spelt
 
 FONT = "Helvetica"
 ENCODING = "latin-1"  # what PDF's built-in fonts hold
@@ -31,9 +31,23 @@ def pdf(scene: Scene, title: str) -> bytes:
                 page.set_draw_color(item.colour)
                 page.set_line_width(unit * item.width)
                 page.line(unit * item.x1, unit * item.y1, unit * item.x2, unit * item.y2)
+            case Path():
+                _trace(page, item)
             case Text():
                 _write(page, item)
     return bytes(page.output())
+
+
+def _trace(page: FPDF, item: Path) -> None:
+    points = [(POINTS_PER_UNIT * x, POINTS_PER_UNIT * y) for x, y in item.points]
+    if item.fill:
+        page.set_fill_color(item.fill)
+        with page.local_context(fill_opacity=item.opacity):
+            page.polygon(points, style="F")
+    if item.colour:
+        page.set_draw_color(item.colour)
+        page.set_line_width(POINTS_PER_UNIT * item.width)
+        page.polyline(points, polygon=item.closed, style="D")
 
 
 def _write(page: FPDF, item: Text) -> None:

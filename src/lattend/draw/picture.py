@@ -37,6 +37,11 @@ class Picture:
         """The rectangles, lines and texts that all graphic forms draw."""
         return layout.compose(self.title, self.subtitle, self.panels, self.caption, self.legend)
 
+    @property
+    def words(self) -> str:
+        """What a screen reader says after the title."""
+        return ". ".join((*self.subtitle, *self.caption))
+
     def terminal(
         self, width: int | None = None, colour: bool | None = None, encoding: str | None = None
     ) -> str:
@@ -52,8 +57,8 @@ class Picture:
             self.panels,
             self.caption,
             self.legend,
-            width=width or shutil.get_terminal_size().columns,
-            colour=_wants_colour() if colour is None else colour,
+            width=width or terminal_columns(),
+            colour=wants_colour() if colour is None else colour,
             encoding=encoding or getattr(sys.stdout, "encoding", None) or "utf-8",
         )
 
@@ -61,7 +66,7 @@ class Picture:
         """The picture as a standalone SVG image."""
         from lattend.draw.svg import svg
 
-        return svg(self.scene, self.title, ". ".join((*self.subtitle, *self.caption)))
+        return svg(self.scene, self.title, self.words)
 
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as a PNG file, `scale` pixels a unit."""
@@ -116,7 +121,12 @@ class Picture:
         return f"<Picture {self.title}: {self.caption[0] if self.caption else ''}>"
 
 
-def _wants_colour() -> bool:
+def terminal_columns() -> int:
+    """The columns of the terminal; 80 where there is none."""
+    return shutil.get_terminal_size().columns
+
+
+def wants_colour() -> bool:
     """Whether standard output shows colour: a terminal that is not dumb, and no NO_COLOR."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False

@@ -7,7 +7,7 @@ import math
 
 from PIL import Image, ImageDraw, ImageFont
 
-from lattend.draw.scene import Line, Rect, Scene, Text, spelt
+from lattend.draw.scene import Line, Path, Rect, Scene, Text, spelt
 from lattend.errors import LattendError
 
 OVERSAMPLING = 2  # drawn larger and reduced: slanted lines and letters come out smooth
@@ -36,11 +36,24 @@ def png(scene: Scene, scale: float) -> bytes:
             case Line():
                 ends = (zoom * item.x1, zoom * item.y1, zoom * item.x2, zoom * item.y2)
                 canvas.line(ends, item.colour, max(1, round(zoom * item.width)))
+            case Path():
+                _trace(image, item, zoom)
             case Text():
                 _write(image, item, zoom)
     file = io.BytesIO()
     image.reduce(OVERSAMPLING).save(file, "PNG", optimize=True)
     return file.getvalue()
+
+
+def _trace(image: Image.Image, item: Path, zoom: float) -> None:
+    points = [(zoom * x, zoom * y) for x, y in item.points]
+    if item.fill:
+        veil = ImageDraw.Draw(image, "RGBA")  # blends with what lies below
+        veil.polygon(points, f"{item.fill}{round(255 * item.opacity):02x}")
+    if item.colour:
+        ends = [*points, *points[:2]] if item.closed else points  # the second again, for a round joint
+        width = max(1, round(zoom * item.width))
+        ImageDraw.Draw(image).line(ends, item.colour, width, joint="curve")
 
 
 def _write(image: Image.Image, item: Text, zoom: float) -> None:

@@ -1,4 +1,4 @@
-"""Scene: rectangles, lines and text in abstract units, the one thing every graphic form draws.
+"""Scene: rectangles, lines, paths and text in abstract units, the one thing every graphic form draws.
 
 x grows to the right and y downwards; one unit is a CSS pixel, 3/4 of a point on paper.
 """
@@ -49,7 +49,19 @@ class Text:
     turned: bool = False
 
 
-Item = Rect | Line | Text
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A line through points where it has a `colour`, and the area they enclose where it has a `fill`."""
+
+    points: tuple[tuple[float, float], ...]
+    colour: str = ""
+    width: float = 0.0
+    fill: str = ""
+    opacity: float = 1.0  # of the area
+    closed: bool = False
+
+
+Item = Rect | Line | Path | Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +114,7 @@ def _hatch_width(spacing: float) -> float:
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
     """How wide the text is in a wide sans-serif face, so that it fits in the others too."""
+    text = spelt(text, "ascii")  # as PNG writes it
     narrow = sum(character in " .,:;'!|()[]/iljtfr" for character in text)
     return size * (0.36 * narrow + 0.63 * (len(text) - narrow)) * (1.12 if bold else 1.0)
 
@@ -124,7 +137,12 @@ def broken(text: str, columns: int, lines: int | None = None) -> list[str]:
     return [part.replace("\xa0", " ") for part in parts]
 
 
-_SPELLINGS = str.maketrans({"×": "x", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "…": "...", "·": "."})
+_SPELLINGS = str.maketrans(
+    {
+        **{"×": "x", "−": "-", "–": "-", "≤": "<=", "≥": ">=", "…": "...", "·": ".", "²": "^2", "‖": "|"},
+        **{"α": "alpha", "Δ": "Delta", "δ": "delta", "σ": "sigma", "ᵀ": "^T", "√": "sqrt ", "ε": "epsilon"},
+    }
+)
 
 
 def spelt(text: str, encoding: str) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from lattend.draw.scene import Item, Line, Rect, Scene, Text
+from lattend.draw.scene import Item, Line, Path, Rect, Scene, Text
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -47,6 +47,8 @@ def _elements(items: list[Item]) -> Iterator[str]:
             place = f'x="{number(item.x)}" y="{number(item.y)}"'
             size = f'width="{number(item.width)}" height="{number(item.height)}"'
             yield f'<rect {place} {size} fill="{item.fill}"/>'
+        elif isinstance(item, Path):
+            yield _path(item)
         elif isinstance(item, Text):
             place = f'x="{number(item.x)}" y="{number(item.y)}"'
             turn = f' transform="rotate(-90 {number(item.x)} {number(item.y)})"' if item.turned else ""
@@ -56,3 +58,12 @@ def _elements(items: list[Item]) -> Iterator[str]:
                 f'<text {place} font-size="{number(item.size)}" fill="{item.colour}"{anchor}{weight}{turn}>'
                 f"{escape(item.text)}</text>"
             )
+
+
+def _path(item: Path) -> str:
+    d = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in item.points) + ("Z" if item.closed else "")
+    fill = f'fill="{item.fill or "none"}"'
+    if item.fill and item.opacity < 1:
+        fill += f' fill-opacity="{number(item.opacity)}"'
+    stroke = f' stroke="{item.colour}" stroke-width="{number(item.width)}" stroke-linejoin="round"'
+    return f'<path d="{d}" {fill}{stroke if item.colour else ""}/>'

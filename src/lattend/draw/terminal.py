@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from lattend.draw.curve import Curve
+from lattend.draw.heat import Scale
 from lattend.draw.layout import entries
 from lattend.draw.palette import MIXED, SHADES, Look
 from lattend.draw.panel import Panel, Side
@@ -25,10 +27,22 @@ def terminal(
     width: int,
     colour: bool,
     encoding: str,
+    facts: Sequence[tuple[str, str]] = (),
+    table: Sequence[Sequence[str]] = (),
+    curves: Sequence[Curve] = (),
+    scales: Sequence[Scale] = (),
 ) -> str:
-    """The picture in lines no longer than `width`; ASCII where the encoding has no blocks."""
+    """The picture in lines no longer than `width`; ASCII where the encoding has no blocks.
+
+    Facts and a table stand before the panels, curves as tables of their numbers after them.
+    """
     width = max(NARROWEST, width)
-    glyphs = "".join(look.glyph for look in (*legend, *SHADES, *(k for panel in panels for k in panel.looks)))
+    # Spelt before lines are broken, so that none grows too long
+    title, subtitle, caption = spelt(title, encoding), _spelt(subtitle, encoding), _spelt(caption, encoding)
+    facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in facts]
+    table = [_spelt(row, encoding) for row in table]
+    shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
+    glyphs = "".join(look.glyph for look in shown)
     pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
     blocks = [_Block(panel, width, pen) for panel in panels if panel.cells.size]
     rows, cols = max((block.step for block in blocks), default=(1, 1))
@@ -36,11 +50,71 @@ def terminal(
         caption = [*caption, f"one character shows {rows} by {cols} cells"]
         legend = SHADES if any(look.share is not None for look in legend) else (*legend, MIXED)
     lines = [*broken(title, width), *itertools.chain.from_iterable(broken(part, width) for part in subtitle)]
+    lines += ["", *_facts(facts, width)] if facts else []
+    lines += ["", *_table(table, width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
+    for curve in curves:
+        columns = max(2, min(8, (width - max(len(name) for name, _ in curve.lines) - 2) // 8))
+        numbers = [_spelt(row, encoding) for row in curve.table(columns)]
+        said = spelt(f"{curve.title}: {curve.up}", encoding)
+        lines += ["", *broken(said, width), *_table(numbers, width)]
     lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
     lines += _legend(legend, width, pen)
+    lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in scales)
     return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
+
+
+def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
+    return [spelt(text, encoding) for text in texts]
+
+
+def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Names and what is said of them, in two columns, or below each other where that is too narrow."""
+    indent = max(len(name) for name, _ in facts) + 2
+    lines: list[str] = []
+    for name, said in facts:
+        if width - indent < 24:
+            lines += [*broken(name, width), *(f"  {part}" for part in broken(said, width - 2))]
+        else:
+            parts = broken(said, width - indent)
+            lines += [f"{name if not at else '':<{indent}}{part}" for at, part in enumerate(parts)]
+    return lines
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Rows under a heading, numbers to the right; a row at a time where they are wider than `width`."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(wide) + 2 * (len(wide) - 1) <= width:
+        return [
+            "  ".join(
+                [
+                    row[0].ljust(wide[0]),
+                    *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:], strict=True)),
+                ]
+            )
+            for row in rows
+        ]
+    head, *rest = rows
+    lines: list[str] = []
+    for row in rest:
+        lines += broken(f"{head[0]} {row[0]}" if row[0].isdigit() else row[0], width)
+        for name, cell in zip(head[1:], row[1:], strict=True):
+            lines += [f"  {part}" for part in broken(f"{name} {cell}", width - 2)]
+    return lines
+
+
+def _scale(scale: Scale, width: int, pen: _Pen) -> list[str]:
+    """The characters of a scale between its ends, and what it measures."""
+    looks = list({look.glyph: look for look in scale.looks}.values())
+    (_, low), _, (_, high) = scale.ticks()
+    swatch = "".join(pen.cells(look, 1, 1) for look in looks)
+    first = f"{low} {swatch} {high}"
+    length = len(low) + len(high) + len(looks) + 2
+    if length + 2 + len(scale.label) <= width:
+        return [f"{first}  {scale.label}"]
+    label = [f"  {part}" for part in broken(scale.label, width - 2)]
+    return [first, *label] if length <= width else [swatch, *broken(f"{low} to {high}", width), *label]
 
 
 class _Pen:
@@ -52,10 +126,10 @@ class _Pen:
     def glyph(self, look: Look) -> str:
         return look.glyph if self.blocks else look.plain
 
-    def cells(self, look: Look, width: int, count: int) -> str:
+    def cells(self, look: Look, width: int, count: int, label: str = "") -> str:
         """`count` cells of this look, each `width` characters; an empty one has a single dot."""
-        glyph = self.glyph(look)
-        text = (glyph.ljust(width) if look.share == 0 else glyph * width) * count
+        glyph = label or self.glyph(look)
+        text = (glyph.ljust(width) if label or look.share == 0 else glyph * width) * count
         return f"\x1b[38;5;{look.ansi}m{text}{RESET}" if self.colour else text
 
 
@@ -72,7 +146,13 @@ class _Block:
             self.step = (2 * across if rows > 1 else 1, across)  # a character is twice as high as wide
             panel = panel.merged(*self.step)
         rows, cols = panel.cells.shape
+        labels = panel.labels()
         cell = 2 if 2 * cols <= room else 1
+        longest = max(map(len, labels.values()), default=0)
+        if (longest + 1) * cols <= room:
+            cell = max(cell, longest + 1)
+        elif longest > cell:
+            labels = {}
         head = [panel.title] if panel.title else []
         head.append(f"{panel.rows.label} down, {panel.cols.label} across")
         head = [line for part in head for line in broken(part, width)]
@@ -81,8 +161,8 @@ class _Block:
         self.lines = [line.ljust(self.width) for line in head]
         names = {int(place): text for place, text in reversed(panel.rows.ticks)}
         for index, row in enumerate(panel.rows_of_looks()):
-            runs = itertools.groupby(row)
-            cells = "".join(pen.cells(look, cell, len(list(run))) for look, run in runs)
+            runs = itertools.groupby((look, labels.get((index, at), "")) for at, look in enumerate(row))
+            cells = "".join(pen.cells(look, cell, len(list(run)), text) for (look, text), run in runs)
             rest = " " * (self.width - margin - cell * cols)
             self.lines.append(f"{names.get(index, ''):>{margin - 1}} {cells}{rest}")
 

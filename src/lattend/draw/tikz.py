@@ -2,7 +2,9 @@ r"""TikZ: a scene as one `tikzpicture`, to be put into a document that has `\use
 
 from __future__ import annotations
 
-from lattend.draw.scene import POINTS_PER_UNIT, Line, Rect, Scene, Text
+from collections.abc import Iterator
+
+from lattend.draw.scene import POINTS_PER_UNIT, Item, Line, Path, Rect, Scene, Text
 from lattend.draw.svg import number
 
 _ESCAPES = str.maketrans(
@@ -19,6 +21,16 @@ _ESCAPES = str.maketrans(
         "−": r"\ensuremath{-}",
         "≤": r"\ensuremath{\le}",
         "≥": r"\ensuremath{\ge}",
+        "α": r"\ensuremath{\alpha}",
+        "δ": r"\ensuremath{\delta}",
+        "Δ": r"\ensuremath{\Delta}",
+        "ε": r"\ensuremath{\varepsilon}",
+        "σ": r"\ensuremath{\sigma}",
+        "²": r"\ensuremath{^2}",
+        "ᵀ": r"\ensuremath{^{T}}",
+        "‖": r"\ensuremath{\Vert}",
+        "√": r"\ensuremath{\surd}",
+        "…": r"\ldots{}",
     }
 )
 _ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
@@ -26,9 +38,7 @@ _ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
 
 def tikz(scene: Scene) -> str:
     r"""The scene as TikZ code; its colours are defined inside the picture."""
-    colours = list(
-        dict.fromkeys(item.fill if isinstance(item, Rect) else item.colour for item in scene.items)
-    )
+    colours = list(dict.fromkeys(colour for item in scene.items for colour in _colours(item) if colour))
     names = {colour: f"lattend{index}" for index, colour in enumerate(colours)}
     unit = f"{POINTS_PER_UNIT}bp"
     lines = [
@@ -45,6 +55,8 @@ def tikz(scene: Scene) -> str:
                 width = f"{number(POINTS_PER_UNIT * item.width)}bp"
                 ends = f"{_place(item.x1, item.y1)} -- {_place(item.x2, item.y2)}"
                 lines.append(rf"\draw[{names[item.colour]}, line width={width}] {ends};")
+            case Path():
+                lines += _paths(item, names)
             case Text():
                 size = number(POINTS_PER_UNIT * item.size)
                 weight = r"\bfseries" if item.bold else ""
@@ -56,6 +68,26 @@ def tikz(scene: Scene) -> str:
                 )
     lines.append(r"\end{tikzpicture}")
     return "\n".join(lines) + "\n"
+
+
+def _colours(item: Item) -> tuple[str, ...]:
+    match item:
+        case Rect():
+            return (item.fill,)
+        case Path():
+            return item.fill, item.colour
+        case _:
+            return (item.colour,)
+
+
+def _paths(item: Path, names: dict[str, str]) -> Iterator[str]:
+    places = " -- ".join(_place(x, y) for x, y in item.points)
+    if item.fill:
+        yield rf"\fill[{names[item.fill]}, fill opacity={number(item.opacity)}] {places} -- cycle;"
+    if item.colour:
+        width = f"{number(POINTS_PER_UNIT * item.width)}bp"
+        end = " -- cycle" if item.closed else ""
+        yield rf"\draw[{names[item.colour]}, line width={width}, line join=round] {places}{end};"
 
 
 def _place(x: float, y: float) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from lattend.costs.amount import Amount
 from lattend.costs.cost import Cost, single
-from lattend.costs.layer import ONE_STEP, Layer
+from lattend.costs.layer import ONE_STEP, Layer, Run
 from lattend.costs.paths import conv_path
 from lattend.costs.points import Sizes, points
 from lattend.costs.sizes import Size, need_number, number_of, read_size
@@ -16,6 +17,8 @@ from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
 
 Pair = Size | tuple[Size, Size]
+Padding = int | tuple[int, int] | str
+MODES = ("zeros", "replicate")
 
 
 def conv(
@@ -27,22 +30,27 @@ def conv(
     kernel: Pair = 3,
     stride: int | tuple[int, int] = 1,
     dilation: int | tuple[int, int] = 1,
-    padding: int | tuple[int, int] = 0,
+    padding: Padding = 0,
+    padding_mode: str = "zeros",
     groups: Size = 1,
     bias: bool = True,
     name: str = "conv",
 ) -> Cost:
     """A 2-D convolution; kernel, stride, dilation and padding are numbers or (rows, cols).
 
+    Padding may also be "same" or "valid", and by `padding_mode` zeros or the nearest pixel ("replicate").
     Needed leaves out multiplies with the zeros of the padding; dense counts them, as most tools do.
 
     >>> conv(rows=4, cols=4, c_in=1, c_out=1, padding=1, bias=False).multiplies  # (3*4 - 2)^2
     100
     """
+    if padding_mode not in MODES:
+        raise NamingError(f"padding_mode is one of {', '.join(MODES)}, not {padding_mode!r}")
     sizes = {"rows": read_size("rows", rows), "cols": read_size("cols", cols)}
     channels = {"c_in": read_size("c_in", c_in), "c_out": read_size("c_out", c_out)}
     axes = [
-        _Axis.of(size, sizes, kernel, stride, dilation, padding, place) for place, size in enumerate(sizes)
+        _Axis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
+        for place, size in enumerate(sizes)
     ]
     inside, outputs, seen, pixels, used = (
         getattr(axes[0], name) * getattr(axes[1], name)
@@ -76,10 +84,16 @@ def conv(
         steps.append(Statement("bias alone", "copies", made - filled, (offset,), done))
     sides = (axes[0].kernel, axes[1].kernel)
     path = None
-    if all(axis.stride == 1 and axis.padding == axis.dilation * (axis.kernel // 2) for axis in axes):
+    if all(axis.stride == 1 and axis.padding == (axis.dilation * (axis.kernel // 2),) * 2 for axis in axes):
         path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
     across = max(sides) > 1
-    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path))
+    pads = padding if isinstance(padding, str) else (axes[0].padding[0], axes[1].padding[0])
+    options: dict[str, Any] = {
+        what: tuple(getattr(axis, what) for axis in axes) for what in ("kernel", "stride", "dilation")
+    }
+    options |= {"padding": pads, "padding_mode": padding_mode, "bias": bias}
+    run = Run("conv", {**sizes, **channels, "groups": read_size("groups", groups)}, options)
+    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path), run)
 
 
 def patch_embedding(
@@ -112,7 +126,7 @@ class _Axis:
     kernel: int
     stride: int
     dilation: int
-    padding: int
+    padding: tuple[int, int]  # before and after
     inside: Amount
     outputs: Amount
     filled: Amount  # outputs that see the image
@@ -126,26 +140,30 @@ class _Axis:
         kernel: Pair,
         stride: Pair,
         dilation: Pair,
-        padding: Pair,
+        padding: Padding,
         place: int,
+        mode: str,
     ) -> _Axis:
-        taps, by, apart, pad = (
-            _of_axis(what, given, place, least)
-            for what, given, least in (
-                ("kernel", kernel, 1),
-                ("stride", stride, 1),
-                ("dilation", dilation, 1),
-                ("padding", padding, 0),
-            )
+        taps, by, apart = (
+            _of_axis(what, given, place, 1)
+            for what, given in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
         )
         size, reach = number_of(sizes[name]), apart * (taps - 1) + 1
-        if size is not None and size + 2 * pad < reach:
+        before, after = pad = _padded(padding, place, reach, by)
+        if size is not None and size + before + after < reach:
+            shown = str(before) if before == after else f"{before} + {after}"
             raise DomainError(
-                f"{name} = {size} with padding {pad} is less than the {reach} the kernel spans; pad it more"
+                f"{name} = {size} with padding {shown} is less than the {reach} the kernel spans; pad it more"
             )
-        fits = f"{by}*o + {reach} <= {name} + {2 * pad}"
-        inside = f"{fits} and tap < {taps} and pixel == {by}*o + {apart}*tap - {pad} and pixel < {name}"
-        along, large = {name: sizes[name]}, f"{name} >= {reach - 2 * pad}"
+        fits = f"{by}*o + {reach} <= {name} + {before + after}"
+        tapped, seen = f"{fits} and tap < {taps}", f"{by}*o + {apart}*tap - {before}"
+        along, large = {name: sizes[name]}, f"{name} >= {reach - before - after}"
+        if mode == "replicate":
+            inside = tapped
+            pixels = _repeated(name, along, tapped, seen, large, by, after, before + after - reach)
+        else:
+            inside = f"{tapped} and pixel == {seen} and pixel < {name}"
+            pixels = points(inside, along, ("pixel",), large)
         return _Axis(
             taps,
             by,
@@ -154,9 +172,37 @@ class _Axis:
             points(inside, along, where=large),
             points(fits, along, where=large),
             points(inside, along, ("o",), large),
-            points(inside, along, ("pixel",), large),
+            pixels,
             points(inside, along, ("tap",), large),
         )
+
+
+def _repeated(
+    name: str, along: Sizes, tapped: str, seen: str, large: str, by: int, after: int, more: int
+) -> Amount:
+    """The pixels that are seen where those at the edge are repeated: all but the last, and the last."""
+    but_last = f"{tapped} and pixel < {name} - 1 and (pixel == {seen} or pixel == 0 and {seen} < 0)"
+    # the last output begins at the last multiple of `by` up to name + more: near enough, 1, or not, 0
+    most, near = f"{name} + {more}", min(after, by - 1)
+    last = points(f"{by}*j <= {most}", along, where=large) - points(
+        f"{by}*j < {most} - {near}", along, where=large
+    )
+    found = points(but_last, along, ("pixel",), large) + last
+    if 1 + more >= 0 and (1 + more) % by > after:  # a single pixel is always seen
+        found = found + points(f"j < 1 and {name} == 1", along, where=large)
+    return found
+
+
+def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int, int]:
+    """Pixels before and after an axis; "same" puts the odd one after, as torch does."""
+    if padding == "same":
+        if stride != 1:
+            raise DomainError(f'padding="same" needs stride 1, not {stride}; give a number of pixels')
+        return (reach - 1) // 2, reach // 2
+    if isinstance(padding, str) and padding != "valid":
+        raise NamingError(f'padding is "same", "valid" or a number of pixels, not {padding!r}')
+    pad = 0 if isinstance(padding, str) else _of_axis("padding", padding, place, 0)
+    return pad, pad
 
 
 def _of_axis(name: str, given: Pair, axis: int, least: int) -> int:

@@ -1,10 +1,10 @@
-"""Recurrent layers on a line and on a grid: cells that wait for others."""
+"""Recurrent layers on a line: cells that wait for others."""
 
 from __future__ import annotations
 
 from lattend.costs.amount import Amount
 from lattend.costs.cost import Cost, single
-from lattend.costs.layer import Layer, depth_of
+from lattend.costs.layer import Layer, Run, depth_of
 from lattend.costs.layers.simple import columns, elementwise, reached
 from lattend.costs.points import Sizes, points
 from lattend.costs.sizes import Size, number_of, read_size
@@ -75,18 +75,19 @@ def _recurrent(
     {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
     depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
-    return single(
-        Layer(
-            name,
-            tuple(builder.statements),
-            tuple(builder.parameters),
-            depth,
-            True,
-            Amount.of(sizes["t"]),
-            state,
-            streams=True,
-        )
+    layer = Layer(
+        name,
+        tuple(builder.statements),
+        tuple(builder.parameters),
+        depth,
+        True,
+        Amount.of(sizes["t"]),
+        state,
+        streams=True,
     )
+    words = {"steps": "t", "inputs": "c", "hidden": "h", "layers": "l"}
+    given = {word: sizes[size] for word, size in words.items()}
+    return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
 
 
 class _Cell:
@@ -198,57 +199,3 @@ class _Cell:
         self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)
         sums = self.part(sums, f"{gate}{self.states}")
         return self.take("bias", "adds", f"{gate}{self.states}", sums, bias)
-
-
-def rnn2d(
-    *,
-    n: Size = "n",
-    h: Size = "h",
-    c: Size = "c",
-    rows: Size | None = None,
-    cols: Size | None = None,
-) -> Cost:
-    """H = σ(W_in x + W_left h_left + W_top h_top) on an image; where there is no neighbour, no product.
-
-    >>> rnn2d().depth
-    2n - 1
-    """
-    sizes = {
-        "rows": read_size("rows", n if rows is None else rows),
-        "cols": read_size("cols", n if cols is None else cols),
-    }
-    sizes |= {"h": read_size("h", h), "c": read_size("c", c)}
-    pixels = "row < rows and col < cols"
-    x = Array("x", columns(f"{pixels} and i < c", sizes), "input")
-    total = Array("sum", columns(f"{pixels} and o < h", sizes))
-    state = Array("h", total.size, touched=NOTHING)  # all states are outputs, with gradients from outside
-    ways = {
-        "in": (f"{pixels} and o < h and i < c", "o < h and i < c", x, total.size),
-        "left": (
-            "row < rows and 1 <= col and col < cols and o < h and i < h",
-            "o < h and i < h",
-            state,
-            NOTHING,
-        ),
-        "top": (
-            "1 <= row and row < rows and col < cols and o < h and i < h",
-            "o < h and i < h",
-            state,
-            NOTHING,
-        ),
-    }
-    statements: list[Statement] = []
-    weights: list[Array] = []
-    terms = Amount.of(sizes["c"]) + Amount.of(sizes["h"]) * 2  # of one sum
-    for name, (over, shape, reads, begins) in ways.items():
-        weight = Array(f"W_{name}", columns(shape, sizes), "parameter", reached(over, sizes, "o i"))
-        weights.append(weight)
-        statements.append(
-            Statement(name, "products", columns(over, sizes), (reads, weight), total, begins, over, (terms,))
-        )
-    statements.append(Statement("σ", "functions", total.size, (total,), state, over=f"{pixels} and o < h"))
-    depth = depth_of(pixels, ((0, -1), (-1, 0)), sizes)
-    border = points("col < cols and o < h", sizes)
-    return single(
-        Layer("rnn2d", tuple(statements), tuple(weights), depth, True, depth.steps, border, streams=True)
-    )

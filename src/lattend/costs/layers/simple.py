@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.costs.amount import Amount
 from lattend.costs.cost import Cost, single
-from lattend.costs.layer import NO_STEP, Layer
+from lattend.costs.layer import NO_STEP, Layer, Run
 from lattend.costs.points import Sizes, points
 from lattend.costs.sizes import Size, read_size
 from lattend.costs.statement import NOTHING, Array, Columns, Statement
@@ -32,7 +32,7 @@ def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: b
     sizes = {"n": read_size("n", n), "d_in": read_size("d_in", d_in), "d_out": read_size("d_out", d_out)}
     given = Array("x", columns("token < n and i < d_in", sizes), "input")
     _, weights, statements = product(given, sizes, bias=bias)
-    return single(Layer("linear", statements, weights))
+    return single(Layer("linear", statements, weights), Run("linear", sizes, {"bias": bias}))
 
 
 def product(
@@ -90,7 +90,8 @@ def feed_forward(
         inner, both = elementwise("gated", "multiplies", "token < n and o < hidden", sizes, inner, gate)
         weights, statements = weights + more, (*statements, *steps, both)
     _, more, steps = product(inner, down, name="down", bias=bias)
-    return single(Layer("feed-forward", (*statements, *steps), weights + more))
+    run = Run("feed_forward", sizes, {"bias": bias, "activation": activation, "gated": gated})
+    return single(Layer("feed-forward", (*statements, *steps), weights + more), run)
 
 
 def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
@@ -127,7 +128,7 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
         bias = Array("bias", weight.size, "parameter")
         parameters = (weight, bias)
         take("plus bias", "adds", each, found, bias)
-    return single(Layer(f"{kind} norm", tuple(steps), parameters))
+    return single(Layer(f"{kind} norm", tuple(steps), parameters), Run("norm", sizes, {"kind": kind}))
 
 
 def residual(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -157,7 +158,7 @@ def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") 
     table = Array("table", columns("word < vocabulary and i < d", sizes), "parameter")
     rows = Array("rows of the table", many, "parameter")
     copied = Statement("lookup", "copies", many, (rows,), Array("x", many), over="token < n and i < d")
-    return single(Layer("embedding", (copied,), (table,)))
+    return single(Layer("embedding", (copied,), (table,)), Run("embedding", sizes))
 
 
 def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:

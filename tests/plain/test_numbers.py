@@ -6,7 +6,9 @@ import math
 
 import pytest
 import torch
-from costs.counted import Number, Tally, apply, backward, counting, depth, exp, plain, unit, value
+
+from lattend.plain.gradients import backward
+from lattend.plain.numbers import Number, Tally, apply, counting, depth, exp, floats, unit, value
 
 
 def given(*values: float) -> tuple[Tally, list[Number]]:
@@ -102,7 +104,7 @@ def test_units_are_levels_of_cells() -> None:
     cell = unit([a + b, a * b])
     assert [number.level for number in cell] == [1, 1]
     assert a.level == 0  # what went in stays as it was
-    assert plain(cell) == [3, 2]
+    assert floats(cell) == [3, 2]
     beside, above = unit([a]), unit([cell[0] + a])
     assert depth([beside, above]) == 2
     assert depth(unit(beside, after=above)) == 3

@@ -1,0 +1,168 @@
+"""How near attention heads come to the convolution they were made from, and how long they take.
+
+    python benchmarks/from_conv.py --cases 400
+
+Three tables: the largest differences of hard heads over random convolutions, outputs and gradients; the
+error of soft heads against its bound; and the time of hard heads as a multiple of torch's conv2d.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+import lattend as lt
+
+Mode = Literal["zeros", "replicate"]
+MODES: tuple[Mode, ...] = ("zeros", "replicate")
+DTYPES = (torch.float64, torch.float32)
+ALPHAS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+# batch, channels in, rows and columns, channels out, and options of the convolution
+TIMED: tuple[tuple[int, int, int, int, dict[str, Any]], ...] = (
+    (8, 3, 32, 16, {"kernel_size": 3, "padding": 1}),
+    (4, 32, 28, 64, {"kernel_size": 3, "padding": 1}),
+    (16, 64, 14, 64, {"kernel_size": 3, "padding": 1}),
+    (2, 64, 56, 64, {"kernel_size": 3, "padding": 1}),
+    (2, 64, 56, 128, {"kernel_size": 3, "padding": 1, "stride": 2}),
+    (4, 128, 14, 16, {"kernel_size": 3, "padding": 1}),
+    (4, 32, 28, 32, {"kernel_size": 5, "padding": 2, "groups": 4}),
+    (4, 64, 28, 64, {"kernel_size": 1}),
+)
+
+
+def pair(least: int, most: int) -> tuple[int, int]:
+    """Two random numbers, for rows and columns."""
+    return random.randint(least, most), random.randint(least, most)
+
+
+def case(dtype: torch.dtype, mode: Mode) -> tuple[nn.Conv2d, Tensor]:
+    """A random convolution, and images at least as large as its kernel."""
+    kernel, dilation, groups = pair(1, 5), pair(1, 3), random.choice((1, 1, 2, 3))
+    padding = random.choice(("same", "valid", pair(0, 4), pair(0, 4), pair(0, 4)))
+    conv = nn.Conv2d(
+        groups * random.randint(1, 6),
+        groups * random.randint(1, 6),
+        kernel,
+        stride=1 if padding == "same" else pair(1, 3),
+        dilation=dilation,
+        padding=padding,
+        padding_mode=mode,
+        groups=groups,
+        bias=random.random() < 0.7,
+        dtype=dtype,
+    )
+    sizes = [d * (k - 1) + 1 + random.randint(0, 6) for d, k in zip(dilation, kernel, strict=True)]
+    return conv, torch.randn(random.randint(1, 3), conv.in_channels, *sizes, dtype=dtype)
+
+
+def gradients(module: nn.Module, x: Tensor) -> list[Tensor]:
+    """Those of x, the weights and the bias, for the sum of the output's squares."""
+    x = x.detach().requires_grad_()
+    wanted = [x, *(p for p in (module.weight, module.bias) if isinstance(p, Tensor))]
+    return list(torch.autograd.grad(module(x).square().sum(), wanted))
+
+
+def apart(conv: nn.Conv2d, x: Tensor) -> list[float]:
+    """The largest difference of the output, and of each gradient as a share of its largest entry."""
+    layer = lt.nn.from_conv(conv)
+    found, wanted = gradients(layer, x), gradients(conv, x)
+    found[1] = found[1].permute(2, 1, 0).reshape(conv.weight.shape)
+    with torch.no_grad():
+        output = float((layer(x) - conv(x)).abs().max())
+    pairs = zip(found, wanted, strict=True)
+    return [output, *(float((a - b).abs().max() / b.abs().max().clamp(min=1e-9)) for a, b in pairs)]
+
+
+def differences(cases: int) -> None:
+    print(f"hard heads against conv2d: largest differences over {cases} random convolutions for each row")
+    print("(kernel 1 to 5, stride 1 to 3, dilation 1 to 3, groups 1 to 3, padding 0 to 4, same and valid)")
+    names = "".join(f"{name:>10}" for name in ("output", "grad x", "grad W", "grad b"))
+    print(f"  {'dtype':<9}{'padding':<11}{names}   (gradients relative to their largest)")
+    for dtype in DTYPES:
+        for mode in MODES:
+            worst = [0.0] * 4
+            for _ in range(cases):
+                found = apart(*case(dtype, mode))
+                worst = [max(both) for both in zip(worst, [*found, 0.0], strict=False)]
+            shown = "".join(f"{value:10.1e}" for value in worst)
+            print(f"  {str(dtype).removeprefix('torch.'):<9}{mode:<11}{shown}")
+
+
+def soft(cases: int) -> None:
+    print(f"\nsoft heads, float64, {cases} random convolutions for each α: a pixel's error against its bound")
+    names = "".join(f"{name:>16}" for name in ("largest error", "largest bound", "error / bound"))
+    print(f"  {'α':>5}{'leak on the plane':>20}{names}")
+    for alpha in ALPHAS:
+        most = bounded = share = 0.0
+        for _ in range(cases):
+            conv, x = case(torch.float64, random.choice(MODES))
+            layer = lt.nn.from_conv(conv, alpha)
+            with torch.no_grad():
+                error = torch.linalg.vector_norm(layer(x) - conv(x), dim=1)
+            bound = lt.nn.error_bound(layer, x)
+            assert (error <= bound + 1e-12).all(), "an error above its bound"
+            most, bounded = max(most, float(error.max())), max(bounded, float(bound.max()))
+            sure = bound > 1e-9  # below, rounding is all there is
+            share = max(share, float((error / bound)[sure].max())) if sure.any() else share
+        told = f"{share:16.2f}" if share else f"{'rounding':>16}"
+        print(f"  {alpha:>5g}{lt.nn.sharpness(alpha).leak:>20.3e}{most:>16.2e}{bounded:>16.2e}{told}")
+
+
+def milliseconds(work: Callable[[], object], runs: int = 9) -> float:
+    """The median time of `work`, in milliseconds, once it is warm."""
+    work()
+    times: list[float] = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(times)
+
+
+def step(module: nn.Module, x: Tensor) -> None:
+    """An output and the gradients of x and all parameters."""
+    module(x.requires_grad_()).sum().backward()
+
+
+def times() -> None:
+    threads = torch.get_num_threads()
+    print(f"\nhard heads against conv2d, float32, {threads} threads: milliseconds, and their ratio")
+    names = "".join(f"{name:>9}" for name in ("conv2d", "heads", "times"))
+    print(f"  {'':<56}{'output':>27}{'training step':>27}")
+    print(f"  {'batch, in, size, out':<22}{'kernel':<34}{names}{names}")
+    for batch, c_in, size, c_out, options in TIMED:
+        conv = nn.Conv2d(c_in, c_out, **options)
+        modules, x = (conv, lt.nn.from_conv(conv)), torch.randn(batch, c_in, size, size)
+        with torch.no_grad():
+            found = [milliseconds(partial(module, x)) for module in modules]
+        found += [milliseconds(partial(step, module, x)) for module in modules]
+        words = ", ".join(f"{name.removesuffix('_size')} {value}" for name, value in options.items())
+        shape = f"{batch}, {c_in}, {size}², {c_out}"
+        shown = "".join(f"{a:9.2f}{b:9.2f}{b / a:9.1f}" for a, b in (found[:2], found[2:]))
+        print(f"  {shape:<22}{words:<34}{shown}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Heads of convolutions: errors, bounds and times.")
+    parser.add_argument("--cases", type=int, default=200, help="random convolutions for each row")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore", message="Using padding='same' with even kernel lengths")
+    random.seed(given.seed)
+    torch.manual_seed(given.seed)
+    differences(given.cases)
+    soft(max(1, given.cases // 4))
+    times()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""lattend grid: a 2-D RNN step by step, and what a pixel sees of it beside a convnet."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import At, Json, Out, Pixel, read_numbers, read_place, read_size
+from lattend.cli.output import show
+from lattend.errors import NamingError
+
+EXAMPLES = (
+    "lattend grid 8",
+    "lattend grid 8x12 --directions 2 --pixel 3,4 --at c=3,h=64",
+    "lattend grid 6 --directions 4 --frames --out steps.svg",
+)
+
+
+def grid(
+    size: Annotated[
+        str,
+        typer.Argument(metavar="SIZE", show_default=False, help="The image: 8, or 8x12."),
+    ],
+    directions: Annotated[int, typer.Option(metavar="1|2|4", help="Corners that the net begins at.")] = 1,
+    cell: Annotated[str, typer.Option(metavar="rnn|lstm|gru", help="What runs at each pixel.")] = "rnn",
+    pixel: Pixel = None,
+    kernel: Annotated[int, typer.Option(metavar="K", help="Of the convnet, K by K.")] = 3,
+    layers: Annotated[int, typer.Option(metavar="L", help="Of the convnet.")] = 3,
+    frames: Annotated[bool, typer.Option("--frames", help="The image at every step.")] = False,
+    at: At = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """A 2-D RNN on an image, step by step.
+
+    The step of each cell, how many run one after another and how many at once, what one pixel sees, and the
+    same of a convnet; prices are formulas in c and h until --at gives them.
+    """
+    from lattend.layers.pictures.grid import draw_grid
+
+    numbers = read_numbers(at)
+    unknown = [name for name in numbers if name not in ("c", "h")]
+    if unknown:
+        raise NamingError(f"grid has no {unknown[0]}; --at takes c, channels of a pixel, and h, of a state")
+    found = draw_grid(
+        read_size("SIZE", size),
+        directions=directions,
+        cell=cell,
+        pixel=read_place(pixel),
+        kernel=kernel,
+        layers=layers,
+        frames=frames,
+        c=numbers.get("c", "c"),
+        h=numbers.get("h", "h"),
+    )
+    show(found, out, json)

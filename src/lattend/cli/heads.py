@@ -1,0 +1,116 @@
+"""lattend heads: the heads of a layer over the image, and the scores of positional encodings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import Json, Out, Pixel, read_numbers_of, read_place, read_points, read_size
+from lattend.cli.output import show
+from lattend.errors import NamingError
+
+EXAMPLES = (
+    "lattend heads --kernel 3 --alpha 2",
+    'lattend heads --centres "0,1;1,0;-2,2" --alpha "2,0.5,1"',
+    'lattend heads --centres "0,0;2,3" --covariance "0.5,0.2,1;1,0,2" --out heads.svg',
+    'lattend heads --scores quadratic --centres "1,2" --alpha 0.5',
+    "lattend heads --scores relative --size 9x9 --pixel 2,2 --out scores.png",
+)
+OF_HEADS = ("--kernel", "--dilation", "--covariance")
+OF_SCORES = ("--channels", "--seed")
+
+
+def heads(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="Saved heads: a state dict (.pt), arrays (.npz), or a list (.json).",
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="K", show_default=False, help="The heads of a K by K convolution."),
+    ] = None,
+    dilation: Annotated[
+        str | None, typer.Option(metavar="N", show_default=False, help="Pixels from tap to tap of --kernel.")
+    ] = None,
+    centres: Annotated[
+        str | None,
+        typer.Option(metavar='"y,x;…"', show_default=False, help="Shifts from the query, rows first."),
+    ] = None,
+    alpha: Annotated[
+        str | None,
+        typer.Option(metavar="A,…", show_default=False, help="How narrow: one for all heads, or one each."),
+    ] = None,
+    covariance: Annotated[
+        str | None,
+        typer.Option(metavar='"yy,yx,xx;…"', show_default=False, help="Widths by direction instead."),
+    ] = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ENCODING",
+            show_default=False,
+            help="Heat maps instead: absolute, relative, quadratic or sinusoidal.",
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        typer.Option(metavar="ROWSxCOLS", show_default=False, help="The image; without edges if not given."),
+    ] = None,
+    pixel: Pixel = None,
+    channels: Annotated[
+        int | None, typer.Option(metavar="N", show_default=False, help="Numbers a pixel of --scores; 16.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", show_default=False, help="Of the random numbers; 0."),
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """The heads of a layer as centres and widths around a query pixel.
+
+    Of a convolution's kernel, of centres given here, or of a saved layer with the quadratic encoding. With
+    --scores, the four terms of an encoding's score as heat maps, their sum, and its softmax.
+    """
+    given = {"FILE": file, "--kernel": kernel, "--dilation": dilation, "--covariance": covariance}
+    given |= {"--centres": centres, "--alpha": alpha, "--channels": channels, "--seed": seed}
+    where = read_points("--centres", centres, 2)
+    widths = read_numbers_of("--alpha", alpha)
+    image = None if size is None else read_size("--size", size)
+    place = read_place(pixel)
+    if scores is not None:
+        _refuse(given, ("FILE", *OF_HEADS), "is not for --scores")
+        from lattend.layers.pictures.heads import draw_scores
+
+        options: dict[str, Any] = {"width": channels, "seed": seed, "centres": where, "alpha": widths}
+        told = {name: value for name, value in options.items() if value is not None}
+        show(draw_scores(scores, size=image, pixel=place, **told), out, json)
+        return
+    _refuse(given, OF_SCORES, "is for --scores")
+    from lattend.layers.pictures.heads import draw_heads, make_heads
+
+    if file is not None:
+        _refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads")
+        show(draw_heads(file, size=image, pixel=place), out, json)
+        return
+    if kernel is None and centres is None:
+        raise NamingError("heads needs FILE, --kernel, --centres or --scores, such as --kernel 3")
+    made = make_heads(
+        kernel=None if kernel is None else read_size("--kernel", kernel),
+        dilation=None if dilation is None else read_size("--dilation", dilation),
+        centres=where,
+        alpha=widths,
+        covariance=read_points("--covariance", covariance, 3),
+    )
+    show(draw_heads(made, size=image, pixel=place), out, json)
+
+
+def _refuse(given: dict[str, Any], names: tuple[str, ...], why: str) -> None:
+    unused = [name for name in names if given[name] is not None]
+    if unused:
+        raise NamingError(f"{unused[0]} {why}; leave it out")

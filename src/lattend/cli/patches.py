@@ -1,0 +1,58 @@
+"""lattend patches: an image cut into patches: how many tokens, what is left over, what they cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import Json, Out, read_size
+from lattend.cli.output import show
+
+EXAMPLES = (
+    "lattend patches 224 16",
+    "lattend patches 224 16 --channels 3 --width 768",
+    "lattend patches 30x40 8 --stride 6 --padding zeros --out patches.svg",
+)
+
+
+def patches(
+    image: Annotated[
+        str,
+        typer.Argument(metavar="IMAGE", show_default=False, help="The image: 224, or 480x640."),
+    ],
+    patch: Annotated[
+        str, typer.Argument(metavar="PATCH", show_default=False, help="The size of a patch: 16, or 8x16.")
+    ],
+    stride: Annotated[
+        str | None,
+        typer.Option(metavar="N", show_default=False, help="From one patch to the next; its size."),
+    ] = None,
+    padding: Annotated[
+        str, typer.Option(metavar="error|crop|zeros", help="What becomes of pixels that are left over.")
+    ] = "error",
+    channels: Annotated[
+        int | None, typer.Option(metavar="C", show_default=False, help="Channels of the image.")
+    ] = None,
+    width: Annotated[
+        int | None, typer.Option(metavar="D", show_default=False, help="Numbers of a token, for its price.")
+    ] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """An image in patches, each a token.
+
+    The grid of tokens, what patches share, what is left out or added, and with --channels and --width the
+    price of the embedding.
+    """
+    from lattend.layers.pictures.patches import draw_patches
+
+    found = draw_patches(
+        read_size("IMAGE", image),
+        read_size("PATCH", patch),
+        None if stride is None else read_size("--stride", stride),
+        padding,
+        channels=channels,
+        width=width,
+    )
+    show(found, out, json)

@@ -1,0 +1,110 @@
+"""Cuts: an image in patches, counted along each axis, and what is left over or added."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lattend.errors import DomainError, NamingError
+
+PADDINGS = ("error", "crop", "zeros")
+Pair = int | tuple[int, int]
+
+
+class Cuts(NamedTuple):
+    """Patches along one axis: the first begins at 0, each next one `stride` later.
+
+    `cropped` pixels at the end lie in no patch, `added` zeros stand behind the image. A stride longer than
+    the patch leaves pixels between patches that are `skipped`; those behind the last patch count as cropped.
+    """
+
+    size: int
+    patch: int
+    stride: int
+    tokens: int
+
+    @property
+    def end(self) -> int:
+        """Where the last patch ends: size - cropped + added."""
+        return (self.tokens - 1) * self.stride + self.patch
+
+    @property
+    def cropped(self) -> int:
+        return max(0, self.size - self.end)
+
+    @property
+    def added(self) -> int:
+        return max(0, self.end - self.size)
+
+    @property
+    def skipped(self) -> int:
+        return (self.tokens - 1) * max(0, self.stride - self.patch)
+
+    @property
+    def overlap(self) -> int:
+        """The pixels that a patch shares with the next one."""
+        return max(0, self.patch - self.stride)
+
+
+class PatchGrid(NamedTuple):
+    """The patches of an image: one `Cuts` for its rows and one for its columns."""
+
+    rows: Cuts
+    cols: Cuts
+
+    @property
+    def tokens(self) -> int:
+        return self.rows.tokens * self.cols.tokens
+
+
+def patch_grid(image: Pair, patch: Pair, stride: Pair | None = None, padding: str = "error") -> PatchGrid:
+    """The patches of an image, both sizes a number or (rows, cols); `stride` is the patch if not given.
+
+    What is left over at the bottom and the right is an "error", "crop" leaves it out, "zeros" fills the
+    last patch up.
+
+    >>> patch_grid(224, 16).tokens  # 14 * 14
+    196
+    >>> patch_grid(10, 4, 3).rows.tokens  # at 0, 3 and 6, the last one up to 10
+    3
+    >>> patch_grid(10, 4, padding="zeros").cols  # 3 * 4 = 10 + 2
+    Cuts(size=10, patch=4, stride=4, tokens=3)
+    """
+    if padding not in PADDINGS:
+        raise NamingError(f"padding of patches is one of {', '.join(PADDINGS)}, not {padding!r}")
+    sizes = (
+        _pair("image", image),
+        _pair("patch", patch),
+        _pair("stride", patch if stride is None else stride),
+    )
+    rows, cols = (
+        _cuts(name, *along, padding)
+        for name, along in zip(("rows", "columns"), zip(*sizes, strict=True), strict=True)
+    )
+    return PatchGrid(rows, cols)
+
+
+def _cuts(name: str, size: int, patch: int, stride: int, padding: str) -> Cuts:
+    if size < patch and padding != "zeros":
+        raise DomainError(
+            f'a patch of {patch} {name} does not fit in an image of {size}; padding="zeros" fills it up, '
+            f"or take a smaller patch"
+        )
+    whole = Cuts(size, patch, stride, max(0, size - patch) // stride + 1)
+    rest = size - whole.end
+    if size < patch or rest <= 0 or whole.tokens * stride >= size or padding == "crop":
+        return whole  # behind the last patch there is nothing, or only what lies between patches
+    if padding == "zeros":
+        return Cuts(size, patch, stride, whole.tokens + 1)
+    verb, it = ("is", "it") if rest == 1 else ("are", "them")
+    added = whole.tokens * stride + patch - size
+    raise DomainError(
+        f"{size} {name} are not patches of {patch} every {stride}: {rest} {verb} left over; "
+        f'padding="crop" leaves {it} out, padding="zeros" adds {added}'
+    )
+
+
+def _pair(name: str, given: Pair) -> tuple[int, int]:
+    pair = (given, given) if isinstance(given, int) else tuple(given)
+    if len(pair) != 2 or any(isinstance(size, bool) or size < 1 for size in pair):
+        raise DomainError(f"{name} is a whole number from 1 up, or (rows, cols), got {given!r}")
+    return pair[0], pair[1]

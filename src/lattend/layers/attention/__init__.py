@@ -1,0 +1,1 @@
+"""Attention as a layer: projections, encodings of positions, a rule."""

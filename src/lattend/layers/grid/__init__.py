@@ -1,0 +1,1 @@
+"""Recurrent nets on a grid: GridRNN, its cells, and the ways to run them."""

@@ -1,0 +1,1 @@
+"""The recurrence over a grid in one Triton kernel; needs Triton."""

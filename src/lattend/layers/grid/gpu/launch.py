@@ -1,0 +1,113 @@
+"""Launching a kernel over strips and images so that every program can run: none waits for one that cannot.
+
+Programs that wait for each other must be on the chip together. So we ask how many fit, and launch no more at
+a time: fewer images, or, where one image has more strips than fit, some strips after the others.
+"""
+
+# Kernels take plain numbers for constexpr
+# pyright: reportArgumentType=false, reportCallIssue=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+from triton.runtime.errors import OutOfResources
+
+from lattend.errors import LattendError
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+FOR_EVER = -1
+BLOCK_SHARED = 1024  # bytes of shared memory that CUDA keeps for itself in each program
+
+patience = FOR_EVER  # how often a program looks at the flag it waits for; tests set it to find a deadlock
+_room: dict[object, int] = {}
+
+
+class Grid(NamedTuple):
+    """How many images there are, how many share the weights of a direction, and their size."""
+
+    images: int
+    batch: int
+    rows: int
+    cols: int
+
+
+class Group(NamedTuple):
+    """Strips and images that are launched together."""
+
+    first_strip: int
+    strips: int
+    first_image: int
+    images: int
+
+
+def groups(strips: int, images: int, room: int) -> Iterator[Group]:
+    """Launches of at most `room` programs; strips follow each other in order.
+
+    >>> [(group.first_image, group.images) for group in groups(strips=8, images=4, room=16)]
+    [(0, 2), (2, 2)]
+    >>> [group.strips for group in groups(strips=10, images=1, room=4)]
+    [4, 4, 2]
+    """
+    if strips == 1:  # nobody waits
+        yield Group(0, 1, 0, images)
+        return
+    together = max(1, min(images, room // strips))
+    for first in range(0, images, together):
+        for strip in range(0, strips, room):
+            yield Group(strip, min(room, strips - strip), first, min(together, images - first))
+
+
+def launch(kernel: Any, tensors: tuple[Tensor | None, ...], grid: Grid, constants: dict[str, Any]) -> None:
+    """Runs the kernel over all strips and images, as many at a time as the GPU holds."""
+    device = next(x.device for x in tensors if x is not None)
+    strips = triton.cdiv(grid.rows, constants["BR"])
+    flags = torch.zeros(grid.images * strips + 1, dtype=torch.int32, device=device)
+    stuck = flags[-1:]
+
+    def arguments(group: Group) -> tuple[Any, ...]:
+        where = (group.first_image, group.images, group.first_strip, grid.batch, grid.rows, grid.cols)
+        return (*tensors, flags, stuck, patience, *where)
+
+    with torch.cuda.device(device if device.type == "cuda" else -1):
+        try:
+            room = _fits(kernel, arguments(Group(0, strips, 0, grid.images)), constants, device)
+            for group in groups(strips, grid.images, room):
+                kernel[(group.strips * group.images,)](*arguments(group), **constants)
+        except OutOfResources as error:
+            raise LattendError(
+                f"the GPU has no room for a strip of {constants['BR']} rows with h = {constants['H']}: "
+                f'{error}; take a smaller h, or kernel="diagonals"'
+            ) from None
+    if patience != FOR_EVER and stuck.item():
+        raise LattendError(f"a program looked {patience} times for the strip above it, which did not come")
+
+
+def _fits(kernel: Any, arguments: tuple[Any, ...], constants: dict[str, Any], device: torch.device) -> int:
+    """How many programs of this kernel the GPU holds at once; remembered."""
+    if INTERPRETED:
+        return 1 << 30  # one after the other, in their order
+    dtypes = tuple(x.dtype if isinstance(x, Tensor) else None for x in arguments)
+    key = (kernel.fn.__name__, dtypes, tuple(constants.items()), device)
+    if key not in _room:
+        compiled = kernel.warmup(*arguments, grid=(1,), **constants)
+        _ = compiled.run  # loads it, which tells its registers
+        _room[key] = resident(compiled.n_regs, compiled.metadata.shared, constants["num_warps"], device)
+    return _room[key]
+
+
+def resident(registers: int, shared: int, warps: int, device: torch.device) -> int:
+    """How many programs with so many registers a thread and bytes of shared memory the GPU holds at once."""
+    gpu = torch.cuda.get_device_properties(device)
+    threads = 32 * warps
+    each = min(
+        gpu.regs_per_multiprocessor // (threads * 8 * triton.cdiv(max(registers, 1), 8)),
+        gpu.shared_memory_per_multiprocessor // (shared + BLOCK_SHARED),
+        gpu.max_threads_per_multi_processor // threads,
+    )
+    return gpu.multi_processor_count * max(1, each)  # one always fits, or the launch fails

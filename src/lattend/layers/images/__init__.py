@@ -1,0 +1,1 @@
+"""Images as tokens: patches, and a vision transformer."""

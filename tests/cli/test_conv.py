@@ -1,0 +1,78 @@
+"""lattend conv: a kernel as heads, its leak, both prices, and what it says to wrong input."""
+
+import json
+
+import pytest
+
+
+def test_text(lattend):
+    ran = lattend("conv", "--channels", "16", "--out-channels", "32", "--alpha", "2", "--error", "1e-3")
+    assert (ran.code, ran.err) == (0, "")
+    for line in (
+        "A 3 × 3 convolution as 9 heads",
+        "an image of 8 × 8 pixels, stride 1, dilation 1, padding 1 (zeros)",
+        "heads          3 × 3 = 9, one a tap, centres Δ from (−1, −1) to (1, 1)",
+        "α = 2          at most 0.381 of a head's weight misses its pixel",
+        "convolution    247,808 multiplies; 294,912 with the zeros of the padding",
+        "heads, soft    1,389,312 multiplies: each head on all of 57,600 squares",
+        "−1 - - - - - - - - - -    −1 0 1 2 - - - - - - -",
+        " 4 - · · · 3 4 5 · · -     4 - · · · · · · · · -",
+    ):
+        assert line in ran.out.splitlines()
+
+
+def test_json(lattend):
+    ran = lattend("conv", "--kernel", "2x3", "--stride", "2", "--padding", "1", "--size", "9x12", "--json")
+    data = json.loads(ran.out)
+    assert data["queries"] == [5, 6]
+    assert data["centres"] == [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 1]]
+    assert data["price"]["squares"] == 9 * 17  # rows: 4 + 5 inside; columns: 5 + 6 + 6
+    assert data["price"]["convolution"]["needed"] == "153c_in*c_out"
+    same = json.loads(lattend("conv", "--kernel", "4", "--padding", "same", "--error", "0.01", "--json").out)
+    assert same["padding"] == [[1, 2], [1, 2]]
+    assert (
+        same["sharpness"]["smallest"] < same["sharpness"]["sufficient"] == pytest.approx(5.986446, abs=1e-6)
+    )
+
+
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_files(lattend, tmp_path, ending, start):
+    path = tmp_path / f"conv.{ending}"
+    ran = lattend("conv", "--dilation", "2", "--padding-mode", "replicate", "--out", str(path))
+    assert ran == (0, f"{path}: A 3 × 3 convolution as 9 heads\n", "")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "80"])
+def test_narrow(lattend, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    for options in (("--error", "1e-6"), ("--kernel", "7", "--size", "100x60", "--stride", "2")):
+        ran = lattend("conv", *options)
+        assert ran.code == 0
+        assert max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--kernel", "x"), "--kernel is a whole number, or rows by columns as in 8x12"),
+        (("--kernel", "0"), "kernel is a whole number from 1 up"),
+        (("--padding", "full"), "--padding is a whole number, or rows by columns"),
+        (("--padding", "same", "--stride", "2"), "--padding same keeps the size of the image"),
+        (("--padding-mode", "reflect"), 'padding_mode is "zeros" or "replicate", not "reflect"'),
+        (
+            ("--size", "2", "--padding", "0"),
+            "rows = 2 with padding 0 + 0 is less than the 3 the kernel",
+        ),
+        (("--alpha", "0"), "α = 0: it must be positive and finite"),
+        (("--error", "2"), "eps = 2: a leak is a share"),
+        (("--alpha", "sharp"), "invalid value for '--alpha'"),
+        (("--channels", "0"), "c_in must be at least 1"),
+        (("--out", "/no/where/x.svg"), 'cannot save "/no/where/x.svg": there is no folder'),
+        (("3",), "got unexpected extra argument"),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("conv", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")

@@ -1,0 +1,91 @@
+"""lattend grid: steps, what a pixel sees, prices, frames, and what it says to wrong input."""
+
+import json
+
+import pytest
+
+FRAMES = """\
+A 2-D RNN on 2 × 3 pixels, step by step
+1 direction: down and right
+
+steps    4, one after another: cell (row, col) runs at step col + row
+at once  up to 2 of 6 cells
+2-D RNN  h(7h + 6c) multiplies, h(2h + c) parameters
+
+step 0                    step 1                    step 2
+row down, column across   row down, column across   row down, column across
+  0 1 2                     0 1 2                     0 1 2
+0 ██· ·                   0 ▒▒██·                   0 ▒▒▒▒██
+1 · · ·                   1 ██· ·                   1 ▒▒██·
+
+step 3
+row down, column across
+  0 1 2
+0 ▒▒▒▒▒▒
+1 ▒▒▒▒██
+
+▒▒ done   ██ runs at this step
+"""
+
+
+def test_frames(lattend):
+    assert lattend("grid", "2x3", "--frames") == (0, FRAMES, "")
+
+
+def test_text(lattend):
+    ran = lattend("grid", "8", "--at", "c=3,h=64")
+    assert (ran.code, ran.err) == (0, "")
+    assert "steps         15, one after another: cell (row, col) runs at step col + row" in ran.out
+    assert "2-D RNN       471,040 multiplies, 8,384 parameters" in ran.out  # 64*192 + 112*4096
+    assert "7 7  8  9  10 11 12 13 14    7 · · · · · · · ·" in ran.out
+    assert "4 · 3 2 1 ██1 2 3" in ran.out
+
+
+def test_directions_and_json(lattend):
+    ran = lattend(
+        "grid", "8x12", "--directions", "2", "--pixel", "3,4", "--kernel", "5", "--layers", "1", "--json"
+    )
+    data = json.loads(ran.out)
+    assert data["depth"] == 19
+    assert list(data["steps"]) == ["down and right", "down and left"]
+    assert data["steps"]["down and left"][0] == list(range(11, -1, -1))
+    assert data["sees"] == {"rnn2d": 4 * 12, "convnet": 25, "pixels": 96}
+    assert data["convnet"]["whole_image"] == 4  # (12 - 1 - 4) columns on, 2 a layer
+
+
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_files(lattend, tmp_path, ending, start):
+    path = tmp_path / f"grid.{ending}"
+    ran = lattend("grid", "4", "--directions", "4", "--out", str(path))
+    assert ran == (0, f"{path}: A 2-D RNN on 4 × 4 pixels\n", "")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "80"])
+def test_narrow(lattend, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    for options in (("12",), ("40x50",), ("6", "--frames", "--directions", "4")):
+        ran = lattend("grid", *options)
+        assert max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "grid needs SIZE. SIZE is the image, 8, or rows by columns, 8x12"),
+        (("a",), "SIZE is a whole number, or rows by columns as in 8x12"),
+        (("0",), "an image has 1 to 128 rows and columns here, got 0 × 0"),
+        (("8", "--directions", "3"), "directions is 1, 2 or 4, got 3"),
+        (("8", "--directions", "two"), "invalid value for '--directions'"),
+        (("8", "--pixel", "8,8"), "pixel (8, 8) lies outside an image of 8 × 8"),
+        (("8", "--pixel", "8"), "--pixel is a row and a column, as in 3,4"),
+        (("8", "--at", "n=4"), "grid has no n; --at takes c, channels of a pixel, and h, of a state"),
+        (("8", "--at", "c"), "--at: write name=value"),
+        (("8", "--layers", "0"), "layers must be at least 1, got 0"),
+        (("8", "--out", "x.gif"), 'cannot save a picture as "x.gif"'),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("grid", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")

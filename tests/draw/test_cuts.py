@@ -1,0 +1,128 @@
+"""Patches counted by enumeration, and the picture of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lattend.draw.cuts import Cuts, patch_grid
+from lattend.draw.patches import LEFT_OUT, ZEROS, patches
+from lattend.errors import DomainError, NamingError
+
+sizes = st.integers(1, 40)
+patch_sizes = st.integers(1, 9)
+
+
+def starts(size: int, patch: int, stride: int, padding: str) -> list[int]:
+    """Where patches begin, one after another until the image is used up."""
+    found = [0]
+    while True:
+        begin, covered = found[-1] + stride, found[-1] + patch
+        fits = begin + patch <= size
+        if fits or (padding == "zeros" and covered < size and begin < size):
+            found.append(begin)
+        else:
+            return found
+
+
+@given(sizes, patch_sizes, patch_sizes, st.sampled_from(["crop", "zeros"]))
+def test_tokens_are_those_of_going_along(size, patch, stride, padding):
+    if padding == "crop" and size < patch:
+        with pytest.raises(DomainError, match=f"a patch of {patch} rows does not fit in an image of {size}"):
+            patch_grid(size, patch, stride, padding)
+        return
+    cuts = patch_grid(size, patch, stride, padding).rows
+    begin = starts(size, patch, stride, padding)
+    assert cuts.tokens == len(begin)
+    covered = {pixel for start in begin for pixel in range(start, start + patch)}
+    assert cuts.added == len([pixel for pixel in covered if pixel >= size])
+    missing = [pixel for pixel in range(size) if pixel not in covered]
+    assert cuts.cropped == len([pixel for pixel in missing if pixel > max(covered)])
+    assert cuts.skipped == len([pixel for pixel in missing if pixel < max(covered)])
+    second = set(range(stride, stride + patch))
+    assert cuts.overlap == len(second & set(range(patch)))
+
+
+@given(sizes, patch_sizes, patch_sizes)
+def test_an_error_means_that_crop_and_zeros_differ(size, patch, stride):
+    if size < patch:
+        return
+    crop, zeros = (patch_grid(size, patch, stride, padding).rows for padding in ("crop", "zeros"))
+    if crop == zeros:
+        assert patch_grid(size, patch, stride).rows == crop
+    else:
+        with pytest.raises(DomainError, match=f"{crop.cropped} .* left over.*adds {zeros.added}$"):
+            patch_grid(size, patch, stride)
+
+
+def test_messages():
+    with pytest.raises(
+        DomainError,
+        match=r'^225 columns are not patches of 16 every 16: 1 is left over; padding="crop" leaves it out, '
+        r'padding="zeros" adds 15$',
+    ):
+        patch_grid((224, 225), 16)
+    with pytest.raises(NamingError, match="padding of patches is one of error, crop, zeros, not 'reflect'"):
+        patch_grid(224, 16, padding="reflect")
+    wrongs: list[Any] = [0, (4, 0), (1, 2, 3), True]
+    for wrong in wrongs:
+        with pytest.raises(DomainError, match="patch is a whole number from 1 up, or"):
+            patch_grid(8, wrong)
+
+
+def test_the_picture_of_a_vision_transformer():
+    found = patches(224, 16)
+    assert found.facts == (
+        ("tokens", "14 × 14 = 196"),
+        ("a patch", "16 × 16 = 256 pixels, one every 16"),
+        ("left over", "nothing"),
+    )
+    assert found.data["tokens"] == 196 and found.data["rows"]["tokens"] == 14
+    assert "\n208 182 183" in found.terminal(80, False, "utf-8")
+    assert found.panels[0].cells.shape == (14, 14)
+    assert ">195<" in found.svg()
+
+
+def painted(found) -> np.ndarray:
+    """The labels of looks by pixel, from a panel with a cell a pixel."""
+    panel = found.panels[0]
+    return np.array([[panel.looks[cell].label for cell in row] for row in panel.cells.tolist()])
+
+
+@given(st.integers(1, 16), st.integers(1, 16), st.integers(1, 5), st.integers(1, 5))
+def test_pixels_show_how_many_patches_lie_over_them(rows, cols, patch, stride):
+    found = patches((rows, cols), patch, stride, "zeros")
+    grid = patch_grid((rows, cols), patch, stride, "zeros")
+    shape = [max(cuts.size, cuts.end) for cuts in grid]
+    over = np.zeros(shape, int)
+    for y in range(grid.rows.tokens):
+        for x in range(grid.cols.tokens):
+            over[y * stride : y * stride + patch, x * stride : x * stride + patch] += 1
+    step = over.shape[0] // found.panels[0].cells.shape[0]  # equal pixels are drawn as one cell
+    labels = painted(found).repeat(step, 0).repeat(step, 1)
+    assert labels.shape == over.shape
+    beyond = np.add.outer(np.arange(shape[0]) >= rows, np.arange(shape[1]) >= cols)
+    assert ((labels == LEFT_OUT.label) == (over == 0)).all()
+    assert ((labels == ZEROS.label) == (beyond & (over > 0))).all()
+    for label, count in zip(labels[~beyond], over[~beyond], strict=True):
+        if count > 1:
+            low, _, high = label.removeprefix("in ").removesuffix(" patches").partition(" to ")
+            assert int(low) <= count <= int(high or low)
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40), st.integers(1, 40))
+def test_any_patches_are_drawn_and_written(rows, cols, patch, stride):
+    found = patches((rows, cols), patch, stride, "zeros")
+    assert max(found.panels[0].cells.shape) <= 300
+    assert found.scene.width < 900
+    for width in (16, 40, 100):
+        assert max(map(len, found.terminal(width, False, "utf-8").split("\n"))) <= width
+
+
+def test_many_patches_are_cut_to_a_corner():
+    found = patches(2048, 4, 2, "crop")
+    assert "shown: 130 by 130 of 2,048 by 2,048 pixels, from the upper left corner" in found.caption
+    assert Cuts(2048, 4, 2, 1023) == patch_grid(2048, 4, 2).cols
+    assert "the upper left corner" in found.terminal(80, False, "utf-8")

@@ -1,0 +1,146 @@
+"""Heads as places: weights by the definition, ellipses that hold their share, and what the picture says."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lattend.draw.heads import Head, from_covariance, isotropic, kernel_heads, shifts, softmax
+from lattend.draw.marks import Label, Shape
+from lattend.draw.spots import HALF, MOST, spots
+from lattend.errors import DomainError, NamingError
+
+centres = st.tuples(st.floats(-3, 3), st.floats(-3, 3))
+precisions = st.tuples(st.floats(0.2, 4), st.floats(-0.8, 0.8), st.floats(0.2, 4)).map(
+    lambda p: (p[0], p[1] * math.sqrt(p[0] * p[2]), p[2])
+)
+
+
+@given(centres, precisions, st.integers(0, 4), st.integers(0, 6))
+def test_weights_are_the_softmax_by_hand(centre, precision, y, x):
+    a, b, c = precision
+    weights = Head(centre, precision).weights(5, 7, (y, x))
+    terms = {}
+    for row in range(5):
+        for col in range(7):
+            dy, dx = row - y - centre[0], col - x - centre[1]
+            terms[row, col] = math.exp(-(a * dy**2 + 2 * b * dy * dx + c * dx**2))
+    total = sum(terms.values())
+    for place, term in terms.items():
+        assert weights[place] == pytest.approx(term / total, rel=1e-9)
+
+
+def test_the_sharpest_weight_on_the_plane():
+    # 1/(1 + 2e^-2 + 2e^-8 + ...)^2
+    theta = 1 + 2 * sum(math.exp(-2 * k * k) for k in range(1, 10))
+    assert isotropic((0, 0), 2.0).sharpest() == pytest.approx(theta**-2, rel=1e-12)
+    assert isotropic((3, -70), 2.0).sharpest() == pytest.approx(theta**-2, rel=1e-12)
+    wide = isotropic((0, 0), 1e-5)  # the sum is the integral π/α
+    assert wide.sharpest() == pytest.approx(1e-5 / math.pi, rel=1e-9)
+    assert isotropic((0, 0), 1e-3).sharpest() == pytest.approx(1e-3 / math.pi, rel=1e-9)
+    assert Head((0, 0), (1, 1, 1)).sharpest() == 0  # flat along dy = -dx
+
+
+@given(precisions)
+def test_the_lines_hold_half_and_nine_tenths_of_the_weight(precision):
+    a, b, c = precision
+    reach = 5 / math.sqrt(Head((0, 0), precision).curvatures[1])
+    fine = np.linspace(-reach, reach, 801)
+    y, x = np.meshgrid(fine, fine, indexing="ij")
+    form = a * y * y + 2 * b * y * x + c * x * x
+    weights = np.exp(-form)
+    for level, share in ((HALF, 0.5), (MOST, 0.9)):
+        assert weights[form <= level].sum() / weights.sum() == pytest.approx(share, abs=0.02)
+
+
+def test_widths_are_standard_deviations():
+    head = from_covariance((1, 2), (0.5, 0.2, 1.0))
+    variances = np.linalg.eigvalsh([[0.5, 0.2], [0.2, 1.0]])
+    assert head.widths == pytest.approx(tuple(np.sqrt(variances)))
+    fine = np.arange(-10, 10, 0.05)
+    y, x = np.meshgrid(fine, fine, indexing="ij")
+    weights = softmax(head.scores(np.float64(1) + y, np.float64(2) + x))
+    assert (weights * y * x).sum() == pytest.approx(0.2, abs=1e-6)
+    assert isotropic((0, 0), 2).widths == (0.5, 0.5)
+
+
+def test_the_heads_of_a_kernel():
+    assert [head.centre for head in kernel_heads(3)] == [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    assert [head.centre for head in kernel_heads((1, 3), (1, 4))] == [(0, -4), (0, 0), (0, 4)]
+    assert [head.centre for head in kernel_heads(2)] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    with pytest.raises(DomainError, match="dilation must be at least 1, got 0"):
+        kernel_heads(3, 0)
+
+
+@pytest.mark.parametrize("alpha", [0, -1, math.inf, math.nan])
+def test_alpha_is_positive(alpha):
+    with pytest.raises(DomainError, match="alpha must be above 0"):
+        isotropic((0, 0), alpha)
+
+
+def test_covariances_are_positive():
+    with pytest.raises(DomainError, match=r"\(1, 2, 1\) is no covariance \(yy, yx, xx\)"):
+        from_covariance((0, 0), (1, 2, 1))
+
+
+def test_shifts_are_keys_minus_queries():
+    dy, dx = shifts(3, 4, (1, 2))
+    assert dy[:, 0].tolist() == [-1, 0, 1] and dx[0].tolist() == [-2, -1, 0, 1]
+
+
+def labels(panel):
+    return {mark.text: (mark.row, mark.col) for mark in panel.marks if isinstance(mark, Label)}
+
+
+def test_numbers_stand_at_the_centres():
+    found = spots(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
+    assert labels(found.panels[0])["0"] == (3.5, 4.5)
+    assert labels(found.panels[0])["8"] == (5.5, 6.5)
+    assert found.subtitle == ("an image of 9 × 12 pixels, the query Q at (4, 5)",)
+    shared = spots([isotropic((0, 1), 1), isotropic((0, 1), 2), isotropic((2, 2), 1)])
+    assert set(labels(shared.panels[0])) == {"0,1", "2"}
+
+
+def test_ellipses_are_drawn_inside_the_image_alone():
+    found = spots(kernel_heads(3, alpha=0.1), size=(6, 6), pixel=(0, 0))
+    shapes = [mark for mark in found.panels[0].marks if isinstance(mark, Shape)]
+    assert shapes
+    for shape in shapes:
+        assert all(-1e-9 <= y <= 6 + 1e-9 and -1e-9 <= x <= 6 + 1e-9 for y, x in shape.points)
+
+
+def test_layers_stand_side_by_side():
+    found = spots({"low": kernel_heads(3), "high": [isotropic((4, 4), 0.2)]})
+    assert [panel.title for panel in found.panels] == ["low", "high"]
+    assert found.table[0] == ("layer", "head", "row", "column", "width px", "own weight")
+    assert found.table[-1][:4] == ("high", "0", "4", "4")
+    assert found.data["layers"]["high"][0]["precision"] == [0.2, 0, 0.2]
+
+
+def test_flat_heads_are_named():
+    found = spots([Head((0, 1), (2, 0, 0)), isotropic((0, 0), 1)])
+    assert found.caption == ("flat along an axis, drawn by their centre alone: 1 of the heads",)
+    assert found.table[1][3:] == ("0.5 to flat", "0")
+    assert found.data["layers"][""][0]["widths"] == [0.5, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        (([],), NamingError, "there is no head to draw"),
+        (([isotropic((0, 0), 1)], None, (1, 1)), NamingError, "give its size too"),
+        (
+            ([isotropic((0, 0), 1)], (4, 4), (4, 0)),
+            DomainError,
+            r"pixel \(4, 0\) lies outside an image",
+        ),
+        (([isotropic((0, 0), 1)], (0, 4)), DomainError, "an image has 1 to 256 rows and columns, got 0 × 4"),
+        (([Head((math.nan, 0), (1, 0, 1))],), DomainError, "head 0 is not finite"),
+        ((5000 * [isotropic((0, 0), 1)],), DomainError, "5,000 heads are more than a picture shows"),
+    ],
+)
+def test_wrong_input(arguments, error, said):
+    with pytest.raises(error, match=said):
+        spots(*arguments)
