@@ -182,6 +182,8 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scan.chosen("gpu", x) == "gpu"
     assert scan.chosen(None, x) == "cpu"
     assert scan.chosen(None, x.to("meta")) == "diagonals"
+    with pytest.raises(LattendError, match="x is torch.float64, and it takes float32, bfloat16 and float16"):
+        scan.chosen("gpu", x.double())
     monkeypatch.setattr(scan, "find_spec", lambda name: None)
     with pytest.raises(LattendError, match='kernel="gpu" cannot run this: Triton is not installed'):
         scan.chosen("gpu", x)

@@ -349,3 +349,13 @@ def test_errors(call: Any, message: str) -> None:
     with pytest.raises(LattendError) as caught:
         call()
     assert str(caught.value) == message
+
+
+def test_what_an_lstm_keeps_does_not_grow_along_the_paths() -> None:
+    """|c| is at most one more than the larger of its neighbours', however many paths lead to a pixel."""
+    net = model(2, 16, "lstm")
+    with torch.no_grad():
+        for p in net.parameters():
+            p.mul_(3)
+    _, ends = net(some(1, 40, 40, 2), return_states=True)
+    assert all(c.abs().max() < 40 for c in (ends.left[1], ends.top[1]))

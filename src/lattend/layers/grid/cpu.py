@@ -1,7 +1,6 @@
 """The recurrence on the CPU: forward and backward by hand, a few operations on contiguous slabs a step.
 
-The first axis has lanes: a direction, or a part of the batch in one, which shares the direction's weights.
-Pixels are packed, so that [lanes, pixels] stands for [D, batch, rows, cols].
+Pixels are packed, so that [D, pixels] stands for [D, batch, rows, cols].
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from lattend.layers.grid.cells import Cell
 from lattend.layers.grid.cpu_backward import BACKWARD, Given
 from lattend.layers.grid.cpu_forward import FORWARD
 from lattend.layers.grid.packed import Packing, packing
-from lattend.layers.grid.threads import side_by_side
 
 
 def forward(
     cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
     keep: bool,
 ) -> Tensor | None:  # fmt: skip
-    """Fills h and c, and gives the gates if they are to be kept, [lanes, pixels, 5h]; pre is used up.
+    """Fills h and c, and gives the gates if they are to be kept, [D, pixels, 5h]; pre is used up.
 
-    pre [lanes, pixels, gates*h]; left, top [D, gates*h, h]; mask [lanes, pixels]. Row 0 and column 0 of h
-    and c [lanes, batch, rows + 1, cols + 1, h] hold the edges.
+    pre [D, pixels, gates*h]; left, top [D, gates*h, h]; mask [D, pixels]. Row 0 and column 0 of h and c
+    [D, batch, rows + 1, cols + 1, h] hold the edges.
     """
     kind = torch.promote_types(pre.dtype, torch.float32)
     if kind != pre.dtype:  # NumPy has no bfloat16
@@ -37,23 +35,19 @@ def forward(
             c.copy_(wide_c)
         return None if gates is None else gates.to(pre.dtype)
     p = packing(h.shape[2] - 1, h.shape[3] - 1, h.shape[1])
-    size, parts = h.shape[-1], len(h) // len(left)
-    gates = None
+    size, gates = h.shape[-1], None
     if keep and cell.name != "rnn":
         gates = pre if cell.name == "lstm" else pre.new_empty(*pre.shape[:-1], 5 * size)
 
-    def run(lane: int) -> None:
-        d = lane // parts
-        states = [_framed(x[lane], p) for x in (h, c) if x is not None]
-        gone = None if mask is None else ~mask[lane].numpy()[:, None]
-        room = None if gates is None else gates[lane]
+    for d in range(len(h)):
+        states = [_framed(x[d], p) for x in (h, c) if x is not None]
+        gone = None if mask is None else ~mask[d].numpy()[:, None]
+        room = None if gates is None else gates[d]
         with np.errstate(all="ignore"):  # as torch does: what overflows is inf, without a word
-            FORWARD[cell.name](cell, pre[lane], left[d].mT, top[d].mT, states, gone, room, p)
+            FORWARD[cell.name](cell, pre[d], left[d].mT, top[d].mT, states, gone, room, p)
         for x, found in zip((h, c), states, strict=False):
             if x is not None:
-                torch.index_select(found, 0, p.framed_rows, out=x[lane].flatten(0, 2))
-
-    side_by_side(run, h, left)
+                torch.index_select(found, 0, p.framed_rows, out=x[d].flatten(0, 2))
     return gates
 
 
@@ -63,7 +57,7 @@ def backward(
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at the state that an lstm or gru hands on.
 
-    grad_h and grad_c are [lanes, batch, rows, cols, h]; all that is given back is [lanes, pixels, ..].
+    grad_h and grad_c are [D, batch, rows, cols, h]; all that is given back is [D, pixels, ..].
     """
     kind = torch.promote_types(h.dtype, torch.float32)
     if kind != h.dtype:
@@ -77,23 +71,18 @@ def backward(
     d_pre = h.new_empty(*shape, cell.gates * size)
     d_hidden = torch.empty_like(d_pre) if cell.name == "gru" else d_pre
     d_state = None if cell.name == "rnn" else h.new_empty(*shape, size)
-    parts = len(h) // len(left)
-
-    def run(lane: int) -> None:
-        d = lane // parts
-        packed_h, packed_c = (_packed(x, lane, p.framed_pixels) for x in (h, c))
-        from_h, from_c = (_packed(x, lane, p.framing) for x in (grad_h, grad_c))
+    for d in range(len(h)):
+        packed_h, packed_c = (_packed(x, d, p.framed_pixels) for x in (h, c))
+        from_h, from_c = (_packed(x, d, p.framing) for x in (grad_h, grad_c))
         assert packed_h is not None and from_h is not None
         given = Given(
             from_h, from_c, packed_h, packed_c,
-            None if gates is None else gates[lane].numpy().reshape(-1, 5, size),
-            None if mask is None else ~mask[lane].numpy()[:, None],
+            None if gates is None else gates[d].numpy().reshape(-1, 5, size),
+            None if mask is None else ~mask[d].numpy()[:, None],
         )  # fmt: skip
-        outs = d_pre[lane], d_hidden[lane], None if d_state is None else d_state[lane]
+        outs = d_pre[d], d_hidden[d], None if d_state is None else d_state[d]
         with np.errstate(all="ignore"):
             BACKWARD[cell.name](cell, given, left[d], top[d], *outs, p)
-
-    side_by_side(run, h, left)
     return d_pre, d_hidden, d_state
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 
 import torch
 from torch import Tensor
@@ -19,10 +18,6 @@ class Plain:
 
     def __init__(self, directions: int, batch: int, rows: int, cols: int) -> None:
         self.shape = (directions, batch, rows, cols)
-
-    def lanes(self, x: Tensor) -> Tensor:
-        """A tensor [D, batch, rows, cols, ..] with the images that run by themselves on the first axis."""
-        return x
 
     def take(self, x: Tensor) -> Tensor:
         """A tensor [D, batch, rows, cols, ..] in the kernel's order."""
@@ -54,24 +49,20 @@ class Plain:
 
 
 class Packed(Plain):
-    """Pixels in the order they run, and the batch in parts side by side: [D*parts, pixels, ..]."""
+    """Pixels in the order they run: [D, pixels, ..]."""
 
-    def __init__(self, directions: int, batch: int, rows: int, cols: int, parts: int = 1) -> None:
+    def __init__(self, directions: int, batch: int, rows: int, cols: int) -> None:
         super().__init__(directions, batch, rows, cols)
-        self.parts = parts
-        self.packing = packing(rows, cols, batch // parts)
-
-    def lanes(self, x: Tensor) -> Tensor:
-        return x if self.parts == 1 else x.unflatten(1, (self.parts, -1)).flatten(0, 1)
+        self.packing = packing(rows, cols, batch)
 
     def take(self, x: Tensor) -> Tensor:
-        return selected(self.lanes(x).flatten(1, 3), self.packing.pixels)
+        return selected(x.flatten(1, 3), self.packing.pixels)
 
     def give(self, x: Tensor) -> Tensor:
         return selected(x, self.packing.rows).view(*self.shape, *x.shape[2:])
 
     def joined(self, x: Tensor) -> Tensor:
-        return x.view(self.shape[0], -1, *x.shape[2:])
+        return x
 
     def first_col(self, x: Tensor) -> Tensor:
         directions, batch, rows, _ = self.shape
@@ -83,10 +74,9 @@ class Packed(Plain):
 
     def near(self, h: Tensor) -> Iterator[tuple[slice, Tensor]]:
         directions, many, pixels = len(h), len(self.packing.pixels), self.packing.near_pixels
-        states = h.unflatten(1, (self.parts, -1)).flatten(2, 4)
+        states = h.flatten(1, 3)
         room = h.new_empty(directions, min(MANY, many) * 2, h.shape[-1])
-        for part, start in product(range(self.parts), range(0, many, MANY)):
+        for start in range(0, many, MANY):
             index = pixels[start : start + MANY].flatten()
-            found = selected(states[:, part], index, room[:, : len(index)])
-            first = part * many + start
-            yield slice(first, first + len(index) // 2), found.view(directions, -1, 2 * h.shape[-1])
+            found = selected(states, index, room[:, : len(index)])
+            yield slice(start, start + len(index) // 2), found.view(directions, -1, 2 * h.shape[-1])

@@ -19,7 +19,6 @@ from lattend.errors import LattendError, NamingError
 from lattend.layers.grid import diagonals, reference
 from lattend.layers.grid.cells import Cell, beside, opened
 from lattend.layers.grid.layout import Packed, Plain
-from lattend.layers.grid.threads import parts_of
 
 KERNELS = ("gpu", "cpu", "diagonals", "reference")
 PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
@@ -42,7 +41,9 @@ class How(NamedTuple):
     flips: Flips = ((),)
     kernel: str = "cpu"
     keep: bool = True  # gates for backward; without, backward works them out again
-    parts: int = 1  # of the batch, that the CPU runs side by side
+
+
+ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def why_not(kernel: str, x: Tensor) -> str | None:
@@ -53,6 +54,8 @@ def why_not(kernel: str, x: Tensor) -> str | None:
             return f"x is on {x.device} and Triton needs a CUDA device (or TRITON_INTERPRET=1, to try it out)"
         if find_spec("triton") is None:
             return "Triton is not installed"
+        if x.dtype not in ON_GPU:
+            return f'x is {x.dtype}, and it takes float32, bfloat16 and float16; kernel="diagonals" takes all'
     if kernel == "cpu" and x.device.type != "cpu":
         return f'x is on {x.device}; kernel="diagonals" runs on every device'
     return None
@@ -101,8 +104,7 @@ def scan(
         x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
     tensors = (x, into, bias, left, top, *(edges or Edges()))
     graph = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
-    parts = parts_of(left, *x.shape[:3]) if name == "cpu" else 1
-    how = How(cell, flips, name, graph and not recompute, parts)
+    how = How(cell, flips, name, graph and not recompute)
     with _uncast(x):
         return _plain(how, mask, *tensors) if name in PLAIN else _Scan.apply(how, mask, *tensors)  # pyright: ignore
 
@@ -139,8 +141,7 @@ class _Scan(torch.autograd.Function):
         pre = _pre(how, layout, x, into, bias)
         h, c = _framed(how.cell, layout, pre, Edges(*edges))
         there = _there(how, layout, mask)
-        states = layout.lanes(h), None if c is None else layout.lanes(c)
-        gates = _backend(how.kernel).forward(how.cell, pre, left, top, *states, there, how.keep)
+        gates = _backend(how.kernel).forward(how.cell, pre, left, top, h, c, there, how.keep)
         ctx.how = how
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)
@@ -157,11 +158,8 @@ class _Scan(torch.autograd.Function):
         if gates is None and how.cell.name != "rnn":
             gates = _gates_again(how.cell, layout, _pre(how, layout, x, into, bias), left, top, h)
         grad_h = torch.zeros_like(h[:, :, 1:, 1:]) if grads[0] is None else grads[0]
-        grad_h, grad_c, own_h, own_c = (
-            None if t is None else layout.lanes(t) for t in (grad_h, grads[1], h, c)
-        )
         there = _there(how, layout, mask)
-        found = _backend(how.kernel).backward(how.cell, grad_h, grad_c, left, top, own_h, own_c, gates, there)
+        found = _backend(how.kernel).backward(how.cell, grad_h, grads[1], left, top, h, c, gates, there)
         return None, None, *_gradients(how, layout, tensors, wanted, h, gates, *found)
 
 
@@ -240,7 +238,7 @@ def _edges(
 def _layout(how: How, x: Tensor) -> Plain:
     batch, rows, cols, _ = x.shape
     if how.kernel == "cpu":
-        return Packed(len(how.flips), batch, rows, cols, how.parts)
+        return Packed(len(how.flips), batch, rows, cols)
     return Plain(len(how.flips), batch, rows, cols)
 
 
