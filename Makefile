@@ -52,8 +52,8 @@ format: $(STAMP) ## let ruff rewrite what it can
 pictures: $(STAMP) ## draw the pictures of the README and the docs again
 	@$(PY) docs/pictures/make.py
 
-bench: $(STAMP) ## counting, then attention under rules: on the CPU, and on the GPU where there is one
-	@for file in counts plans attention_cpu attention_gpu; do \
+bench: $(STAMP) ## counting, attention under rules, layers: on the CPU, and on the GPU where there is one
+	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu; do \
 		echo "== benchmarks/$$file.py"; $(PY) "benchmarks/$$file.py" || exit 1; done
 
 clean: ## remove .venv, out/ and caches

@@ -9,7 +9,7 @@ start from an image [16, n, n, 3] and give every state. Before it is timed, each
 diagonals in float64. A time is the median of triton.testing.do_bench; backward is forward and backward
 less forward.
 
-Two floors: `bytes` is one read and one write of everything at 4.3 TB/s, or the multiply-adds at 798
+Two floors: `roofline` is one read and one write of everything at 4.3 TB/s, or the multiply-adds at 798
 TFLOP/s if those take longer; `chain` is 2n - 1 steps at the time a step takes in a single strip of 16 rows,
 where no program waits for another.
 """
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -48,7 +47,7 @@ class Row:
     h: int
     cell: str
     work: str
-    bytes_floor: float
+    roofline: float
     chain_floor: float = 0.0
     times: dict[str, float] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
@@ -118,7 +117,7 @@ def relative(found: Tensor, exact: Tensor) -> float:
 
 
 def floor(n: int, h: int, work: str) -> float:
-    """Milliseconds: products of 2h by h and c by h a pixel, three times as many with backward; bytes once."""
+    """Milliseconds: products of 2h by h and c by h a pixel; backward twice those, three times the bytes."""
     pixels = BATCH * n * n
     products = pixels * (2 * h * h + CHANNELS * h) * (1 if work == "forward" else 2)
     moved = pixels * (h + CHANNELS) * 2 * (1 if work == "forward" else 3)  # h and its gradient, x and its
@@ -214,7 +213,7 @@ def measure_cell(cell: str, n: int, h: int) -> list[Row]:
 def say(row: Row) -> None:
     times = ", ".join(f"{name} {time:.3f}" for name, time in row.times.items())
     errors = ", ".join(f"{name} {error:.0e}" for name, error in row.errors.items())
-    floors = f"floors: bytes {row.bytes_floor:.3f}, chain {row.chain_floor:.3f}"
+    floors = f"floors: roofline {row.roofline:.3f}, chain {row.chain_floor:.3f}"
     size = f"{row.cell:4} {row.n:4} x {row.n:<4} h {row.h:<4} {row.work:8}"
     print(f"{size} {times} ms; {floors}; errors {errors}", flush=True)
 
@@ -229,7 +228,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the rows there")
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
-        sys.exit("benchmarks/grid_gpu.py needs a CUDA GPU; benchmarks/grid_cpu.py runs anywhere")
+        print("no CUDA GPU here; benchmarks/grid_cpu.py runs anywhere")
+        return
     versions = f"torch {torch.__version__}, triton {triton.__version__}"
     print(f"{torch.cuda.get_device_name()}, {versions}, bf16, batch {BATCH}")
     found: list[Row] = []

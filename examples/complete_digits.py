@@ -60,13 +60,20 @@ def main(words: list[str] | None = None) -> None:
 
 def arguments(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=20, help="times each digit is seen")
+    parser.add_argument("--epochs", type=positive, default=20, help="times each digit is seen")
     parser.add_argument("--minutes", type=float, default=1.5, help="when training ends at the latest")
     parser.add_argument("--seed", type=int, default=0, help="of the weights, the batches and what is drawn")
     parser.add_argument("--given", choices=sorted(GIVEN), default="top", help="the half that is known")
-    parser.add_argument("--particles", type=int, default=1, help="see help(lattend.nn.complete)")
-    parser.add_argument("--out", type=Path, default=Path("out/digits.png"))
+    parser.add_argument("--particles", type=positive, default=1, help="see help(lattend.nn.complete)")
+    parser.add_argument("--out", type=Path, default=Path("out/digits.png"), help="there and as .svg")
     return parser.parse_args(words)
+
+
+def positive(word: str) -> int:
+    """A whole number from 1 on."""
+    if not word.isdecimal() or int(word) == 0:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on, not {word}")
+    return int(word)
 
 
 def digits() -> tuple[Tensor, Tensor, Tensor]:

@@ -21,13 +21,40 @@ def test_text(lattend):
         assert line in ran.out.splitlines()
 
 
+def test_the_words_below_are_about_what_is_shown(lattend, monkeypatch):
+    said = lattend("conv").out.split("\n\n")[-1]
+    assert said == (
+        "0–8: the head that takes this pixel, or a zero of the padding\n"
+        "the query: pixel (4, 4) in the middle, pixel (0, 0) in the corner\n"
+        "-  padding\n"
+    )
+    monkeypatch.setenv("COLUMNS", "24")  # one character a pixel, too few for two digits
+    said = lattend("conv", "--kernel", "4", "--size", "14").out.split("\n\n")[-1]
+    assert "▒▒ taken by a head" in said and "0–15" not in said
+
+
+@pytest.mark.parametrize(
+    ("kernel", "title"),
+    [
+        ("1", "A 1 × 1 convolution as 1 head"),
+        ("8x1", "An 8 × 1 convolution as 8 heads"),
+        ("11", "An 11 × 11 convolution as 121 heads"),
+        ("1x18", "A 1 × 18 convolution as 18 heads"),
+    ],
+)
+def test_grammar(lattend, kernel, title):
+    out = lattend("conv", "--kernel", kernel, "--size", "20").out
+    assert out.startswith(f"{title}\n")
+    assert ("centre Δ (0, 0)" in out) == (kernel == "1")
+
+
 def test_json(lattend):
     ran = lattend("conv", "--kernel", "2x3", "--stride", "2", "--padding", "1", "--size", "9x12", "--json")
     data = json.loads(ran.out)
     assert data["queries"] == [5, 6]
     assert data["centres"] == [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 1]]
     assert data["price"]["squares"] == 9 * 17  # rows: 4 + 5 inside; columns: 5 + 6 + 6
-    assert data["price"]["convolution"]["needed"] == "153c_in*c_out"
+    assert data["price"]["convolution"]["needed"] == data["price"]["hard"] == "153c_in*c_out"
     same = json.loads(lattend("conv", "--kernel", "4", "--padding", "same", "--error", "0.01", "--json").out)
     assert same["padding"] == [[1, 2], [1, 2]]
     assert (
@@ -57,7 +84,7 @@ def test_narrow(lattend, monkeypatch, columns):
     [
         (("--kernel", "x"), "--kernel is a whole number, or rows by columns as in 8x12"),
         (("--kernel", "0"), "kernel is a whole number from 1 up"),
-        (("--padding", "full"), "--padding is a whole number, or rows by columns"),
+        (("--padding", "full"), "--padding is same, valid, a whole number, or rows by columns as in 1x2"),
         (("--padding", "same", "--stride", "2"), "--padding same keeps the size of the image"),
         (("--padding-mode", "reflect"), 'padding_mode is "zeros" or "replicate", not "reflect"'),
         (
@@ -65,9 +92,9 @@ def test_narrow(lattend, monkeypatch, columns):
             "rows = 2 with padding 0 + 0 is less than the 3 the kernel",
         ),
         (("--alpha", "0"), "α = 0: it must be positive and finite"),
-        (("--error", "2"), "eps = 2: a leak is a share"),
+        (("--error", "2"), "error = 2: a leak is a share"),
         (("--alpha", "sharp"), "invalid value for '--alpha'"),
-        (("--channels", "0"), "c_in must be at least 1"),
+        (("--channels", "0"), "--channels must be at least 1, got 0"),
         (("--out", "/no/where/x.svg"), 'cannot save "/no/where/x.svg": there is no folder'),
         (("3",), "got unexpected extra argument"),
     ],

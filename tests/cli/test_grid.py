@@ -41,6 +41,38 @@ def test_text(lattend):
     assert "4 · 3 2 1 ██1 2 3" in ran.out
 
 
+def test_the_words_below_are_about_what_is_shown(lattend, monkeypatch):
+    said = lattend("grid", "8").out.split("\n\n")[-1]
+    assert said == "1, 2, 3: seen from this layer on\n██ the pixel itself   ▚▚ seen\n"
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "·░▒▓█ 78  step" in lattend("grid", "40").out
+    monkeypatch.setenv("COLUMNS", "18")  # steps have no room for their two digits, layers for their one
+    said = lattend("grid", "10").out.split("\n\n")[-1]
+    assert "1, 2, 3: seen" in said and "·░▒▓█ 18  step" in said
+
+
+def test_directions_start_at_their_corners(lattend):
+    out = " ".join(lattend("grid", "3", "--directions", "2").out.split())
+    assert "cell (row, col) runs at step col + row, from the corner where its direction starts" in out
+    assert "direction starts" not in lattend("grid", "3").out
+
+
+def test_an_image_too_large_for_a_picture(lattend):
+    ran = lattend("grid", "224x200", "--at", "h=2,c=3")
+    assert ran.code == 0
+    assert "no picture: " in ran.out and "row down" not in ran.out
+    assert "423, one after another: cell (row, col) runs at step col + row" in ran.out
+    multiplies = 224 * 200 * 6 + (223 * 200 + 224 * 199) * 4  # h*c a pixel, h*h a neighbour
+    assert f"{multiplies:,} multiplies, {6 + 8} parameters" in ran.out
+    data = json.loads(lattend("grid", "224x200", "--json").out)
+    assert data["depth"] == 423 and "steps" not in data
+
+
+def test_help_shows_its_own_numbers(lattend):
+    out = lattend("grid", "--help").out
+    assert "h=64,c=3" in out and "n=12" not in out
+
+
 def test_directions_and_json(lattend):
     ran = lattend(
         "grid", "8x12", "--directions", "2", "--pixel", "3,4", "--kernel", "5", "--layers", "1", "--json"
@@ -74,7 +106,7 @@ def test_narrow(lattend, monkeypatch, columns):
     [
         ((), "grid needs SIZE. SIZE is the image, 8, or rows by columns, 8x12"),
         (("a",), "SIZE is a whole number, or rows by columns as in 8x12"),
-        (("0",), "an image has 1 to 128 rows and columns here, got 0 × 0"),
+        (("0",), "an image has 1 to 1,024 rows and columns here, got 0 × 0"),
         (("8", "--directions", "3"), "directions is 1, 2 or 4, got 3"),
         (("8", "--directions", "two"), "invalid value for '--directions'"),
         (("8", "--pixel", "8,8"), "pixel (8, 8) lies outside an image of 8 × 8"),

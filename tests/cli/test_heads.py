@@ -6,7 +6,7 @@ import pytest
 
 TAPS = """\
 Heads around a query pixel
-an image without edges; rows and columns are counted from the query, Q
+an image without edges; rows and columns are counted from the query
 
 head  row  column  width px  own weight
 0       0      −1       0.5       0.619
@@ -21,6 +21,7 @@ row down, column across
  1 ░░░░░░░░░░
  2 · · · · ·
 
+0–2: the heads, in place of the weight at the centre
 0 ·░▒▓█ 0.786  weights of all heads together
 """
 
@@ -37,7 +38,7 @@ def test_centres_and_widths(lattend):
     ran = lattend(
         "heads", "--centres", "0,1", "--covariance", "0.5,0.2,1", "--size", "9x12", "--pixel", "0,11"
     )
-    assert "an image of 9 × 12 pixels, the query Q at (0, 11)" in ran.out
+    assert "an image of 9 × 12 pixels, the query at (0, 11)" in ran.out
     assert "0.656 to 1.03" in ran.out  # roots of 0.75 ± √(0.25² + 0.2²)
 
 

@@ -37,6 +37,16 @@ def test_a_vision_transformer(lattend):
     assert "\n208 182 183 184" in ran.out
 
 
+def test_the_words_below_are_about_what_is_shown(lattend, monkeypatch):
+    options = ("patches", "224", "16", "--stride", "20", "--padding", "crop")
+    monkeypatch.setenv("COLUMNS", "120")
+    said = lattend(*options).out.split("\n\n")[-1]
+    assert said == "patches are numbered row by row\n·  in no patch\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    assert lattend(*options).out.split("\n\n")[-1] == "░▒ patches, in turn   ·  in no patch\n"
+    assert "1 × 1 = 1 pixel, one" in lattend("patches", "3", "1").out
+
+
 def test_json(lattend):
     data = json.loads(lattend("patches", "225", "16", "--padding", "crop", "--json").out)
     assert data["tokens"] == 196 and data["file"] is None
@@ -84,7 +94,10 @@ def test_narrow(lattend, monkeypatch, columns):
         (("8", "16"), "a patch of 16 rows does not fit in an image of 8; --padding zeros fills it up"),
         (("8", "4", "--padding", "mirror"), "padding of patches is one of error, crop, zeros, not 'mirror'"),
         (("8", "4", "--stride", "x"), "--stride is a whole number, or rows by columns"),
-        (("8", "4", "--channels", "3"), "the price of an embedding needs channels and width: give width too"),
+        (
+            ("8", "4", "--channels", "3"),
+            "the price of an embedding needs --channels and --width: give --width too",
+        ),
         (("8", "4", "--out", "x.bmp"), 'cannot save a picture as "x.bmp"'),
     ],
 )

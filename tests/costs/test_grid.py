@@ -65,7 +65,9 @@ def test_memory(cell: str, kept: str, held: str) -> None:
 def test_how_far_layers_overlap(directions: int, depth: str, words: str) -> None:
     cost = C.rnn2d(rows="rows", cols="cols", layers="l", directions=directions)
     assert cost.claim("depth", depth)
-    assert cost.schedule == ["rnn2d: cell (row, col) runs at step col + row", f"rnn2d, upper layer: {words}"]
+    corner = "" if directions == 1 else ", from the corner where its direction starts"
+    first = f"rnn2d: cell (row, col) runs at step col + row{corner}"
+    assert cost.schedule == [first, f"rnn2d, upper layer: {words}"]
 
 
 def test_scalar_depth_of_cells() -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 
 from lattend.draw import marks
 from lattend.draw.curve import Block, Curve
-from lattend.draw.figure import Figure
+from lattend.draw.figure import Below, Figure, types_labels
 from lattend.draw.heat import Scale
 from lattend.draw.marks import Label, Shape, box, clipped, ellipse, inside
 from lattend.draw.palette import AMOUNTS, SIGNED
@@ -26,6 +26,20 @@ from lattend.draw.tikz import tikz
 SVG = "{http://www.w3.org/2000/svg}"
 SQUARE = ((10.0, 10.0), (30.0, 10.0), (30.0, 30.0), (10.0, 30.0))
 PAGE = Rect(0, 0, 40, 40, "#ffffff")
+
+
+@pytest.mark.parametrize("text", ["7", "42", "100"])
+@pytest.mark.parametrize("cols", [3, 9, 20, 50])
+def test_words_below_follow_what_a_terminal_has_room_for(text, cols):
+    sides = cell_side("row", 2), cell_side("column", cols)
+    marks_ = (Label(0.5, 1.5, text),)
+    panel = Panel(np.zeros((2, cols), np.uint8), AMOUNTS, *sides, "", marks_)
+    found = Figure("t", (panel,), (), labelled=Below(("with words",)), bare=Below(("without",)))
+    for width in range(10, 130):
+        lines = found.terminal(width, colour=False, encoding="utf-8").splitlines()
+        row = next(line for line in lines if line.startswith("0 "))
+        assert types_labels(panel, width) == (text in row[2:])
+        assert ("with words" in lines) == (text in row[2:]) != ("without" in lines)
 
 
 def heat_panel(rows=3, cols=4, labels=True):

@@ -98,7 +98,7 @@ def test_numbers_stand_at_the_centres():
     found = spots(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
     assert labels(found.panels[0])["0"] == (3.5, 4.5)
     assert labels(found.panels[0])["8"] == (5.5, 6.5)
-    assert found.subtitle == ("an image of 9 × 12 pixels, the query Q at (4, 5)",)
+    assert found.subtitle == ("an image of 9 × 12 pixels, the query at (4, 5)",)
     shared = spots([isotropic((0, 1), 1), isotropic((0, 1), 2), isotropic((2, 2), 1)])
     assert set(labels(shared.panels[0])) == {"0,1", "2"}
 

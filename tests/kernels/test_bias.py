@@ -15,6 +15,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 import lattend as lt
 from lattend import Bias
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.kernels import cpu
 
 KERNELS = ["dense", "cpu", "reference"]
 BAND = lt.rule("k <= q and q - k <= t")
@@ -534,3 +535,23 @@ def test_a_layer_that_learns_its_bias() -> None:
         optimizer.step()
     assert counter.frame_count == 1
     assert (layer.table[:, :4] != 0).all() and (layer.table[:, 4:] == 0).all()  # keys after: never marked
+
+
+def test_a_bias_on_many_squares_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU holds a bias for some tiles at a time; outputs and gradients do not depend on how many."""
+    source = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, 2, 96, 4, generator=source, dtype=torch.float64) for _ in range(3))
+    table = torch.randn(2, 31, generator=source, dtype=torch.float64)
+
+    def run(rule: lt.Rule) -> list[torch.Tensor]:
+        a, b, c, d = (x.clone().requires_grad_() for x in (q, k, v, table))
+        out = lt.attention(a, b, c, rule, bias=lt.Bias.relative(d), kernel="cpu")
+        return [out, *torch.autograd.grad(out.sin().sum(), (a, b, c, d))]
+
+    for rule in (lt.rules.full(), lt.rules.strided(t=7), lt.rule("(q * 7 + k * 3) % 5 < 3")):
+        wanted = run(rule)
+        for squares in (1, 4 * 96 * 32):
+            monkeypatch.setattr(cpu, "CHUNK", squares)
+            for found, exact in zip(run(rule), wanted, strict=True):
+                torch.testing.assert_close(found, exact)
+        monkeypatch.undo()

@@ -8,6 +8,7 @@ import typer
 
 from lattend.cli.arguments import Json, Out, read_size
 from lattend.cli.output import show
+from lattend.errors import DomainError, TextError
 
 EXAMPLES = (
     "lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2",
@@ -52,12 +53,14 @@ def conv(
     """
     from lattend.layers.pictures.conv import draw_conv
 
-    words = padding in (None, "same", "valid")
+    for name, number in (("--channels", channels), ("--out-channels", out_channels)):
+        if number is not None and number < 1:
+            raise DomainError(f"{name} must be at least 1, got {number}")
     found = draw_conv(
         read_size("--kernel", kernel),
         stride=read_size("--stride", stride),
         dilation=read_size("--dilation", dilation),
-        padding=padding if padding is None or words else read_size("--padding", padding),
+        padding=_padding(padding),
         padding_mode=padding_mode,
         size=read_size("--size", size),
         c_in="c_in" if channels is None else channels,
@@ -66,3 +69,13 @@ def conv(
         error=error,
     )
     show(found, out, json)
+
+
+def _padding(text: str | None) -> int | tuple[int, int] | str | None:
+    if text in (None, "same", "valid"):
+        return text
+    try:
+        return read_size("--padding", text)
+    except TextError:
+        said = "--padding is same, valid, a whole number, or rows by columns as in 1x2"
+        raise TextError(said, text, 0, len(text)) from None

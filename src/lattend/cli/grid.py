@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import At, Json, Out, Pixel, read_numbers, read_place, read_size
+from lattend.cli.arguments import Json, Out, Pixel, read_numbers, read_place, read_size
 from lattend.cli.output import show
 from lattend.errors import NamingError
 
@@ -28,7 +28,10 @@ def grid(
     kernel: Annotated[int, typer.Option(metavar="K", help="Of the convnet, K by K.")] = 3,
     layers: Annotated[int, typer.Option(metavar="L", help="Of the convnet.")] = 3,
     frames: Annotated[bool, typer.Option("--frames", help="The image at every step.")] = False,
-    at: At = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="h=64,c=3", show_default=False, help="Numbers of a state, of a pixel."),
+    ] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

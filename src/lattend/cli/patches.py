@@ -8,6 +8,7 @@ import typer
 
 from lattend.cli.arguments import Json, Out, read_size
 from lattend.cli.output import show
+from lattend.errors import NamingError
 
 EXAMPLES = (
     "lattend patches 224 16",
@@ -45,6 +46,9 @@ def patches(
     The grid of tokens, what patches share, what is left out or added, and with --channels and --width the
     price of the embedding.
     """
+    if (channels is None) != (width is None):
+        missing = "--channels" if channels is None else "--width"
+        raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
     from lattend.layers.pictures.patches import draw_patches
 
     found = draw_patches(

@@ -116,7 +116,9 @@ def check(cost: Cost, values: Mapping[str, int]) -> Check:
             counted[name] += times * number
     rows = (Row(name, formulas[name], said[name], counted[name]) for name in said)
     done = tuple(row for row in rows if row.number or row.counted)
-    return Check(cost.name, dict(known.values), done)
+    fixed = {name: number_of(size) for _, run in cost.runs for name, size in run.sizes.items()}
+    sizes = {name: number for name, number in fixed.items() if number is not None and number > 1}
+    return Check(cost.name, sizes | dict(known.values), done)
 
 
 def _quantities(cost: Cost) -> dict[str, Any]:

@@ -103,6 +103,13 @@ def _between(a: Place, b: Place, along: float) -> Place:
     return a[0] + along * (b[0] - a[0]), a[1] + along * (b[1] - a[1])
 
 
+def word_size(label: Label, height: float, width: float) -> float:
+    """How large a word is on cells of this size; 0 where there is no room for it."""
+    fits = 0.86 * label.room * width / text_width(label.like or label.text, 1.0, label.bold)
+    size = min(LARGEST, 0.8 * label.room * height, fits)
+    return size if size >= SMALLEST else 0.0
+
+
 def items(marks: Sequence[Mark], left: float, top: float, height: float, width: float) -> Iterator[Item]:
     """The marks on a panel whose corner and cells these are."""
     for mark in marks:
@@ -110,8 +117,7 @@ def items(marks: Sequence[Mark], left: float, top: float, height: float, width: 
             points = tuple((left + col * width, top + row * height) for row, col in mark.points)
             yield Path(points, mark.colour, mark.width, mark.fill, mark.opacity, mark.closed)
         else:
-            fits = 0.86 * mark.room * width / text_width(mark.like or mark.text, 1.0, mark.bold)
-            size = min(LARGEST, 0.8 * mark.room * height, fits)
-            if size >= SMALLEST:
+            size = word_size(mark, height, width)
+            if size:
                 x, y = left + mark.col * width, top + mark.row * height + 0.36 * size
                 yield Text(x, y, mark.text, size, mark.colour, "middle", mark.bold)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lattend.draw import words
 from lattend.draw.cuts import Cuts, Pair, PatchGrid, patch_grid
-from lattend.draw.figure import Figure
+from lattend.draw.figure import Below, Figure, draws_labels
 from lattend.draw.marks import Label, Mark, box
 from lattend.draw.palette import EMPTY, Look
 from lattend.draw.panel import Panel, Side, compact, nice_step
@@ -42,15 +42,25 @@ def patches(image: Pair, patch: Pair, stride: Pair | None = None, padding: str =
     used = dict.fromkeys(look for row in panel.rows_of_looks() for look in row)
     order = [*panel.looks[:3], *panel.looks[5:], LEFT_OUT, ZEROS]
     legend = tuple(sorted((look for look in used if look.label), key=order.index))
+    numbers = ("patches are numbered row by row",) * numbered(grid)
     return Figure(
         title,
         (panel,),
-        (*["patches are numbered row by row"] * numbered(grid), *shown),
+        tuple(shown),
         legend=legend,
         facts=tuple(facts(grid)),
         rough=(_rough(grid),),
+        labelled=Below((*numbers, *shown), legend),
+        bare=Below(tuple(shown), (*_in_turn(grid), *legend)),
+        drawn=numbers if draws_labels(panel) else (),
         data=data(grid, padding),
     )
+
+
+def _in_turn(grid: PatchGrid) -> list[Look]:
+    """The two looks that patches have in turn where they lie side by side."""
+    alone = not (grid.rows.overlap or grid.cols.overlap)
+    return [replace(look, label="patches, in turn") for look in (ONE, NEXT)] if alone else []
 
 
 def numbered(grid: PatchGrid) -> bool:
@@ -63,7 +73,8 @@ def facts(grid: PatchGrid) -> list[tuple[str, str]]:
     rows, cols = grid
     found = [("tokens", f"{_by([rows.tokens, cols.tokens])} = {grid.tokens:,}")]
     every = _by([rows.stride, cols.stride] if rows.stride != cols.stride else [rows.stride])
-    pixels = f"{_by([rows.patch, cols.patch])} = {rows.patch * cols.patch:,} pixels"
+    area = rows.patch * cols.patch
+    pixels = f"{_by([rows.patch, cols.patch])} = {area:,} pixel{'s' if area > 1 else ''}"
     found.append(("a patch", f"{pixels}, one every {every}"))
     shared, skipped = _axes(rows.overlap, cols.overlap), _axes(rows.skipped, cols.skipped)
     if shared:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lattend.draw.figure import Figure
+from lattend.draw.figure import Below, Figure, first_to_last
 from lattend.draw.heads import Floats, Head, check_many
 from lattend.draw.heat import Scale, amounts, short
 from lattend.draw.marks import Label, Mark, Shape, box, clipped, ellipse, inside
@@ -20,7 +20,10 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
 QUERY = "#1c1f26"
 HALF, MOST = math.log(2), math.log(10)  # how far below the centre's the score is on the two lines
-DRAWN = ("outlined: the query", "thick line: half of a head's weight lies inside; thin line: nine tenths")
+DRAWN = (
+    "outlined: the query",
+    "thick line: half of a head's Gaussian lies inside, on the plane without pixels; thin line: nine tenths",
+)
 LEAST_REACH, MOST_REACH = 2, 12
 MOST_PIXELS = 256  # along a side of an image
 
@@ -54,6 +57,7 @@ def spots(
         rough_scales=(scale,),
         table=tuple(_table(layers)),
         rough=rough,
+        labelled=Below((*_labels(layers, rough), *flat), scales=(scale,)),
         drawn=DRAWN,
         data=_data(layers, window),
         columns=3,
@@ -98,8 +102,8 @@ class _Window:
     @property
     def words(self) -> str:
         if self.shifted:
-            return "an image without edges; rows and columns are counted from the query, Q"
-        return f"an image of {self.rows} × {self.cols} pixels, the query Q at {self.query}"
+            return "an image without edges; rows and columns are counted from the query"
+        return f"an image of {self.rows} × {self.cols} pixels, the query at {self.query}"
 
     def sides(self) -> tuple[Side, Side]:
         """Ticks at pixels, or at shifts from the query."""
@@ -169,6 +173,17 @@ def _rough(layers: Mapping[str, Sequence[Head]], window: _Window) -> tuple[tuple
         shown = labels if window.query in taken else (*labels, query)
         panels.append(Panel(scale.cells(maps[name]), AMOUNTS, *window.sides(), name, shown))
     return tuple(panels), scale
+
+
+def _labels(layers: Mapping[str, Sequence[Head]], rough: Sequence[Panel]) -> Iterator[str]:
+    """What the words on the heat maps are."""
+    shown = {text for panel in rough for text in panel.labels().values()}
+    most = max(map(len, layers.values()))
+    yield f"{first_to_last(most)}: the head{'s' if most > 1 else ''}, in place of the weight at the centre"
+    if any(text.endswith("…") for text in shown):
+        yield "a number with … stands for several heads"
+    if "Q" in shown:
+        yield "Q: the query"
 
 
 def _table(layers: Mapping[str, Sequence[Head]]) -> Iterator[tuple[str, ...]]:

@@ -34,7 +34,7 @@ ROWS = {
 }
 GROUP = 30_000  # what a group of tiles costs beside its squares, in squares: measured on two cores
 MOST_MASKS = 1 << 22  # squares with masks of their own that are remembered
-CHUNK = 1 << 22  # squares whose masks are made at once, where tiles have masks of their own
+CHUNK = 1 << 22  # squares whose masks or bias are made at once
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
@@ -53,7 +53,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     for some in _members(call, q):
         mine = _of(some, q, k, v)
         run = Running(*mine, call.scale, biased=call.term is not None)
-        for group in some.groups:
+        for group in some.pieces(call):
             run.add(group, _bias(call, some, group, run.q.dtype))
         found, sums = run.finish()
         some.put(out, found)
@@ -71,7 +71,7 @@ def backward(call: Call, given: Passed) -> Gradients:
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
         run = Backward(*_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs)
-        for group in some.groups:
+        for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
             slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
             run.add(group, bias, slopes)
@@ -91,6 +91,14 @@ class Members:
     batch: slice
     heads: slice
     groups: list[TileGroup]
+
+    def pieces(self, call: Call) -> Iterator[TileGroup]:
+        """The groups; with a bias in pieces, since a bias is held for all squares of a group."""
+        members = (self.batch.stop - self.batch.start) * (self.heads.stop - self.heads.start)
+        for group in self.groups:
+            _, rows, columns = group.shape
+            most = CHUNK // max(1, rows * columns * members) if call.term is not None else group.shape[0]
+            yield from group.pieces(max(1, most))
 
     def of(self, x: Tensor) -> Tensor:
         """Their part of [batch, heads, …], as [members, …]."""

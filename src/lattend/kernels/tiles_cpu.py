@@ -9,7 +9,7 @@ MB, which the cache holds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, log, prod
 from typing import NamedTuple
@@ -42,6 +42,11 @@ class Span:
     rows: int
     tile_step: int
     row_step: int = 1
+
+    def __getitem__(self, tiles: slice) -> Span:
+        """Those of some tiles that follow each other."""
+        first, end, _ = tiles.indices(self.tiles)
+        return replace(self, start=self.start + self.tile_step * first, tiles=end - first)
 
     def positions(self) -> Tensor:
         """All of them, int64 [tiles, rows]."""
@@ -87,6 +92,19 @@ class TileGroup:
     last: tuple[int, int]  # the last query and the last key
     strips: tuple[Strip, ...]  # where a mask of all tiles is not all marked
     unmarked: Tensor | None  # uint8 [T, W, M], where tiles have masks of their own
+
+    def pieces(self, tiles: int) -> Iterator[TileGroup]:
+        """The same squares in groups of at most so many tiles."""
+        if tiles >= self.shape[0]:
+            yield self
+            return
+        for first in range(0, self.shape[0], tiles):
+            some = slice(first, first + tiles)
+            queries, keys = self.queries[some], self.keys[some]
+            last = tuple(x.last if isinstance(x, Span) else int(x.max()) for x in (queries, keys))
+            shape = (min(tiles, self.shape[0] - first), *self.shape[1:])
+            own = None if self.unmarked is None else self.unmarked[some]
+            yield replace(self, queries=queries, keys=keys, shape=shape, last=last, unmarked=own)
 
 
 def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) -> TileGroup:

@@ -1,7 +1,15 @@
 """Layers: torch modules on rules and sets; public as `lt.nn`.
 
-Attention on images, convolutions as attention, recurrent nets on a grid. `help(lt.nn.GridRNN)` tells the
-arguments of one.
+Images are [batch, rows, cols, channels] for MultiHeadAttention and GridRNN, whose positions come before
+their numbers, and torch's (N, channels, rows, cols) for what cuts them up or stands in for a convolution.
+
+Attention    MultiHeadAttention; encodings Absolute, Sinusoidal, Tables, Relative, Quadratic
+Images       Patches, ViT
+Convolution  from_conv, to_conv, ConvAttention, error_bound, sharpness
+Grid         GridRNN, GridStates, ragged_mask; PixelModel, complete, sample
+Pictures     draw_patches, draw_heads, draw_scores, draw_conv, draw_grid
+
+`help(lt.nn.GridRNN)` tells the arguments of one.
 """
 
 from __future__ import annotations

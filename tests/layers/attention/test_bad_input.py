@@ -11,7 +11,9 @@ import lattend as lt
 from lattend.errors import DomainError, NamingError, TensorError, TooLarge
 
 MHA: Any = lt.nn.MultiHeadAttention
-Quadratic, Tables, Relative = lt.nn.Quadratic, lt.nn.Tables, lt.nn.Relative
+Quadratic, Tables, Relative, Absolute = lt.nn.Quadratic, lt.nn.Tables, lt.nn.Relative, lt.nn.Absolute
+INF = float("inf")
+BAD: Any = 2.5
 
 
 def layer(**options: Any) -> Any:
@@ -71,7 +73,7 @@ def layer(**options: Any) -> Any:
         (
             lambda: Quadratic(1, alpha=1.0, precision=[[1.0, 0.0, 1.0]]),
             NamingError,
-            "give alpha, one width for all directions, or precision, not both",
+            "give alpha, one sharpness for all directions, or precision, not both",
         ),
         (lambda: Quadratic(1, isotropic=False).alpha, NamingError, "ask for precision"),
         (lambda: Tables(2, -1), DomainError, "radius must be at least 0, got -1"),
@@ -81,6 +83,33 @@ def layer(**options: Any) -> Any:
             DomainError,
             "5 numbers are no sines .* take a multiple of 2",
         ),
+        (lambda: Relative(3, 4, -4), DomainError, "d_p must be at least 1, got -4"),
+        (lambda: Tables(2, BAD), DomainError, "radius must be an integer, got 2.5"),
+        (lambda: Tables(0, 1), DomainError, "heads must be at least 1, got 0"),
+        (lambda: Absolute(8, (3, 4, 5)), DomainError, r"sizes are \(n,\) on a line .* not \(3, 4, 5\)"),
+        (lambda: Absolute(8, ()), DomainError, r"sizes are \(n,\) on a line .* not \(\)"),
+        (lambda: Absolute(8, (-3, 4)), DomainError, "sizes must be at least 1, got -3"),
+        (lambda: Absolute(8, 3, key_sizes=(3, 4)), DomainError, "both on a line or on an image"),
+        (
+            lambda: layer(encoding=Relative(2, 3, 4)),
+            TensorError,
+            "Relative has d_hidden = 3 and the layer 2",
+        ),
+        (lambda: layer(encoding=Absolute(8, 3)), TensorError, "Absolute has d_in = 8 and the layer 4"),
+        (
+            lambda: layer(encoding=Absolute(4, 3), n=5),
+            DomainError,
+            "Absolute has n = 3, and the layer was made for 5",
+        ),
+        (
+            lambda: layer(encoding=Absolute(4, 3, key_sizes=5)),
+            NamingError,
+            "Absolute has key_sizes, .* leave out key_sizes, or give m=…",
+        ),
+        (lambda: Quadratic(1, alpha=3e38), DomainError, r"at most 1e\+18, got \[3.*e\+38\]"),
+        (lambda: Quadratic(1, alpha=float("nan")), DomainError, r"positive and finite.* got \[nan\]"),
+        (lambda: Quadratic(1, centres=[[0, INF]]), DomainError, r"centres must be finite, got \[\[0.0, inf"),
+        (lambda: Quadratic(1, precision=[[INF, 0, 1]]), DomainError, r"precision must be finite, .* \[\[inf"),
     ],
 )
 def test_a_layer_that_cannot_be(make: Any, error: type[Exception], message: str) -> None:
@@ -125,12 +154,14 @@ def test_keys_that_do_not_fit() -> None:
     with pytest.raises(TensorError, match=r"keys has shape \(1, 5, 4\), and its tokens have 3 numbers"):
         layer(d_keys=3)(x, y)
     own = lt.nn.Absolute(4, (3,))
-    with pytest.raises(TensorError, match="whose positions have no vectors: give m=… to the layer"):
-        layer(rule="k <= q", encoding=own, m=5)(x, y)
+    with pytest.raises(NamingError, match="whose positions have no vectors: give key_sizes=… to Absolute"):
+        layer(rule="k <= q", encoding=own, m=5)
 
 
 def test_what_cannot_be_looked_at() -> None:
-    with pytest.raises(NamingError, match='belong to encoding="quadratic", and this layer has tables'):
+    with pytest.raises(
+        NamingError, match='belong to encoding="quadratic", and the encoding of this layer is "tables"'
+    ):
         layer(encoding=Tables(2, 3)).heads()
     with pytest.raises(NamingError, match="scores without x need the sizes: give rows=…, cols=…"):
         layer(rule="axial").scores((0, 0))
@@ -142,3 +173,51 @@ def test_what_cannot_be_looked_at() -> None:
         layer().weights(torch.zeros(1, 96, 96, 4))
     with pytest.raises(DomainError, match="n = 6 is asked for, and the layer was made for 5"):
         layer(encoding="absolute", n=5).cost(n=6)
+
+
+def test_scores_of_other_sizes() -> None:
+    near = layer(rule="axial")
+    x = torch.zeros(1, 3, 5, 4)
+    assert near.scores((0, 0), x, rows=3, cols=5).shape == (1, 2, 3, 5)
+    with pytest.raises(DomainError, match="rows = 4 is given, but x has 3"):
+        near.scores((0, 0), x, rows=4, cols=5)
+    with pytest.raises(DomainError, match="n = 5 is given, but x has 3"):
+        layer(n=5).scores(0, torch.zeros(1, 3, 4))
+    with pytest.raises(DomainError, match="n = 3 is given, and the layer was made for 5"):
+        layer(n=5).scores(0, n=3)
+    with pytest.raises(DomainError, match="those of x alone, 3 keys, and m = 5"):
+        layer(rule="k <= q", m=5).scores(0, torch.zeros(1, 3, 4))
+    with pytest.raises(
+        NamingError, match=r"a query of x with shape \(1, 3, 5, 4\) has 2 numbers, got \(0,\)"
+    ):
+        layer().scores(0, x)
+
+
+@pytest.mark.parametrize("name", ["scale", "rule", "bias", "q", "return_lse"])
+def test_what_the_layer_decides(name: str) -> None:
+    for call in (layer(), layer().weights):
+        with pytest.raises(NamingError, match=f"a call of this layer takes no {name}: "):
+            call(torch.zeros(1, 3, 4), **{name: 1})
+
+
+def test_inputs_of_another_kind() -> None:
+    x = torch.zeros(1, 3, 4)
+    for wrong, message in (
+        (x.double(), "x is float64 and the weights are float32; cast one of them"),
+        (x.long(), "x is int64 and the weights are float32"),
+        (x.to("meta"), "x is on meta and the weights are on cpu; move one of them"),
+        ([[0.0]], "x must be a tensor, got list"),
+    ):
+        with pytest.raises(TensorError, match=message):
+            layer()(wrong)
+    with pytest.raises(TensorError, match="keys is float64 and the weights are float32"):
+        layer()(x, x.double())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer()(x.bfloat16()).shape == (1, 3, 4)
+        with pytest.raises(TensorError, match="x is float64 and the weights are float32"):
+            layer()(x.double())
+
+
+def test_the_sharpest_head_is_finite() -> None:
+    sharpest = layer(encoding=Quadratic(2, alpha=1e18))
+    assert sharpest(torch.ones(1, 3, 5, 4)).isfinite().all()

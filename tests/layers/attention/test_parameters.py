@@ -1,4 +1,4 @@
-"""How many numbers a layer learns: S8, what each encoding adds, and always what its cost says."""
+"""How many numbers a layer learns: the formula, what each encoding adds, and always what its cost says."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from layers.attention.made import ENCODINGS, encoding_of, layers
 
 import lattend as lt
+from lattend.errors import DomainError
 
 MHA = lt.nn.MultiHeadAttention
 
@@ -30,7 +31,7 @@ def test_the_cost_has_the_parameters_of_the_module(made: Any) -> None:
 @pytest.mark.parametrize("axes", [1, 2])
 @settings(max_examples=4)
 @given(st.tuples(*[st.integers(1, 6)] * 7), st.booleans())
-def test_s8_and_what_an_encoding_adds(
+def test_the_formula_and_what_an_encoding_adds(
     name: str | None, axes: int, sizes: tuple[int, ...], bias: bool
 ) -> None:
     """N_h·D_i·(2D_hid + D_o) + N_h·D_o·D_out + D_out, and the differences of docs/images.md."""
@@ -40,7 +41,7 @@ def test_s8_and_what_an_encoding_adds(
     n = rows if axes == 1 else rows * cols
     kind = encoding_of(name, heads, axes, hid)
     layer = MHA(d_in, hid, out, d_out, heads, "full", kind, bias=bias, **named)
-    s8 = heads * d_in * (2 * hid + out) + heads * out * d_out + d_out
+    formula = heads * d_in * (2 * hid + out) + heads * out * d_out + d_out
     bare = -2 * heads * d_in * hid - (2 * heads * hid if bias else 0)  # no W_q and W_k, and no bias of theirs
     added = {
         None: 0,
@@ -55,7 +56,7 @@ def test_s8_and_what_an_encoding_adds(
         "covariance": bare + heads * (2 if axes == 1 else 2 + 3),
         "covariance beside content": heads * (2 if axes == 1 else 2 + 3),
     }[name]
-    assert learned(layer) == s8 + added + (heads * (2 * hid + out) if bias else 0)
+    assert learned(layer) == formula + added + (heads * (2 * hid + out) if bias else 0)
     assert learned(layer) == layer.cost(**named).parameters
 
 
@@ -83,3 +84,29 @@ def test_a_layer_without_memory() -> None:
     layer = MHA(768, 64, 64, 768, 12, encoding="tables", rows=14, cols=14, device="meta")
     assert layer.cost().parameters == learned(layer) == 4 * 768**2 + 768 + 12 * 27 * 27
     assert layer(torch.empty(2, 14, 14, 768, device="meta")).shape == (2, 14, 14, 768)
+
+
+@pytest.mark.parametrize("options", [{"alpha": 2.0}, {"precision": [[1.0, 0.0, 1.0]] * 2}])
+def test_quadratic_heads_without_memory(options: dict[str, Any]) -> None:
+    heads = lt.nn.Quadratic(2, centres=[[0.0, 1.0]] * 2, **options, device="meta")
+    with torch.device("meta"):
+        same = lt.nn.Quadratic(2, centres=[[0.0, 1.0]] * 2, **options)
+    assert heads.precision.shape == same.precision.shape == (2, 3)
+    assert heads.root.is_meta and same.root.is_meta
+
+
+def test_the_sizes_of_positions_given_as_a_module() -> None:
+    layer = MHA(8, 4, 5, 6, 2, encoding=lt.nn.Absolute(8, (3, 4)))
+    named = MHA(8, 4, 5, 6, 2, encoding="absolute", rows=3, cols=4)
+    assert layer.cost().parameters == learned(layer) == learned(named)
+    assert layer.cost().multiplies == named.cost(rows=3, cols=4).multiplies
+    for each in (layer, named):
+        with pytest.raises(DomainError, match="rows = 30 is asked for, and the layer was made for 3"):
+            each.cost(rows=30, cols=40)
+
+
+def test_the_positions_of_other_keys_given_as_a_module() -> None:
+    own = lt.nn.Absolute(8, 3, d_keys=7, key_sizes=5)
+    layer = MHA(8, 4, 5, 6, 2, "k <= q", encoding=own, d_keys=7, m=5)
+    assert layer.cost().parameters == learned(layer)
+    assert layer(torch.zeros(1, 3, 8), torch.zeros(1, 5, 7)).shape == (1, 3, 6)

@@ -20,7 +20,6 @@ from lattend.layers.convolution import mixing
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 F64 = torch.float64
 NOT_A_MODULE: Any = 3
-NOT_A_WAY: Any = "firm"
 
 
 @given(convolutions())
@@ -223,6 +222,43 @@ def test_all_convolutions_of_a_model() -> None:
     torch.testing.assert_close(heads(x), model(x), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["circular", "reflect"])
+@pytest.mark.parametrize(("kernel", "padding"), [(3, 0), (3, "valid"), (1, "same")])
+def test_without_padding_its_mode_does_not_matter(mode: Any, kernel: int, padding: Any) -> None:
+    conv = nn.Conv2d(2, 3, kernel, padding=padding, padding_mode=mode, dtype=F64)
+    x = torch.randn(1, 2, 5, 6, dtype=F64)
+    torch.testing.assert_close(lt.nn.from_conv(conv)(x), conv(x), rtol=0, atol=1e-12)
+
+
+class Doubled(nn.Conv2d):
+    """A convolution that does more than torch's."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return 2 * super().forward(input)
+
+
+class Standardised(nn.Conv2d):
+    """A convolution that changes its weights on the way."""
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return super()._conv_forward(input, weight - weight.mean(), bias)
+
+
+def hooked(register: str) -> nn.Conv2d:
+    """A convolution with a hook, registered by the method of this name."""
+    conv = nn.Conv2d(1, 1, 3)
+    getattr(conv, register)(lambda *given: None)
+    return conv
+
+
+def test_a_trained_alpha_is_taken_as_a_number() -> None:
+    alpha = torch.tensor(20.0, requires_grad=True)
+    for learn in (False, True):
+        layer = lt.nn.from_conv(nn.Conv2d(1, 1, 2), alpha, learn=learn)
+        assert layer.alpha.is_leaf and layer.alpha.requires_grad is learn
+        assert copy.deepcopy(layer).alpha.tolist() == [20.0] * 4
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -232,7 +268,9 @@ def test_all_convolutions_of_a_model() -> None:
             'conv has padding_mode="reflect", and a head sees the pixel nearest its centre: "replicate", or',
         ),
         (
-            lambda: lt.nn.from_conv(nn.Sequential(nn.ReLU(), nn.Conv2d(1, 1, 3, padding_mode="circular"))),
+            lambda: lt.nn.from_conv(
+                nn.Sequential(nn.ReLU(), nn.Conv2d(1, 1, 3, 1, 1, padding_mode="circular"))
+            ),
             NamingError,
             '1 has padding_mode="circular".* Pad the image yourself, and take padding=0',
         ),
@@ -242,7 +280,7 @@ def test_all_convolutions_of_a_model() -> None:
             r"takes nn\.Conv2d, .* not Conv1d: heads",
         ),
         (lambda: lt.nn.from_conv(nn.ConvTranspose2d(1, 1, 3)), NamingError, "not ConvTranspose2d"),
-        (lambda: lt.nn.from_conv(NOT_A_MODULE), NamingError, "or a model with such layers, not int"),
+        (lambda: lt.nn.from_conv(NOT_A_MODULE), NamingError, "found no nn.Conv2d: int is no torch module"),
         (lambda: lt.nn.from_conv(nn.Linear(1, 1)), NamingError, "from_conv found no nn.Conv2d in Linear"),
         (
             lambda: lt.nn.from_conv(nn.LazyConv2d(1, 3)),
@@ -255,6 +293,25 @@ def test_all_convolutions_of_a_model() -> None:
             "α = 0: it must be positive and finite",
         ),
         (lambda: lt.nn.from_conv(nn.Conv2d(1, 1, 3), -2.0), DomainError, "α = -2: it must be positive"),
+        (
+            lambda: lt.nn.from_conv(nn.Conv2d(1, 1, 3), 3e38),
+            DomainError,
+            r"α = 3e\+38 is above 1e\+18",
+        ),
+        (
+            lambda: lt.nn.from_conv(nn.Conv2d(1, 1, 3, dtype=torch.float16), 1e200),
+            DomainError,
+            r"α = 1e\+200 is above",
+        ),
+        (
+            lambda: lt.nn.from_conv(nn.Sequential(Doubled(1, 1, 3))),
+            NamingError,
+            "0 is a Doubled with a forward of its own, and heads give what that of nn.Conv2d gives; make",
+        ),
+        (lambda: lt.nn.from_conv(Doubled(1, 1, 3)), NamingError, "conv is a Doubled with a forward"),
+        (lambda: lt.nn.from_conv(Standardised(1, 1, 3)), NamingError, "with a _conv_forward of its own"),
+        (lambda: lt.nn.from_conv(hooked("register_forward_hook")), NamingError, "conv has forward hooks"),
+        (lambda: lt.nn.from_conv(hooked("register_forward_pre_hook")), NamingError, "has forward hooks"),
         (
             lambda: lt.nn.from_conv(nn.Conv2d(1, 1, 3), torch.ones(4)),
             TensorError,

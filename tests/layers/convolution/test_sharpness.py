@@ -163,6 +163,12 @@ def odd(**given: Any) -> dict[str, Any]:
         (lambda: lt.nn.sharpness(1.0, **odd(rows=2.0)), DomainError, "rows must be an integer, got 2.0"),
         (lambda: lt.nn.sharpness(1.0, **odd(centre=(0.5, 0))), DomainError, "centre must be an integer"),
         (lambda: lt.nn.sharpness(1.0, **odd(query=(1,))), NamingError, "query is a row and a column"),
+        (
+            lambda: lt.nn.sharpness(1.0, **odd(query=(0, 2))),
+            DomainError,
+            r"pixel \(0, 2\) lies outside an image of 2 × 2; only a centre may",
+        ),
+        (lambda: lt.nn.sharpness(1.0, **odd(query=(-1, 0))), DomainError, r"pixel \(-1, 0\) lies outside"),
         (lambda: lt.nn.sharpness(1.0).curve(3, 2), DomainError, "0 < low < high, not from 3 to 2"),
     ],
 )

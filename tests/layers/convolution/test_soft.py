@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from torch.nn.functional import pad
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
+from lattend.layers.convolution import bound as bounds
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 F64 = torch.float64
@@ -105,6 +108,46 @@ def test_the_default_is_as_sharp_as_the_dtype_can_tell() -> None:
     x = torch.randn(1, 2, 5, 5, dtype=F64)
     assert lt.nn.sharpness(layer.alpha[0].item()).leak <= torch.finfo(F64).eps
     torch.testing.assert_close(layer(x), conv(x), rtol=0, atol=1e-13)
+
+
+def test_far_shifts_keep_their_digits() -> None:
+    """α‖Δ‖² is 4·10⁸ here, where float32 steps by 32: more than any difference between neighbours."""
+    torch.manual_seed(0)
+    conv = nn.Conv2d(1, 1, (3, 1), dilation=(2500, 1), bias=False)
+    x = torch.randn(1, 1, 5003, 1)
+    found = lt.nn.from_conv(conv, execution="soft")(x)
+    torch.testing.assert_close(found, conv(x), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("learn", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_narrow_floats_keep_their_centres(dtype: torch.dtype, learn: bool) -> None:
+    """bfloat16 has 256 and 258 but no 257; float16 loses odd numbers from 2049 on."""
+    step = 257 if dtype == torch.bfloat16 else 2049
+    conv = nn.Conv2d(1, 1, (2, 1), dilation=(step, 1), bias=False).to(dtype)
+    with torch.no_grad():
+        conv.weight.copy_(torch.tensor([0.0, 1.0]).view(1, 1, 2, 1))
+    x = torch.zeros(1, 1, step + 3, 1, dtype=dtype)
+    x[0, 0, step:, 0] = torch.tensor([1.0, 2.0, 4.0])
+    layer = lt.nn.from_conv(conv, execution="soft", learn=learn)
+    torch.testing.assert_close(layer(x), conv(x), rtol=0.02, atol=0.02)
+    assert layer(x).dtype == dtype
+
+
+def test_distances_are_taken_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = lt.nn.from_conv(nn.Conv2d(2, 3, 3, padding=1, dtype=F64), 2.0)
+    x = torch.randn(2, 2, 4, 5, dtype=F64)
+    whole, sizes, cdist = lt.nn.error_bound(layer, x), list[int](), torch.cdist
+
+    def counted(*given: Any, **options: Any) -> Tensor:
+        sizes.append(cdist(*given, **options).numel())
+        return cdist(*given, **options)
+
+    monkeypatch.setattr(torch, "cdist", counted)
+    monkeypatch.setattr(bounds, "AT_ONCE", 300)
+    assert torch.equal(lt.nn.error_bound(layer, x), whole)
+    assert max(sizes) <= 300 and sum(sizes) == 2 * 42 * 42  # with its padding the image has 6 · 7 pixels
+    assert lt.nn.error_bound(layer, x[:0]).shape == (0, 4, 5)
 
 
 def test_larger_alpha_is_nearer() -> None:

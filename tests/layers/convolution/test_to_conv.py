@@ -126,6 +126,27 @@ def test_what_is_no_convolution() -> None:
         lt.nn.to_conv(layer)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_centre_that_is_no_place(value: float) -> None:
+    layer = lt.nn.from_conv(nn.Conv2d(1, 1, 1), 20.0, learn=True)
+    with torch.no_grad():
+        layer.centres[0, 0] = value
+    with pytest.raises(DomainError, match=rf"the centre of head 0 is \({value}, 0\), which is no place"):
+        lt.nn.to_conv(layer)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize(
+    "make", [lambda: lt.nn.from_conv(nn.Conv2d(2, 3, 3)), lambda: attention([(0, 0)], alpha=40.0)]
+)
+def test_frozen_stays_frozen(make: Any, trained: bool) -> None:
+    layer = make().requires_grad_(trained).train(trained)
+    with torch.no_grad():
+        conv = lt.nn.to_conv(layer)
+    assert [p.requires_grad for p in conv.parameters()] == [trained, trained]
+    assert conv.training is trained and all(p.is_leaf for p in conv.parameters())
+
+
 def test_a_centre_beside_its_pixel_leaks_more() -> None:
     """2 % off: e^{−α(1 − 0.04)} to the nearer neighbour; the α that is named is enough there."""
     layer = lt.nn.from_conv(nn.Conv2d(1, 1, 1, bias=False, dtype=F64), 15.3, learn=True)

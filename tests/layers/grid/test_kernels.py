@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lattend.errors import LattendError, NamingError
 from lattend.layers.grid import cpu, scan
-from lattend.layers.grid.cells import Cell, gates_again
+from lattend.layers.grid.cells import Cell
 from lattend.layers.grid.rnn import GridRNN
 
 KERNELS = ["cpu", "diagonals"]
@@ -146,16 +146,13 @@ def test_only_c_or_only_part_has_a_gradient(name: str) -> None:
 def test_gates_again(name: str) -> None:
     """Gates from the states that were kept are the gates that were kept."""
     kind, _, (x, into, bias, left, top, *edges) = problem((name, "tanh"), False, ((),))
-    how = scan.How(kind, kernel="gpu")  # whose order of pixels is that of the image
+    how = scan.How(kind, kernel="cpu")
     with torch.no_grad():
-        plain = scan._pre(how, scan._layout(how, x), x, into, bias)
-        packed_how = how._replace(kernel="cpu")
-        layout = scan._layout(packed_how, x)
-        packed = scan._pre(packed_how, layout, x, into, bias)
+        layout = scan._layout(how, x)
+        packed = scan._pre(how, layout, x, into, bias)
         h, c = scan._framed(kind, layout, packed, scan.Edges(*edges))
         kept = cpu.forward(kind, packed.clone(), left, top, h, c, None, True)
         assert kept is not None
-        torch.testing.assert_close(layout.give(kept), gates_again(kind, plain, left, top, h))
         torch.testing.assert_close(kept, scan._gates_again(kind, layout, packed, left, top, h))
 
 
@@ -182,7 +179,7 @@ def test_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scan.chosen("gpu", x) == "gpu"
     assert scan.chosen(None, x) == "cpu"
     assert scan.chosen(None, x.to("meta")) == "diagonals"
-    with pytest.raises(LattendError, match="x is torch.float64, and it takes float32, bfloat16 and float16"):
+    with pytest.raises(LattendError, match=r"x is torch\.float64, and it takes float32"):
         scan.chosen("gpu", x.double())
     monkeypatch.setattr(scan, "find_spec", lambda name: None)
     with pytest.raises(LattendError, match='kernel="gpu" cannot run this: Triton is not installed'):

@@ -285,16 +285,16 @@ X = torch.zeros(2, 3, 4, 5)
         ),
         (
             lambda: lt.nn.GridRNN(3, 3)(X),
-            "x must be numbers [batch, rows, cols, c] with c = 3, got float32 [2, 3, 4, 5]; "
+            "x must be floats [batch, rows, cols, c] with c = 3, got float32 [2, 3, 4, 5]; "
             "write x.movedim(1, -1)",
         ),
         (
             lambda: lt.nn.GridRNN(5, 3)(X[0]),
-            "x must be numbers [batch, rows, cols, c] with c = 5, got float32 [3, 4, 5]",
+            "with c = 5, got float32 [3, 4, 5]; write x[None] for a batch of one",
         ),
         (
             lambda: lt.nn.GridRNN(5, 3)(X.long()),
-            "x must be numbers [batch, rows, cols, c] with c = 5, got int64 [2, 3, 4, 5]",
+            "x must be floats [batch, rows, cols, c] with c = 5, got int64 [2, 3, 4, 5]",
         ),
         (lambda: lt.nn.GridRNN(5, 3)(X[:, :0]), "x has no pixels: it is float32 [2, 0, 4, 5]"),
         (

@@ -121,3 +121,10 @@ ZEROS = torch.zeros
 def test_what_makes_no_patches(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_channels_last_are_noticed() -> None:
+    with pytest.raises(TensorError, match=r"got \(1, 224, 224, 3\); .* write image.movedim\(-1, 1\)"):
+        Patches(16)(torch.zeros(1, 224, 224, 3))
+    narrow = torch.zeros(1, 3, 224, 3)  # channels first, and columns to be filled up
+    assert Patches(16, padding="zeros")(narrow).shape == (1, 14, 1, 768)

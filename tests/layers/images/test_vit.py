@@ -110,3 +110,30 @@ def test_what_does_not_fit() -> None:
         lt.nn.ViT(**{**SMALL, "rows": 7})
     with pytest.raises(TensorError, match=r"takes images \(N, 3, 6, 4\), got \(1, 3, 4, 6\)"):
         lt.nn.ViT(**SMALL)(torch.zeros(1, 3, 4, 6))
+    bad: Any = (
+        (-1, "at least 1, got -1"),
+        (0, "at least 1, got 0"),
+        (2.5, "an integer, got 2.5"),
+    )
+    for hidden, message in bad:
+        with pytest.raises(DomainError, match=f"hidden must be {message}"):
+            lt.nn.ViT(**SMALL, hidden=hidden)
+    image = torch.zeros(1, 3, 6, 4)
+    with pytest.raises(TensorError, match="image is uint8 and the weights are float32; cast one of them"):
+        lt.nn.ViT(**SMALL)(image.to(torch.uint8))
+    with pytest.raises(TensorError, match="image is on cpu and the weights are on meta; move one of them"):
+        lt.nn.ViT(**SMALL, device="meta")(image)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert lt.nn.ViT(**SMALL)(image.bfloat16()).shape == (1, 5)
+
+
+def test_patches_that_are_not_square() -> None:
+    model = lt.nn.ViT(**{**SMALL, "rows": 8, "patch": (4, 2)})
+    assert model.tokens(torch.zeros(1, 3, 8, 4)).shape == (1, 1 + 2 * 2, 8)
+    assert learned(model) == model.cost().parameters
+
+
+def test_the_cost_is_that_of_lt_cost() -> None:
+    found, wanted = lt.nn.ViT(**SMALL).cost(), lt.cost.vit(**SMALL)
+    for count in ("parameters", "multiplies", "adds"):
+        assert getattr(found, count) == getattr(wanted, count)

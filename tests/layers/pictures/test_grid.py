@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.errors import DomainError, LattendError
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.layers.pictures.grid import WAYS, _Grid, draw_grid
 
 
@@ -111,11 +111,27 @@ def test_panels_and_frames():
     assert many.caption == ("shown: every 3 steps of 69, and the last",)
 
 
+def test_a_module():
+    model = lt.nn.GridRNN(3, 4, cell="lstm", directions=2)
+    found = draw_grid(model, size=(2, 3))
+    told = draw_grid((2, 3), c=3, h=4, cell="lstm", directions=2)
+    assert found.svg() == told.svg() and found.json() == told.json()
+    assert found.data["rnn2d"]["parameters"] == sum(p.numel() for p in model.parameters())
+    with pytest.raises(NamingError, match="a module has its own directions; leave it out"):
+        draw_grid(model, directions=4)
+    with pytest.raises(NamingError, match="draws a GridRNN of one layer, without shift and bias"):
+        draw_grid(lt.nn.GridRNN(3, 4, layers=2))
+    with pytest.raises(NamingError, match="the size is given twice"):
+        draw_grid(4, size=4)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "said"),
     [
-        ((0,), {}, "an image has 1 to 128 rows and columns here, got 0 × 0"),
-        (((8, 500),), {}, "got 8 × 500"),
+        ((0,), {}, "an image has 1 to 1,024 rows and columns here, got 0 × 0"),
+        (((8, 5000),), {}, "got 8 × 5,000"),
+        (("4x6",), {}, r"give the size of the image, such as 8 or \(8, 12\), or a GridRNN .* got '4x6'"),
+        (((4, 5, 6),), {}, r"got \(4, 5, 6\)"),
         ((8,), {"directions": 3}, "directions is 1, 2 or 4, got 3"),
         ((8,), {"pixel": (8, 0)}, r"pixel \(8, 0\) lies outside an image of 8 × 8"),
         ((8,), {"kernel": 0}, "kernel must be at least 1, got 0"),

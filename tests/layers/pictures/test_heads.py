@@ -106,8 +106,8 @@ def test_a_file_cannot_run_code(tmp_path):
         ("h.json", '[{"centre": [0, NaN], "alpha": 1}]', NamingError, "head 0 .* is not finite"),
         ("h.json", '[{"centre": [0, 1], "alpha": -1}]', DomainError, "alpha must be above 0, got -1"),
         ("h.json", '{"centres": [[0, 1, 2]], "alpha": 1}', TensorError, r"are \[heads, 2\], got \[1, 3\]"),
-        ("h.json", '{"centres": [[0, 1]], "alpha": [1, 2]}', TensorError, r"is \[1\] for 1 heads, got \[2\]"),
-        ("h.json", '{"centres": [[0, 1]], "precision": [1]}', TensorError, r"is \[1, 3\] for 1 heads"),
+        ("h.json", '{"centres": [[0, 1]], "alpha": [1, 2]}', TensorError, r"is \[1\] for 1 head, got \[2\]"),
+        ("h.json", '{"centres": [[0, 1]], "precision": [1]}', TensorError, r"is \[1, 3\] for 1 head,"),
         ("h.json", '{"centres": [["a", 1]], "alpha": 1}', TensorError, "centres of the layer: could not"),
         ("h.npz", "junk", LattendError, "as .npz"),
         ("h.pt", "junk", LattendError, "it is no file of weights alone"),
@@ -147,6 +147,12 @@ def test_weights_without_heads(tmp_path):
 def test_heads_that_cannot_be_made(options, said):
     with pytest.raises(NamingError, match=said):
         make_heads(**options)
+
+
+@pytest.mark.parametrize("source", [3, [3], {"low": 3}, Head((0, 0), (1, 0, 1))])
+def test_what_is_no_head(source):
+    with pytest.raises(NamingError, match=r"heads are a list of .* not .*; kernel_heads\(3\) there gives"):
+        draw_heads(source)
 
 
 def test_scores():

@@ -48,6 +48,8 @@ def rnn2d(
     sizes |= {"h": read_size("h", h), "c": read_size("c", c)}
     many = read_size("layers", layers)
     steps = depth_of(IMAGE, ((0, -1), (-1, 0)), sizes)
+    if ways > 1:
+        steps = Depth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
     first = _Grid(sizes, cell, ways, bias)
     parts = [(ONE, first.layer(steps))]
     if number_of(many) != 1:

@@ -11,14 +11,15 @@ from torch import Tensor, nn
 from lattend.costs.cost import Cost
 from lattend.costs.sizes import Size
 from lattend.draw.heads import Head
-from lattend.errors import DomainError, NamingError, TensorError
+from lattend.errors import NamingError, TensorError
 from lattend.kernels import attention
 from lattend.kernels.bias import shape_text
 from lattend.layers.attention import exchange, looks
-from lattend.layers.attention.encodings import Encoding
-from lattend.layers.attention.named import anywhere, encoding_of, read_rule, rules_of
+from lattend.layers.attention.checks import check_kind, check_positive, check_tensor
+from lattend.layers.attention.encodings import Absolute, Encoding, Relative
+from lattend.layers.attention.named import anywhere, encoding_of, read_rule, rules_of, sized
 from lattend.layers.attention.quadratic import Quadratic
-from lattend.rules.rule import Rule, check_integer
+from lattend.rules.rule import Rule
 
 
 class MultiHeadAttention(nn.Module):
@@ -62,10 +63,7 @@ class MultiHeadAttention(nn.Module):
         wide = {"d_in": d_in, "d_hidden": d_hidden, "d_head_out": d_head_out, "d_out": d_out, "heads": heads}
         wide["d_keys"] = d_in if d_keys is None else d_keys
         wide["d_values"] = wide["d_keys"] if d_values is None else d_values
-        for name, size in wide.items():
-            check_integer(name, size)
-            if size < 1:
-                raise DomainError(f"{name} must be at least 1, got {size}")
+        check_positive(**wide)
         self.d_in, self.d_hidden, self.d_head_out, self.d_out = d_in, d_hidden, d_head_out, d_out
         self.d_keys, self.d_values = wide["d_keys"], wide["d_values"]
         self.head_count = heads
@@ -106,6 +104,11 @@ class MultiHeadAttention(nn.Module):
                     f"and {type(found).__name__} on {kinds[found.axes]}"
                 )
             self.rules = {found.axes: self.rules[found.axes]}
+        if isinstance(found, Relative) and found.d_hidden != self.d_hidden:
+            raise TensorError(f"Relative has d_hidden = {found.d_hidden} and the layer {self.d_hidden}")
+        if isinstance(found, Absolute):
+            widths = {"d_in": self.d_in, "d_keys": self.d_keys}
+            self.rules = {len(found.sizes): sized(found, next(iter(self.rules.values())), self.cross, widths)}
 
     def reset_parameters(self) -> None:
         """Fills the matrices as Glorot and Bengio (2010) do, and the biases with zeros."""
@@ -135,6 +138,7 @@ class MultiHeadAttention(nn.Module):
         `given` are parameters and arrays of the rule that are still open, and m=… where a rule of positions
         meets keys of another number.
         """
+        looks.check_given(given)
         rule = self.rule_for(x)
         if keys is not None and x.dim() == 3 and self.any_keys:
             given = {"m": keys.shape[1], **given}
@@ -146,6 +150,7 @@ class MultiHeadAttention(nn.Module):
 
     def rule_for(self, x: Tensor) -> Rule:
         """The rule of an input, by its number of axes."""
+        check_tensor("x", x)
         shapes = {1: "[batch, n, d_in]", 2: "[batch, rows, cols, d_in]"}
         if x.dim() - 2 not in self.rules:
             rule = next(iter(self.rules.values()))
@@ -161,10 +166,14 @@ class MultiHeadAttention(nn.Module):
         valued = others if values is None else values
         widths = (("x", x, self.d_in), ("keys", others, self.d_keys), ("values", valued, self.d_values))
         for name, tokens, width in widths:
+            check_tensor(name, tokens)
             if tokens.shape[-1] != width:
+                first = tokens.dim() == 4 and tokens.shape[1] == width
+                hint = f"; write {name}.movedim(1, -1)" if first else ""
                 raise TensorError(
-                    f"{name} has shape {shape_text(tokens)}, and its tokens have {width} numbers"
+                    f"{name} has shape {shape_text(tokens)}, and its tokens have {width} numbers{hint}"
                 )
+            check_kind(name, tokens, self.W_v)
         v = _by_heads(valued, self.W_v, self.b_v)
         if self.W_q is None or self.W_k is None:  # the encoding alone decides
             q, k = (v.new_zeros(v.shape[0], self.head_count, *y.shape[1:-1], 1) for y in (x, others))
@@ -196,9 +205,9 @@ class MultiHeadAttention(nn.Module):
         """Centre and precision of each head of a quadratic encoding, as plain numbers."""
         found = self.encoding
         if not isinstance(found, Quadratic):
+            own = "none" if type(found) is Encoding else f'"{type(found).__name__.lower()}"'
             raise NamingError(
-                'centres and widths belong to encoding="quadratic", and this layer has '
-                f"{type(found).__name__.lower()}"
+                f'centres and widths belong to encoding="quadratic", and the encoding of this layer is {own}'
             )
         return looks.heads_of(found)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lattend.errors import DomainError, TensorError
 from lattend.kernels.bias import Bias, shape_text
+from lattend.layers.attention.checks import check_positive, read_places
 from lattend.layers.attention.waves import LONGEST, check_width, turned, waves
 from lattend.rules.rule import check_integer
 
@@ -55,26 +56,36 @@ class Absolute(Encoding):
     def __init__(
         self,
         d_in: int,
-        sizes: Sequence[int],
+        sizes: int | Sequence[int],
         *,
         d_keys: int | None = None,
-        key_sizes: Sequence[int] | None = None,
+        key_sizes: int | Sequence[int] | None = None,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self.axes = len(sizes)
-        self.P = nn.Parameter(torch.empty(*sizes, d_in, device=device, dtype=dtype))
+        places, wide = read_places("sizes", sizes), d_in if d_keys is None else d_keys
+        check_positive(d_in=d_in, d_keys=wide)
+        self.axes = len(places)
+        self.P = nn.Parameter(torch.empty(*places, d_in, device=device, dtype=dtype))
         self.P_k = None
         if key_sizes is not None:
-            self.P_k = nn.Parameter(torch.empty(*key_sizes, d_keys or d_in, device=device, dtype=dtype))
+            others = read_places("key_sizes", key_sizes)
+            if len(others) != len(places):
+                raise DomainError(f"sizes are {places} and key_sizes {others}: both on a line or on an image")
+            self.P_k = nn.Parameter(torch.empty(*others, wide, device=device, dtype=dtype))
         self.reset_parameters()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """(n,) or (rows, cols) of the positions of queries."""
+        return tuple(self.P.shape[:-1])
 
     def moved(self, tokens: Tensor, side: str = "queries") -> Tensor:
         table = self.P if side == "queries" else self.P_k
         if table is None:
             raise TensorError(
-                "keys come from other tokens, whose positions have no vectors: give m=… to the layer"
+                "keys come from other tokens, whose positions have no vectors: give key_sizes=… to Absolute"
             )
         if tokens.shape[1:] != table.shape:
             raise TensorError(
@@ -85,6 +96,9 @@ class Absolute(Encoding):
 
     def price(self) -> dict[str, Any]:
         return {"encoding": "absolute"}
+
+    def extra_repr(self) -> str:
+        return f"{self.P.shape[-1]}, {self.sizes}"
 
     def reset_parameters(self) -> None:
         for table in self.parameters():
@@ -119,7 +133,8 @@ class Tables(Encoding):
         self, heads: int, radius: int | Sequence[int], *, device: Any = None, dtype: Any = None
     ) -> None:
         super().__init__()
-        reach = (radius,) if isinstance(radius, int) else tuple(radius)
+        check_positive(heads=heads)
+        reach = tuple(radius) if isinstance(radius, Sequence) else (radius,)
         for r in reach:
             check_integer("radius", r)
             if r < 0:
@@ -136,6 +151,9 @@ class Tables(Encoding):
 
     def price(self) -> dict[str, Any]:
         return {"encoding": "tables", "radius": self.radius}
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, radius={self.radius}"
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.table, std=SMALL)
@@ -159,8 +177,9 @@ class Relative(Encoding):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        check_positive(heads=heads, d_hidden=d_hidden, d_p=d_p)
         check_width(d_p, 1)
-        self.heads, self.d_p, self.longest = heads, d_p, longest
+        self.heads, self.d_hidden, self.d_p, self.longest = heads, d_hidden, d_p, longest
         self.W_r = nn.Parameter(torch.empty(heads, d_p, d_hidden, device=device, dtype=dtype))
         self.u = nn.Parameter(torch.empty(heads, d_hidden, device=device, dtype=dtype))
         self.v = nn.Parameter(torch.empty(heads, d_hidden, device=device, dtype=dtype))
@@ -178,6 +197,9 @@ class Relative(Encoding):
 
     def price(self) -> dict[str, Any]:
         return {"encoding": "relative", "D_p": self.d_p}
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, d_p={self.d_p}"
 
     def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.W_r)

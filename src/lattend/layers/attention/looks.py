@@ -15,7 +15,7 @@ from lattend.costs.layers.attention import attention as price_of
 from lattend.draw.heads import Head
 from lattend.errors import DomainError, NamingError, TooLarge
 from lattend.kernels import attention
-from lattend.kernels.bias import Bias, value
+from lattend.kernels.bias import Bias, shape_text, value
 from lattend.layers.attention.quadratic import Quadratic
 from lattend.rules.rule import Rule
 
@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from lattend.layers.attention.attention import MultiHeadAttention
 
 MOST_WEIGHTS = 1 << 27
+OWN = {  # what attention takes besides a rule's values, and the layer decides
+    "rule": "give it to the layer",
+    "scale": "give it to the layer",
+    "bias": "give an encoding to the layer",
+    **dict.fromkeys(("q", "k", "v"), "it is made by the layer"),
+    "return_lse": "take lt.attention(*layer.projected(x), …)",
+}
+
+
+def check_given(given: Mapping[str, Any]) -> None:
+    """Raises where a call of the layer is given what the layer decides."""
+    for name in given:
+        if name in OWN:
+            raise NamingError(f"a call of this layer takes no {name}: {OWN[name]}")
 
 
 def scores(
@@ -33,6 +47,9 @@ def scores(
     if len(place) not in layer.rules:
         raise NamingError(f"a query of this layer has {_axes(layer)} numbers, got {place}")
     rule = layer.rules[len(place)]
+    for name, size in sizes.items():
+        if rule.values.get(name, size) != size:
+            raise DomainError(f"{name} = {size} is given, and the layer was made for {rule.values[name]}")
     if x is None:
         given = {**rule.values, **sizes}
         missing = [axis.queries for axis in rule.axes if axis.queries not in given]
@@ -41,11 +58,23 @@ def scores(
         shape = [given[axis.queries] for axis in rule.axes]
         tokens = layer.W_v.new_zeros(1, *shape, layer.d_in)
     else:
-        layer.rule_for(x)
+        if len(layer.rule_for(x).axes) != len(place):
+            raise NamingError(
+                f"a query of x with shape {shape_text(x)} has {x.dim() - 2} numbers, got {place}"
+            )
         tokens, shape = x, list(x.shape[1:-1])
+        given = {**rule.values, **sizes}
+        for axis, size in zip(rule.axes, shape, strict=True):
+            if given.get(axis.queries, size) != size:
+                raise DomainError(f"{axis.queries} = {given[axis.queries]} is given, but x has {size}")
     known = {axis.queries: size for axis, size in zip(rule.axes, shape, strict=True)} | dict(sizes)
     known |= {"heads": layer.head_count} if rule.has_heads else {}
     bound = rule.complete(**{name: size for name, size in known.items() if name not in rule.values})
+    for axis, size in zip(bound.axes, shape, strict=True):
+        if bound.lengths[axis.key] != size:
+            raise DomainError(
+                f"scores are those of x alone, {size} keys, and {axis.keys} = {bound.lengths[axis.key]}"
+            )
     bound.located("query", [axis.query for axis in bound.axes], place)
     q, k, _ = layer.projected(tokens)
     asked = q[(slice(None), slice(None), *place)]
@@ -79,6 +108,7 @@ def _marks(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.b
 
 def weights(layer: MultiHeadAttention, x: Tensor, given: Mapping[str, Any]) -> Tensor:
     """All weights: what attention gives for values that are the unit vectors."""
+    check_given(given)
     rule, places = layer.rule_for(x), x.shape[1:-1]
     n = prod(places)
     if x.shape[0] * layer.head_count * n * n > MOST_WEIGHTS:

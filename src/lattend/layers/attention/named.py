@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError, TensorError
 from lattend.layers.attention.encodings import Absolute, Encoding, Relative, Sinusoidal, Tables
 from lattend.layers.attention.quadratic import Quadratic
 from lattend.rules import expr, from_name
@@ -81,6 +81,32 @@ def encoding_of(
                 f"encoding is None, one of {', '.join(ENCODINGS)}, or a module such as lt.nn.Quadratic(…), "
                 f"not {given!r}"
             )
+
+
+def sized(encoding: Absolute, rule: Rule, cross: bool, widths: Mapping[str, int]) -> Rule:
+    """The rule with the sizes of an encoding's tables; raises where the layer has others."""
+    if encoding.P_k is not None and not cross:
+        raise NamingError(
+            "Absolute has key_sizes, and keys of this layer come from the tokens of queries: "
+            "leave out key_sizes, or give m=… or d_keys=… to the layer"
+        )
+    if encoding.P_k is None and cross:
+        raise NamingError(
+            "keys come from other tokens, whose positions have no vectors: give key_sizes=… to Absolute"
+        )
+    others = encoding.P if encoding.P_k is None else encoding.P_k
+    for (name, width), table in zip(widths.items(), (encoding.P, others), strict=True):
+        if table.shape[-1] != width:
+            raise TensorError(f"Absolute has {name} = {table.shape[-1]} and the layer {width}")
+    for along, axis in enumerate(rule.axes):
+        for name, table in ((axis.queries, encoding.P), (axis.keys, others)):
+            size = table.shape[along]
+            if rule.values.get(name, size) != size:
+                raise DomainError(
+                    f"Absolute has {name} = {size}, and the layer was made for {rule.values[name]}"
+                )
+            rule = rule if name in rule.values else rule.at(**{name: size})
+    return rule
 
 
 def _sizes(name: str, rules: Mapping[int, Rule]) -> tuple[list[int], list[int]]:

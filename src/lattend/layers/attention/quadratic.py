@@ -1,4 +1,4 @@
-"""Quadratic: heads that look around a centre, as wide as their precision says."""
+"""Quadratic: heads that look around a centre, the more narrowly the greater their precision."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from torch import Tensor, nn
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.kernels.bias import Bias, shape_text
+from lattend.layers.attention.checks import check_positive
 from lattend.layers.attention.encodings import Encoding
+
+MOST = 1e18  # of a sharpness: times the squares of shifts it stays far from the end of float32
 
 
 class Quadratic(Encoding):
     """-(δ - Δ)ᵀ P (δ - Δ) + Δᵀ P Δ added to the score of shift δ = k - q: head h looks around its centre Δ.
 
-    P = α I, so that it is -α(‖δ - Δ‖² - ‖Δ‖²), or with isotropic=False any precision, (a, b, c) for
-    a dy² + 2b dy dx + c dx². What is learned is a root of it, so that no step makes it negative.
-    Without `content` there are no queries and keys. `learned=False` keeps centres and widths as they are.
+    P = α I with the sharpness α, so that it is -α(‖δ - Δ‖² - ‖Δ‖²), or with isotropic=False any precision,
+    (a, b, c) for a dy² + 2b dy dx + c dx². What is learned is a root of it, and no step makes it negative.
+    Without `content` there are no queries and keys. `learned=False` keeps centres and sharpness as they are.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Quadratic(Encoding):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        check_positive(heads=heads)
         if axes not in (1, 2):
             raise DomainError(f"axes is 1 on a line and 2 on an image, not {axes}")
         self.heads, self.axes, self.content, self.learned = heads, axes, content, learned
@@ -43,7 +47,7 @@ class Quadratic(Encoding):
         if not self.isotropic and axes == 1:
             raise DomainError("on a line there is one direction: leave out isotropic=False and precision")
         if precision is not None and alpha is not None:
-            raise NamingError("give alpha, one width for all directions, or precision, not both")
+            raise NamingError("give alpha, one sharpness for all directions, or precision, not both")
         kind: dict[str, Any] = {"device": device, "dtype": dtype or torch.get_default_dtype()}
         shape = (heads,) if self.isotropic else (heads, 3)
         for name, size in (("centres", (heads, axes)), ("root", shape)):
@@ -57,17 +61,25 @@ class Quadratic(Encoding):
         self.reset_parameters()
         with torch.no_grad():
             if centres is not None:
-                self.centres.copy_(_shaped("centres", centres, (heads, axes), kind))
+                places = _shaped("centres", centres, (heads, axes), kind["dtype"])
+                if not places.is_meta and not bool(places.isfinite().all()):
+                    raise DomainError(f"centres must be finite, got {places.tolist()}")
+                self.centres.copy_(places)
             if alpha is not None:
                 self.put_alpha(alpha)
             if precision is not None:
-                self.root.copy_(_root_of(_shaped("precision", precision, (heads, 3), kind)))
+                self.root.copy_(_root_of(_shaped("precision", precision, (heads, 3), kind["dtype"])))
+
+    def extra_repr(self) -> str:
+        return (
+            f"heads={self.heads}, isotropic={self.isotropic}, content={self.content}, learned={self.learned}"
+        )
 
     @property
     def alpha(self) -> Tensor:
-        """The width of each head, the same in all directions: [heads]."""
+        """The sharpness of each head, [heads], the same in all directions; a larger one is narrower."""
         if not self.isotropic:
-            raise NamingError("these heads have widths that differ by direction: ask for precision")
+            raise NamingError("these heads have a sharpness that differs by direction: ask for precision")
         return self.root * self.root
 
     @property
@@ -79,18 +91,17 @@ class Quadratic(Encoding):
         return torch.stack([low * low, low * cross, cross * cross + high * high], -1)
 
     def put_alpha(self, alpha: Tensor | Sequence[float] | float) -> None:
-        """Sets the width of each head, from one number for all or one each."""
-        kind: dict[str, Any] = {"device": self.root.device, "dtype": self.root.dtype}
-        given = torch.as_tensor(alpha, **kind)
+        """Sets the sharpness of each head, from one number for all or one each."""
+        given = torch.as_tensor(alpha, dtype=self.root.dtype)
         each = given.expand(self.centres.shape[0]) if given.dim() == 0 else given
-        widths = _shaped("alpha", each, (self.centres.shape[0],), kind)
-        if not bool((widths > 0).all() and widths.isfinite().all()):
-            raise DomainError(f"alpha must be positive and finite, got {widths.tolist()}")
+        sharp = _shaped("alpha", each, (self.centres.shape[0],), self.root.dtype)
+        if not sharp.is_meta and not bool(((sharp > 0) & (sharp <= MOST)).all()):
+            raise DomainError(f"alpha must be positive and finite, at most {MOST:g}, got {sharp.tolist()}")
         with torch.no_grad():
             if self.isotropic:
-                self.root.copy_(widths.sqrt())
+                self.root.copy_(sharp.sqrt())
             else:
-                self.root.copy_(torch.stack([widths.sqrt(), widths * 0, widths.sqrt()], -1))
+                self.root.copy_(torch.stack([sharp.sqrt(), sharp * 0, sharp.sqrt()], -1))
 
     def bias(self) -> Bias:
         if self.isotropic:
@@ -111,7 +122,7 @@ class Quadratic(Encoding):
         return told | ({} if self.learned else {"learned": False})
 
     def reset_parameters(self) -> None:
-        """Centres within a few positions of the query, and widths of 1."""
+        """Centres within a few positions of the query, and a sharpness of 1."""
         with torch.no_grad():
             self.centres.normal_(std=2)
             self.root.fill_(1)
@@ -122,8 +133,8 @@ class Quadratic(Encoding):
 _SHIFTS = (("ky", "qy"), ("kx", "qx"))
 
 
-def _shaped(name: str, given: Any, shape: tuple[int, ...], kind: dict[str, Any]) -> Tensor:
-    found = torch.as_tensor(given, **kind)
+def _shaped(name: str, given: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    found = torch.as_tensor(given, dtype=dtype)
     if found.shape != shape:
         wanted = f"({', '.join(map(str, shape))})"
         raise TensorError(f"{name} of these heads have shape {wanted}, got {shape_text(found)}")
@@ -133,7 +144,9 @@ def _shaped(name: str, given: Any, shape: tuple[int, ...], kind: dict[str, Any])
 def _root_of(precision: Tensor) -> Tensor:
     """The numbers of L with L Lᵀ = P, lower left triangle row by row."""
     a, b, c = precision.unbind(-1)
-    if not bool(((a > 0) & (a * c > b * b)).all()):
+    if not precision.is_meta and not bool((precision.abs() <= MOST).all()):
+        raise DomainError(f"precision must be finite, at most {MOST:g}, got {precision.tolist()}")
+    if not precision.is_meta and not bool(((a > 0) & (a * c > b * b)).all()):
         raise DomainError(
             f"a precision (a, b, c) needs a > 0 and ac > b², so that scores fall off in every direction; "
             f"got {precision.tolist()}"

@@ -35,10 +35,13 @@ def conv_of(layer: Any, tolerance: float) -> nn.Conv2d:
     if isinstance(layer, ConvAttention):
         asked = tolerance if layer.execution == "soft" else None
         shifts = [_shift(at, _look(at, head), asked) for at, head in enumerate(layer.heads())]
-        return _conv(layer.weight.detach(), shifts, layer.geometry, layer.groups, layer.bias)
+        made = _conv(layer.weight, shifts, layer.geometry, layer.groups, layer.bias)
+        return made.train(layer.training)
     _check_everywhere(layer)
     shifts = [_shift(at, _look(at, head), tolerance) for at, head in enumerate(layer.heads())]
-    return _conv(layer.split().detach(), shifts, around(shifts), 1, layer.bias)
+    with torch.enable_grad():  # so that they say whether they are trained
+        weight, bias = layer.split(), layer.bias
+    return _conv(weight, shifts, around(shifts), 1, bias).train(layer.training)
 
 
 def _look(at: int, head: Head) -> Look:
@@ -69,6 +72,11 @@ def _check_everywhere(layer: Any) -> None:
 
 def _shift(at: int, look: Look, tolerance: float | None) -> Shift:
     """The pixel a head looks at; raises unless its centre is one and, given a tolerance, it is sharp."""
+    if not all(math.isfinite(place) for place in look.centre):
+        raise DomainError(
+            f"the centre of head {at} is ({look.centre[0]:g}, {look.centre[1]:g}), which is no place: its "
+            "training went astray; set it to the pixel it is to look at"
+        )
     y, x = (round(place) for place in look.centre)
     off = max(abs(look.centre[0] - y), abs(look.centre[1] - x))
     if off > (WHOLE if tolerance is not None else 0):
@@ -121,7 +129,8 @@ def _conv(
             "add a head there, with a matrix of zeros if nothing is to be seen"
         )
     taps = weight.new_zeros(len(wanted), *weight.shape[1:])
-    taps.index_add_(0, torch.tensor([wanted.index(shift) for shift in shifts], device=weight.device), weight)
+    places = torch.tensor([wanted.index(shift) for shift in shifts], device=weight.device)
+    taps.index_add_(0, places, weight.detach())
     conv = nn.Conv2d(
         weight.shape[1] * groups,
         weight.shape[2],
@@ -138,7 +147,8 @@ def _conv(
     with torch.no_grad():
         conv.weight.copy_(taps.permute(2, 1, 0).unflatten(2, (y.taps, x.taps)))
         if bias is not None and conv.bias is not None:
-            conv.bias.copy_(bias)
+            conv.bias.copy_(bias).requires_grad_(bias.requires_grad)
+    conv.weight.requires_grad_(weight.requires_grad)
     return conv
 
 

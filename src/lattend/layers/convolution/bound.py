@@ -10,6 +10,8 @@ from lattend.errors import NamingError
 from lattend.layers.convolution.geometry import Along
 from lattend.layers.convolution.layer import ConvAttention, check_centres
 
+AT_ONCE = 2**24  # distances between pixels that are held together, 128 MiB
+
 
 @torch.no_grad()
 def error_bound(layer: ConvAttention, x: Tensor) -> Tensor:
@@ -55,4 +57,7 @@ def _others(along: Along, outputs: int, size: int, shift: Tensor, alpha: Tensor)
 def _farthest(z: Tensor) -> Tensor:
     """max_k ‖z_k − z_j‖ for every pixel j of the images, [N, pixels]."""
     pixels = z.flatten(2).mT  # [N, pixels, channels]
-    return torch.cdist(pixels, pixels, compute_mode="donot_use_mm_for_euclid_dist").amax(2)
+    some = max(1, AT_ONCE // max(1, pixels.shape[0] * pixels.shape[1]))
+    exact = "donot_use_mm_for_euclid_dist"
+    found = [torch.cdist(part, pixels, compute_mode=exact).amax(2) for part in pixels.split(some, 1)]
+    return torch.cat(found, 1)

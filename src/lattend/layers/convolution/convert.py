@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
@@ -15,6 +15,7 @@ from lattend.layers.convolution.geometry import Along, Geometry
 from lattend.layers.convolution.layer import ConvAttention, Execution
 
 TOLERANCE = 1e-6
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
 @overload
@@ -44,7 +45,8 @@ def from_conv(
 
     A head for every tap of the kernel, with W^(h) = W^conv at its shift. Without `alpha` heads are hard, each
     with the one key stride·q + Δ; with it they are soft, of that sharpness. `learn` makes α and the centres
-    parameters of soft heads.
+    parameters of soft heads. A layer that a model uses twice stays one; two layers with one weight tensor
+    get a weight each, which are trained apart.
 
     >>> import torch
     >>> conv = nn.Conv2d(3, 8, kernel_size=3, padding=1)
@@ -57,8 +59,8 @@ def from_conv(
     """
     chosen: Execution = execution or ("hard" if alpha is None else "soft")
 
-    def one(found: nn.Module, name: str) -> nn.Module:
-        return _heads(found, name, alpha, chosen, learn) if isinstance(found, nn.Conv2d) else found
+    def one(found: nn.Conv2d, name: str) -> ConvAttention:
+        return _heads(found, name, alpha, chosen, learn)
 
     if isinstance(conv, nn.Conv2d):
         return one(conv, "conv")
@@ -75,10 +77,10 @@ def to_conv(layer: ConvAttention, *, tolerance: float = ...) -> nn.Conv2d: ...
 @overload
 def to_conv(layer: nn.Module, *, tolerance: float = ...) -> nn.Module: ...
 def to_conv(layer: nn.Module, *, tolerance: float = TOLERANCE) -> nn.Module:
-    """The convolution that sharp heads amount to; of a model, a copy with all such layers replaced.
+    """The convolution that sharp heads amount to; of a model, a copy with all layers that `from_conv` made.
 
-    Takes what `from_conv` made, and attention with the quadratic encoding. Centres must be whole and cover a
-    kernel, and soft heads must leak no more than `tolerance` of their weight.
+    Takes one layer of attention with the quadratic encoding too. Centres of soft heads must lie within 0.05
+    of a pixel and cover a kernel, and the heads must leak no more than `tolerance` of their weight.
 
     >>> import torch
     >>> conv = nn.Conv2d(3, 8, kernel_size=2, stride=2)
@@ -89,8 +91,8 @@ def to_conv(layer: nn.Module, *, tolerance: float = TOLERANCE) -> nn.Module:
     if isinstance(layer, ConvAttention) or _has_heads(layer):
         return conv_of(layer, tolerance)
 
-    def one(found: nn.Module, name: str) -> nn.Module:
-        return conv_of(found, tolerance) if isinstance(found, ConvAttention) else found
+    def one(found: ConvAttention, name: str) -> nn.Conv2d:
+        return conv_of(found, tolerance)
 
     return _replaced(layer, one, ConvAttention, "to_conv found no layer made by from_conv")
 
@@ -101,6 +103,7 @@ def _heads(
     """The heads of one convolution, in its dtype and on its device, with weights of their own."""
     if is_lazy(conv.weight):
         raise TensorError(f"{name} does not know its channels yet; run it once on an image first")
+    _check_plain(conv, name)
     weight = conv.weight.detach().flatten(2).permute(2, 1, 0).clone()  # [heads, c_in / groups, c_out]
     bias = None if conv.bias is None else conv.bias.detach().clone()
     made = ConvAttention(
@@ -118,13 +121,23 @@ def _heads(
     return made.train(conv.training)
 
 
+def _check_plain(conv: nn.Conv2d, name: str) -> None:
+    """Raises where calling the convolution does more than torch's Conv2d, which heads would leave out."""
+    for method in ("forward", "_conv_forward"):
+        if getattr(getattr(conv, method), "__func__", None) is not getattr(nn.Conv2d, method):
+            raise NamingError(
+                f"{name} is a {type(conv).__name__} with a {method} of its own, and heads give what that of "
+                "nn.Conv2d gives; make a plain nn.Conv2d with its weights, and do the rest around it"
+            )
+    if conv._forward_hooks or conv._forward_pre_hooks:
+        raise NamingError(
+            f"{name} has forward hooks, which heads would not call; remove them first, and register them on "
+            "the layer that from_conv makes"
+        )
+
+
 def geometry_of(conv: nn.Conv2d, name: str = "conv") -> Geometry:
     """Where the kernel of a convolution looks; raises where its padding is no distance to a pixel."""
-    if conv.padding_mode not in ("zeros", "replicate"):
-        raise NamingError(
-            f'{name} has padding_mode="{conv.padding_mode}", and a head sees the pixel nearest its centre: '
-            '"replicate", or "zeros" once these are in the image. Pad the image yourself, and take padding=0'
-        )
     axes: list[Along] = []
     for axis in range(2):
         taps, stride, dilation = (int(pair[axis]) for pair in (conv.kernel_size, conv.stride, conv.dilation))
@@ -134,13 +147,19 @@ def geometry_of(conv: nn.Conv2d, name: str = "conv") -> Geometry:
         else:
             before = after = 0 if isinstance(conv.padding, str) else int(conv.padding[axis])
         axes.append(Along(taps, stride, dilation, before, after))
+    padded = any(along.before or along.after for along in axes)
+    if padded and conv.padding_mode not in ("zeros", "replicate"):
+        raise NamingError(
+            f'{name} has padding_mode="{conv.padding_mode}", and a head sees the pixel nearest its centre: '
+            '"replicate", or "zeros" once these are in the image. Pad the image yourself, and take padding=0'
+        )
     mode = "replicate" if conv.padding_mode == "replicate" else "zeros"
     return Geometry(axes[0], axes[1], mode)
 
 
 def _is_other_convolution(module: Any) -> bool:
     others = (nn.Conv1d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-    return isinstance(module, others) or not isinstance(module, nn.Module)
+    return isinstance(module, others)
 
 
 def _has_heads(layer: Any) -> bool:
@@ -148,7 +167,7 @@ def _has_heads(layer: Any) -> bool:
 
 
 def _replaced(
-    model: nn.Module, one: Callable[[nn.Module, str], nn.Module], kind: type[nn.Module], missing: str
+    model: nn.Module, one: Callable[[Kind, str], nn.Module], kind: type[Kind], missing: str
 ) -> nn.Module:
     """A copy of the model with every module of a kind replaced; one that is used twice stays one."""
     if not isinstance(model, nn.Module):  # pyright: ignore[reportUnnecessaryIsInstance]

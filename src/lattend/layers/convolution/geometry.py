@@ -124,14 +124,14 @@ min(max(q % out_cols, 0), in_cols - 1)>
         return rule(f"k == in_cols*({row}) + {col} and {edges}", cross=True)
 
     def scores(self) -> str:
-        """The text of −α(‖δ − Δ‖² − ‖Δ‖²), written δ·(δ − 2Δ), with δ = k − stride·q in pixels."""
+        """The text of −α‖δ − Δ‖², with δ = k − stride·q in pixels: small, so exact, where the weight is."""
         padded = self.mode == "zeros"
         wide = f"(in_cols + {self.x.before + self.x.after})" if padded else "in_cols"
         squares: list[str] = []
         for axis, (along, part) in enumerate(((self.y, "//"), (self.x, "%"))):
             key = f"k {part} {wide}" + (f" - {along.before}" if padded and along.before else "")
-            delta = f"({key} - {_times(along.stride, f'(q {part} out_cols)')})"
-            squares.append(f"{delta}*({delta} - 2*centre[head, {axis}])")
+            apart = f"({key} - {_times(along.stride, f'(q {part} out_cols)')} - centre[head, {axis}])"
+            squares.append(f"{apart}*{apart}")
         return f"-alpha[head]*({' + '.join(squares)})"
 
     def everywhere(self) -> Rule:

@@ -23,6 +23,7 @@ from lattend.rules.rule import Rule
 Execution = Literal["hard", "soft"]
 EXECUTIONS = ("hard", "soft")
 TILE = 32  # squares that a tile computes for each one the rule marks
+SHARPEST = 1e18  # an α whose products with squared distances stay finite in float32
 
 
 class ConvAttention(nn.Module):
@@ -55,7 +56,7 @@ class ConvAttention(nn.Module):
         sharp = _alpha_given(alpha, weight)
         shifts = torch.tensor(geometry.shifts(), device=weight.device)
         if learn:
-            self.alpha, self.centres = nn.Parameter(sharp), nn.Parameter(shifts.to(weight.dtype))
+            self.alpha, self.centres = nn.Parameter(sharp), nn.Parameter(shifts.to(sharp.dtype))
         else:
             self.register_buffer("alpha", sharp)
             self.register_buffer("centres", shifts)
@@ -116,7 +117,11 @@ class ConvAttention(nn.Module):
         edges = (y.before, y.after, x.before, x.after)
         said += [f"padding={edges} {self.geometry.mode}"] if any(edges) else []
         said += [f"groups={self.groups}"] if self.groups > 1 else []
-        return ", ".join([*said, f"execution={self.execution!r}"])
+        said.append(f"execution={self.execution!r}")
+        if self.execution == "soft" and self.alpha.device.type != "meta":
+            low, high = (f"{float(end):g}" for end in self.alpha.detach().aminmax())
+            said.append(f"alpha={low}" if low == high else f"alpha={low}…{high}")
+        return ", ".join(said)
 
     # Running
 
@@ -138,7 +143,7 @@ class ConvAttention(nn.Module):
         if x.shape[-3] != self.c_in:
             raise TensorError(
                 f"x has {x.shape[-3]} channels (axis {x.dim() - 3}), and the layer was made for {self.c_in}: "
-                f"x is {tuple(x.shape)}"
+                f"x is {tuple(x.shape)}{'; write x.movedim(-1, -3)' if x.shape[-1] == self.c_in else ''}"
             )
         if x.dtype != self.weight.dtype and not torch.is_autocast_enabled(x.device.type):
             given, mine = (str(t.dtype).removeprefix("torch.") for t in (x, self.weight))
@@ -153,7 +158,8 @@ class ConvAttention(nn.Module):
         y, across, sizes = self.geometry.y, self.geometry.x, x.shape[2:]
         if self.geometry.mode == "zeros":
             x = pad(x, (across.before, across.after, y.before, y.after))
-        bias = Bias(self._scores, alpha=self.alpha, centre=self.centres.to(self.alpha.dtype))
+        wide = at_least_float32(self.alpha.dtype)
+        bias = Bias(self._scores, alpha=self.alpha.to(wide), centre=self.centres.to(wide))
         return self._run(x, sizes, self._every, bias)
 
     def _run(self, keys: Tensor, sizes: torch.Size, rule: Rule, bias: Bias | None) -> Tensor:
@@ -171,17 +177,27 @@ class ConvAttention(nn.Module):
         return torch.einsum("hqngi,higo->qngo", moved, weight).flatten(2)
 
 
+def at_least_float32(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of α and the centres: bfloat16 has no 257, and a head there would stand on another pixel."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 def _alpha_given(alpha: float | Tensor | None, weight: Tensor) -> Tensor:
     """One α for each head; left out, so sharp that the dtype cannot tell the leak from nothing."""
     heads = weight.shape[0]
     if alpha is None:
         alpha = enough(torch.finfo(weight.dtype).eps)
-    given = torch.as_tensor(alpha, dtype=weight.dtype)
+    given = torch.as_tensor(alpha, dtype=torch.float64).detach()
     if given.dim() > 1 or (given.dim() == 1 and len(given) != heads):
         raise TensorError(f"alpha is one number, or one for each of {heads} heads, not {tuple(given.shape)}")
     for value in given.flatten().tolist():
         check_alpha(value)
-    return given.to(weight.device).expand(heads).clone()
+        if value > SHARPEST:
+            raise DomainError(
+                f"α = {value:g} is above {SHARPEST:g}, where scores overflow; heads of α = 40 leak nothing "
+                'that float64 can tell, and execution="hard" leaks nothing at all'
+            )
+    return given.to(weight.device, at_least_float32(weight.dtype)).expand(heads).clone()
 
 
 def check_centres(layer: ConvAttention) -> None:

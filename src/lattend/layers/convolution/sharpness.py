@@ -175,6 +175,8 @@ def sharpness(
         raise DomainError(f"an image has at least one pixel, not {rows} × {cols}")
     asked = ((rows - 1) // 2, (cols - 1) // 2) if query is None else query
     _check_pixel("query", asked)
+    if not (0 <= asked[0] < rows and 0 <= asked[1] < cols):
+        raise DomainError(f"pixel {tuple(asked)} lies outside an image of {rows} × {cols}; only a centre may")
     return Sharpness(alpha, rows, cols, (asked[0], asked[1]), (centre[0], centre[1]))
 
 

@@ -109,13 +109,3 @@ def masked(found: tuple[Tensor, Tensor | None], mask: Tensor | None) -> tuple[Te
     h, c = found
     gone = ~mask[..., None]
     return h.masked_fill(gone, 0), None if c is None else c.masked_fill(gone, 0)
-
-
-def gates_again(cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor) -> Tensor | None:
-    """The gates of every pixel from the states that were kept: one product over all pixels, no recurrence.
-
-    pre [D, batch, rows, cols, gates*h]; left, top [D, gates*h, h]; h [D, batch, rows + 1, cols + 1, h].
-    """
-    if cell.name == "rnn":
-        return None
-    return torch.cat(opened(cell, pre, hidden(neighbours(h), beside(left, top))), -1)

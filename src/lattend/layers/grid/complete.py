@@ -48,6 +48,7 @@ def complete(
     mode="most likely" takes the likeliest level of each pixel in turn, which need not be the likeliest image.
     `progress(done, steps)` is called after each step.
     """
+    _check_model(model)
     many = 1 if samples is None else samples
     _check_way(mode, temperature, {"samples": many, "particles": particles})
     pixels = model.shaped(image)
@@ -92,6 +93,7 @@ def sample(
 
     The arguments are those of `complete`, where no pixel is known.
     """
+    _check_model(model)
     for name, size in (("rows", rows), ("cols", cols), ("samples", samples)):
         if not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DomainError(f"{name} must be a whole number from 1 on, got {size!r}")
@@ -118,7 +120,8 @@ def _pixels(
     nats = features.new_zeros(len(features), dtype=torch.float64)
     found = pixels[..., :0]
     for channel in range(model.channels):
-        scores = model.scores(features, model.encode(found), channel).double() / temperature
+        scores = model.scores(features, model.encode(found), channel).double()
+        scores = (scores - scores.amax(-1, keepdim=True)) / temperature  # 0 at the likeliest, however cold
         new = scores.argmax(-1) if chance is None else _drawn(scores, chance[..., channel])
         new = torch.where(given, pixels[..., channel], new)
         picked = scores.log_softmax(-1).gather(-1, new[..., None])[..., 0]
@@ -154,6 +157,11 @@ def _steps(
         found = anti_diagonals(rows, cols)
         cells = torch.from_numpy(found.cells).split(found.counts)
     return [((c // cols).to(device), (c % cols).to(device)) for c in cells]
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, PixelModel):
+        raise NamingError(f"images are drawn from an lt.nn.PixelModel, not from a {type(model).__name__}")
 
 
 def _check_way(mode: str, temperature: float, counts: dict[str, int]) -> None:

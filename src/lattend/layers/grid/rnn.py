@@ -105,7 +105,11 @@ class GridRNN(nn.Module):
         return Weights(_cast(into), None if bias is None else _cast(bias), _cast(left), _cast(top))
 
     def cost(self, *, rows: Any = "rows", cols: Any = "cols") -> Cost:
-        """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module."""
+        """What one image costs, in numbers or as formulas: lt.cost.rnn2d with the sizes of this module.
+
+        Without the second run of the first layer's cell under `shift`, and with a function for every
+        activation, the identity too.
+        """
         return rnn2d(
             rows=rows,
             cols=cols,
@@ -186,10 +190,13 @@ class GridRNN(nn.Module):
         return [masked((m, None), there)[0] for m, there in zip(found, masks, strict=True)]
 
     def _check(self, x: Tensor, mask: Tensor | None) -> None:
+        if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TensorError(f"x must be a tensor [batch, rows, cols, c], got {type(x).__name__}")
         if x.dim() != 4 or x.shape[-1] != self.c or not x.is_floating_point():
             hint = "; write x.movedim(1, -1)" if x.dim() == 4 and x.shape[1] == self.c else ""
+            hint = "; write x[None] for a batch of one" if x.dim() == 3 and x.shape[-1] == self.c else hint
             raise TensorError(
-                f"x must be numbers [batch, rows, cols, c] with c = {self.c}, got {_told(x)}{hint}"
+                f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {_told(x)}{hint}"
             )
         if 0 in x.shape:
             raise TensorError(f"x has no pixels: it is {_told(x)}")

@@ -47,6 +47,12 @@ class Patches(nn.Module):
         """The tokens of an image (N, c, rows, cols)."""
         if image.dim() != 4:
             raise TensorError(f"an image is (N, c, rows, cols), got {shape_text(image)}")
+        (py, px), (_, first, _, last) = self.size, image.shape
+        if px >= 8 and last <= 4 and first >= max(py, last + 1):  # channels, not half a patch of columns
+            raise TensorError(
+                f"an image is (N, c, rows, cols), got {shape_text(image)}; if its last axis is the channels, "
+                "write image.movedim(-1, 1)"
+            )
         rows, cols = self.grid(*image.shape[-2:])
         whole = pad(image, (0, cols.added, 0, rows.added)) if cols.added or rows.added else image
         cut = whole.unfold(2, self.size[0], self.stride[0]).unfold(3, self.size[1], self.stride[1])

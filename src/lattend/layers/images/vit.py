@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from lattend.costs.cost import Cost
 from lattend.costs.layers.transformer import vit as price_of
+from lattend.draw.cuts import Pair
 from lattend.errors import DomainError, TensorError
 from lattend.kernels.bias import shape_text
 from lattend.layers.attention.attention import MultiHeadAttention
+from lattend.layers.attention.checks import check_kind, check_positive, check_tensor
 from lattend.layers.images.patches import Patches
-from lattend.rules.rule import check_integer
 
 EPS = 1e-6  # of the norms, as published models have it
 SMALL = 0.02
@@ -39,7 +40,8 @@ class ViT(nn.Module):
     """A vision transformer: images (N, c, rows, cols) → (N, classes); ViT-B/16 as it stands.
 
     Patches become tokens, a class token goes before them, learned positions are added to all, and the class
-    token after the last block and norm is classified. `padding` is that of Patches.
+    token after the last block and norm is classified. `patch` is a number or (rows, cols), `padding` that of
+    Patches.
 
     >>> with torch.device("meta"):
     ...     sum(p.numel() for p in ViT().parameters())
@@ -51,7 +53,7 @@ class ViT(nn.Module):
         *,
         rows: int = 224,
         cols: int = 224,
-        patch: int = 16,
+        patch: Pair = 16,
         c: int = 3,
         d: int = 768,
         layers: int = 12,
@@ -63,18 +65,16 @@ class ViT(nn.Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        for name, size in {"c": c, "d": d, "layers": layers, "heads": heads, "classes": classes}.items():
-            check_integer(name, size)
-            if size < 1:
-                raise DomainError(f"{name} must be at least 1, got {size}")
+        check_positive(rows=rows, cols=cols, c=c, d=d, layers=layers, heads=heads, classes=classes)
         if d % heads:
             raise DomainError(f"d = {d} does not divide into {heads} heads")
         kind = {"device": device, "dtype": dtype}
         hidden = 4 * d if hidden is None else hidden
+        check_positive(hidden=hidden)
         self.patches = Patches(patch, padding=padding, flat=True)
         self.rows, self.cols, self.c = rows, cols, c
         self.down, self.across = (cuts.tokens for cuts in self.patches.grid(rows, cols))
-        self.embed = nn.Linear(c * patch * patch, d, **kind)
+        self.embed = nn.Linear(c * self.patches.size[0] * self.patches.size[1], d, **kind)
         self.token = nn.Parameter(torch.zeros(d, **kind))
         self.positions = nn.Parameter(torch.empty(self.down * self.across + 1, d, **kind))
         self.blocks = nn.ModuleList(Block(d, heads, hidden, **kind) for _ in range(layers))
@@ -89,9 +89,11 @@ class ViT(nn.Module):
     def tokens(self, image: Tensor) -> Tensor:
         """All tokens after the last norm, the class token first: [N, n + 1, d]."""
         wanted = (self.c, self.rows, self.cols)
+        check_tensor("image", image)
         if image.dim() != 4 or image.shape[1:] != wanted:
             shown = ", ".join(map(str, wanted))
             raise TensorError(f"this ViT takes images (N, {shown}), got {shape_text(image)}")
+        check_kind("image", image, self.embed.weight)
         x = self.embed(self.patches(image))
         x = torch.cat([self.token.expand(x.shape[0], 1, -1), x], 1) + self.positions
         for block in self.blocks:
@@ -100,14 +102,13 @@ class ViT(nn.Module):
 
     def cost(self) -> Cost:
         """The price of one image, by lt.cost.vit; the same parameters."""
-        patch, d = self.patches.size[0], self.embed.out_features
         first = next(block for block in self.blocks if isinstance(block, Block))
         return price_of(
-            rows=self.down * patch,
-            cols=self.across * patch,
-            patch=patch,
-            c=self.c,
-            d=d,
+            rows=self.down,  # a patch is a pixel of as many channels
+            cols=self.across,
+            patch=1,
+            c=self.embed.in_features,
+            d=self.embed.out_features,
             layers=len(self.blocks),
             heads=first.attention.head_count,
             hidden=first.up.out_features,

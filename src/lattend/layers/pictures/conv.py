@@ -14,20 +14,30 @@ from lattend.costs.layers.simple import linear
 from lattend.costs.points import points
 from lattend.costs.sizes import Size
 from lattend.costs.table import shown
-from lattend.draw.figure import Figure
+from lattend.draw.figure import Below, Figure, draws_labels, first_to_last
 from lattend.draw.heads import check_many
 from lattend.draw.panel import Panel
-from lattend.draw.taps import Edge, Pixel, legend, several, taps
+from lattend.draw.taps import TAKEN, ZERO, Edge, Pixel, legend, several, taps
 from lattend.errors import DomainError, NamingError
 from lattend.layers.convolution.geometry import Along, Geometry, Mode
 from lattend.layers.pictures.leaks import Leaks
+from lattend.layers.pictures.modules import of_conv, refuse
 
 Pair = int | tuple[int, int]
 LARGEST = 4096  # rows or columns of an image
+GRID = 200  # wanted length of a panel's side
+USUAL = {
+    "stride": 1,
+    "dilation": 1,
+    "padding": None,
+    "padding_mode": "zeros",
+    "c_in": "c_in",
+    "c_out": "c_out",
+}
 
 
 def draw_conv(
-    kernel: Pair = 3,
+    kernel: Any = 3,
     *,
     stride: Pair = 1,
     dilation: Pair = 1,
@@ -41,33 +51,54 @@ def draw_conv(
 ) -> Figure:
     """A kernel as heads, one a tap: what they take for two queries, their leak against α, and both prices.
 
-    Arguments are those of torch's Conv2d, and the `size` of the image; without a `padding` the kernel is
-    padded as much as keeps the size at stride 1. `alpha` marks that sharpness on the
-    curve, `error` the least one whose leak is no more.
+    Arguments are those of torch's Conv2d, or instead of `kernel` a Conv2d or the heads `from_conv` makes of
+    it, and the `size` of the image; without a `padding` the kernel is padded as much as keeps the size at
+    stride 1. `alpha` marks that sharpness on the curve, `error` the least one whose leak is no more.
 
     >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 squares
     '484 squares × 16 × 32 = 247,808 multiplies: those the convolution needs'
     """
+    module = of_conv(kernel)
+    if module is not None:
+        given = {"stride": stride, "dilation": dilation, "padding": padding, "padding_mode": padding_mode}
+        refuse({**given, "c_in": c_in, "c_out": c_out}, USUAL)
+        return draw_conv(**module, size=size, alpha=alpha, error=error)
+    if error is not None and not 0 < error < 1:
+        raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
     padding = _usual(kernel, stride, dilation) if padding is None else padding
     geometry, (rows, cols) = _geometry(kernel, stride, dilation, padding, padding_mode), _pair("size", size)
     if max(rows, cols) > LARGEST:
         raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
+        raise DomainError(
+            f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
+        )
     check_many(geometry.heads)
     found = _Kernel(geometry, rows, cols, padding)
     panels = found.panels()
     price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
     y, x = geometry.y, geometry.x
+    looks = legend(panels)
+    drawn = "outlined: the query"
+    if all(draws_labels(panel, len(panels), GRID) for panel in panels):
+        drawn += "; numbers are those of the heads"
     return Figure(
-        f"A {y.taps} × {x.taps} convolution as {geometry.heads} heads",
+        f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {_many(geometry.heads, 'head')}",
         panels,
-        ("outlined: the query", *["a number with … stands for several heads"] * several(panels)),
+        (),
         (found.words,),
-        legend=legend(panels),
+        legend=looks,
+        drawn=(drawn, *_together(panels)),
+        labelled=Below(
+            (*found.labels(panels), found.asked()),
+            tuple(look for look in looks if look not in (TAKEN, ZERO)),
+        ),
+        bare=Below((found.asked(),), looks),
         facts=(*found.facts(), *leaks.facts(alpha, error), *price.facts),
         curves=(leaks.curve(alpha, error),),
         columns=3,
-        grid=200,
+        grid=GRID,
         data={**found.data(), "sharpness": leaks.data(alpha, error), "price": price.data},
     )
 
@@ -116,10 +147,27 @@ class _Kernel:
             return pixel
         return min(max(pixel[0], 0), self.rows - 1), min(max(pixel[1], 0), self.cols - 1)
 
-    def panels(self) -> tuple[Panel, ...]:
+    def named(self) -> dict[str, Pixel]:
         """A query in the middle and the one in the upper left corner, if they are two."""
         middle, corner = (self.outputs[0] // 2, self.outputs[1] // 2), (0, 0)
-        named = {"in the middle": middle, "in the corner": corner}
+        return {"in the middle": middle} | ({"in the corner": corner} if corner != middle else {})
+
+    def asked(self) -> str:
+        """Where the queries are."""
+        where = (f"pixel {self.asks(output)} {name}" for name, output in self.named().items())
+        return f"the query: {', '.join(where)}"
+
+    def labels(self, panels: tuple[Panel, ...]) -> list[str]:
+        """What the words in the panels' cells are."""
+        zero = ", or a zero of the padding" if ZERO in legend(panels) else ""
+        said = [
+            f"{first_to_last(self.geometry.heads)}: the head that takes this pixel{zero}",
+            *_together(panels),
+        ]
+        return [*said, *["Q: the query"] * any("Q" in panel.labels().values() for panel in panels)]
+
+    def panels(self) -> tuple[Panel, ...]:
+        """The panel of each query."""
         edges = (
             Edge(self.rows, self.axes[0].before, self.axes[0].after),
             Edge(self.cols, self.axes[1].before, self.axes[1].after),
@@ -130,19 +178,17 @@ class _Kernel:
         )
         return tuple(
             taps(name, edges, self.asks(output), self.taken(output), (asking[0], asking[1]))
-            for name, output in named.items()
-            if name == "in the middle" or output != middle
+            for name, output in self.named().items()
         )
 
     def facts(self) -> list[tuple[str, str]]:
         shifts = self.geometry.shifts()
         rows, cols = self.outputs
+        centres = f"centres Δ from {_place(shifts[0])} to {_place(shifts[-1])}"
+        centres = centres if len(shifts) > 1 else f"centre Δ {_place(shifts[0])}"
+        taps_ = f"{self.axes[0].taps} × {self.axes[1].taps} = {self.geometry.heads}"
         return [
-            (
-                "heads",
-                f"{self.axes[0].taps} × {self.axes[1].taps} = {self.geometry.heads}, one a tap, centres Δ "
-                f"from {_place(shifts[0])} to {_place(shifts[-1])}",
-            ),
+            ("heads", f"{taps_}, one a tap, {centres}"),
             ("queries", f"{rows:,} × {cols:,} = {rows * cols:,}"),
         ]
 
@@ -181,7 +227,7 @@ class _Kernel:
         heads, squares = self.geometry.heads, self.squares()
         whole = self.cost(c_in, c_out)
         needed, dense = whole.needed.multiplies, whole.dense.multiplies
-        hard = squares * c_in * c_out if isinstance(c_in, int) and isinstance(c_out, int) else None
+        hard = linear(n=squares, d_in=c_in, d_out=c_out, bias=False).multiplies
         mixed = attention_cost(
             "full",
             n=queries,
@@ -195,12 +241,11 @@ class _Kernel:
         )
         soft = (mixed + linear(n=heads * queries, d_in=c_in, d_out=c_out, bias=False)).multiplies
         channels = [shown(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
-        product = f"{squares:,} squares × {' × '.join(channels)}" + (
-            f" = {hard:,}" if hard is not None else ""
-        )
+        product = f"{_many(squares, 'square')} × {' × '.join(channels)}"
+        product += f" = {hard:,}" if isinstance(hard, int) else ""
         equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == squares else ""
         zeros = "" if str(needed) == str(dense) else f"; {shown(dense)} with the zeros of the padding"
-        every = f"each head on all of {heads * queries * keys:,} squares"
+        every = f"each head on all of {_many(heads * queries * keys, 'square')}"
         facts = (
             ("convolution", f"{shown(needed)} multiplies{zeros}"),
             ("heads, hard", f"{product} multiplies{equal}"),
@@ -209,7 +254,7 @@ class _Kernel:
         data = {
             "squares": squares,
             "convolution": {"needed": _plain(needed), "dense": _plain(dense)},
-            "hard": hard,
+            "hard": _plain(hard),
             "soft": _plain(soft),
         }
         return _Told(facts, data)
@@ -271,11 +316,25 @@ def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, m
     return Geometry(axes[0], axes[1], chosen)
 
 
-def _pair(name: str, given: Pair, least: int = 1) -> tuple[int, int]:
-    pair = (given, given) if isinstance(given, int) else tuple(given)
-    if len(pair) != 2 or any(number < least for number in pair):
-        raise DomainError(f"{name} is a whole number from {least} up, or (rows, cols), got {given}")
+def _pair(name: str, given: Any, least: int = 1) -> tuple[int, int]:
+    pair: tuple[Any, ...] = tuple(given) if isinstance(given, tuple | list) else (given, given)
+    whole = all(hasattr(number, "__index__") for number in pair)
+    if len(pair) != 2 or not whole or any(number < least for number in pair):
+        shown_ = given if whole else repr(given)
+        raise DomainError(f"{name} is a whole number from {least} up, or (rows, cols), got {shown_}")
     return pair[0], pair[1]
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
+def _article(number: int) -> str:
+    return "An" if number in (11, 18) or str(number).startswith("8") else "A"
+
+
+def _together(panels: tuple[Panel, ...]) -> list[str]:
+    return ["a number with … stands for several heads"] * several(panels)
 
 
 def _place(pixel: Pixel) -> str:

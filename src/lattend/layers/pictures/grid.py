@@ -13,12 +13,13 @@ from lattend.costs.cost import Cost
 from lattend.costs.sizes import Size
 from lattend.costs.table import shown
 from lattend.draw import wavefront
-from lattend.draw.figure import Figure
+from lattend.draw.figure import Below, Figure
 from lattend.draw.palette import Look
 from lattend.draw.panel import Panel
 from lattend.draw.wavefront import Ints, Pixel, Shift
-from lattend.errors import DomainError
+from lattend.errors import DomainError, NamingError
 from lattend.layers.grid.schedule import WAITS, steps
+from lattend.layers.pictures.modules import of_grid, refuse
 
 Pair = int | tuple[int, int]
 # Rows and columns turned around before the sweep, and back after it
@@ -32,13 +33,17 @@ WAYS = {
         "up and left": (True, True),
     },
 }
-LARGEST = 128
+LARGEST = 1024  # rows or columns of an image
+MOST_DRAWN = 128  # of one that is drawn
+MOST_LAYERS = 128
 MOST_FRAMES = 32
+USUAL = {"directions": 1, "cell": "rnn", "c": "c", "h": "h"}
 
 
 def draw_grid(
-    size: Pair = 8,
+    source: Any = None,
     *,
+    size: Pair | None = None,
     directions: int = 1,
     cell: str = "rnn",
     pixel: Pixel | None = None,
@@ -50,21 +55,33 @@ def draw_grid(
 ) -> Figure:
     """The steps of a 2-D RNN on an image, what one pixel sees, and the same of a convnet of K × K layers.
 
-    `cell` is that of `lt.nn.GridRNN`. `frames` draws the image step by step instead. Prices are formulas
-    until c and h are numbers.
+    `source` is the size of the image, or a `lt.nn.GridRNN` with the size given by name. `frames` draws the
+    image step by step instead. Prices are formulas until c and h are numbers. Of images with more than 128
+    rows or columns no picture is drawn.
 
     >>> dict(draw_grid(8).facts)["steps"]
     '15, one after another: cell (row, col) runs at step col + row'
     """
-    grid = _Grid(*_checked(size, directions, kernel, layers), directions, kernel, layers, cell)
+    module = of_grid(source)
+    if module is not None:
+        refuse({"directions": directions, "cell": cell, "c": c, "h": h}, USUAL)
+        return draw_grid(size=size, pixel=pixel, kernel=kernel, layers=layers, frames=frames, **module)
+    if source is not None and size is not None:
+        raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
+    image = 8 if source is None and size is None else source if size is None else size
+    grid = _Grid(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
     query = grid.middle if pixel is None else grid.inside(pixel)
     ways = ", ".join(WAYS[directions])
     title = f"A 2-D RNN on {grid.rows} × {grid.cols} pixels"
     title += "" if cell == "rnn" else f", {cell} cells"
     about = (f"{directions} direction{'s' if directions > 1 else ''}: {ways}",)
+    facts, data = grid.facts(query, c, h), grid.data(query, c, h)
+    if not grid.drawn:
+        about += (f"no picture: cells of more than {MOST_DRAWN} rows or columns are too small to be seen",)
+        return Figure(title, (), (), about, facts=facts, data=data)
     if frames:
-        return _frames(grid, title, about, grid.facts(query, c, h), grid.data(query, c, h))
-    return _sights(grid, title, about, query, grid.facts(query, c, h), grid.data(query, c, h))
+        return _frames(grid, title, about, facts, data)
+    return _sights(grid, title, about, query, facts, data)
 
 
 @dataclass(frozen=True)
@@ -95,6 +112,10 @@ class _Grid:
             name: own[:: -1 if up else 1, :: -1 if left else 1]
             for name, (up, left) in WAYS[self.directions].items()
         }
+
+    @property
+    def drawn(self) -> bool:
+        return max(self.rows, self.cols) <= MOST_DRAWN
 
     @property
     def depth(self) -> int:
@@ -152,18 +173,19 @@ class _Grid:
         more = (
             "more layers never show it the whole image"
             if whole is None
-            else f"{whole} layers show it the whole image"
+            else f"{_many(whole, 'layer')} show{'s' if whole == 1 else ''} it the whole image"
         )
-        many = f"{self.layers} layer{'s' if self.layers > 1 else ''} of {self.kernel} × {self.kernel}"
+        many = f"{_many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
+        cells = _many(total * self.directions, "cell")
         return (
             ("steps", f"{self.depth}, one after another: {_schedule(rnn)}"),
-            ("at once", f"up to {self.widest * self.directions} of {total * self.directions:,} cells"),
+            ("at once", f"up to {self.widest * self.directions} of {cells}"),
             ("2-D RNN", f"{shown(rnn.multiplies)} multiplies, {shown(rnn.parameters)} parameters"),
             ("convnet", f"{many}: {shown(net.multiplies)} multiplies, {shown(net.parameters)} parameters"),
             ("its steps", f"{self.layers}, all pixels of a layer at once"),
             (
                 f"pixel {pixel}",
-                f"sees {seen:,} of {total:,} pixels in the 2-D RNN, {conv:,} in the convnet; {more}",
+                f"sees {seen:,} of {_many(total, 'pixel')} in the 2-D RNN, {conv:,} in the convnet; {more}",
             ),
         )
 
@@ -175,7 +197,7 @@ class _Grid:
             "cell": self.cell,
             "depth": self.depth,
             "schedule": _schedule(rnn),
-            "steps": {name: way.tolist() for name, way in self.ways.items()},
+            **({"steps": {name: way.tolist() for name, way in self.ways.items()}} if self.drawn else {}),
             "widest": self.widest,
             "rnn2d": {"multiplies": _plain(rnn.multiplies), "parameters": _plain(rnn.parameters)},
             "convnet": {
@@ -208,15 +230,22 @@ def _sights(
     ]
     looks = wavefront.layer_looks(grid.layers)
     panels.append(wavefront.seen_panel("seen in the 2-D RNN", grid.seen(pixel), pixel))
-    panels.append(
-        wavefront.layers_panel(f"seen in {grid.layers} layers of a convnet", grid.until(pixel), looks)
-    )
+    net = f"seen in {_many(grid.layers, 'layer')} of a convnet"
+    panels.append(wavefront.layers_panel(net, grid.until(pixel), looks))
     legend = _used(panels[-2:], (wavefront.HERE, wavefront.SEEN, *looks[2:]))
     columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
     return Figure(
         title, tuple(panels), (), about, legend=legend, facts=facts, scales=(scale,), columns=columns,
         grid=224, data=data,
+        labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.SEEN))),
     )  # fmt: skip
+
+
+def _first_seen(panel: Panel) -> tuple[str, ...]:
+    """What the numbers on a convnet's panel are."""
+    layers = sorted({int(text) for text in panel.labels().values()})
+    listed = ", ".join(map(str, layers)) if len(layers) < 5 else f"{layers[0]}–{layers[-1]}"
+    return (f"{listed}: seen from this layer on",) if layers else ()
 
 
 def _frames(grid: _Grid, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]) -> Figure:
@@ -247,18 +276,28 @@ def _turned(waits: tuple[Shift, ...], up: bool, left: bool) -> list[Shift]:
     return [(-dy if up else dy, -dx if left else dx) for dy, dx in waits]
 
 
-def _checked(size: Pair, directions: int, kernel: int, layers: int) -> tuple[int, int]:
-    rows, cols = (size, size) if isinstance(size, int) else size
+def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int, int]:
+    pair: tuple[Any, ...] = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(pair) != 2 or not all(hasattr(number, "__index__") for number in pair):
+        raise DomainError(
+            "give the size of the image, such as 8 or (8, 12), or a GridRNN and size=(8, 12), "
+            f"got {size!r:.60}"
+        )
+    rows, cols = pair
     if not (min(rows, cols) >= 1 and max(rows, cols) <= LARGEST):
-        raise DomainError(f"an image has 1 to {LARGEST} rows and columns here, got {rows} × {cols}")
+        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
     if directions not in WAYS:
         raise DomainError(f"directions is 1, 2 or 4, got {directions}")
     for name, number in (("kernel", kernel), ("layers", layers)):
         if number < 1:
             raise DomainError(f"{name} must be at least 1, got {number}")
-    if layers > LARGEST:
-        raise DomainError(f"layers must be at most {LARGEST}, got {layers}")
+    if layers > MOST_LAYERS:
+        raise DomainError(f"layers must be at most {MOST_LAYERS}, got {layers}")
     return rows, cols
+
+
+def _many(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _schedule(cost: Cost) -> str:

@@ -102,7 +102,8 @@ def draw_scores(
 
 def _each(name: str, given: Sequence[Any], heads: int) -> list[Any]:
     if len(given) not in (1, heads):
-        raise NamingError(f"{heads} heads have one {name}, or one each, not {len(given)}")
+        have = f"{heads} heads have one {name}, or one each" if heads > 1 else f"1 head has one {name}"
+        raise NamingError(f"{have}, not {len(given)}")
     return list(given) * (heads if len(given) == 1 else 1)
 
 
@@ -117,6 +118,13 @@ def _heads(source: Any) -> Sequence[Head] | Mapping[str, Sequence[Head]]:
         return _one(_known(heads_of_arrays(source.state_dict()), source))
     if isinstance(source, Mapping) and any(str(name).endswith("centres") for name in source):
         return _one(_known(heads_of_arrays(source), source))
+    layers: Any = source.values() if isinstance(source, Mapping) else [source]
+    for layer in layers:
+        if not isinstance(layer, Sequence) or not all(isinstance(head, Head) for head in layer):
+            raise NamingError(
+                "heads are a list of lattend.draw.heads.Head, layers of them by name, a module, its state "
+                f"dict or a file, not {layer!r:.60}; kernel_heads(3) there gives those of a 3 × 3 kernel"
+            )
     return source
 
 

@@ -25,12 +25,14 @@ class Leaks:
     def of(size: tuple[int, int], centres: tuple[Sequence[int], Sequence[int]]) -> Leaks:
         """Of heads whose centres take these rows and columns of an image.
 
-        A pixel with more neighbours leaks more, so that the centre nearest to the middle is the worst.
+        A pixel with more neighbours leaks more, so that the centre nearest to the middle is the worst. One
+        beyond the edge leaks less than the pixel on the edge, which stands for it where none is inside.
         """
         worst: list[int] = []
         corner: list[int] = []
         for length, places in zip(size, centres, strict=True):
             inside = [place for place in places if 0 <= place < length]
+            inside = inside or [min(max(place, 0), length - 1) for place in places]
             worst.append(min(inside, key=lambda place, end=length - 1: abs(2 * place - end)))
             corner.append(min(inside))
         rows, cols = size

@@ -81,7 +81,8 @@ def _heads(name: str, centres: Any, kind: str, widths: Any) -> list[Head]:
     else:
         wanted = [many, 3]
     if list(wide.shape) != wanted or (kind == "alpha" and wide.ndim == 2):
-        raise TensorError(f"{kind} of {name} is {wanted} for {many} heads, got {list(wide.shape)}")
+        heads = f"{many} head{'s' if many > 1 else ''}"
+        raise TensorError(f"{kind} of {name} is {wanted} for {heads}, got {list(wide.shape)}")
     return [
         _head((float(place[0]), float(place[1])), kind, width)
         for place, width in zip(places, wide, strict=True)

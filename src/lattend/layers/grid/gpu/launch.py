@@ -97,11 +97,11 @@ def _fits(kernel: Any, arguments: tuple[Any, ...], constants: dict[str, Any], de
     if key not in _room:
         compiled = kernel.warmup(*arguments, grid=(1,), **constants)
         _ = compiled.run  # loads it, which tells its registers
-        _room[key] = resident(compiled.n_regs, compiled.metadata.shared, constants["num_warps"], device)
+        _room[key] = room_for(compiled.n_regs, compiled.metadata.shared, constants["num_warps"], device)
     return _room[key]
 
 
-def resident(registers: int, shared: int, warps: int, device: torch.device) -> int:
+def room_for(registers: int, shared: int, warps: int, device: torch.device) -> int:
     """How many programs with so many registers a thread and bytes of shared memory the GPU holds at once."""
     gpu = torch.cuda.get_device_properties(device)
     threads = 32 * warps
