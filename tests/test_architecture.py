@@ -20,7 +20,7 @@ ALLOWED = {
     "kernels": {"rules", "plans", "counts", "draw"},
     "costs": {"rules", "sets", "counts", "plans", "draw", "plain"},
     "plain": set[str](),
-    "layers": {"rules", "sets", "counts", "draw", "plans", "kernels", "costs"},
+    "layers": {"rules", "sets", "counts", "draw", "plans", "kernels", "plain", "costs"},
     "comparisons": {"rules", "sets", "counts", "costs", "draw"},
     "meters": {"rules", "counts", "plans", "kernels", "costs"},
     "cli": {"rules", "sets", "counts", "draw", "kernels", "costs", "plain", "comparisons", "layers"},

@@ -14,7 +14,7 @@ from random_rules import affine, split
 import lattend as lt
 from lattend.kernels import cpu, reference
 from lattend.kernels.call import Call, Passed
-from lattend.kernels.tiles_cpu import TileGroup
+from lattend.kernels.tile_group import TileGroup
 from lattend.kernels.tolerance import TOLERANCE
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule

@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 
 from lattend.errors import TensorError  # noqa: E402
 from lattend.kernels import tiles_cpu  # noqa: E402
-from lattend.kernels.tiles_cpu import Gradients, Running, Span, TileGroup, tile_group  # noqa: E402
+from lattend.kernels.tile_group import Span, TileGroup, tile_group  # noqa: E402
+from lattend.kernels.tiles_cpu import Gradients, Running  # noqa: E402
 
 Tensor = Any
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-4, torch.float64: 1e-12}  # bfloat16: of widened inputs

@@ -26,7 +26,7 @@ KERNEL: Any = {"weight": [[[[1.0]], [[1.0]]]]}
         (
             lambda: plain.rnn2d([], ONE, "gru", "relu"),
             NamingError,
-            "the cell gru has the activation tanh, not relu; leave it out",
+            "gru has tanh alone",
         ),
         (lambda: plain.rnn2d_stack([], {}, directions=3), DomainError, "directions is 1, 2 or 4, not 3"),
         (

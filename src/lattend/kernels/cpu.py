@@ -17,8 +17,9 @@ from lattend.kernels.bias import Placed, add_gradients, added, as_gradients, emp
 from lattend.kernels.call import Call, Gradients, Passed
 from lattend.kernels.data import arrays_of, batch_of
 from lattend.kernels.tables import cut
+from lattend.kernels.tile_group import TileGroup, tile_group
 from lattend.kernels.tiles_cpu import Gradients as Backward
-from lattend.kernels.tiles_cpu import Running, TileGroup, tile_group
+from lattend.kernels.tiles_cpu import Running
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists

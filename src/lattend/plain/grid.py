@@ -43,11 +43,7 @@ def rnn2d(image: Pixels, weights: Weights, cell: str = "rnn", activation: str = 
     >>> rnn2d([[[1.0], [2.0]]], {"W_in": [[10.0]], "W_left": [[1.0]], "W_top": [[1.0]]}, activation="relu")
     [[[10.0], [30.0]]]
     """
-    check_cell(cell)
-    if activation not in ACTIVATIONS:
-        raise NamingError(f"activation is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
-    if cell != "rnn" and activation != "tanh":
-        raise NamingError(f"the cell {cell} has the activation tanh, not {activation}; leave it out")
+    check_cell(cell, activation)
     step = _rnn(activation) if cell == "rnn" else {"lstm": _lstm, "gru": _gru}[cell]
     done: list[list[State]] = []
     for row, line in enumerate(image):
@@ -85,16 +81,20 @@ def flipped(image: Sequence[Sequence[T]], axes: str) -> list[list[T]]:
     return [line[::-1] for line in lines] if "cols" in axes else lines
 
 
-def check_cell(cell: str) -> None:
-    """Raise where no cell has this name."""
+def check_cell(cell: str, activation: str = "tanh") -> None:
+    """Raise where no cell has this name and this activation."""
     if cell not in GATES:
         raise NamingError(f"cell is one of {', '.join(GATES)}, not {cell!r}")
+    if activation not in ACTIVATIONS:
+        raise NamingError(f"activation is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
+    if cell != "rnn" and activation != "tanh":
+        raise NamingError(f'activation="{activation}": {cell} has tanh alone; cell="rnn" takes the others')
 
 
 def check_directions(directions: int) -> None:
     """Raise where there are not so many directions."""
     if directions not in FLIPS:
-        raise DomainError(f"directions is 1, 2 or 4, not {directions}")
+        raise DomainError(f"directions is 1, 2 or 4, not {directions!r}")
 
 
 def _from_pixel(x: Vector, w: Weights) -> Vector:

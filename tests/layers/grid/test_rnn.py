@@ -290,7 +290,8 @@ X = torch.zeros(2, 3, 4, 5)
         ),
         (
             lambda: lt.nn.GridRNN(5, 3)(X[0]),
-            "with c = 5, got float32 [3, 4, 5]; write x[None] for a batch of one",
+            "x must be floats [batch, rows, cols, c] with c = 5, got float32 [3, 4, 5]; "
+            "write x[None] for a batch of one",
         ),
         (
             lambda: lt.nn.GridRNN(5, 3)(X.long()),

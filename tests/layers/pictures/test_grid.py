@@ -132,7 +132,7 @@ def test_a_module():
         (((8, 5000),), {}, "got 8 × 5,000"),
         (("4x6",), {}, r"give the size of the image, such as 8 or \(8, 12\), or a GridRNN .* got '4x6'"),
         (((4, 5, 6),), {}, r"got \(4, 5, 6\)"),
-        ((8,), {"directions": 3}, "directions is 1, 2 or 4, got 3"),
+        ((8,), {"directions": 3}, "directions is 1, 2 or 4, not 3"),
         ((8,), {"pixel": (8, 0)}, r"pixel \(8, 0\) lies outside an image of 8 × 8"),
         ((8,), {"kernel": 0}, "kernel must be at least 1, got 0"),
         ((8,), {"layers": 0}, "layers must be at least 1, got 0"),

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.errors import NamingError
+from lattend.plain.grid import GATES, check_cell
 
-GATES = {"rnn": 1, "lstm": 5, "gru": 4}
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "relu": torch.relu,
@@ -50,12 +49,7 @@ class Neighbours(NamedTuple):
 
 def checked(name: str, activation: str) -> Cell:
     """The cell of that name, or an error that lists those there are."""
-    if name not in GATES:
-        raise NamingError(f"cell is one of {', '.join(GATES)}, not {name!r}")
-    if activation not in ACTIVATIONS:
-        raise NamingError(f"activation is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
-    if name != "rnn" and activation != "tanh":
-        raise NamingError(f'activation="{activation}": {name} has tanh alone; cell="rnn" takes the others')
+    check_cell(name, activation)
     return Cell(name, activation)
 
 

@@ -13,6 +13,7 @@ from lattend.errors import DomainError, TensorError
 from lattend.layers.grid.cells import Neighbours, beside, checked, hidden, masked, state
 from lattend.layers.grid.scan import Edges, Flips, known, scan
 from lattend.layers.grid.states import GridStates, Side, Sizes, edges_of, ends_of
+from lattend.plain.grid import check_directions
 
 # Axes of [batch, rows, cols, c] along which each direction sees the image turned round
 FLIPS: dict[int, Flips] = {1: ((),), 2: ((), (2,)), 4: ((), (2,), (1,), (1, 2))}
@@ -67,8 +68,7 @@ class GridRNN(nn.Module):
         for name, value in (("c", c), ("h", h), ("layers", layers)):
             if not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise DomainError(f"{name} must be a whole number from 1 on, got {value!r}")
-        if directions not in FLIPS:
-            raise DomainError(f"directions is 1, 2 or 4, not {directions!r}")
+        check_directions(directions)
         if shift and directions == 4:
             raise DomainError("shift=True, directions=4: from four corners no pixel is later; take 1 or 2")
         if kernel is not None:

@@ -20,6 +20,7 @@ from lattend.draw.wavefront import Ints, Pixel, Shift
 from lattend.errors import DomainError, NamingError
 from lattend.layers.grid.schedule import WAITS, steps
 from lattend.layers.pictures.modules import of_grid, refuse
+from lattend.plain.grid import check_directions
 
 Pair = int | tuple[int, int]
 # Rows and columns turned around before the sweep, and back after it
@@ -286,8 +287,7 @@ def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int,
     rows, cols = pair
     if not (min(rows, cols) >= 1 and max(rows, cols) <= LARGEST):
         raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
-    if directions not in WAYS:
-        raise DomainError(f"directions is 1, 2 or 4, got {directions}")
+    check_directions(directions)
     for name, number in (("kernel", kernel), ("layers", layers)):
         if number < 1:
             raise DomainError(f"{name} must be at least 1, got {number}")
