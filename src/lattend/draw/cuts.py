@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lattend.errors import DomainError, NamingError
 
@@ -72,9 +72,9 @@ def patch_grid(image: Pair, patch: Pair, stride: Pair | None = None, padding: st
     if padding not in PADDINGS:
         raise NamingError(f"padding of patches is one of {', '.join(PADDINGS)}, not {padding!r}")
     sizes = (
-        _pair("image", image),
-        _pair("patch", patch),
-        _pair("stride", patch if stride is None else stride),
+        pair("image", image),
+        pair("patch", patch),
+        pair("stride", patch if stride is None else stride),
     )
     rows, cols = (
         _cuts(name, *along, padding)
@@ -103,8 +103,14 @@ def _cuts(name: str, size: int, patch: int, stride: int, padding: str) -> Cuts:
     )
 
 
-def _pair(name: str, given: Pair) -> tuple[int, int]:
-    pair = (given, given) if isinstance(given, int) else tuple(given)
-    if len(pair) != 2 or any(isinstance(size, bool) or size < 1 for size in pair):
-        raise DomainError(f"{name} is a whole number from 1 up, or (rows, cols), got {given!r}")
-    return pair[0], pair[1]
+def pair(name: str, given: Any, least: int = 1) -> tuple[int, int]:
+    """Rows and columns from one whole number for both, or from two.
+
+    >>> pair("kernel", 3), pair("kernel", (3, 5))
+    ((3, 3), (3, 5))
+    """
+    both: list[Any] = [*given] if isinstance(given, (tuple, list)) else [given, given]
+    whole = all(hasattr(number, "__index__") and not isinstance(number, bool) for number in both)
+    if len(both) != 2 or not whole or min(both) < least:
+        raise DomainError(f"{name} is a whole number from {least} up, or (rows, cols), got {given!r}")
+    return int(both[0]), int(both[1])

@@ -12,7 +12,7 @@ from lattend.costs.layers.grid import rnn2d
 from lattend.errors import DomainError, TensorError
 from lattend.layers.grid.cells import Neighbours, beside, checked, hidden, masked, state
 from lattend.layers.grid.scan import Edges, Flips, known, scan
-from lattend.layers.grid.states import GridStates, Side, Sizes, edges_of, ends_of
+from lattend.layers.grid.states import GridStates, Side, Sizes, edges_of, ends_of, told
 from lattend.plain.grid import check_directions
 
 # Axes of [batch, rows, cols, c] along which each direction sees the image turned round
@@ -196,18 +196,18 @@ class GridRNN(nn.Module):
             hint = "; write x.movedim(1, -1)" if x.dim() == 4 and x.shape[1] == self.c else ""
             hint = "; write x[None] for a batch of one" if x.dim() == 3 and x.shape[-1] == self.c else hint
             raise TensorError(
-                f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {_told(x)}{hint}"
+                f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {told(x)}{hint}"
             )
         if 0 in x.shape:
-            raise TensorError(f"x has no pixels: it is {_told(x)}")
+            raise TensorError(f"x has no pixels: it is {told(x)}")
         weight = self.W_in[0]
         if x.device != weight.device:
             raise TensorError(f"x is on {x.device} and the weights are on {weight.device}; move one of them")
         if _autocast(x) is None and x.dtype != weight.dtype:
-            raise TensorError(f"x is {_told(x)} and the weights are {weight.dtype}; cast one of them")
+            raise TensorError(f"x is {told(x)} and the weights are {weight.dtype}; cast one of them")
         if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:3]):
             wanted = f"bool [batch, rows, cols] = {list(x.shape[:3])}"
-            raise TensorError(f"mask must be {wanted}, True where a pixel is, got {_told(mask)}")
+            raise TensorError(f"mask must be {wanted}, True where a pixel is, got {told(mask)}")
 
     def __repr__(self) -> str:
         return f"GridRNN({self.extra_repr()})"
@@ -250,7 +250,3 @@ def _autocast(x: Tensor) -> torch.dtype | None:
 def _cast(x: Tensor) -> Tensor:
     kind = _autocast(x)
     return x if kind is None or x.dtype == torch.float64 else x.to(kind)
-
-
-def _told(x: Tensor) -> str:
-    return f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}"

@@ -122,12 +122,16 @@ def _backend(name: str) -> Any:
 
 def _plain(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """The states by operations that torch differentiates."""
+    return PLAIN[how.kernel](how.cell, *_begun(how, mask, *tensors))
+
+
+def _begun(how: How, mask: Tensor | None, *tensors: Tensor | None) -> tuple[Any, ...]:
+    """What a kernel starts from: pre, left, top, h and c with their edges, and the mask."""
     x, into, bias, left, top, *edges = tensors
-    assert x is not None and into is not None and left is not None and top is not None
+    assert x is not None and into is not None
     layout = _layout(how, x)
     pre = _pre(how, layout, x, into, bias)
-    h, c = _framed(how.cell, layout, pre, Edges(*edges))
-    return PLAIN[how.kernel](how.cell, pre, left, top, h, c, _there(how, layout, mask))
+    return pre, left, top, *_framed(how.cell, layout, pre, Edges(*edges)), _there(how, layout, mask)
 
 
 class _Scan(torch.autograd.Function):
@@ -135,13 +139,9 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, how: How, mask: Tensor | None, *tensors: Tensor | None) -> Any:
-        x, into, bias, left, top, *edges = tensors
-        assert x is not None and into is not None and left is not None and top is not None
-        layout = _layout(how, x)
-        pre = _pre(how, layout, x, into, bias)
-        h, c = _framed(how.cell, layout, pre, Edges(*edges))
-        there = _there(how, layout, mask)
-        gates = _backend(how.kernel).forward(how.cell, pre, left, top, h, c, there, how.keep)
+        begun = _begun(how, mask, *tensors)
+        _, _, _, h, c, _ = begun
+        gates = _backend(how.kernel).forward(how.cell, *begun, how.keep)
         ctx.how = how
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)

@@ -101,3 +101,8 @@ def ends_of(found: list[tuple[Tensor, Tensor | None]], flips: Flips) -> GridStat
     h, c = [h for h, _ in found], [c for _, c in found if c is not None]
     left, top = side(h, ROWS), side(h, COLS)
     return GridStates((left, side(c, ROWS)), (top, side(c, COLS))) if c else GridStates(left, top)
+
+
+def told(x: Tensor) -> str:
+    """A tensor in an error: float32 [2, 3]."""
+    return f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}"

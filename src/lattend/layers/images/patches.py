@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from lattend.draw.cuts import Pair, PatchGrid, patch_grid
+from lattend.draw.cuts import Pair, PatchGrid, pair, patch_grid
 from lattend.errors import DomainError, TensorError
 from lattend.kernels.bias import shape_text
-from lattend.rules.rule import check_integer
 
 
 class Patches(nn.Module):
@@ -30,8 +27,8 @@ class Patches(nn.Module):
         self, size: Pair, stride: Pair | None = None, padding: str = "error", *, flat: bool = False
     ) -> None:
         super().__init__()
-        self.size = _pair("size", size)
-        self.stride = self.size if stride is None else _pair("stride", stride)
+        self.size = pair("size of patches", size)
+        self.stride = self.size if stride is None else pair("stride of patches", stride)
         self.padding, self.flat = padding, flat
         patch_grid(self.size, self.size, self.stride, padding)  # raises where these make no patches
 
@@ -85,14 +82,3 @@ class Patches(nn.Module):
 
     def extra_repr(self) -> str:
         return f'{self.size}, stride={self.stride}, padding="{self.padding}"'
-
-
-def _pair(name: str, given: Any) -> tuple[int, int]:
-    found = given if isinstance(given, (tuple, list)) else (given, given)
-    if len(found) != 2:
-        raise DomainError(f"{name} of patches is a number or (rows, cols), not {given!r}")
-    for size in found:
-        check_integer(f"{name} of patches", size)
-        if size < 1:
-            raise DomainError(f"{name} of patches must be at least 1, got {size}")
-    return int(found[0]), int(found[1])

@@ -14,6 +14,7 @@ from lattend.costs.layers.simple import linear
 from lattend.costs.points import points
 from lattend.costs.sizes import Size
 from lattend.costs.table import shown
+from lattend.draw.cuts import pair
 from lattend.draw.figure import Below, Figure, draws_labels, first_to_last
 from lattend.draw.heads import check_many
 from lattend.draw.panel import Panel
@@ -66,7 +67,7 @@ def draw_conv(
     if error is not None and not 0 < error < 1:
         raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
     padding = _usual(kernel, stride, dilation) if padding is None else padding
-    geometry, (rows, cols) = _geometry(kernel, stride, dilation, padding, padding_mode), _pair("size", size)
+    geometry, (rows, cols) = _geometry(kernel, stride, dilation, padding, padding_mode), pair("size", size)
     if max(rows, cols) > LARGEST:
         raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
     if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
@@ -287,9 +288,9 @@ class _Kernel:
 
 def _usual(kernel: Pair, stride: Pair, dilation: Pair) -> Pair | str:
     """Half of the kernel's span on each side."""
-    if _pair("stride", stride) == (1, 1):
+    if pair("stride", stride) == (1, 1):
         return "same"
-    rows, cols = zip(_pair("kernel", kernel), _pair("dilation", dilation), strict=True)
+    rows, cols = zip(pair("kernel", kernel), pair("dilation", dilation), strict=True)
     return rows[1] * (rows[0] - 1) // 2, cols[1] * (cols[0] - 1) // 2
 
 
@@ -301,7 +302,7 @@ def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, m
         )
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise NamingError(f'padding is a number, "same" or "valid", not "{padding}"')
-    taps_, by, apart = _pair("kernel", kernel), _pair("stride", stride), _pair("dilation", dilation)
+    taps_, by, apart = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
     if padding == "same" and by != (1, 1):
         raise DomainError('padding="same" keeps the size of the image, so that the stride must be 1')
     axes: list[Along] = []
@@ -310,19 +311,10 @@ def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, m
         if isinstance(padding, str):
             before, after = (total // 2, total - total // 2) if padding == "same" else (0, 0)
         else:
-            before = after = _pair("padding", padding, least=0)[axis]
+            before = after = pair("padding", padding, least=0)[axis]
         axes.append(Along(taps_[axis], by[axis], apart[axis], before, after))
     chosen: Mode = "zeros" if mode == "zeros" else "replicate"
     return Geometry(axes[0], axes[1], chosen)
-
-
-def _pair(name: str, given: Any, least: int = 1) -> tuple[int, int]:
-    pair: tuple[Any, ...] = tuple(given) if isinstance(given, tuple | list) else (given, given)
-    whole = all(hasattr(number, "__index__") for number in pair)
-    if len(pair) != 2 or not whole or any(number < least for number in pair):
-        shown_ = given if whole else repr(given)
-        raise DomainError(f"{name} is a whole number from {least} up, or (rows, cols), got {shown_}")
-    return pair[0], pair[1]
 
 
 def _many(count: int, name: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lattend.draw.cuts import pair
 from lattend.draw.figure import Figure
 from lattend.draw.heads import Head, from_covariance, isotropic, kernel_heads
 from lattend.draw.scores import scores
@@ -32,7 +33,7 @@ def draw_heads(
     """
     heads = _heads(source)
     named = title or (f"Heads of {Path(source).name}" if isinstance(source, str | os.PathLike) else None)
-    return spots(heads, None if size is None else _pair(size), pixel, *([named] if named else []))
+    return spots(heads, None if size is None else pair("size", size), pixel, *([named] if named else []))
 
 
 def make_heads(
@@ -88,7 +89,7 @@ def draw_scores(
         if given is not None and len(given) != 1:
             raise NamingError(f"scores are those of one head: give one of {name}, not {len(given)}")
     centre = (1.0, 2.0) if centres is None else (centres[0][0], centres[0][1])
-    image = (9, 9) if size is None else _pair(size)
+    image = (9, 9) if size is None else pair("size", size)
     return scores(
         encoding,
         image,
@@ -105,10 +106,6 @@ def _each(name: str, given: Sequence[Any], heads: int) -> list[Any]:
         have = f"{heads} heads have one {name}, or one each" if heads > 1 else f"1 head has one {name}"
         raise NamingError(f"{have}, not {len(given)}")
     return list(given) * (heads if len(given) == 1 else 1)
-
-
-def _pair(size: int | Pixel) -> Pixel:
-    return (size, size) if isinstance(size, int) else size
 
 
 def _heads(source: Any) -> Sequence[Head] | Mapping[str, Sequence[Head]]:
