@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lattend import costs as cost
     from lattend import errors as errors
+    from lattend import games as games
+    from lattend import generative as generative
     from lattend import layers as nn
     from lattend import rules as rules
     from lattend.comparisons import compare as compare
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from lattend.rules.rule import rule as rule
     from lattend.rules.symbols import maximum as maximum
     from lattend.rules.symbols import minimum as minimum
+    from lattend.steering.steer import steer as steer
+    from lattend.worked.work import work as work
 
 __version__ = "0.1.0"
 
@@ -52,6 +56,10 @@ _HOME = {
     "cost": "lattend.costs",
     "compare": "lattend.comparisons",
     "FlopCounter": "lattend.meters",
+    "work": "lattend.worked.work",
+    "steer": "lattend.steering.steer",
+    "generative": "lattend.generative",
+    "games": "lattend.games",
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
@@ -73,6 +81,10 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "cost",
     "compare",
     "FlopCounter",
+    "work",
+    "steer",
+    "generative",
+    "games",
     "LattendError",
     "errors",
 ]
@@ -82,7 +94,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lattend' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(_HOME[name])
-    value = module if name in ("rules", "errors", "nn", "cost") else getattr(module, name)
+    value = (
+        module if name in ("rules", "errors", "nn", "cost", "generative", "games") else getattr(module, name)
+    )
     globals()[name] = value
     return value
 

@@ -226,6 +226,16 @@ def test_a_curve_has_its_numbers_where_they_belong():
     assert {"0.1", "0.01", "0.001", "1e−4", "1", "2", "3", "α", "leak", "here", "worst"} <= texts
 
 
+def test_a_linear_curve_may_pass_below_0():
+    line = ((0.0, -1.0), (1.0, 0.0), (2.0, 3.0))
+    items = list(Block(Curve("", "β", "score", (("key", line),), log=False)).items(0, 0))
+    (path,) = [item for item in items if isinstance(item, Path)]
+    (_, y1), (_, y2), (_, y3) = path.points
+    assert y2 - y3 == pytest.approx(3 * (y1 - y2))  # three up, and one
+    texts = {item.text for item in items if isinstance(item, Text)}
+    assert {"−1", "0", "1", "2", "3"} <= texts
+
+
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4), st.sampled_from([0, 120, 300]))
 def test_nothing_leaves_the_page(rows, cols, panels, grid):
     panel, scale = heat_panel(rows, cols)

@@ -17,6 +17,8 @@ from lattend.cli import (
     cost,
     count,
     draw,
+    elbo,
+    game,
     grid,
     heads,
     patches,
@@ -24,6 +26,8 @@ from lattend.cli import (
     reach,
     rules,
     same,
+    steer,
+    work,
 )
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
@@ -49,7 +53,10 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
-COMMANDS = (rules, draw, count, claim, reach, same, check, plan, cost, compare, patches, heads, conv, grid)
+COMMANDS = (
+    *(rules, draw, count, claim, reach, same, check, plan, cost, compare, patches, heads, conv, grid),
+    *(work, steer, elbo, game),
+)
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     command = getattr(module, name)

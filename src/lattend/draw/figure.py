@@ -1,4 +1,4 @@
-"""Figure: a picture with the facts it shows, curves and scales of colour, as people and programs read it."""
+"""Figure: a picture with facts, planes, curves and scales of colour, as people and programs read it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lattend.draw.marks import Label, word_size
 from lattend.draw.palette import SHADES, Look
 from lattend.draw.panel import Panel
 from lattend.draw.picture import Picture, terminal_columns, wants_colour
+from lattend.draw.plane import Plane
 from lattend.draw.scene import Scene
 
 
@@ -38,6 +39,7 @@ class Figure(Picture):
 
     facts: tuple[tuple[str, str], ...] = ()
     scales: tuple[Scale, ...] = ()
+    planes: tuple[Plane, ...] = ()
     curves: tuple[Curve, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
     rough: tuple[Panel, ...] = ()
@@ -60,6 +62,7 @@ class Figure(Picture):
             self.legend,
             self.columns,
             grid=self.grid,
+            planes=self.planes,
             curves=self.curves,
             facts=self.facts,
             scales=self.scales,
@@ -90,6 +93,7 @@ class Figure(Picture):
             encoding=encoding or getattr(sys.stdout, "encoding", None) or "utf-8",
             facts=self.facts,
             table=self.table,
+            planes=self.planes,
             curves=self.curves,
             scales=below.scales,
         )

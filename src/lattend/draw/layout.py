@@ -12,6 +12,9 @@ from lattend.draw.curve import Curve
 from lattend.draw.heat import Scale
 from lattend.draw.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
 from lattend.draw.panel import Panel
+from lattend.draw.plane import Plane
+from lattend.draw.plane_block import Block as PlaneBlock
+from lattend.draw.plane_block import names
 from lattend.draw.scene import Item, Line, Rect, Scene, Text, patch, text_width, wrapped
 
 MARGIN = 16
@@ -45,19 +48,21 @@ def compose(
     columns: int = 4,
     *,
     grid: float = 0,
+    planes: Sequence[Plane] = (),
     curves: Sequence[Curve] = (),
     facts: Sequence[tuple[str, str]] = (),
     scales: Sequence[Scale] = (),
 ) -> Scene:
     """The whole picture, panels in rows of at most `columns`, everything aligned at the left.
 
-    `grid` is the wanted length of a panel's side, curves stand after the panels, facts under them.
+    `grid` is the wanted length of a panel's side. Curves stand after the panels or the planes; planes have
+    rows of their own where there are both. Facts stand under all.
     """
-    blocks: list[_Block | CurveBlock] = [
-        _Block(panel, len(panels), grid) for panel in panels if panel.cells.size
-    ]
-    blocks += [CurveBlock(curve) for curve in curves]
-    lines = [blocks[i : i + columns] for i in range(0, len(blocks), columns)]
+    cells = [_Block(panel, len(panels), grid) for panel in panels if panel.cells.size]
+    placed, traced = [PlaneBlock(plane) for plane in planes], [CurveBlock(curve) for curve in curves]
+    groups: list[list[_Block | PlaneBlock | CurveBlock]]
+    groups = [[*cells, *traced], [*placed]] if cells else [[*placed, *traced]]
+    lines = [group[i : i + columns] for group in groups for i in range(0, len(group), columns)]
     inner = max([NARROWEST, *(sum(b.width for b in line) + GAP * (len(line) - 1) for line in lines)])
     items: list[Item] = []
     y = float(MARGIN)
@@ -77,6 +82,8 @@ def compose(
             items += block.items(x, y)
             x += block.width + GAP
         y += max(block.height for block in line) + 14
+    named, y = names(planes, MARGIN, y, inner)
+    items += named
     fact_items, y = _facts(facts, y, inner)
     items += fact_items
     for text in itertools.chain.from_iterable(wrapped(part, LABEL, inner) for part in caption):

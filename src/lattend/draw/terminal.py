@@ -10,6 +10,10 @@ from lattend.draw.heat import Scale
 from lattend.draw.layout import entries
 from lattend.draw.palette import MIXED, SHADES, Look
 from lattend.draw.panel import Panel, Side
+from lattend.draw.plane import Plane
+from lattend.draw.plane_terminal import Block as PlaneBlock
+from lattend.draw.plane_terminal import Pen as PlanePen
+from lattend.draw.plane_terminal import legend_lines
 from lattend.draw.scene import broken, spelt
 
 NARROWEST = 16
@@ -29,12 +33,13 @@ def terminal(
     encoding: str,
     facts: Sequence[tuple[str, str]] = (),
     table: Sequence[Sequence[str]] = (),
+    planes: Sequence[Plane] = (),
     curves: Sequence[Curve] = (),
     scales: Sequence[Scale] = (),
 ) -> str:
     """The picture in lines no longer than `width`; ASCII where the encoding has no blocks.
 
-    Facts and a table stand before the panels, curves as tables of their numbers after them.
+    Facts and a table stand before the panels, planes after them, then curves as tables of their numbers.
     """
     width = max(NARROWEST, width)
     # Spelt before lines are broken, so that none grows too long
@@ -54,6 +59,7 @@ def terminal(
     lines += ["", *_table(table, width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
+    lines += _planes(planes, width, PlanePen(colour, encoding))
     for curve in curves:
         columns = max(2, min(8, (width - max(len(name) for name, _ in curve.lines) - 2) // 8))
         numbers = [_spelt(row, encoding) for row in curve.table(columns)]
@@ -67,6 +73,13 @@ def terminal(
 
 def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
     return [spelt(text, encoding) for text in texts]
+
+
+def _planes(planes: Sequence[Plane], width: int, pen: PlanePen) -> list[str]:
+    lines: list[str] = []
+    for beside in _beside([PlaneBlock(plane, width, pen) for plane in planes], width):
+        lines += ["", *beside]
+    return lines + legend_lines(planes, width, pen)
 
 
 def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:
@@ -177,9 +190,9 @@ def _column_ticks(side: Side, cell: int, cols: int) -> str:
     return line
 
 
-def _beside(blocks: Sequence[_Block], width: int) -> Iterator[list[str]]:
+def _beside(blocks: Sequence[_Block | PlaneBlock], width: int) -> Iterator[list[str]]:
     """The blocks side by side, as many as the width takes, in rows."""
-    row: list[_Block] = []
+    row: list[_Block | PlaneBlock] = []
     for block in blocks:
         if row and sum(b.width + GAP for b in row) + block.width > width:
             yield _joined(row)
@@ -189,7 +202,7 @@ def _beside(blocks: Sequence[_Block], width: int) -> Iterator[list[str]]:
         yield _joined(row)
 
 
-def _joined(row: Sequence[_Block]) -> list[str]:
+def _joined(row: Sequence[_Block | PlaneBlock]) -> list[str]:
     lines = itertools.zip_longest(*(block.lines for block in row))
     return [
         (" " * GAP).join(

@@ -19,6 +19,7 @@ _ESCAPES = str.maketrans(
         "-": "{-}",
         "×": r"\ensuremath{\times}",
         "−": r"\ensuremath{-}",
+        "±": r"\ensuremath{\pm}",
         "≤": r"\ensuremath{\le}",
         "≥": r"\ensuremath{\ge}",
         "α": r"\ensuremath{\alpha}",

@@ -1,0 +1,160 @@
+"""lattend elbo: the bound where it is known exactly, and a VAE trained on handwritten digits."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import Json, Out, read_numbers_of
+from lattend.cli.failures import NO_ANSWER, YES
+from lattend.cli.output import complain, show
+from lattend.errors import DomainError, LattendError, NamingError, TextError
+
+if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
+    from lattend.generative.training import Epoch
+
+EXAMPLES = (
+    "lattend elbo linear",
+    "lattend elbo linear --size 20 --latent 3 --noise 0.5 --k 1,10,100",
+    "lattend elbo linear --data rows.csv --latent 2 --out bound.svg",
+    "lattend elbo digits --out digits.png",
+    "lattend elbo digits --latent 2 --show latent --out plane.svg",
+)
+MODELS = ("linear", "digits")
+PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")
+LARGEST = 1024  # numbers in an example
+BELONGS = {
+    **dict.fromkeys(("size", "noise", "examples", "k", "samples", "data"), "linear"),
+    **dict.fromkeys(("epochs", "binary", "show"), "digits"),
+}
+
+
+def elbo(
+    model: Annotated[str, typer.Argument(metavar="linear|digits", show_default=False)],
+    size: Annotated[
+        int | None, typer.Option(metavar="D", show_default=False, help="linear: numbers in an example; 6.")
+    ] = None,
+    latent: Annotated[
+        int | None, typer.Option(metavar="Z", show_default=False, help="Numbers in z; linear 2, digits 16.")
+    ] = None,
+    noise: Annotated[
+        float | None, typer.Option(metavar="V", show_default=False, help="linear: variance of the noise; 1.")
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option(metavar="N", show_default=False, help="linear: how many are looked at; 5.")
+    ] = None,
+    k: Annotated[
+        str | None,
+        typer.Option(metavar="1,2,4", show_default=False, help="linear: samples in a bound; 1 to 512."),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(metavar="M", show_default=False, help="linear: repeats of each bound; 1000.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", show_default=False, help="linear: rows to fit it to, .csv or .npy."),
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="E", show_default=False, help="digits: times each one is seen; 40.")
+    ] = None,
+    binary: Annotated[bool, typer.Option("--binary", help="digits: pixels are 0 or 1.")] = False,
+    picture: Annotated[
+        str | None,
+        typer.Option(
+            "--show", metavar="|".join(PICTURES), show_default=False, help="digits: which picture; samples."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Of all that is random.")] = 0,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """The evidence lower bound: reconstruction minus KL.
+
+    linear: on a model where all is known, ELBO + gap = log p(x) to the last digits for three q, and the
+    importance bound rising to log p(x) with k. digits: trains a VAE on handwritten digits in a minute or two
+    and gives its bounds on test digits with a picture.
+    """
+    if model not in MODELS:
+        raise NamingError(f"elbo has {' and '.join(MODELS)}, not {model!r}")
+    given = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
+    given |= {"epochs": epochs, "binary": binary or None, "show": picture}
+    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if BELONGS[name] != model:
+            raise NamingError(f"--{name} belongs to `lattend elbo {BELONGS[name]}`; leave it out")
+    both = {"seed": seed} if latent is None else {"seed": seed, "latent": latent}
+    try:
+        figure = (_linear if model == "linear" else _digits)({**chosen, **both})
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        complain("elbo runs on torch: pip install 'lattend[torch]'")
+        return NO_ANSWER
+    show(figure, out, json)
+    return YES
+
+
+def _linear(options: dict[str, Any]) -> Figure:
+    from lattend.generative.demonstrations import show_linear
+
+    for name, most in (("size", LARGEST), ("latent", LARGEST), ("examples", 4096)):
+        if not 1 <= options.get(name, 1) <= most:
+            raise DomainError(f"--{name} must be from 1 to {most:,}, got {options[name]:,}")
+    if "k" in options:
+        options["k"] = _whole("--k", options["k"])
+    if "data" in options:
+        for name in ("size", "noise"):
+            if name in options:
+                raise NamingError(f"--{name} is found from the rows of --data; leave it out")
+        options["rows"] = _rows(options.pop("data"))
+    return show_linear(**options)
+
+
+def _digits(options: dict[str, Any]) -> Figure:
+    from lattend.generative.demonstrations import EPOCHS, show_digits
+
+    if "show" in options:
+        options["picture"] = options.pop("show")
+    return show_digits(**options, progress=_progress(options.get("epochs", EPOCHS)))
+
+
+def _progress(epochs: int) -> Any:
+    """Prints about ten of the epochs, where a person sees them and a pipe does not."""
+    from lattend.draw.scene import spelt
+
+    every = max(1, epochs // 10)
+
+    def said(epoch: Epoch) -> None:
+        if epoch.epoch % every == 0 and sys.stderr is not None:
+            print(spelt(str(epoch), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
+
+    return said
+
+
+def _rows(path: str) -> Any:
+    """The rows of a file of numbers."""
+    import numpy as np
+
+    ending = Path(path).suffix.lower()
+    if ending not in (".csv", ".npy"):
+        raise LattendError(f'--data reads .csv and .npy files of rows, not "{path}"')
+    try:
+        with Path(path).open("rb") as file:
+            found = np.load(file) if ending == ".npy" else np.loadtxt(file, delimiter=",", ndmin=2)
+        rows = np.asarray(found, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise LattendError(f'"{path}" is no file of rows of numbers: {error}') from None
+    if rows.ndim != 2 or rows.shape[1] > LARGEST:
+        raise DomainError(f"--data has rows of at most {LARGEST} numbers, got shape {rows.shape}")
+    return rows
+
+
+def _whole(name: str, text: str) -> list[int]:
+    numbers = read_numbers_of(name, text) or []
+    if not all(number.is_integer() and 1 <= number <= 10_000 for number in numbers):
+        raise TextError(f"{name} has whole numbers from 1 to 10,000", text, 0, len(text))
+    return [int(number) for number in numbers]

@@ -1,0 +1,207 @@
+"""lattend game: a minimax game step by step, for which steps it converges, and its pictures."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import Json, Out, read_names
+from lattend.cli.output import say, say_json, show, width
+from lattend.errors import DomainError, LattendError, NamingError
+
+if TYPE_CHECKING:
+    from lattend.games.analysis import Analysis
+    from lattend.games.game import Game
+    from lattend.games.methods import Method
+    from lattend.games.orbit import Orbit
+
+EXAMPLES = (
+    'lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6',
+    'lattend game "p*q" --table',
+    'lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg',
+    "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
+    "lattend game ring --out ring.svg",
+)
+RING = "ring"
+
+
+def game(
+    game: Annotated[
+        str,
+        typer.Argument(
+            metavar="GAME", show_default=False, help='A formula such as "p*q", or dirac, or ring.'
+        ),
+    ],
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            help="simultaneous, alternating, optimistic, extragradient, momentum, consensus or "
+            "gradient_penalty; several with commas. alternating unless said.",
+        ),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(metavar="H", show_default=False, help="A number, or one for each player: H,H. 1."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="P,Q", show_default=False, help="Where both begin. 1 each unless said."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", show_default=False, help="How many. 12.")] = None,
+    first: Annotated[
+        str | None, typer.Option(metavar="q|p", show_default=False, help="Who moves first, if not at once.")
+    ] = None,
+    weight: Annotated[
+        str | None,
+        typer.Option(metavar="W", show_default=False, help="Of consensus and gradient_penalty. 1."),
+    ] = None,
+    mass: Annotated[
+        str | None, typer.Option(metavar="M", show_default=False, help="Of momentum. -1/2.")
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="P,Q", show_default=False, help="The equilibrium that is analysed.")
+    ] = None,
+    minimise: Annotated[
+        str | None, typer.Option(metavar="NAMES", show_default=False, help="Who makes f small, as in x,y.")
+    ] = None,
+    maximise: Annotated[
+        str | None, typer.Option(metavar="NAMES", show_default=False, help="Who makes f large.")
+    ] = None,
+    loss: Annotated[str, typer.Option(metavar="logistic|linear", help="Of dirac.")] = "logistic",
+    seeds: Annotated[int, typer.Option(metavar="N", help="Runs of each method, for ring.")] = 3,
+    table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
+    floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
+    portrait: Annotated[bool, typer.Option("--portrait", help="Draw in the terminal as well.")] = False,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """A minimax game: one player makes f small, the other large.
+
+    The orbit step by step, exact where it can be; its period, proved; for which steps the method converges,
+    cycles or diverges; the equilibria. dirac is the smallest GAN, ring a GAN on a ring of Gaussians.
+    """
+    names = read_names(method)
+    given = {"first": first, "weight": weight, "mass": mass}
+    options = {name: value for name, value in given.items() if value is not None}
+    if game.strip() == RING:
+        _ring(names, step, steps, seeds, options, out, json)
+        return
+    played = _game(game, minimise, maximise, loss)
+    methods = [_method(name, options, len(names) > 1) for name in names or ["alternating"]]
+    if table:
+        from lattend.games.table import STEPS, USUAL, compare_methods
+
+        chosen = methods if names else USUAL
+        show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
+        return
+    pair = _pair(step)
+    place = _numbers(start) or ["1"] * len(played.names)
+    many = 12 if steps is None else steps
+    orbits = [played.orbit(place, pair, many, one, floats=floats) for one in methods]
+    if len(orbits) > 1:
+        from lattend.games.pictures import compare_orbits
+
+        show(compare_orbits(*orbits), out, json)
+        return
+    _one(orbits[0], _numbers(at), portrait, out, json)
+
+
+def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
+    """One method's orbit, what is proved of it, and its pictures."""
+    from lattend.games.pictures import with_pictures
+
+    file = None if out is None else str(with_pictures(orbit).save(out))
+    if file is not None and not json:
+        say(f"{file}: {orbit.game}")
+        return
+    analysis, why = _analysed(orbit, at)
+    if json:
+        equilibria = orbit.game.equilibria().json()
+        found = {"orbit": orbit.json(), "equilibria": equilibria, "analysis": analysis and analysis.json()}
+        say_json({**found, "why": why or None, "file": file})
+        return
+    planes = with_pictures(orbit).planes if portrait else ()
+    say(replace(orbit.figure, planes=planes).terminal(width=width()).rstrip())
+    if analysis is not None:
+        more = replace(analysis.figure, title="For which steps")
+    else:
+        more = replace(orbit.game.equilibria().figure, title="Equilibria", caption=(why,))
+    say(f"\n{more.terminal(width=width()).rstrip()}")
+
+
+def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]:
+    """The analysis; or why there is none, which is no error: the orbit is an answer without it."""
+    try:
+        return orbit.game.analyse(orbit.method, orbit.step, at), ""
+    except LattendError as error:
+        if at is not None:
+            raise
+        said = re.sub(r"at=\((.*?)\)", lambda found: f"--at {found[1].replace(' ', '')}", str(error))
+        return None, f"which steps converge is not said: {said}"
+
+
+def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
+    if text.strip() == "dirac":
+        from lattend.games.dirac import dirac
+
+        return dirac(loss)
+    from lattend.games.game import Game
+
+    return Game(text, minimise, maximise)
+
+
+def _method(name: str, options: dict[str, str], several: bool) -> Method:
+    """The method with the options given; of several methods, each takes those it knows."""
+    from lattend.games.methods import METHODS, method_of
+
+    if several and name in METHODS:
+        known = METHODS[name].__annotations__
+        options = {option: value for option, value in options.items() if option in known}
+    return method_of(name, **options)
+
+
+def _numbers(text: str | None) -> list[str] | None:
+    """`1,1/2` as texts, which the game reads exactly."""
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def _pair(text: str | None) -> Any:
+    """`1/2` as one step, `0.1,0.2` as two; read exactly by the game."""
+    if text is None:
+        return 1
+    parts = _numbers(text) or []
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _ring(
+    names: list[str],
+    step: str | None,
+    steps: int | None,
+    seeds: int,
+    options: dict[str, str],
+    out: str | None,
+    json: bool,
+) -> None:
+    """Each method on several seeds, said as they end."""
+    from lattend.games.gan import ring
+    from lattend.games.ring import draw_runs
+
+    if not 1 <= seeds <= 100:
+        raise DomainError(f"--seeds is 1 to 100, got {seeds}")
+    if options and not names:
+        raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
+    chosen = names or ["gradient_penalty", "simultaneous"]
+    runs = []
+    for name in chosen:
+        for seed in range(seeds):
+            rule = _method(name, options, len(chosen) > 1)
+            run = ring(rule, _pair(step) if step else None, 3000 if steps is None else steps, seed)
+            print(f"{run.method}, seed {seed}: {run.sentence()} ({run.seconds:.0f} s)", file=sys.stderr)
+            runs.append(run)
+    show(draw_runs(runs), out, json)

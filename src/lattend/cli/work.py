@@ -1,0 +1,151 @@
+"""lattend work: attention worked through by hand, and an answer judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lattend.cli.arguments import At, Json, complete_rule, read_numbers
+from lattend.cli.failures import NO, YES
+from lattend.cli.output import say, say_json, width
+from lattend.errors import NamingError
+
+if TYPE_CHECKING:
+    from lattend.worked.work import Worked
+
+EXAMPLES = (
+    "lattend work --example",
+    "lattend work --example --rule causal --scale sqrt --out weights.png",
+    'lattend work --tokens "1,2;2,0;0,1" --wq "1,0;0,1" --wk "1,0;0,0" --wv "0,0;0,1"',
+    "lattend work head.json --out head.tex",
+    "lattend work head.json --check answer.json",
+)
+FORMS = ("terminal", "html", "latex", "markdown")
+
+
+def _rows(about: str) -> Any:
+    return typer.Option(metavar="FILE|ROWS", show_default=False, help=about)
+
+
+def work(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            show_default=False,
+            help="JSON or .npz with tokens, wq, wk, wv (wo, memory, rule, scale, heads); or a folder.",
+        ),
+    ] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Four tokens of two numbers, worked through.")
+    ] = False,
+    tokens: Annotated[str | None, _rows("A row each: a .json, .csv, .npy or .npz, or \"1,2;2,0\".")] = None,
+    wq: Annotated[str | None, _rows("Makes queries of tokens.")] = None,
+    wk: Annotated[str | None, _rows("Makes keys.")] = None,
+    wv: Annotated[str | None, _rows("Makes values.")] = None,
+    wo: Annotated[str | None, _rows("Multiplies the outputs in the end.")] = None,
+    memory: Annotated[str | None, _rows("Where keys and values come from; the tokens.")] = None,
+    rule: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", show_default=False, autocompletion=complete_rule, help="Who sees whom."),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(metavar="NUMBER|sqrt", show_default=False, help="Times the scores; sqrt is 1/sqrt(D)."),
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(metavar="H", show_default=False, help="Heads that share the columns.")
+    ] = None,
+    at: At = None,
+    places: Annotated[int | None, typer.Option(metavar="N", show_default=False, help="Decimals; 4.")] = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Exact forms alone.")] = False,
+    decimal: Annotated[bool, typer.Option("--decimal", help="Decimals alone.")] = False,
+    form: Annotated[
+        str | None, typer.Option(metavar="|".join(FORMS), show_default=False, help="What is printed.")
+    ] = None,
+    check: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ANSWER.json",
+            show_default=False,
+            help='Judge an answer, {"weights": [["0.1966", …], …]}.',
+        ),
+    ] = None,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", show_default=False,
+            help="Write: .html, .tex, .md, .json, .txt; .svg, .png, .pdf: the weights.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> int:  # fmt: skip
+    """Attention worked through: every number exact and in decimals.
+
+    Queries, keys, values, scores, exponentials, row sums, weights and outputs, as tables. With --check, the
+    numbers of an answer are judged, each within half a unit of its last digit, and a slip is told once with
+    what follows from it; the exit code is 1 when there is one.
+    """
+    if exact and decimal:
+        raise NamingError("--exact and --decimal leave nothing to print; give one, or none for both")
+    if form is not None and form not in FORMS:
+        raise NamingError(f"--form is one of {', '.join(FORMS)}, not {form}")
+    if form is not None and out is not None:
+        raise NamingError("the ending of --out says its form; leave --form out")
+    given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
+    told = {"rule": rule, "scale": scale, "heads": heads, **read_numbers(at)}
+    from lattend.worked.work import work as work_out
+
+    case = _case(file, example, given)
+    case |= {name: value for name, value in told.items() if value is not None}
+    worked = work_out(**case)
+    if check is not None:
+        return _judged(worked, check, places, json, out)
+    show = "exact" if exact else "decimal" if decimal else "both"
+    many = 4 if places is None else places
+    file_out = None if out is None else str(worked.save(out, many, show))
+    if json:
+        say_json({**worked.json(many), "file": file_out})
+    elif file_out is not None:
+        say(f"{file_out}: attention worked through, {worked.facts[0]}")
+    elif form in (None, "terminal"):
+        say(worked.terminal(width(), many, show))
+    else:
+        forms = {"html": worked.html, "latex": worked.latex, "markdown": worked.markdown}
+        say(forms[form](many, show).rstrip())
+    return YES
+
+
+def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict[str, Any]:
+    """What is worked out: an example or a file, with single matrices given in place of its own."""
+    from lattend.worked.files import NEEDED, read_case, read_matrix
+    from lattend.worked.work import EXAMPLE
+
+    if file is not None and example:
+        raise NamingError("FILE and --example are two pieces of work; give one")
+    case: dict[str, Any] = dict(EXAMPLE) if example else {} if file is None else read_case(file)
+    for name, source in given.items():
+        if source is not None:
+            case[name] = read_matrix(name, source)
+    missing = [name for name in NEEDED if name not in case]
+    if len(missing) == len(NEEDED):
+        raise NamingError(
+            "work needs FILE, --example, or --tokens, --wq, --wk and --wv. See `lattend work --help`"
+        )
+    if missing:
+        raise NamingError(f"work needs --{' and --'.join(missing)} too")
+    return case
+
+
+def _judged(worked: Worked, answer: str, places: int | None, json: bool, out: str | None) -> int:
+    from lattend.worked.files import read_json
+
+    if out is not None:
+        raise NamingError("--check prints its verdict; leave --out away, or --check")
+    found = worked.check(read_json(answer), places)
+    if json:
+        say_json(found.json())
+    else:
+        say(found.terminal(width()))
+    return YES if found else NO

@@ -1,0 +1,145 @@
+"""How exact numbers and formulas are written: as people type them, in LaTeX, and as rounded decimals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import sympy
+
+SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a text holds together
+MOST_DIGITS = 4000
+
+
+def text(value: Any) -> str:
+    """The expression as people type it; `formula` reads it again.
+
+    >>> text(sympy.exp(2) / (2 + 2 * sympy.E))
+    'e^2/(2e + 2)'
+    """
+    return _written(sympy.sympify(value))[0]
+
+
+def latex(value: Any) -> str:
+    """The expression in LaTeX."""
+    return sympy.latex(sympy.sympify(value))
+
+
+def decimal(value: Any, places: int = 4) -> str:
+    """The number rounded to so many places, halves away from 0.
+
+    >>> decimal(sympy.E / (1 + 2 * sympy.E + sympy.exp(2)))
+    '0.1966'
+    """
+    units = _units(sympy.sympify(value), places)
+    digits = f"{abs(units):0{places + 1}d}"
+    whole, rest = digits[: len(digits) - places], digits[len(digits) - places :]
+    return f"{'-' if units < 0 else ''}{whole}{'.' if places else ''}{rest}"
+
+
+def _units(value: Any, places: int) -> int:
+    """How many units of the last place, rounded; more digits are asked for until it is certain."""
+    if value.is_Rational:
+        return _rounded(Fraction(int(value.p), int(value.q)) * 10**places)
+    digits = places + 20
+    while True:
+        near = value.evalf(digits, maxn=4 * MOST_DIGITS)
+        numerator, denominator = sympy.Rational(near).as_numer_denom()
+        found = Fraction(int(numerator), int(denominator)) * 10**places
+        doubt = abs(found) / 10 ** (digits - 3)
+        if _rounded(found - doubt) == _rounded(found + doubt) or digits > MOST_DIGITS:  # or it is a tie
+            return _rounded(found)
+        digits *= 2
+
+
+def _rounded(number: Fraction) -> int:
+    up = floor(abs(number) + Fraction(1, 2))
+    return up if number >= 0 else -up
+
+
+def _written(value: Any) -> tuple[str, int]:
+    """The text, and how tightly it holds together."""
+    if value.is_Integer:
+        return str(value), ATOM if value >= 0 else SUM
+    if value.is_Rational:
+        return f"{value.p}/{value.q}", PRODUCT if value > 0 else SUM
+    if value.is_Add:
+        return _sum(value), SUM
+    if value.is_Mul:
+        return _product(value)
+    if value is sympy.E:
+        return "e", ATOM
+    if isinstance(value, sympy.exp) or value.is_Pow:
+        return _power(*value.as_base_exp())
+    if value is sympy.I:
+        return "i", ATOM
+    if isinstance(value, sympy.Abs):
+        return f"abs({text(value.args[0])})", ATOM
+    if value.is_Function:
+        return f"{value.func.__name__}({', '.join(text(part) for part in value.args)})", ATOM
+    return str(value).replace("**", "^"), ATOM if value.is_Atom else SUM
+
+
+def _sum(value: Any) -> str:
+    parts: list[str] = []
+    terms = [(term, text(term)) for term in sorted(value.args, key=_rank)]
+    first = next((place for place, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
+    if not terms[first][0].has(sympy.I):  # 1 - h^2 rather than -h^2 + 1
+        terms.insert(0, terms.pop(first))
+    for _, written in terms:
+        if not parts:
+            parts.append(written)
+        elif written.startswith("-"):
+            parts.append(f" - {written[1:]}")
+        else:
+            parts.append(f" + {written}")
+    return "".join(parts)
+
+
+def _rank(term: Any) -> tuple[Any, ...]:
+    """Powers of e and of names first, the highest before the lower, then numbers; multiples of i last."""
+    _, rest = term.as_coeff_Mul()
+    powers = [factor.as_base_exp() for factor in sympy.Mul.make_args(rest)]
+    degree = sum((power for _, power in powers if power.is_number), sympy.Integer(0))
+    return (bool(rest.has(sympy.I)), rest == 1, -float(sympy.re(degree)), sympy.default_sort_key(rest))
+
+
+def _product(value: Any) -> tuple[str, int]:
+    above, below = sympy.fraction(value)
+    if below != 1:
+        if above.could_extract_minus_sign() and not above.is_Add:
+            written, _ = _product_over(-above, below)
+            return f"-{written}", SUM
+        return _product_over(above, below)
+    number, rest = value.as_coeff_Mul()
+    if number == -1:
+        return f"-{_inside(rest, PRODUCT)}", SUM
+    factors = "*".join(_inside(factor, POWER) for factor in sorted(rest.as_ordered_factors(), key=_order))
+    if number == 1:
+        return factors, PRODUCT
+    digit = factors[0].isdigit()  # 2*3^p, but 2e
+    return f"{text(number)}{'*' if digit else ''}{factors}", PRODUCT if number > 0 else SUM
+
+
+def _product_over(above: Any, below: Any) -> tuple[str, int]:
+    return f"{_inside(above, PRODUCT)}/{_inside(below, POWER)}", PRODUCT
+
+
+def _order(factor: Any) -> tuple[bool, Any]:
+    return factor.is_Add, factor.sort_key()
+
+
+def _power(base: Any, exponent: Any) -> tuple[str, int]:
+    if exponent == 1:
+        return _written(base)
+    if exponent.is_number and exponent.is_negative:
+        return f"1/{_inside(base**-exponent, POWER)}", PRODUCT
+    if exponent == sympy.Rational(1, 2):
+        return f"sqrt({text(base)})", ATOM
+    return f"{_inside(base, ATOM)}^{_inside(exponent, ATOM)}", POWER
+
+
+def _inside(value: Any, at_least: int) -> str:
+    written, tightness = _written(value)
+    return written if tightness >= at_least else f"({written})"

@@ -1,0 +1,236 @@
+"""Equilibria: the places where both gradients are 0, and what each one is to the players."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.draw.figure import Figure
+from lattend.errors import DomainError
+from lattend.exact.definite import Signs, schur_complement, signs
+from lattend.exact.field import NumberField, number_field
+from lattend.exact.forms import number_text
+from lattend.exact.function import first_change
+from lattend.exact.systems import solve
+from lattend.exact.writing import text as written
+from lattend.games.search import search
+
+if TYPE_CHECKING:
+    from lattend.games.game import Game
+
+CLEAR = 1e-6  # a float further from 0 than this is not 0
+KINDS = {
+    "strict Nash": "each player loses by any small move of its own",
+    "Nash": "no player gains by a small move of its own",
+    "minimax": "the minimiser is at its best if the maximiser answers each of its moves; not Nash",
+    "maximin": "the maximiser is at its best if the minimiser answers each of its moves; not Nash",
+    "none": "a gradient of 0, but a player gains by moving",
+    "undecided": "second derivatives do not decide",
+}
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A point where the gradient is 0: a number for each name, its kind and the reason for it.
+
+    strict Nash, Nash, minimax, maximin, none (a player gains by moving: no solution of the game), undecided.
+    """
+
+    point: tuple[Any, ...]
+    kind: str
+    reason: str
+    exact: bool = True
+
+    @property
+    def floats(self) -> tuple[float, ...]:
+        return tuple(float(x) for x in self.point)
+
+    def __str__(self) -> str:
+        return f"{'no solution' if self.kind == 'none' else self.kind}: {self.reason}"
+
+    def json(self) -> dict[str, Any]:
+        plain = [written(x) if self.exact else float(x) for x in self.point]
+        return {"point": plain, "floats": list(self.floats), "kind": self.kind, "reason": self.reason}
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibria:
+    """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
+
+    game: Game
+    points: tuple[Equilibrium, ...]
+    complete: bool
+    curve: tuple[str, ...] = ()
+    note: str = ""
+
+    def __iter__(self) -> Iterator[Equilibrium]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, place: int) -> Equilibrium:
+        return self.points[place]
+
+    @cached_property
+    def figure(self) -> Figure:
+        rows = [(where(self.game, one.point), str(one)) for one in self.points]
+        return Figure(str(self.game), (), (), (self._summary(),), facts=tuple(rows), data=self.json())
+
+    def _summary(self) -> str:
+        if self.note:
+            return self.note
+        if self.curve:
+            return f"equilibria wherever {' and '.join(f'{one} = 0' for one in self.curve)}"
+        if not self.points:
+            return "no equilibrium: the gradient is 0 nowhere"
+        return (
+            "one equilibrium, and no other"
+            if len(self.points) == 1
+            else f"{len(self.points)} equilibria, no others"
+        )
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "game": self.game.text,
+            "equilibria": [one.json() for one in self.points],
+            "complete": self.complete,
+            "curve": list(self.curve),
+            "note": self.note,
+        }
+
+    def __str__(self) -> str:
+        return self.figure.terminal(colour=False)
+
+    def __repr__(self) -> str:
+        return f"<Equilibria of {self.game.text}: {len(self.points)}>"
+
+
+def where(game: Game, point: Sequence[Any]) -> str:
+    """`p = 0, q = 1/2`."""
+    said = (f"{x:.6g}" if isinstance(x, float) else number_text(x) for x in point)
+    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, said, strict=True))
+
+
+def equilibria(game: Game) -> Equilibria:
+    """All points where the gradient is 0 if f is a polynomial; else those that a search finds."""
+    if not game.polynomial:
+        return _searched(game, "")
+    functions = game.formulas.functions
+    found = solve([one.formula for one in functions], game.formulas.formula.names)
+    if found.note:
+        return _searched(game, f"{found.note}; ")
+    points = [classified(game, one.formulas, one.field, one.numbers) for one in found.points]
+    return Equilibria(game, tuple(points), found.complete, tuple(written(one) for one in found.curve))
+
+
+def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
+    """The point as an equilibrium; an error where the gradient is not 0 there."""
+    if game.formula is None:
+        floats = tuple(float(x) for x in point)
+        if np.abs(game.gradient(point)).max() > CLEAR:
+            raise DomainError(f"{where(game, floats)} is no equilibrium: the gradient is not 0 there")
+        return by_decimals(game, floats)
+    slopes = [one.vanishes(point) for one in game.formulas.functions]
+    if not all(slopes):
+        name = game.names[slopes.index(False)]
+        raise DomainError(f"{where(game, point)} is no equilibrium: the gradient by {name} is not 0 there")
+    numbers = number_field(point) if game.polynomial else None
+    if numbers is None:
+        return _classified_by_formula(game, tuple(point))
+    return classified(game, tuple(point), numbers, tuple(numbers.of(x) for x in point))
+
+
+def classified(
+    game: Game, point: tuple[Any, ...], numbers: NumberField, values: Sequence[Any]
+) -> Equilibrium:
+    """What the point is, from the second derivatives in its own number field."""
+    rows = game.field(numbers.of).hessian(values)
+    exactly = [[numbers.element(x) for x in row] for row in rows]
+    return Equilibrium(tuple(point), *_kind(game, point, exactly, numbers.domain))
+
+
+def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
+    """The second derivatives at a point, as exact formulas."""
+    assert game.formula is not None
+    return [[one.at(point) for one in row] for row in game.formulas.second]
+
+
+def _classified_by_formula(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+    rows = hessian(game, point)
+    numbers = number_field([x for row in rows for x in row])
+    if numbers is None:
+        return Equilibrium(point, "undecided", "its second derivatives are in no small number field")
+    exactly = [[numbers.domain.from_sympy(x) for x in row] for row in rows]
+    return Equilibrium(tuple(point), *_kind(game, point, exactly, numbers.domain))
+
+
+def _kind(game: Game, point: Sequence[Any], rows: list[list[Any]], domain: Any) -> tuple[str, str]:
+    first = len(game.minimise)
+    own = [row[:first] for row in rows[:first]]
+    other = [[-x for x in row[first:]] for row in rows[first:]]  # both players minimise with this sign
+    p, q = signs(own, domain), signs(other, domain)
+    holds = _holds(game, point, p, game.minimise, 1), _holds(game, point, q, game.maximise, -1)
+    if p.positive and q.positive:
+        return "strict Nash", KINDS["strict Nash"]
+    if holds == ("yes", "yes"):
+        return "Nash", KINDS["Nash"]
+    if q.positive and schur_complement(rows, first, domain).positive:
+        return "minimax", KINDS["minimax"]
+    turned = [[-x for x in (*row[first:], *row[:first])] for row in (*rows[first:], *rows[:first])]
+    if p.positive and schur_complement(turned, len(game.names) - first, domain).positive:
+        return "maximin", KINDS["maximin"]
+    gains = [
+        ", ".join(names)
+        for names, held in ((game.minimise, holds[0]), (game.maximise, holds[1]))
+        if held == "no"
+    ]
+    if gains:
+        return "none", f"{' and '.join(gains)} gain{'' if ',' in gains[0] or gains[1:] else 's'} by moving"
+    return "undecided", KINDS["undecided"]
+
+
+def _holds(game: Game, point: Sequence[Any], own: Signs, names: Sequence[str], way: int) -> str:
+    """Whether a player cannot gain by a small move: yes, no, or unknown."""
+    if own.below:
+        return "no"
+    if not own.zero or game.quadratic:
+        return "yes"
+    if len(names) > 1 or game.formula is None:
+        return "unknown"
+    change = first_change(game.formula, game.names.index(names[0]), point)
+    if change is None:
+        return "unknown"
+    order, sign = change
+    return "yes" if order == 0 or (order % 2 == 0 and sign * way > 0) else "no"
+
+
+def _searched(game: Game, before: str) -> Equilibria:
+    found, starts = search(game)
+    points = tuple(_near(game, point) for point in found)
+    none = "" if points else "none "
+    note = f"{before}{none}found by Newton's method from {starts} starts in -3 … 3; there may be others"
+    return Equilibria(game, points, False, (), note)
+
+
+def _near(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+    """The point exactly if the gradient is 0 there, else as the decimals that it is known by."""
+    if game.formula is not None and all(one.vanishes(point) for one in game.formulas.functions):
+        return confirmed(game, point)
+    return by_decimals(game, tuple(float(x) for x in point))
+
+
+def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
+    """What a point known by its decimals is; strict Nash needs curvatures well away from 0."""
+    rows, first = np.array(game.field().hessian(point), dtype=float), len(game.minimise)
+    own, other = np.linalg.eigvalsh(rows[:first, :first]), np.linalg.eigvalsh(-rows[first:, first:])
+    if min(own.min(), other.min()) > CLEAR:
+        return Equilibrium(point, "strict Nash", KINDS["strict Nash"], exact=False)
+    for curvatures, names in ((own, game.minimise), (other, game.maximise)):
+        if curvatures.min() < -CLEAR:
+            return Equilibrium(point, "none", f"{', '.join(names)} gains by moving", exact=False)
+    return Equilibrium(point, "undecided", KINDS["undecided"], exact=False)

@@ -1,0 +1,167 @@
+"""Pictures of games: the phase portrait with orbits, and distances to the equilibrium over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+
+from lattend.draw.curve import Curve
+from lattend.draw.figure import Figure
+from lattend.draw.heat import short
+from lattend.draw.plane import Ends
+from lattend.errors import DomainError, LattendError
+from lattend.exact.writing import text as written
+from lattend.games.equilibria import Equilibrium, confirmed
+from lattend.games.game import Game
+from lattend.games.orbit import Orbit
+from lattend.games.phase import nearest, phase_plane
+
+LEAST, MOST = 1e-16, 1e100  # what a distance of 0 is drawn as, on a scale that has no 0; where drawing ends
+
+
+def portrait(
+    *orbits: Orbit, game: Game | None = None, x: Ends | None = None, y: Ends | None = None
+) -> Figure:
+    """The plane of both players: where the field points, lines of equal f, equilibria and the orbits.
+
+    Where every step keeps a quantity, the line of its value through the start is drawn too. `x` and `y` are
+    the ends of the picture, which holds the orbits and the equilibria where none are given. A game of more
+    than two numbers shows the first of each player, without field and lines, which depend on the others.
+    """
+    shown = _game(orbits, game)
+    still = _equilibria(shown)
+    plane, notes = phase_plane(shown, orbits, _names(orbits), still, x, y)
+    data = {
+        "game": shown.text,
+        "orbits": [orbit.json() for orbit in orbits],
+        "equilibria": [one.json() for one in still],
+    }
+    return Figure(str(shown), (), notes, _about(orbits), planes=(plane,), data=data)
+
+
+def distances(*orbits: Orbit, to: Any = None) -> Figure:
+    """How far each orbit is from an equilibrium after every step, on a logarithmic scale.
+
+    `to` is the equilibrium, by default the one nearest to each orbit's start.
+    """
+    game = _game(orbits, None)
+    still = _equilibria(game) if to is None else [confirmed(game, game.point(to, "to"))]
+    if not still:
+        raise DomainError(f"no equilibrium of {game} is known to measure distances to; give one: to=(0, 0)")
+    curve, notes = _distances(orbits, still)
+    return Figure(str(game), (), notes, _about(orbits), curves=(curve,), data=_numbers(game, curve))
+
+
+def compare_orbits(*orbits: Orbit) -> Figure:
+    """Several methods or steps: their phase portrait, their distances, and what is proved of each."""
+    game = _game(orbits, None)
+    still = _equilibria(game)
+    plane, notes = phase_plane(game, orbits, _names(orbits), still)
+    facts: list[tuple[str, str]] = []
+    curves: tuple[Curve, ...] = ()
+    if still:
+        curve, more = _distances(orbits, still)
+        curves, notes = (curve,), (*notes, *more)
+        for orbit, (name, line) in zip(orbits, curve.lines, strict=True):
+            first, last = short(line[0][1]), short(line[-1][1])
+            said = f"distance {first} at the start, {last} after {len(line) - 1} steps"
+            facts.append((name, "; ".join((*_outcome(orbit, still), said))))
+    data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}
+    return Figure(
+        str(game), (), notes, _about(orbits), facts=tuple(facts), planes=(plane,), curves=curves, data=data
+    )
+
+
+def with_pictures(orbit: Orbit) -> Figure:
+    """The orbit's facts with its phase portrait and its distances, as one figure."""
+    game, still = orbit.game, _equilibria(orbit.game)
+    plane, notes = phase_plane(game, [orbit], _names([orbit]), still)
+    curves: tuple[Curve, ...] = ()
+    if still and len(orbit.points) > 1:
+        curve, more = _distances([orbit], still)
+        curves, notes = (curve,), (*notes, *more)
+    told = orbit.figure
+    facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, still)))
+    return Figure(
+        str(game), (), notes, told.subtitle, facts=facts, planes=(plane,), curves=curves, data=told.data
+    )
+
+
+def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
+    if not orbits and game is None:
+        raise DomainError("a picture needs orbits, as in portrait(game.orbit((1, 1))), or a game: game=...")
+    found = game or orbits[0].game
+    for orbit in orbits:
+        if str(orbit.game) != str(found):
+            raise DomainError(f"a picture shows one game: {found}, not {orbit.game}; draw two")
+    return found
+
+
+def _equilibria(game: Game) -> Sequence[Equilibrium]:
+    """The equilibria that are single points; none where they cannot be found."""
+    try:
+        return game.equilibria().points
+    except LattendError:
+        return []
+
+
+def _steps(orbit: Orbit) -> str:
+    h, k = map(written, orbit.step)
+    return f"step {h}" if h == k else f"steps {h} and {k}"
+
+
+def _names(orbits: Sequence[Orbit]) -> list[str]:
+    """What tells the orbits apart: the method, the steps, or both."""
+    methods, steps = [str(orbit.method) for orbit in orbits], [_steps(orbit) for orbit in orbits]
+    if len(orbits) == 1:
+        return ["orbit"]
+    if len(set(steps)) == 1:
+        return methods
+    if len(set(methods)) == 1:
+        return steps
+    return [f"{method}, {step}" for method, step in zip(methods, steps, strict=True)]
+
+
+def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
+    """What all orbits have in common, which their names do not say."""
+    common = {str(orbit.method) for orbit in orbits}, {_steps(orbit) for orbit in orbits}
+    said = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
+    return (said,) if said else ()
+
+
+def _outcome(orbit: Orbit, still: Sequence[Equilibrium]) -> tuple[str, ...]:
+    """What is proved of the orbit's method at its step, near the nearest equilibrium, where that can be."""
+    found = nearest(orbit, still)
+    if found is None:
+        return ()
+    try:
+        here = orbit.game.analyse(orbit.method, orbit.step, found.point).here
+    except LattendError:
+        return ()
+    return (str(here) if orbit.game.quadratic else f"near the equilibrium {here}",)
+
+
+def _distances(orbits: Sequence[Orbit], still: Sequence[Equilibrium]) -> tuple[Curve, tuple[str, ...]]:
+    lines: list[tuple[str, tuple[tuple[float, float], ...]]] = []
+    notes: list[str] = []
+    lengths = [_lengths(orbit, nearest(orbit, still)) for orbit in orbits]
+    shortest = min(map(len, lengths))
+    for name, length in zip(_names(orbits), lengths, strict=True):
+        if min(length[:shortest]) < LEAST:
+            notes.append(f"a distance below {LEAST:g} is drawn as {LEAST:g}")
+        lines.append((name, tuple((float(step), max(LEAST, d)) for step, d in enumerate(length[:shortest]))))
+    if any(len(orbit.points) > shortest for orbit in orbits):
+        notes.append(f"distances up to step {shortest - 1}, where the shortest orbit ends or passes {MOST:g}")
+    return Curve("Distance to the equilibrium", "step", "distance", tuple(lines)), tuple(dict.fromkeys(notes))
+
+
+def _lengths(orbit: Orbit, centre: Equilibrium | None) -> list[float]:
+    """The distances from the start on, as long as they are numbers of a usual size."""
+    places = orbit.floats - (centre.floats if centre else 0.0)
+    return list(takewhile(lambda d: d < MOST, (math.hypot(*place) for place in places.tolist())))
+
+
+def _numbers(game: Game, curve: Curve) -> dict[str, Any]:
+    return {"game": game.text, "distances": {name: [d for _, d in line] for name, line in curve.lines}}

@@ -1,0 +1,159 @@
+"""Tokens, matrices and answers from files: JSON, CSV, NumPy's .npy and .npz, or a folder of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lattend.errors import LattendError, NamingError, TextError
+
+MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
+NEEDED = MATRICES[:4]
+OPTIONS = ("rule", "scale", "heads")
+ENDINGS = (".json", ".csv", ".npy", ".npz")
+EXAMPLE = '{"tokens": [[1, 2], [2, 0]], "wq": …, "wk": …, "wv": …}'
+
+
+def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file or a folder gives to `work`: matrices by name, and rule, scale, heads and sizes if any.
+
+    JSON and .npz hold everything by name; a folder has a file for each matrix, such as tokens.csv and wq.npy.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _folder(path)
+    _must_be(path, (".json", ".npz"))
+    if path.suffix.lower() == ".npz":
+        return _named(path, _arrays(path))
+    data = read_json(path)
+    if not isinstance(data, Mapping):
+        raise NamingError(f'"{path}" holds a {type(data).__name__}; write {EXAMPLE}')
+    return _named(path, data)
+
+
+def read_matrix(name: str, given: str) -> Any:
+    """A matrix from a file, or from text such as "1,0;0,1", whose numbers may be "1/2" or "sqrt(2)".
+
+    >>> read_matrix("wq", "1,0; 0,1/2")
+    [['1', '0'], ['0', '1/2']]
+    """
+    path = Path(given)
+    if path.suffix.lower() in ENDINGS or path.is_file():
+        _must_be(path, ENDINGS)
+        return _read(name, path)
+    rows = [[cell.strip() for cell in row.split(",")] for row in given.split(";")]
+    place = 0
+    for row in given.split(";"):
+        if any(not cell.strip() for cell in row.split(",")):
+            raise TextError(
+                f"--{name} is a file ({', '.join(ENDINGS)}), or rows of numbers, as in 1,0;0,1",
+                given, place, place + len(row),
+            )  # fmt: skip
+        place += len(row) + 1
+    return rows
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """JSON whose numbers are kept as they are written, so that 0.1050 has four decimals."""
+    path = Path(path)
+    _must_be(path, (".json",))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise LattendError(f'cannot read "{path}": {error}') from None
+    try:
+        return json.loads(text, parse_float=str, parse_constant=str)
+    except json.JSONDecodeError as error:
+        place = max(0, min(error.pos, len(text.rstrip()) - 1))  # an end that comes too soon is shown too
+        said = f'"{path}" is no JSON: {error.msg}, line {error.lineno}'
+        raise TextError(said, text, place, place + 1) from None
+
+
+def _must_be(path: Path, endings: tuple[str, ...]) -> None:
+    if path.suffix.lower() not in endings:
+        raise LattendError(f'cannot read "{path}": the ending is not one of {", ".join(endings)}')
+    if not path.is_file():
+        raise LattendError(f'there is no file "{path}"')
+
+
+def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts by the names that `work` has: W_q and Wq are wq."""
+    known = (*MATRICES, *OPTIONS)
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        plain = key.lower().replace("_", "")
+        name = plain if plain in known else key
+        if name in found:
+            raise NamingError(f'"{path}" gives {name} twice')
+        found[name] = value
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        has = ", ".join(data) or "nothing"
+        raise NamingError(f'"{path}" has no {" and no ".join(missing)}; it has {has}. Write {EXAMPLE}')
+    if "heads" in found:
+        found["heads"] = int(found["heads"]) if str(found["heads"]).isdigit() else found["heads"]
+    if "rule" in found:
+        found["rule"] = str(found["rule"])
+    return found
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in MATRICES:
+        files = [path / f"{name}{ending}" for ending in ENDINGS if (path / f"{name}{ending}").is_file()]
+        if len(files) > 1:
+            raise NamingError(f'"{path}" has {files[0].name} and {files[1].name}; leave one')
+        if files:
+            found[name] = _read(name, files[0])
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        wanted = f"{missing[0]}.csv, {missing[0]}.npy or {missing[0]}.json"
+        raise NamingError(f'the folder "{path}" has no {" and no ".join(missing)}; it needs {wanted}')
+    return found
+
+
+def _read(name: str, path: Path) -> Any:
+    """One matrix."""
+    ending = path.suffix.lower()
+    if ending == ".csv":
+        return _rows(path)
+    if ending == ".json":
+        data = read_json(path)
+        return data[name] if isinstance(data, Mapping) and name in data else data
+    if ending == ".npz":
+        arrays = _arrays(path)
+        if name not in arrays:
+            raise NamingError(f'"{path}" has no array {name}; it has {", ".join(arrays) or "nothing"}')
+        return arrays[name]
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise LattendError(f'cannot read "{path}" as .npy: {error}') from None
+
+
+def _rows(path: Path) -> list[list[str]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return [[cell.strip() for cell in row] for row in csv.reader(file) if any(map(str.strip, row))]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise LattendError(f'cannot read "{path}" as CSV: {error}') from None
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return {name: _scalar(file[name]) for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise LattendError(f'cannot read "{path}" as .npz: {error}') from None
+
+
+def _scalar(array: Any) -> Any:
+    """A number or a text that was saved as an array of no axes."""
+    return array.item() if array.ndim == 0 else array

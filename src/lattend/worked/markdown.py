@@ -1,0 +1,43 @@
+"""Markdown: the steps as tables, each cell exact ≈ decimal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.worked.entry import Entry
+from lattend.worked.step import Rows, Step, too_long
+from lattend.worked.terminal import forms_of
+
+if TYPE_CHECKING:
+    from lattend.worked.work import Worked
+
+
+def markdown(worked: Worked, places: int = 4, show: str = "both") -> str:
+    """All steps, each under a heading of its own."""
+    lines = ["# Attention worked through", ""]
+    for fact in worked.facts:
+        lines += [fact.replace("|", r"\|"), ""]
+    for step in worked.steps:
+        lines += [f"## {step.title}", "", f"`{step.formula}`", ""]
+        for head, rows in enumerate(step.tables):
+            lines += [f"Head {head + 1}:", ""] if step.per_head else []
+            lines += [*_table(step, rows, places, forms_of(step, rows, show)), ""]
+        if not step.written and show != "decimal":
+            lines += [too_long(step), ""]
+    return "\n".join(lines)
+
+
+def _table(step: Step, rows: Rows, places: int, forms: tuple[str, ...]) -> list[str]:
+    names = [f"{step.across} {at + 1}" for at in range(len(rows[0]))] if step.across else [step.title.lower()]
+    head = [f"| {step.down} | {' | '.join(names)} |", f"|---{'|---:' * len(names)}|"]
+    return head + [
+        f"| {place + 1} | {' | '.join(_cell(entry, places, forms) for entry in row)} |"
+        for place, row in enumerate(rows)
+    ]
+
+
+def _cell(entry: Entry, places: int, forms: tuple[str, ...]) -> str:
+    exact, shown = entry.text or "", entry.decimal(places)
+    if "exact" not in forms or exact == shown:
+        return shown.replace("-inf", "−∞")
+    return f"`{exact}` ≈ {shown}" if "decimal" in forms else f"`{exact}`"

@@ -1,0 +1,142 @@
+"""lattend elbo: the exact identity, a model fitted to a file, the digits, and what it says to wrong input."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+QUICK = ("--k", "1,4", "--samples", "20")
+
+LINEAR = """\
+A linear-Gaussian model: ELBO + gap = log p(x)
+
+model     x = W z + b + noise: 6 numbers from 2 latents
+log p(x)  −10.196946209306 nats, mean of 5 examples
+identity  ELBO + gap = log p(x) within 1e-12, for each example
+"""
+
+TABLE = """\
+q              reconstruction      KL      ELBO      gap        ELBO + gap
+posterior             −8.4250  1.7719  −10.1969   0.0000  −10.196946209306
+best diagonal         −8.6421  1.9057  −10.5478   0.3509  −10.196946209306
+prior                −20.7207  0.0000  −20.7207  10.5237  −10.196946209306
+"""
+
+
+def test_linear(lattend):
+    ran = lattend("elbo", "linear", *QUICK)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(LINEAR)
+    assert TABLE in ran.out
+    assert "log p(x) − importance bound: nats\nlog2 k " in ran.out
+
+
+def test_json(lattend):
+    data = json.loads(lattend("elbo", "linear", *QUICK, "--size", "9", "--latent", "4", "--json").out)
+    assert (data["dimensions"], data["latent"], data["examples"], data["file"]) == (9, 4, 5, None)
+    for found in data["identity"].values():
+        assert abs(found["elbo"] + found["gap"] - data["log_prob"]) < 1e-11
+        assert found["error"] < 1e-11
+    assert [bound["k"] for bound in data["bounds"]["prior"]] == [1, 4]
+    assert data["identity"]["posterior"]["gap"] < 1e-12 < data["identity"]["best diagonal"]["gap"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_rows_of_a_file(lattend, tmp_path, ending):
+    """The model is the likeliest for the rows: its evidence is that of their covariance, one part evened."""
+    rows = np.random.default_rng(0).normal(size=(50, 3)) @ np.diag([3.0, 1.0, 0.5]) + 2
+    path = tmp_path / f"rows.{ending}"
+    np.savetxt(path, rows, delimiter=",") if ending == "csv" else np.save(path, rows)
+    arguments = ("elbo", "linear", *QUICK, "--data", str(path), "--latent", "1", "--examples", "50", "--json")
+    data = json.loads(lattend(*arguments).out)
+    values = np.linalg.eigvalsh(np.cov(rows.T, bias=True))
+    noise = values[:2].mean()
+    log_det = np.log(values[2]) + 2 * np.log(noise)
+    assert data["log_prob"] == pytest.approx(-(3 * np.log(2 * np.pi) + log_det + 3) / 2)
+
+
+def test_digits(lattend, monkeypatch):
+    monkeypatch.setattr("lattend.generative.demonstrations.K", 4)
+    ran = lattend("elbo", "digits", "--binary", "--epochs", "1", "--latent", "2", "--show", "plane", "--json")
+    assert ran.code == 0
+    assert ran.err.startswith("epoch   1   ELBO ")
+    data = json.loads(ran.out)
+    assert data["title"].startswith("The plane of two latents; test ELBO −")
+    bound, tighter = data["elbo"], data["importance"]
+    assert (bound["examples"], bound["dimensions"], tighter["k"]) == (360, 64, 4)
+    assert bound["elbo"] == pytest.approx(bound["reconstruction"] - bound["kl"], abs=1e-3)
+    assert bound["elbo"] < tighter["bound"] + 3 * (bound["standard_error"] + tighter["standard_error"])
+    assert -64 * np.log(2) < bound["elbo"] < 0  # better than a coin for each pixel
+    assert len(data["history"]) == 1 and data["picture"]["rows"]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("txt", b"A linear")])
+def test_files(lattend, tmp_path, ending, start):
+    path = tmp_path / f"bound.{ending}"
+    ran = lattend("elbo", "linear", *QUICK, "--out", str(path))
+    assert ran == (0, f"{path}: A linear-Gaussian model: ELBO + gap = log p(x)\n", "")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "80"])
+def test_narrow(lattend, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = lattend("elbo", "linear", *QUICK)
+    assert max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "missing argument 'linear|digits'. See `lattend elbo --help`"),
+        (("vae",), "elbo has linear and digits, not 'vae'"),
+        (("linear", "--epochs", "3"), "--epochs belongs to `lattend elbo digits`; leave it out"),
+        (("linear", "--binary"), "--binary belongs to `lattend elbo digits`; leave it out"),
+        (("digits", "--noise", "1"), "--noise belongs to `lattend elbo linear`; leave it out"),
+        (("linear", "--noise", "0"), "the variance of the noise must be above 0, got 0"),
+        (("linear", "--noise", "nan"), "the variance of the noise must be above 0, got nan"),
+        (("linear", "--k", "1,x"), "--k: x is no number"),
+        (("linear", "--k", "0"), "--k has whole numbers from 1 to 10,000"),
+        (("linear", "--k", "1.5"), "--k has whole numbers from 1 to 10,000"),
+        (("linear", "--size", "0"), "--size must be from 1 to 1,024, got 0"),
+        (("linear", "--latent", "9999"), "--latent must be from 1 to 1,024, got 9,999"),
+        (("linear", "--examples", "0"), "--examples must be from 1 to 4,096, got 0"),
+        (("linear", "--samples", "0"), "samples must be a whole number from 1 on, got 0"),
+        (("linear", "--data", "none.csv"), "No such file or directory: none.csv"),
+        (("linear", "--data", "rows.txt"), '--data reads .csv and .npy files of rows, not "rows.txt"'),
+        (
+            ("linear", "--data", "a.csv", "--size", "3"),
+            "--size is found from the rows of --data; leave it out",
+        ),
+        (
+            ("digits", "--show", "all"),
+            "the picture is one of samples, rebuilt, between, latent, plane, training, not 'all'",
+        ),
+        (("digits", "--show", "plane"), "the plane is that of two latents, got 16"),
+        (("digits", "--epochs", "0"), "epochs must be a whole number from 1 on, got 0"),
+        (("digits", "--latent", "0"), "latent must be a whole number from 1 on, got 0"),
+        (("linear", *QUICK, "--out", "x.gif"), 'cannot save a picture as "x.gif"'),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("elbo", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")
+
+
+def test_without_torch(lattend, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "lattend.generative.demonstrations", raising=False)
+    assert lattend("elbo", "linear") == (3, "", "lattend: elbo runs on torch: pip install 'lattend[torch]'\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("1,2\n3,x\n", "is no file of rows of numbers: "), ("1,2\n3\n", "is no file of rows of numbers: ")],
+)
+def test_files_that_are_no_rows(lattend, tmp_path, text, message):
+    path = tmp_path / "rows.csv"
+    path.write_text(text)
+    ran = lattend("elbo", "linear", "--data", str(path))
+    assert ran.code == 2 and f'"{path}" {message}' in ran.err

@@ -1,0 +1,157 @@
+"""lattend game: the orbit, what is proved of it, tables, pictures, and what it says to wrong input."""
+
+import json
+
+import pytest
+
+pytest.importorskip("sympy")
+
+S17 = """\
+min over p, max over q of p*q
+alternating, q first, step 1
+
+numbers        exact
+period         6, proved: the state after 6 steps is that after 0
+"""
+ROWS = """\
+step   p   q   f
+0      1   1   1
+1     -1   2  -2
+2     -2   1  -2
+3     -1  -1   1
+4      1  -2  -2
+5      2  -1  -2
+6      1   1   1
+"""
+RANGES = """\
+steps      what happens                  factor a step
+0 < h < 2        cycles                              1
+h = 2      grows like t                              1
+h > 2          diverges  h^2/2 + h*sqrt(h^2 - 4)/2 - 1
+"""
+
+
+def test_the_table_of_s17_its_period_and_its_analysis(lattend):
+    arguments = ["--step", "1", "--method", "alternating", "--start", "1,1", "--steps", "6"]
+    ran = lattend("game", "p*q", *arguments)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(S17)
+    assert ROWS in ran.out and ran.out.endswith(RANGES)
+    assert "stays equal  p^2 + h*p*q + q^2\n" in ran.out
+    assert "at h = 1     cycles, period 6 from every start" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+
+
+def test_a_portrait_in_the_terminal(lattend, monkeypatch):
+    out = lattend("game", "p*q", "--steps", "6", "--portrait").out
+    assert "Phase portrait\n" in out and "kept by every step" in out
+    monkeypatch.setenv("COLUMNS", "40")
+    out = lattend("game", "p*q", "--steps", "6", "--portrait").out
+    assert max(map(len, out.splitlines())) <= 40
+
+
+def test_first_steps_and_start(lattend):
+    ran = json.loads(
+        lattend("game", "p*q", "--first", "p", "--step", "1/2,1", "--start", "2,0", "--json").out
+    )
+    assert ran["orbit"]["method"] == "alternating, p first"
+    assert ran["orbit"]["points"][:2] == [["2", "0"], ["2", "2"]]  # p stays 2 - 0/2, then q = 0 + 1*2
+    assert ran["analysis"]["ratio"] == "2"
+    assert len(ran["orbit"]["points"]) == 13
+
+
+def test_several_methods(lattend, tmp_path):
+    arguments = (
+        "game",
+        "p*q",
+        "--method",
+        "simultaneous,gradient_penalty",
+        "--weight",
+        "1/2",
+        "--step",
+        "0.5",
+    )
+    ran = lattend(*arguments)
+    assert "gradient penalty, weight 1/2  cycles without a period" in ran.out
+    file = tmp_path / "portrait.svg"
+    assert lattend(*arguments, "--out", str(file)).out == f"{file}: min over p, max over q of p*q\n"
+    assert file.read_text().startswith("<svg")
+
+
+def test_the_table_of_methods(lattend):
+    ran = lattend("game", "p*q", "--table")
+    assert ran.code == 0
+    assert "          optimistic 0.995  0.966  0.707  1.401  1.932  2.957  3.968  4.975\n" in ran.out
+
+
+def test_several_equilibria(lattend):
+    ran = lattend("game", "(p^2 - 1)*q - q^2/4", "--steps", "2")
+    assert ran.code == 0
+    assert "p = 0, q = -2  no solution: p gains by moving\n" in ran.out
+    assert ran.out.endswith("p = -1, q = 0; p = 1, q = 0; say which: --at ...\n")
+    assert "near p = 1, q = 0" in lattend("game", "(p^2 - 1)*q - q^2/4", "--steps", "1", "--at", "1,0").out
+    said = "lattend: p = 1, q = 0 is no equilibrium: the gradient by q is not 0 there\n"
+    assert lattend("game", "p*q", "--at", "1,0") == (2, "", said)
+
+
+def test_players(lattend):
+    assert lattend("game", "x*u + y*v", "--minimise", "x,y", "--steps", "1").out.startswith(
+        "min over x, y, max over u, v of u*x + v*y\n"
+    )
+    assert "max over p" in lattend("game", "p*q", "--minimise", "q", "--steps", "1").out
+
+
+def test_dirac(lattend):
+    ran = lattend("game", "dirac", "--loss", "linear", "--method", "gradient_penalty", "--step", "1/2")
+    assert ran.out.startswith("min over p, max over q of -p*q\n")
+    assert "best step    1/2: factor sqrt(3)/2 = 0.8660" in ran.out
+
+
+def test_ring(lattend, tmp_path):
+    pytest.importorskip("torch")
+    file = tmp_path / "ring.svg"
+    ran = lattend("game", "ring", "--steps", "20", "--seeds", "1", "--json", "--out", str(file))
+    runs = json.loads(ran.out)["runs"]
+    assert [(run["method"], run["seed"]) for run in runs] == [
+        ("gradient penalty, weight 1", 0),
+        ("simultaneous", 0),
+    ]
+    assert "gradient penalty, weight 1, seed 0: " in ran.err
+    assert file.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], 'lattend: game needs GAME. GAME is a formula such as "p*q", or dirac, or ring.'),
+        (["p*q", "--step", "0"], "lattend: a step must be above 0, got 0: nobody would move\n"),
+        (
+            ["p*q", "--step", "1,2,3"],
+            "lattend: step is one number or two, the minimiser's and the maximiser's; got 3\n",
+        ),
+        (
+            ["p*q", "--method", "adam"],
+            'lattend: there is no method "adam"; there are simultaneous, alternating,',
+        ),
+        (["p*q", "--start", "1"], "lattend: start must be 2 numbers, for p, q; got 1\n"),
+        (
+            ["p*q", "--method", "optimistic", "--first", "q"],
+            "lattend: optimistic takes no options, got first\n",
+        ),
+        (["p*q", "--steps", "-1"], "lattend: an orbit has 0 to 100,000 steps, got -1\n"),
+        (["dirac", "--loss", "hinge"], 'lattend: dirac has no loss "hinge"; it has logistic, linear\n'),
+        (["ring", "--weight", "1"], "lattend: --weight belongs to a method; name it with --method\n"),
+        (["ring", "--seeds", "0"], "lattend: --seeds is 1 to 100, got 0\n"),
+        (["p*q", "--out", "x.bmp"], 'lattend: cannot save a picture as "x.bmp"'),
+    ],
+)
+def test_wrong_input(lattend, arguments, said):
+    ran = lattend("game", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(said)
+
+
+def test_a_formula_that_cannot_be_read_is_marked(lattend):
+    ran = lattend("game", "p*")
+    assert ran.code == 2
+    assert ran.err.splitlines()[1:] == ["  p*", "    ^"]

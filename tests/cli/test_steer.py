@@ -1,0 +1,131 @@
+"""lattend steer: numbers, fractions, files, pictures, and what it says to wrong input."""
+
+import json
+
+import numpy as np
+import pytest
+
+TWO = """\
+Attention over 2 keys, steered to 1 of them
+The keys are orthonormal, and q = Σ βᵢkᵢ has logits βᵢ: β + log(s·wanted) on the
+s wanted keys, 0 elsewhere. What the others get fades as β grows, and never is
+0.
+
+query      (5, 0, 0)
+sharpness  β = 5: the mean weight on the wanted keys is e^β times the greatest
+           other
+reached    in the limit
+error      0.00669285, half the sum of the differences of weights; bound
+           0.00669285
+
+key  wanted  logit      weight
+0         1      5    0.993307
+1         0      0  0.00669285
+
+What keys get: weight
+sharpness β    0   1.25     2.5   3.75        5     6.25       7.5
+key 0        0.5  0.777   0.924  0.977    0.993    0.998     0.999
+key 1        0.5  0.223  0.0759  0.023  0.00669  0.00193  0.000553
+
+Error and bound: error
+sharpness β    0   1.25     2.5   3.75        5     6.25       7.5
+bound        0.5  0.223  0.0759  0.023  0.00669  0.00193  0.000553
+error        0.5  0.223  0.0759  0.023  0.00669  0.00193  0.000553
+
+"""
+
+
+def test_text(lattend):
+    assert lattend("steer", "--keys", "1,0,0;0,1,0", "--weights", "1,0", "--sharpness", "5") == (0, TWO, "")
+
+
+def test_orthonormal(lattend):
+    ran = lattend("steer", "--orthonormal", "100", "--weights", "1/2,1/2", "--error", "0.01", "--json")
+    data = json.loads(ran.out)
+    assert data["error"] == pytest.approx(0.01) and data["query"][:3] == pytest.approx(
+        [8.486937, 8.486937, 0]
+    )
+    assert data["sharpness"] == pytest.approx(np.log(98 * 0.99 / (2 * 0.01)))
+
+
+def test_fractions_are_exact(lattend):
+    ran = lattend("steer", "--keys", "0;1/3;2/3", "--weights", "1/7,2/7,4/7", "--json")
+    assert json.loads(ran.out)["exact"] is True
+    ran = lattend("steer", "--keys", "-1;0;1", "--weights", "0,1,0")
+    assert ran.code == 0 and "at most   0.333333 for key 1, whatever the query" in ran.out
+
+
+def test_files(lattend, tmp_path):
+    (tmp_path / "keys.csv").write_text("1,0\n0,1\n\n1/2,2\n")
+    (tmp_path / "weights.json").write_text('["1/2", 0.5, 0]')
+    np.save(tmp_path / "values.npy", np.array([[1.0], [2.0], [3.0]]))
+    given = [f"--{name}={tmp_path / file}" for name, file in (("keys", "keys.csv"), ("values", "values.npy"))]
+    ran = lattend("steer", *given, "--weights", str(tmp_path / "weights.json"), "--scale", "sqrt", "--json")
+    data = json.loads(ran.out)
+    assert data["wanted_output"] == [1.5] and data["scale"] == pytest.approx(0.5**0.5)
+    assert data["output_error"] <= data["output_bound"]
+    (tmp_path / "weights.csv").write_text("1\n0\n0\n")
+    ran = lattend("steer", given[0], "--weights", str(tmp_path / "weights.csv"), "--json")
+    assert json.loads(ran.out)["wanted"] == [1, 0, 0]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_pictures(lattend, tmp_path, ending, start):
+    path = tmp_path / f"steer.{ending}"
+    ran = lattend("steer", "--keys", "0,0;2,0;1,2;1,1", "--weights", "1/3,2/3,0,0", "--out", str(path))
+    assert ran == (0, f"{path}: Attention over 4 keys, steered to 2 of them\n", "")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("columns", ["20", "40"])
+def test_narrow(lattend, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = lattend("steer", "--keys", "0,0;2,0;1,2;1,1", "--weights", "1/3,2/3,0,0")
+    assert max(map(len, ran.out.splitlines())) <= int(columns)
+
+
+KEYS = ("--keys", "1,0;0,1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), 'steer needs --keys, such as --keys "1,0;0,1", or --orthonormal with their number'),
+        ((*KEYS, "--orthonormal", "2"), "steer needs --keys"),
+        (KEYS, "steer needs --weights, the wanted weight of each key, such as --weights 1,0"),
+        (("--keys", "1,0;0", "--weights", "1,0"), "--keys has 2 numbers in its first row and 1 in this one"),
+        (("--keys", "1,x;0,1", "--weights", "1,0"), "--keys: x is no number; write 2, 0.5 or 1/3"),
+        ((*KEYS, "--weights", "1,"), "--weights: nothing is no number"),
+        ((*KEYS, "--weights", "1/0,1"), "--weights: 1/0 is no number"),
+        ((*KEYS, "--weights", "2,-1"), "weights[1] is -1; a weight is at least 0"),
+        ((*KEYS, "--weights", "1,1/5"), "the weights sum to 1.2, not 1; divide them by their sum"),
+        ((*KEYS, "--weights", "1,0,0"), "weights has shape (3,) for 2 keys; give [..., 2], one for each key"),
+        ((*KEYS, "--weights", "1,0", "--sharpness", "5", "--error", "0.1"), "are both given"),
+        ((*KEYS, "--weights", "1,0", "--error", "1.5"), "error is 1.5; the share that may go elsewhere"),
+        ((*KEYS, "--weights", "1,0", "--sharpness", "1,2"), "--sharpness is one number"),
+        ((*KEYS, "--weights", "1,0", "--scale", "0"), "scale is 0; no query would change a weight"),
+        ((*KEYS, "--weights", "1,0", "--values", "1,2"), "values has shape (1, 2); give [..., 2, v]"),
+        (
+            ("--orthonormal", "0", "--weights", "1"),
+            "--orthonormal is 0; give a number of keys from 1 to 4,096",
+        ),
+        (("--orthonormal", "2", "--weights", "1,0,0"), "--weights has 3 numbers for 2 keys; give at most 2"),
+        (("--keys", "nowhere.csv", "--weights", "1,0"), "No such file or directory: nowhere.csv"),
+    ],
+)
+def test_wrong_input(lattend, arguments, message):
+    ran = lattend("steer", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+
+
+def test_the_character_is_marked(lattend):
+    ran = lattend("steer", "--keys", "1,x;0,1", "--weights", "1,0")
+    assert ran.err.splitlines()[1:] == ["  1,x;0,1", "    ^"]
+
+
+@pytest.mark.parametrize("name", ["bad.json", "bad.npy"])
+def test_damaged_files(lattend, tmp_path, name):
+    (tmp_path / name).write_text("{")
+    ran = lattend("steer", "--keys", str(tmp_path / name), "--weights", "1,0")
+    assert ran.code == 2 and f"{name} holds no .{name[-4:].lstrip('.')} numbers; save them again" in ran.err

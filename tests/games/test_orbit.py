@@ -1,0 +1,106 @@
+"""Orbits: S17's table, exact returns, and floats where there is nothing exact."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.games.game import Game
+
+small = st.fractions(min_value=-2, max_value=2, max_denominator=4)
+
+
+def test_the_table_of_s17() -> None:
+    orbit = Game("p*q").orbit((1, 1), step=1, steps=6, method="alternating")
+    assert [q for _, q in orbit.points] == [1, 2, 1, -1, -2, -1, 1]
+    assert [p for p, _ in orbit.points] == [1, -1, -2, -1, 1, 2, 1]
+    assert orbit.exact and orbit.period == 6 and orbit.returns == (0, 6)
+    assert orbit.values == (1, -2, -2, 1, -2, -2, 1)
+    assert orbit.stalls == (1, 4)  # f is -2 twice, with the gradient (1, -2) in between
+
+
+def test_what_is_printed() -> None:
+    orbit = Game("p*q").orbit((1, 1), step=1, steps=6)
+    assert (
+        str(orbit)
+        == """\
+min over p, max over q of p*q
+alternating, q first, step 1
+
+numbers        exact
+period         6, proved: the state after 6 steps is that after 0
+f stays equal  from step 1 to 2, 4 to 5, though the gradient is not 0: no sign
+               of an equilibrium
+
+step   p   q   f
+0      1   1   1
+1     -1   2  -2
+2     -2   1  -2
+3     -1  -1   1
+4      1  -2  -2
+5      2  -1  -2
+6      1   1   1
+"""
+    )
+    narrow = orbit.figure.terminal(width=40, colour=False)
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert orbit.json()["points"][1] == ["-1", "2"] and orbit.json()["period"] == 6
+
+
+@settings(max_examples=20, deadline=None)
+@given(small, small, st.fractions(min_value=Fraction(1, 4), max_value=2, max_denominator=4))
+def test_against_fractions_by_hand(p: Fraction, q: Fraction, h: Fraction) -> None:
+    """q' = q + h(p² - q), p' = p - h(2pq' - 1), for f = p²q - q²/2 - p."""
+    orbit = Game("p^2*q - q^2/2 - p").orbit((p, q), h, 4)
+    for point in orbit.points:
+        assert point == (p, q)
+        q = q + h * (p * p - q)
+        p = p - h * (2 * p * q - 1)
+
+
+def test_surds_return_exactly() -> None:
+    for step, period in (("sqrt(2)", 4), ("sqrt(3)", 3), ("2*sin(pi/5)", 5), ("sqrt(2 - sqrt(2))", 8)):
+        orbit = Game("p*q").orbit((1, "1/3"), step, 9)
+        assert orbit.exact and orbit.period == period
+
+
+def test_a_fixed_point_has_period_one() -> None:
+    orbit = Game("p*q").orbit((0, 0), 1, 3)
+    assert orbit.period == 1 and orbit.stalls == ()
+
+
+def test_the_memory_must_return_too() -> None:
+    """p and q come back after two steps, the remembered gradient does not: 1, 0, 1, -1, … is no period."""
+    orbit = Game("p^2/2 - q^2/2").orbit((1, 0), 1, 8, "optimistic")
+    assert [p for p, _ in orbit.points[:4]] == [1, 0, 1, -1]  # p' = p - 2p + p of the step before
+    assert orbit.points[0] == orbit.points[2] and orbit.period is None
+
+
+def test_long_fractions_stop() -> None:
+    orbit = Game("p^3 + p*q").orbit((1, 1), 0.1, 30)
+    assert orbit.note == "stopped after 7 of 30 steps, before 1,000 digits; floats=True goes on"
+    assert len(orbit.points) == 8
+    floats = Game("p^3 + p*q").orbit((1, 1), 0.1, 30, floats=True)
+    assert np.allclose(orbit.floats, floats.floats[:8]) and not floats.exact
+
+
+def test_floats_stop_when_they_leave() -> None:
+    orbit = Game("p^3*q").orbit((3, 3), 1, 50, floats=True)
+    assert "the next numbers are too large" in orbit.note and np.isfinite(orbit.floats).all()
+    assert Game("exp(p)*q").orbit((0, 1), "1/2", 3).exact is False
+    assert Game("p*q").orbit((1, 1), "pi", 2).exact is False  # pi is in no number field
+
+
+@pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic"])
+def test_several_numbers_a_player(method: str) -> None:
+    """Two games side by side are played as each one alone."""
+    both = lt.games.Game("x*u + 2y*v", minimise="x y").orbit((1, 2, 3, 4), "1/3", 5, method)
+    one = lt.games.Game("x*u", minimise="x").orbit((1, 3), "1/3", 5, method)
+    two = lt.games.Game("2y*v", minimise="y").orbit((2, 4), "1/3", 5, method)
+    for all_four, first, second in zip(both.points, one.points, two.points, strict=True):
+        assert all_four == (first[0], second[0], first[1], second[1])

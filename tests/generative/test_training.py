@@ -1,0 +1,183 @@
+"""Training reaches the data's own entropy, repeats itself, and goes on after an interruption."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lattend.errors import DomainError, LattendError, TensorError
+from lattend.generative import VAE
+from lattend.generative.training import Epoch, Plan, mean_elbo
+
+
+def two_images(many: int = 64) -> torch.Tensor:
+    """Half of one image of 16 pixels and half of its negative: an entropy of log 2 nats."""
+    image = torch.tensor([0, 1, 1, 0] * 4).view(4, 4)
+    return torch.stack([image, 1 - image]).repeat(many // 2, 1, 1)
+
+
+def make(**more: Any) -> VAE:
+    torch.manual_seed(0)
+    return VAE((4, 4), 1, hidden=16, **more)
+
+
+def weights(vae: VAE) -> torch.Tensor:
+    return torch.cat([weight.detach().flatten() for weight in vae.parameters()])
+
+
+def test_it_learns_what_there_is_to_know() -> None:
+    vae, x = make(), two_images()
+    assert mean_elbo(vae, x, 0) < -16 * math.log(2) + 1  # knowing nothing
+    history = vae.fit(x, 80, batch=16, rate=0.05, decay=0.0)
+    with torch.no_grad():
+        tighter = vae.importance(x, k=500, generator=torch.Generator().manual_seed(0)).value.item()
+    # No model gives data more than minus their entropy on average; half a normal is no Gaussian posterior
+    assert -1.3 < mean_elbo(vae, x, seed=0, samples=200) < tighter < -math.log(2)
+    assert tighter > -0.95
+    assert history is vae.history and len(history) == 80 and history[-1].epoch == 80
+    last = history[-1]
+    assert last.elbo == pytest.approx(last.reconstruction - last.kl)
+    assert 0.6 < last.kl < 3
+    assert not vae.training
+
+
+def test_a_gaussian_decoder_learns_its_noise() -> None:
+    """Numbers with one common cause and noise of 0.3: the noise is found, log p(x) nearly reached."""
+    torch.manual_seed(0)
+    x = torch.randn(256, 1) * torch.tensor([1.0, -1.0, 2.0, 0.5]) + 0.3 * torch.randn(256, 4)
+    vae = VAE(4, 1, "gaussian", hidden=24)
+    vae.fit(x, 30, rate=0.05, decay=0.0)
+    assert vae.pixels.log_variance.item() / 2 == pytest.approx(math.log(0.3), abs=0.1)  # pyright: ignore
+    root = torch.tensor([[1.0, -1.0, 2.0, 0.5]])
+    true = torch.distributions.MultivariateNormal(torch.zeros(4), root.T @ root + 0.09 * torch.eye(4))
+    assert mean_elbo(vae, x, 0, samples=16) == pytest.approx(true.log_prob(x).mean().item(), abs=0.1)
+
+
+def test_equal_seeds_give_equal_weights_and_leave_torchs_generator() -> None:
+    x = two_images()
+    runs = []
+    for seed in (3, 3, 4):
+        vae = make(dropout=0.3)
+        torch.manual_seed(9)
+        vae.fit(x, 2, seed=seed)
+        assert torch.rand(1).item() == torch.rand(1, generator=torch.Generator().manual_seed(9)).item()
+        runs.append(weights(vae))
+    assert torch.equal(runs[0], runs[1]) and not torch.equal(runs[0], runs[2])
+
+
+def test_test_data_do_not_change_the_training() -> None:
+    x = two_images()
+    alone, watched = make(), make()
+    alone.fit(x, 2)
+    watched.fit(x, 2, test=x[:5])
+    assert torch.equal(weights(alone), weights(watched))
+    assert alone.history[0].test is None
+    assert watched.history[-1].test == pytest.approx(mean_elbo(watched, x[:5], 0))
+
+
+def test_a_second_call_goes_on() -> None:
+    vae, x = make(), two_images()
+    vae.fit(x, 2)
+    bias = vae.decoder.bias.detach().clone()
+    assert [epoch.epoch for epoch in vae.fit(x, 3, rate=1e-9)] == [1, 2, 3, 4, 5]
+    torch.testing.assert_close(vae.decoder.bias.detach(), bias)  # not set again
+
+
+class Stop(Exception):
+    pass
+
+
+def test_an_interrupted_run_ends_in_the_same_numbers(tmp_path: Path) -> None:
+    x, path = two_images(), tmp_path / "run.pt"
+    whole = make(dropout=0.3)
+    whole.fit(x, 5, test=x[:8], seed=1)
+
+    def stop(epoch: Epoch) -> None:
+        if epoch.epoch == 2:
+            raise Stop
+
+    part = make(dropout=0.3)
+    with pytest.raises(Stop):
+        part.fit(x, 5, test=x[:8], seed=1, checkpoint=path, progress=stop)
+    again, seen = make(dropout=0.3), []
+    again.fit(x, 5, test=x[:8], seed=1, checkpoint=path, progress=lambda epoch: seen.append(epoch.epoch))
+    assert seen == [3, 4, 5]
+    assert torch.equal(weights(again), weights(whole))
+    assert [e.elbo for e in again.history] == [e.elbo for e in whole.history]
+    assert again.history[-1].test == whole.history[-1].test
+    seen.clear()
+    again.fit(x, 5, test=x[:8], seed=1, checkpoint=path, progress=lambda epoch: seen.append(epoch.epoch))
+    assert not seen and len(again.history) == 5  # it was complete
+    assert [found.name for found in tmp_path.iterdir()] == ["run.pt"]
+
+
+def test_another_run_is_not_taken_up(tmp_path: Path) -> None:
+    x, path = two_images(), tmp_path / "run.pt"
+    make().fit(x, 1, checkpoint=path)
+    with pytest.raises(DomainError) as raised:
+        make().fit(x, 2, checkpoint=path)
+    assert str(raised.value) == (
+        f'"{path}" is the checkpoint of a run with epochs = 1, not 2; '
+        "repeat that call to go on with it, or give another path"
+    )
+    with pytest.raises(DomainError, match=r"a run with beta = 1\.0, not 2\.0"):
+        make(beta=2.0).fit(x, 1, checkpoint=path)
+    with pytest.raises(DomainError, match="a run with other data"):
+        make().fit(1 - x[:10], 1, checkpoint=path)
+    with pytest.raises(DomainError, match="the checkpoint of a VAE of other sizes"):
+        VAE((4, 4), 2).fit(x, 1, checkpoint=path)
+    (tmp_path / "other.pt").write_text("hello")
+    with pytest.raises(LattendError, match=r'other.pt" is no checkpoint of a VAE; give another path'):
+        make().fit(x, 1, checkpoint=tmp_path / "other.pt")
+    with pytest.raises(LattendError, match=r"there is no folder .*; make it first"):
+        make().fit(x, 1, checkpoint=tmp_path / "no" / "run.pt")
+
+
+def test_beta_rises_in_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    vae, seen = make(beta=2.0), list[float]()
+    elbo = vae.elbo
+    monkeypatch.setattr(vae, "elbo", lambda x, **more: seen.append(more["beta"]) or elbo(x, **more))
+    vae.fit(two_images(), 3, batch=32, warm_up=2)
+    assert seen == pytest.approx([0.25, 0.75, 1.25, 1.75, 2.0, 2.0])  # twice (step + ½) / 2 of two epochs
+
+
+def test_the_rate_rises_and_falls() -> None:
+    plan = Plan(epochs=1, batch=1, rate=2.0, decay=0.0, warm_up=0, seed=0)
+    rates = [plan.rate_at(done / 1000) for done in range(1001)]
+    assert rates[0] == 0 and rates[-1] == pytest.approx(0)
+    assert max(rates) == pytest.approx(2 * (1 + math.cos(math.pi * 0.0978)) / 2, rel=0.01)
+
+
+def test_it_tells_how_it_goes() -> None:
+    epoch = Epoch(7, -84.5, -70.25, 14.25, -88.0, 12.3)
+    assert str(epoch) == "epoch   7   ELBO   −84.50 =   −70.25 −  14.25   test   −88.00     12 s"
+    vae = make()
+    vae.fit(two_images(8), 1, batch=100)  # fewer than a batch
+    assert str(vae.history).startswith("epoch   1   ELBO")
+    assert vae.history.json()[0].keys() == {"epoch", "elbo", "reconstruction", "kl", "test", "seconds"}
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "said"),
+    [
+        ({"epochs": 0}, DomainError, "epochs must be a whole number from 1 on, got 0"),
+        ({"batch": 0}, DomainError, "batch must be a whole number from 1 on, got 0"),
+        ({"rate": 0.0}, DomainError, "rate must be above 0, got 0.0"),
+        ({"decay": -1.0}, DomainError, "decay must be at least 0, got -1.0"),
+        ({"test": torch.zeros(3)}, TensorError, "test must be [batch, 4, 4] with at least one"),
+    ],
+)
+def test_what_it_refuses(more: Any, error: type[LattendError], said: str) -> None:
+    with pytest.raises(error) as raised:
+        make().fit(two_images(), **more)
+    assert said in str(raised.value)
+
+
+def test_a_loss_that_is_lost() -> None:
+    vae = VAE(2, 1, "gaussian", noise=1e-30)
+    with pytest.raises(DomainError, match=r"the loss is inf in epoch 1; lower rate, which is 0.003"):
+        vae.fit(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), 1)

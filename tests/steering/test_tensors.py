@@ -1,0 +1,117 @@
+"""steer on tensors: the numbers of numpy, and gradients against differences."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import lattend as lt
+from lattend.steering.steered import Steered, SteeredHeads
+
+NAMES = (
+    *("query", "wanted", "logits", "weights", "error", "bound", "sharpness"),
+    *("output", "wanted_output", "output_error", "output_bound"),
+)
+# Keys, wanted weights, and how these are reached
+CASES = {
+    "orthonormal": (np.eye(4), [0.5, 0.3, 0.2, 0], "in the limit"),
+    "all orthonormal": (np.eye(3), [0.5, 0.3, 0.2], "exactly"),
+    "independent": (np.random.default_rng(0).normal(size=(4, 6)), [0.5, 0.5, 0, 0], "in the limit"),
+    "corners of a simplex": (np.random.default_rng(1).normal(size=(4, 3)), [0.6, 0.4, 0, 0], "in the limit"),
+    "a corner": (np.random.default_rng(2).normal(size=(7, 2)), [0, 1, 0, 0, 0, 0, 0], "in the limit"),
+    "a side": (np.array([[0, 0], [3, 0.2], [2.5, 2], [0, 2.2], [1, 1]]), [0.6, 0.4, 0, 0, 0], "in the limit"),
+    "a best fit": (np.random.default_rng(3).normal(size=(6, 2)), [0.1, 0.3, 0.1, 0.2, 0.1, 0.2], "never"),
+    "an inner key": (np.array([[0, 0.1], [4, 0], [0.2, 4], [1, 1.3], [3, 3]]), [0, 0, 0, 1, 0], "never"),
+}
+# Moved keys no longer lie on one face, so that this has no gradient to them
+A_FACE = (np.array([[0.0, 0.0], [1, 0], [2, 0], [0, 5]]), [0.4, 0.1, 0.5, 0], "never")
+VALUES = np.random.default_rng(9).normal(size=(7, 3))
+
+
+@pytest.mark.parametrize("case", [*CASES.values(), A_FACE], ids=[*CASES, "a best fit on a face"])
+def test_numbers_are_those_of_numpy(case: tuple[Any, Any, str]) -> None:
+    keys, wanted, reach = case
+    for options in ({"sharpness": 3.0}, {"error": 0.02}, {"sharpness": 1.0, "scale": "sqrt"}):
+        given: dict[str, Any] = {**options, "values": VALUES[: len(keys)]}
+        plain = lt.steer(keys, wanted, **given)
+        found = lt.steer(torch.tensor(keys), wanted, **given)
+        assert isinstance(found, Steered) and isinstance(plain, Steered)
+        assert found.reach == plain.reach == reach
+        for attribute in NAMES:
+            tensor = getattr(found, attribute)
+            assert isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float64
+            np.testing.assert_allclose(tensor.numpy(), getattr(plain, attribute), rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients(name: str) -> None:
+    keys, wanted, _ = CASES[name]
+    support = torch.tensor(wanted) > 0
+
+    def numbers(keys: Any, logits: Any, sharpness: Any, values: Any) -> tuple[Any, ...]:
+        weights = torch.where(support, logits.exp(), 0.0)
+        found = lt.steer(keys, weights / weights.sum(), sharpness=sharpness, values=values)
+        return tuple(getattr(found, attribute) for attribute in NAMES)
+
+    logits = torch.tensor([np.log(w) if w else 0.0 for w in wanted], dtype=torch.float64)
+    given = (torch.tensor(keys), logits, torch.tensor(2.5).double(), torch.tensor(VALUES[: len(keys)]))
+    assert torch.autograd.gradcheck(numbers, tuple(x.requires_grad_() for x in given), atol=1e-6)
+
+
+def test_gradient_of_a_wanted_error() -> None:
+    keys = torch.tensor(CASES["a side"][0])
+
+    def query(error: Any) -> Any:
+        return lt.steer(keys, CASES["a side"][1], error=error).query
+
+    assert torch.autograd.gradcheck(query, torch.tensor(0.03).double().requires_grad_())
+
+
+def test_heads_and_dtype() -> None:
+    source = torch.Generator().manual_seed(0)
+    keys = torch.randn(2, 3, 9, 4, generator=source).requires_grad_()
+    found = lt.steer(keys, torch.eye(9)[:3], error=torch.tensor([[0.1], [0.01]]))
+    assert isinstance(found, SteeredHeads)
+    assert found.query.shape == (2, 3, 4) and found.query.dtype == torch.float32
+    weights = torch.softmax(torch.einsum("abmd,abd->abm", keys, found.query), -1)
+    torch.testing.assert_close(weights, found.weights)
+    assert (found.error <= found.bound).all()
+    found.query.sum().backward()
+    assert keys.grad is not None and keys.grad.abs().sum() > 0
+    one = lt.steer(keys[1, 2], torch.eye(9)[2], error=0.01)
+    torch.testing.assert_close(one.query, found[1, 2].query)
+    assert "steered in 6 heads" in str(found) and found.json()["shape"] == [2, 3]
+
+
+def test_attention_in_float32_is_found_again() -> None:
+    keys = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
+    query = torch.tensor([0.5, -1.0, 0.25])
+    found = lt.steer(keys, torch.softmax(keys @ query, 0))
+    assert isinstance(found, Steered) and found.exact
+    torch.testing.assert_close(found.query, query, atol=1e-4, rtol=1e-4)
+    assert lt.steer(keys.bfloat16(), torch.eye(20)[0].bfloat16()).query.dtype == torch.bfloat16
+
+
+def test_bad_tensors() -> None:
+    keys = torch.eye(2)
+    with pytest.raises(lt.errors.TensorError, match=r"keys is torch\.int64; give floats, as in keys\.float"):
+        lt.steer(keys.long(), keys[0])
+    with pytest.raises(lt.errors.TensorError, match="weights is on meta and another on cpu; move one"):
+        lt.steer(keys, keys[0].to("meta"))
+    with pytest.raises(lt.errors.DomainError, match=r"keys\[0\]\[0\] is nan; give finite numbers"):
+        lt.steer(keys * float("nan"), keys[0])
+    with pytest.raises(lt.errors.DomainError, match="sum to 2, not 1"):
+        lt.steer(keys, torch.ones(2))
+    with pytest.raises(lt.errors.DomainError, match="error is 2; the share"):
+        lt.steer(keys, keys[0], error=torch.tensor(2.0))
+
+
+def test_torch_is_loaded_for_tensors_alone() -> None:
+    program = "import sys, lattend as lt; print(lt.steer([[1], [2]], [1, 0])); print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "False"

@@ -1,0 +1,236 @@
+"""Judging answers: the notes' slips, roundings that are none, slips carried on, masks, heads, bad answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.worked.answer import read_number
+from lattend.worked.work import EXAMPLE
+
+FIRST = [".1967", ".5343", ".0723", ".1967"]
+NOTES = {
+    "scores": [[1, 2, 0, 1], [2, 4, 0, 2], [0, 0, 0, 0], [1, 2, 0, 1]],
+    "sums": ["13.8256", "70.3763", "4", "13.8256"],
+    "weights": [FIRST, [".1050", ".7757", ".0142", ".1050"], [".25"] * 4, FIRST],
+    "outputs": [["0", ".6624"], ["0", ".3292"], ["0", "1"], ["0", ".6624"]],
+}
+
+
+def only(row, values, columns, rows=4):
+    """An answer of one row."""
+    return [list(values) if i == row else [None] * columns for i in range(rows)]
+
+
+def test_the_notes():
+    """Each of .1967, .5343 and .7757 is off in its last digit; .6624 follows from .1967 alone."""
+    found = lt.work(**EXAMPLE).check(NOTES)
+    assert not found
+    assert found.terminal(200).splitlines() == [
+        "rows 1 and 4, weights 1 and 4: you have .1967, exact .1966; outputs 1 and 4 follow from them",
+        "rows 1 and 4, weight 2: you have .5343, exact .5344",
+        "row 2, weight 2: you have .7757, exact .7758",
+        "44 numbers: 35 right, 7 slips, 2 follow from them",
+    ]
+    output = next(v for v in found.verdicts if v.place == ("outputs", 0, 0, 1))
+    assert output.roots == {("weights", 0, 0, 0), ("weights", 0, 0, 3)}
+
+
+def test_one_slip_is_told_once():
+    answer = {
+        "weights": only(0, [".1967", ".5344", ".0723", ".1966"], 4),
+        "outputs": only(0, [0, ".6623"], 2),
+    }
+    found = lt.work(**EXAMPLE).check(answer)
+    exact_line = "row 1, weight 1: you have .1967, exact .1966"
+    # 2 · .1967 + .0723 + .1966 = .6623
+    assert found.terminal(200).splitlines()[0] == f"{exact_line}; output 1 follows from it"
+    assert len(found.slips) == 1
+
+
+def test_rounded_numbers_are_no_slip():
+    """3 · .197 + .072 = .663: off in the last digit, as the weights are rounded to three."""
+    rounded = {"weights": only(0, [".197", ".534", ".072", ".197"], 4), "outputs": only(0, [0, ".663"], 2)}
+    found = lt.work(**EXAMPLE).check(rounded)
+    assert found
+    assert str(found) == "6 numbers: 5 right, 1 off only as your rounded numbers are"
+
+
+def test_without_them_it_is_a_slip():
+    found = lt.work(**EXAMPLE).check({"outputs": only(0, [0, ".663"], 2)})
+    assert str(found) == "row 1, output 2: you have .663, exact .662\n2 numbers: 1 right, 1 slip"
+
+
+def test_what_the_own_numbers_would_give_is_said():
+    answer = {"weights": only(0, [".3", ".5344", ".0723", ".1966"], 4), "outputs": only(0, [0, ".9"], 2)}
+    found = lt.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, weight 1: you have .3, exact .2" in found
+    assert "row 1, output 2: you have .9, exact .7, and .9 from" not in found  # .6 + .0723 + .1966 = .87
+    answer["outputs"] = only(0, [0, ".95"], 2)
+    found = lt.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, output 2: you have .95, exact .66, and .87 from your numbers before it" in found
+
+
+def test_a_wrong_score_carried_on_with_all_digits():
+    """Weights are written to two digits, the output was worked out from unrounded ones."""
+    powers = np.exp([1.0, 2, 0, 2])
+    weights = powers / powers.sum()
+    answer = {
+        "scores": only(0, [1, 2, 0, 2], 4),
+        "weights": only(0, [f"{weight:.2f}" for weight in weights], 4),
+        "outputs": only(0, [0, f"{weights @ [2, 0, 1, 1]:.6f}"], 2),
+    }
+    found = lt.work(**EXAMPLE).check(answer)
+    first, last = found.terminal(200).splitlines()
+    assert first == "row 1, score 4: you have 2, exact 1; weights of row 1 and output 1 follow from it"
+    assert last == "10 numbers: 4 right, 1 slip, 5 follow from it"
+
+
+def test_what_is_multiplied_by_nought_is_no_source():
+    """All keys end in 0, so that scores come from the first number of q alone, whatever the second is."""
+    answer = {"q": only(0, [2, 3], 2), "scores": only(0, [2, 4, 0, 2], 4)}
+    first, second, _ = lt.work(**EXAMPLE).check(answer).terminal(200).splitlines()
+    assert first == "row 1, q 1: you have 2, exact 1; scores of row 1 follow from it"
+    assert second == "row 1, q 2: you have 3, exact 2"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(-3, 3).filter(bool), st.integers(2, 8))
+def test_a_slip_in_a_score_is_the_only_one(row, column, off, places):
+    """Whoever goes on rightly from one wrong score makes one slip, at any precision."""
+    worked = lt.work(**EXAMPLE)
+    scores = worked.scores.values
+    scores[row, column] += off
+    powers = np.exp(scores)
+    weights = powers / powers.sum(1, keepdims=True)
+    written = lambda table: [[f"{x:.{places}f}" for x in line] for line in table.tolist()]  # noqa: E731
+    found = worked.check(
+        {
+            "scores": scores.astype(int).tolist(),
+            "exponentials": written(powers),
+            "sums": written(powers.sum(1, keepdims=True)),
+            "weights": written(weights),
+            "outputs": written(weights @ worked.v.values),
+        }
+    )
+    assert [slip.place for slip in found.slips] == [("scores", 0, row, column)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12))
+def test_every_right_answer_passes(places):
+    worked = lt.work(**EXAMPLE, rule="causal", scale="sqrt")
+    found = worked.check({step.name: step.decimals(places) for step in worked.steps})
+    assert found and not found.of("rounded")
+    assert str(found) == "100 numbers: all right"  # 3 · 8 + 4 · 16 + 4 + 8
+
+
+def test_exact_forms_are_compared_exactly():
+    worked = lt.work(**EXAMPLE)
+    assert worked.check({"weights": only(0, ["e/(1 + e)^2", "e^2/(1+e)^2", "1/(1+e)^2", "e/(1+e)^2"], 4)})
+    found = worked.check({"weights": only(0, ["1/5", None, None, None], 4)})
+    assert str(found).startswith("row 1, weight 1: you have 1/5, exact e/(e^2 + 2e + 1)")
+
+
+def test_masked_scores():
+    worked = lt.work(**EXAMPLE, rule="causal")
+    right = only(0, [1, "-inf", "−∞", float("-inf")], 4)
+    assert worked.check({"masked": right})
+    found = worked.check(
+        {"masked": only(0, [1, 2, "-inf", "-inf"], 4), "weights": only(0, [".27", ".73", 0, 0], 4)}
+    )
+    said = found.terminal(200).splitlines()[0]
+    assert said == "row 1, masked score 2: you have 2, exact -inf; weights of row 1 follow from it"
+
+
+def test_heads():
+    worked = lt.work(**EXAMPLE, heads=2)
+    answer = [worked.weights.decimals()[0], only(1, ["0.3", "0.25", "0.25", "0.25"], 4)]
+    assert worked.check({"weights": answer})  # 0.25 and 0.3 are half a unit apart
+    answer[1] = only(1, ["0.30", "0.25", "0.25", "0.25"], 4)
+    found = worked.check({"weights": answer, "mixed": [only(1, [0], 1), only(1, ["1.1"], 1)]})
+    said = found.terminal(200).splitlines()[0]
+    first, follows = said.split("; ")
+    assert first == "head 2, row 2, weight 1: you have 0.30, exact 0.25"
+    assert follows == "the mixed value of row 2 of head 2 follows from it"
+
+
+def test_places_ask_for_so_many_digits():
+    worked = lt.work(**EXAMPLE)
+    answer = {"weights": only(0, [".2", ".5344", ".0723", ".1966"], 4)}
+    assert worked.check(answer)
+    assert len(worked.check(answer, places=4).slips) == 1
+    assert worked.check({"scores": only(0, [1, 2, 0, 1], 4)}, places=4)  # whole numbers are exact
+
+
+@pytest.mark.parametrize(
+    ("given_", "half"),
+    [
+        (".1967", "0.00005"),
+        ("1", "0.5"),
+        ("0.10", "0.005"),
+        (0.25, "0.005"),
+        ("1e3", "500"),
+        ("−1.5", "0.05"),
+    ],
+)
+def test_half_a_unit_of_the_last_digit(given_, half):
+    written = read_number(given_)
+    assert written is not None and written.half == type(written.half)(half)
+
+
+def test_nothing_is_no_number():
+    assert [read_number(given_) for given_ in (None, "", " ? ", "–")] == [None] * 4
+
+
+def test_a_hopeless_answer_is_told_in_short():
+    worked = lt.work([[i, 1] for i in range(9)], *(EXAMPLE[name] for name in ("wq", "wk", "wv")))
+    found = worked.check({"scores": [["-1"] * 9] * 9, "q": [["0.5", 7]] * 9})
+    lines = found.terminal(300).splitlines()
+    assert lines[0] == "row 1, q 1: you have 0.5, exact 0.0"
+    assert (
+        len(lines) == 26
+        and lines[-2] == f"and {len(found.json()['slips']) - 24} more such lines, which JSON has"
+    )
+
+
+def test_json():
+    data = lt.work(**EXAMPLE).check(NOTES).json()
+    assert data["right"] is False and len(data["slips"]) == 3
+    output = next(n for n in data["numbers"] if n["step"] == "outputs" and n["row"] == 1 and n["column"] == 2)
+    assert output["verdict"] == "follows"
+    assert output["follows_from"][0] == {"step": "weights", "head": 1, "row": 1, "column": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        ({}, NamingError, "an answer has rows of numbers for some of q, k, v, scores"),
+        ([1, 2], NamingError, r"got \[1, 2\]"),
+        ({"wieghts": []}, NamingError, "the work has no step wieghts; .* did you mean weights"),
+        (
+            {"weights": [[1, 2]]},
+            TensorError,
+            "weights in the answer must be 4 rows of 4 numbers, .* got 1 row of 2",
+        ),
+        ({"sums": [1, 2]}, TensorError, "sums in the answer must be 4 rows of 1 number"),
+        ({"weights": 3}, TensorError, "got 3"),
+        ({"sums": ["a", None, None, None]}, DomainError, 'sums, row 1, column 1: "a" is not a number'),
+        ({"sums": [float("nan"), 1, 1, 1]}, DomainError, "sums, row 1, column 1: nan is not a finite number"),
+        ({"sums": [None] * 4}, DomainError, "the answer has no number in it"),
+    ],
+)
+def test_bad_answers(answer, error, message):
+    with pytest.raises(error, match=message):
+        lt.work(**EXAMPLE).check(answer)
+
+
+def test_a_sum_of_nought_is_a_slip_and_nothing_more():
+    found = lt.work(**EXAMPLE).check(
+        {"sums": [0, "70.3763", 4, "13.8256"], "weights": only(0, [".1", ".1", ".1", ".1"], 4)}
+    )
+    assert ("sums", 0, 0, 0) in [slip.place for slip in found.slips]
