@@ -25,9 +25,9 @@ import lattend as lt
 from lattend.draw.figure import Figure
 from lattend.draw.palette import Look
 from lattend.draw.panel import Panel, Side
+from lattend.generative.handwritten import LEVELS, SIZE
+from lattend.generative.pictures import grey
 
-LEVELS, SIZE = 17, 8
-TEST = 360
 BATCH, RATE, DECAY = 32, 6e-3, 0.3
 GIVEN = {  # what is known of a digit
     "top": torch.arange(SIZE)[:, None].expand(SIZE, SIZE) < SIZE // 2,
@@ -39,7 +39,11 @@ def main(words: list[str] | None = None) -> None:
     options = arguments(words)
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # products this small are not worth sharing, least of all on a busy machine
-    train, test, names = digits()
+    try:
+        data = lt.generative.digits()
+    except lt.LattendError as error:
+        raise SystemExit(str(error)) from None
+    train, test = data.train, data.test
     print(f"{len(train):,} digits to train on, {len(test)} to test")
     model = lt.nn.PixelModel(LEVELS, h=64, cell="lstm", directions=2)
     print(f"PixelModel with {sum(p.numel() for p in model.parameters()):,} parameters")
@@ -51,8 +55,7 @@ def main(words: list[str] | None = None) -> None:
     print("\nnats per test image; less is better")
     for name, nats in rows:
         print(f"{nats:8.2f}  {name}")
-    firsts = torch.stack([test[names == digit][0] for digit in range(10)])
-    figure = picture(model, firsts, options, rows)
+    figure = picture(model, data.one_of_each(), options, rows)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for ending in (".png", ".svg"):
         print("wrote", figure.save(options.out.with_suffix(ending)))
@@ -74,18 +77,6 @@ def positive(word: str) -> int:
     if not word.isdecimal() or int(word) == 0:
         raise argparse.ArgumentTypeError(f"a whole number from 1 on, not {word}")
     return int(word)
-
-
-def digits() -> tuple[Tensor, Tensor, Tensor]:
-    """Digits to train on, digits to test, and which digits those are; the same split every time."""
-    try:
-        from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStubs]
-    except ModuleNotFoundError:
-        raise SystemExit("The digits come with scikit-learn: pip install scikit-learn==1.9.1") from None
-    images, names = (torch.from_numpy(x).long() for x in load_digits(return_X_y=True))
-    shuffled = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    images, names = images.view(-1, SIZE, SIZE)[shuffled], names[shuffled]
-    return images[:-TEST], images[-TEST:], names[-TEST:]
 
 
 def fit(model: lt.nn.PixelModel, images: Tensor, epochs: int, seconds: float) -> None:
@@ -133,9 +124,8 @@ def picture(
     known = GIVEN[options.given]
     generator = torch.Generator().manual_seed(options.seed)
     drawn = lt.nn.complete(model, true, known, samples=3, particles=options.particles, generator=generator)
-    shades = [255 - round(255 * level / (LEVELS - 1)) for level in range(LEVELS)]
     looks = (
-        *(Look("", f"#{shade:02x}{shade:02x}{shade:02x}", " ", " ", 255) for shade in shades),
+        *(Look("", grey(level / (LEVELS - 1)), " ", " ", 255) for level in range(LEVELS)),
         Look("not given", "#fbecd0", "-", "-", 214, hatch="/", ink="#cf8600"),
     )
     lines = {"true": true, "given": true.masked_fill(~known, LEVELS)}

@@ -18,11 +18,9 @@ from pathlib import Path
 import torch
 
 import lattend as lt
-from lattend.draw.figure import Figure
-from lattend.generative.data import Digits
-from lattend.generative.recipe import EPOCHS, digits_vae
-
-K, REPEATS = 128, 2
+from lattend.generative import PICTURES
+from lattend.generative.handwritten import EPOCHS, Digits, digits_vae
+from lattend.generative.shown import digits_bounds, digits_picture
 
 
 def main(words: list[str] | None = None) -> None:
@@ -35,10 +33,13 @@ def main(words: list[str] | None = None) -> None:
     print(f"{len(data.train):,} digits to train on, {len(data.test)} to test")
     vae = digits_vae(data, latent=options.latent, epochs=options.epochs, seed=options.seed, progress=print)
     print(f"VAE with {sum(p.numel() for p in vae.parameters()):,} parameters\n")
-    report(vae, data, options.seed)
+    print(*digits_bounds(vae, data, options.seed), sep="\n\n")
+    print(f"\neach pixel on its own  {alone(vae, data):.2f} nats".replace("-", "−"))
     options.out.mkdir(parents=True, exist_ok=True)
-    for name, figure in pictures(vae, data, options.seed).items():
-        print("wrote", *(figure.save(options.out / f"vae_{name}{ending}") for ending in (".png", ".svg")))
+    for name in PICTURES:
+        if name != "plane" or options.latent == 2:
+            figure = digits_picture(name, vae, data, options.seed)
+            print("wrote", *(figure.save(options.out / f"vae_{name}{ending}") for ending in (".png", ".svg")))
 
 
 def arguments(words: list[str] | None) -> argparse.Namespace:
@@ -58,33 +59,11 @@ def positive(word: str) -> int:
     return int(word)
 
 
-@torch.no_grad()
-def report(vae: lt.generative.VAE, data: Digits, seed: int) -> None:
-    """Prints the bounds of the test digits, and what they are without z."""
-    noise = torch.Generator().manual_seed(seed)
-    elbo = vae.elbo(data.test, samples=16, generator=noise)
-    tighter = vae.importance(data.test, k=K, samples=REPEATS, generator=noise)
-    print(elbo, tighter, sep="\n\n")
-    print(f"\neach pixel on its own  {alone(vae, data):.2f} nats".replace("-", "−"))
-
-
 def alone(vae: lt.generative.VAE, data: Digits) -> float:
     """The log-probability of a test digit by a table of each pixel's levels, one more than was counted."""
     numbers = vae.pixels.alone(data.train).view(*vae.shape, -1)
     table = vae.pixels.given(numbers if data.levels > 2 else numbers[..., 0])
     return float(table.log_prob(data.test).sum((1, 2)).mean())
-
-
-def pictures(vae: lt.generative.VAE, data: Digits, seed: int) -> dict[str, Figure]:
-    firsts = torch.stack([data.test[data.test_labels == digit][0] for digit in range(10)])
-    drawn = {
-        "samples": vae.draw_samples(30, seed),
-        "rebuilt": vae.draw_reconstructions(firsts),
-        "between": vae.draw_interpolation(firsts[:5], firsts[5:]),
-        "latent": vae.draw_latent(data.test, data.test_labels),
-        "training": vae.history.draw(),
-    }
-    return drawn | ({"plane": vae.draw_plane(steps=15)} if vae.latent == 2 else {})
 
 
 if __name__ == "__main__":

@@ -76,3 +76,4 @@ def test_pictures_are_those_of_the_code() -> None:
     assert {path.name for path in folder.glob("*.svg")} == set(pictures)
     for name, picture in pictures.items():
         assert (folder / name).read_text() == picture.svg(), f"{name} is old: make pictures"
+        assert picture.tikz().isascii(), f"{name}: TeX cannot write a sign that draw/signs.py leaves out"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lattend as lt
-from lattend.generative.demonstrations import show_linear
+from lattend.generative.shown import show_linear
 from lattend.layers.pictures.heads import make_heads
 from lattend.worked.work import EXAMPLE
 

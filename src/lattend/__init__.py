@@ -63,6 +63,7 @@ _HOME = {
     "LattendError": "lattend.errors",
     "errors": "lattend.errors",
 }
+_FOLDERS = {"rules", "errors", "nn", "cost", "generative", "games"}  # public as they are
 
 __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "rule",
@@ -94,9 +95,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lattend' has no attribute {name!r}; it has {', '.join(__all__)}")
     module = import_module(_HOME[name])
-    value = (
-        module if name in ("rules", "errors", "nn", "cost", "generative", "games") else getattr(module, name)
-    )
+    value = module if name in _FOLDERS else getattr(module, name)
     globals()[name] = value
     return value
 

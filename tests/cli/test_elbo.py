@@ -6,6 +6,8 @@ import sys
 import numpy as np
 import pytest
 
+from lattend.generative.training import Epoch
+
 QUICK = ("--k", "1,4", "--samples", "20")
 
 LINEAR = """\
@@ -57,7 +59,7 @@ def test_rows_of_a_file(lattend, tmp_path, ending):
 
 
 def test_digits(lattend, monkeypatch):
-    monkeypatch.setattr("lattend.generative.demonstrations.K", 4)
+    monkeypatch.setattr("lattend.generative.shown.K", 4)
     ran = lattend("elbo", "digits", "--binary", "--epochs", "1", "--latent", "2", "--show", "plane", "--json")
     assert ran.code == 0
     assert ran.err.startswith("epoch   1   ELBO ")
@@ -95,7 +97,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("linear", "--binary"), "--binary belongs to `lattend elbo digits`; leave it out"),
         (("digits", "--noise", "1"), "--noise belongs to `lattend elbo linear`; leave it out"),
         (("linear", "--noise", "0"), "the variance of the noise must be above 0, got 0"),
-        (("linear", "--noise", "nan"), "the variance of the noise must be above 0, got nan"),
+        (("linear", "--noise", "nan"), "noise must be finite, got nan at [0]"),
         (("linear", "--k", "1,x"), "--k: x is no number"),
         (("linear", "--k", "0"), "--k has whole numbers from 1 to 10,000"),
         (("linear", "--k", "1.5"), "--k has whole numbers from 1 to 10,000"),
@@ -115,7 +117,14 @@ def test_narrow(lattend, monkeypatch, columns):
         ),
         (("digits", "--show", "plane"), "the plane is that of two latents, got 16"),
         (("digits", "--epochs", "0"), "epochs must be a whole number from 1 on, got 0"),
-        (("digits", "--latent", "0"), "latent must be a whole number from 1 on, got 0"),
+        (("digits", "--latent", "0"), "--latent must be from 1 to 1,024, got 0"),
+        (("digits", "--latent", "99999999"), "--latent must be from 1 to 1,024, got 99,999,999"),
+        (
+            ("linear", "--noise", "1e-17"),
+            "noise 1e-17 is lost in the rounding of torch.float64 beside W",
+        ),
+        (("linear", "--seed", str(10**23)), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1000"),
+        (("digits", "--seed", str(10**23)), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1000"),
         (("linear", *QUICK, "--out", "x.gif"), 'cannot save a picture as "x.gif"'),
     ],
 )
@@ -127,16 +136,50 @@ def test_wrong_input(lattend, arguments, message):
 
 def test_without_torch(lattend, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "lattend.generative.demonstrations", raising=False)
+    monkeypatch.delitem(sys.modules, "lattend.generative.shown", raising=False)
     assert lattend("elbo", "linear") == (3, "", "lattend: elbo runs on torch: pip install 'lattend[torch]'\n")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("1,2\n3,x\n", "is no file of rows of numbers: "), ("1,2\n3\n", "is no file of rows of numbers: ")],
+    [
+        ("1,2\n3,x\n", "is no file of rows of numbers: "),
+        ("1,2\n3\n", "is no file of rows of numbers: "),
+        ("", "is no file of rows of numbers: loadtxt: input contained no data"),
+    ],
 )
 def test_files_that_are_no_rows(lattend, tmp_path, text, message):
     path = tmp_path / "rows.csv"
     path.write_text(text)
     ran = lattend("elbo", "linear", "--data", str(path))
-    assert ran.code == 2 and f'"{path}" {message}' in ran.err
+    assert ran.code == 2 and ran.err.startswith(f'lattend: "{path}" {message}')
+
+
+def test_rows_with_a_hole(lattend, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("1,2,3\n4,nan,6\n")
+    ran = lattend("elbo", "linear", "--data", str(path), "--latent", "1")
+    assert ran == (2, "", "lattend: x must be finite, got nan at [1, 1]; remove what is missing\n")
+
+
+@pytest.mark.parametrize("content", [b"", "complex"])
+def test_arrays_that_are_no_rows(lattend, tmp_path, content):
+    path = tmp_path / "rows.npy"
+    np.save(path, np.ones((3, 2)) * 1j) if content else path.write_bytes(b"")
+    ran = lattend("elbo", "linear", "--data", str(path))
+    assert ran.code == 2 and ran.err.startswith(f'lattend: "{path}" is no file of rows of numbers: ')
+
+
+def test_the_first_epoch_is_told_and_a_stop(lattend, monkeypatch):
+    seen = []
+
+    def stop(progress, **options):
+        for number in range(1, 9):
+            progress(Epoch(number, -90.0, -80.0, 10.0, None, 1.0))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lattend.generative.shown.show_digits", stop)
+    ran = lattend("elbo", "digits")
+    seen = [line.split()[:2] for line in ran.err.splitlines()]
+    assert seen == [["epoch", "1"], ["epoch", "4"], ["epoch", "8"], ["lattend:", "stopped"]]
+    assert ran.code == 130

@@ -107,6 +107,33 @@ def test_dirac(lattend):
     assert "best step    1/2: factor sqrt(3)/2 = 0.8660" in ran.out
 
 
+def test_advice_is_said_with_options(lattend):
+    out = lattend("game", "p^3 + p*q", "--step", "1/10", "--steps", "30").out
+    assert "stopped after 7 of 30 steps, before 1,000 digits; floats go on\n" in out
+    assert lattend("game", "p*q + r", "--minimise", "p", "--steps", "1").out.endswith(
+        "\nEquilibria\nno equilibrium: the gradient is 0 nowhere\n"
+    )
+    nowhere = lattend("game", "p*exp(q)", "--step", "1/10", "--steps", "1").out
+    assert nowhere.endswith("give one: --at 0,0\n") and "at=(" not in nowhere
+
+
+def test_the_equilibrium_of_a_picture(lattend, tmp_path):
+    file, wells = tmp_path / "wells.txt", "(p^2 - 1)*q - q^2/4"
+    assert lattend("game", wells, "--at", "-1,0", "--floats", "--step", "1/8", "--out", str(file)).code == 0
+    assert "orbit  2.24" in file.read_text()  # from (1, 1) to (-1, 0), though (1, 0) is nearer
+    said = "lattend: p = 1, q = 1 is no equilibrium: "
+    assert lattend("game", wells, "--at", "1,1", "--out", str(file)).err.startswith(said)
+
+
+def test_a_player_moves_first_by_its_own_name(lattend):
+    ran = lattend("game", "x*u", "--minimise", "x", "--first", "x", "--json", "--steps", "1")
+    assert json.loads(ran.out)["orbit"]["method"] == "alternating, p first"
+
+
+def test_help_says_what_a_step_is_to_a_table(lattend):
+    assert "With --table, its columns." in " ".join(lattend("game", "--help").out.split())
+
+
 def test_ring(lattend, tmp_path):
     pytest.importorskip("torch")
     file = tmp_path / "ring.svg"
@@ -142,6 +169,31 @@ def test_ring(lattend, tmp_path):
         (["dirac", "--loss", "hinge"], 'lattend: dirac has no loss "hinge"; it has logistic, linear\n'),
         (["ring", "--weight", "1"], "lattend: --weight belongs to a method; name it with --method\n"),
         (["ring", "--seeds", "0"], "lattend: --seeds is 1 to 100, got 0\n"),
+        (["p*q", "--table", "--mass", "0"], "lattend: --mass belongs to a method; name it with --method\n"),
+        (["p*q", "--seeds", "3"], "lattend: a formula has no use for --seeds\n"),
+        (["p*q", "--loss", "linear"], "lattend: a formula has no use for --loss\n"),
+        (["dirac", "--minimise", "q"], "lattend: dirac has no use for --minimise\n"),
+        (["ring", "--table"], "lattend: ring has no use for --table\n"),
+        (["ring", "--start", "1,1"], "lattend: ring has no use for --start\n"),
+        (["p*q", "--table", "--steps", "0"], "lattend: a table has no use for --steps\n"),
+        (
+            ["p*q", "--method", "optimistic,extragradient", "--at", "0,0"],
+            "lattend: a comparison of methods has no use for --at\n",
+        ),
+        (
+            ["p*q", "--method", "optimistic,extragradient", "--first", "q"],
+            "lattend: optimistic and extragradient have no use for --first\n",
+        ),
+        (["p*q", "--out", "x.svg", "--portrait"], "lattend: a file has no use for --portrait\n"),
+        (
+            ["pq"],
+            "lattend: a game needs two players, one that minimises and",
+        ),
+        (["Dirac"], 'lattend: there is no game "Dirac"; did you mean dirac?\n'),
+        (["rings"], 'lattend: there is no game "rings"; did you mean ring?\n'),
+        (["p*q*r"], "lattend: f has p, q, r: say which of them minimise, as in --minimise x,y\n"),
+        (["p*q", "--start", "1e400,1", "--out", "x.png"], "lattend: a picture has room for numbers up to"),
+        (["log(p)*q", "--start", "0,1"], "lattend: at the start, 0, 1, f is no finite number in floats"),
         (["p*q", "--out", "x.bmp"], 'lattend: cannot save a picture as "x.bmp"'),
     ],
 )

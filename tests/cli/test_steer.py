@@ -94,15 +94,31 @@ KEYS = ("--keys", "1,0;0,1")
         ((*KEYS, "--orthonormal", "2"), "steer needs --keys"),
         (KEYS, "steer needs --weights, the wanted weight of each key, such as --weights 1,0"),
         (("--keys", "1,0;0", "--weights", "1,0"), "--keys has 2 numbers in its first row and 1 in this one"),
-        (("--keys", "1,x;0,1", "--weights", "1,0"), "--keys: x is no number; write 2, 0.5 or 1/3"),
-        ((*KEYS, "--weights", "1,"), "--weights: nothing is no number"),
-        ((*KEYS, "--weights", "1/0,1"), "--weights: 1/0 is no number"),
+        (("--keys", "1,x;0,1", "--weights", "1,0"), "--keys: 'x' is no number; give 2, 0.5 or"),
+        (
+            ("--keys", "1e999999999;1", "--weights", "1,0"),
+            "--keys: 1e999999999 is beyond floats",
+        ),
+        (("--keys", "1e-400,1;0,1", "--weights", "1,0"), "--keys: 1e-400 is beyond floats"),
+        (
+            ("--keys", "keys.txt", "--weights", "1,0"),
+            'no number; give 2, 0.5 or text such as "1/3"; files end in',
+        ),
+        (
+            ("--keys", "1," * 999, "--weights", "1,0"),
+            "--keys: a number is missing; files end in .json,",
+        ),
+        (
+            (*KEYS, "--weights", "1,"),
+            "--weights: a number is missing; files end in .json, .csv, .npy or .npz",
+        ),
+        ((*KEYS, "--weights", "1/0,1"), "--weights: '1/0' is no number"),
         ((*KEYS, "--weights", "2,-1"), "weights[1] is -1; a weight is at least 0"),
         ((*KEYS, "--weights", "1,1/5"), "the weights sum to 1.2, not 1; divide them by their sum"),
         ((*KEYS, "--weights", "1,0,0"), "weights has shape (3,) for 2 keys; give [..., 2], one for each key"),
         ((*KEYS, "--weights", "1,0", "--sharpness", "5", "--error", "0.1"), "are both given"),
         ((*KEYS, "--weights", "1,0", "--error", "1.5"), "error is 1.5; the share that may go elsewhere"),
-        ((*KEYS, "--weights", "1,0", "--sharpness", "1,2"), "--sharpness is one number"),
+        ((*KEYS, "--weights", "1,0", "--sharpness", "1,2"), "sharpness: '1,2' is no number"),
         ((*KEYS, "--weights", "1,0", "--scale", "0"), "scale is 0; no query would change a weight"),
         ((*KEYS, "--weights", "1,0", "--values", "1,2"), "values has shape (1, 2); give [..., 2, v]"),
         (
@@ -110,7 +126,7 @@ KEYS = ("--keys", "1,0;0,1")
             "--orthonormal is 0; give a number of keys from 1 to 4,096",
         ),
         (("--orthonormal", "2", "--weights", "1,0,0"), "--weights has 3 numbers for 2 keys; give at most 2"),
-        (("--keys", "nowhere.csv", "--weights", "1,0"), "No such file or directory: nowhere.csv"),
+        (("--keys", "nowhere.csv", "--weights", "1,0"), '--keys: there is no file "nowhere.csv"'),
     ],
 )
 def test_wrong_input(lattend, arguments, message):
@@ -124,8 +140,28 @@ def test_the_character_is_marked(lattend):
     assert ran.err.splitlines()[1:] == ["  1,x;0,1", "    ^"]
 
 
-@pytest.mark.parametrize("name", ["bad.json", "bad.npy"])
-def test_damaged_files(lattend, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bad.json", 'bad.json" is no JSON: Expecting property name'),
+        ("bad.npy", 'bad.npy" holds no array of numbers; write it with numpy.save'),
+        ("bad.npz", 'bad.npz" as .npz'),
+        ("bad.csv", "keys[0][0]: '{' is no number"),
+        ("bad.md", 'bad.md": the ending is not one of .json, .csv, .npy, .npz'),
+    ],
+)
+def test_damaged_files(lattend, tmp_path, name, message):
     (tmp_path / name).write_text("{")
     ran = lattend("steer", "--keys", str(tmp_path / name), "--weights", "1,0")
-    assert ran.code == 2 and f"{name} holds no .{name[-4:].lstrip('.')} numbers; save them again" in ran.err
+    assert ran.code == 2 and message in ran.err
+
+
+def test_heads_of_a_file(lattend, tmp_path):
+    keys = np.random.default_rng(0).normal(size=(2, 5, 2))
+    np.savez(tmp_path / "all.npz", keys=keys, weights=np.eye(5)[:2], values=keys)
+    path = str(tmp_path / "all.npz")
+    ran = lattend("steer", "--keys", path, "--weights", "1,0,0,0,0;0,1,0,0,0", "--values", path, "--json")
+    data = json.loads(ran.out)
+    assert data["shape"] == [2] and [head["wanted"][at] for at, head in enumerate(data["heads"])] == [1, 1]
+    again = lattend("steer", "--keys", path, "--weights", path, "--values", path, "--json")
+    assert again.out == ran.out

@@ -166,9 +166,13 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
         (("bad.npz",), 'cannot read "bad.npz" as .npz'),
         ((".",), 'the folder "." has no tokens'),
         (("head.json", "--example"), "FILE and --example are two pieces of work; give one"),
-        (("--tokens", "1,2;;", *ROWS), "--tokens is a file (.json, .csv, .npy, .npz), or rows of numbers"),
-        (("--tokens", "1,a", *ROWS), 'tokens, row 1, column 2: "a" is not a number'),
-        (("--tokens", "no.csv", *ROWS), 'there is no file "no.csv"'),
+        (
+            ("--tokens", "1,2;;", *ROWS),
+            "--tokens: a number is missing; files end in .json, .csv",
+        ),
+        (("--tokens", "1,2;3", *ROWS), "--tokens has 2 numbers in its first row and 1 in this one"),
+        (("--tokens", "1,a", *ROWS), '--tokens: "a" is not a number: a is not known'),
+        (("--tokens", "no.csv", *ROWS), '--tokens: there is no file "no.csv"'),
         (
             ("--example", "--rule", "windwed"),
             'rule "windwed": no rule is named windwed; did you mean windowed?',

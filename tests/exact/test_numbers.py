@@ -40,6 +40,8 @@ def test_meant(given: object, meant: sympy.Expr) -> None:
     [
         (float("nan"), "nan is not a finite number"),
         (np.float32("inf"), "inf is not a finite number"),
+        (Decimal("1e999999999"), "1E+999999999 has a power of ten beyond 1,000"),
+        (Decimal("1e-999999999"), "1E-999999999 has a power of ten beyond 1,000"),
         (1j, "1j is a complex, not a real number"),
         (True, "True is true or false, not a number"),
         (np.bool_(True), "True is true or false, not a number"),

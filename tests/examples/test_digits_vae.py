@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.generative.data import Digits
+from lattend.generative.handwritten import Digits
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_vae.py"
 
@@ -33,7 +33,7 @@ def example() -> Iterator[ModuleType]:
 def test_it_beats_the_table_and_writes_its_pictures(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(example, "K", 8)
+    monkeypatch.setattr("lattend.generative.shown.K", 8)
     example.main(["--epochs", "3", "--latent", "2", "--out", str(tmp_path / "found")])
     told = capsys.readouterr().out.replace("−", "-")
     assert "1,437 digits to train on, 360 to test" in told

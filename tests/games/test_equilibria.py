@@ -44,8 +44,8 @@ def test_kinds(text: str, expected: list[tuple[Any, str]]) -> None:
 
 
 def test_several_in_surds() -> None:
-    found = Game("p^4/4 - p^2 + p*q - q^2/2").equilibria()
-    root = sympy.sqrt(1)
+    found = Game("p^4/8 - p^2 + p*q - q^2/2").equilibria()  # q = p, then p³/2 = p
+    root = sympy.sqrt(2)
     assert [one.point for one in found] == [(-root, -root), (0, 0), (root, root)]
     assert [one.kind for one in found] == ["strict Nash", "none", "strict Nash"]
     surds = Game("p^3 - 3p + p*q - q^2").equilibria()
@@ -110,3 +110,45 @@ def test_three_numbers() -> None:
     found = {one.point: one.kind for one in game.equilibria()}
     assert set(found) == set(itertools.product((-1, 1), repeat=3))
     assert [point for point, kind in found.items() if kind == "strict Nash"] == [(1, 1, 1)]
+
+
+def test_kinds_known_by_decimals() -> None:
+    """The minimax and maximin points of quadratics, moved to irrational places, and by autograd."""
+    import torch
+
+    moved = Game("2*(exp(p)-2)*q - (exp(p)-2)^2/2 - q^2").equilibria()
+    assert [(one.exact, one.kind) for one in moved] == [(False, "minimax")]
+    assert moved[0].floats == pytest.approx((np.log(2), 0))
+    turned = Game("(exp(p)-2)^2 + q^2/2 - 2*(exp(p)-2)*q").equilibria()
+    assert [one.kind for one in turned] == ["maximin"]
+    by_torch = Game(lambda p, q: 2 * p * q - p**2 / 2 - q**2 + 0 * torch.sin(p)).equilibria()
+    assert [one.kind for one in by_torch] == ["minimax"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-2, 2), min_size=6, max_size=6))
+def test_minimax_against_schur_complements(c: list[int]) -> None:
+    """Two numbers against one: what a player gets against best answers, from its definition in floats."""
+    game = Game(f"x*q + {c[0]}/2*x^2 + {c[1]}x*y + {c[2]}/2*y^2 + {c[3]}y*q + {c[4]}/2*q^2 + y*q", "x y", "q")
+    A = np.array([[c[0], c[1]], [c[1], c[2]]], dtype=float)
+    B, C = np.array([[1.0], [c[3] + 1]]), float(c[4])
+    kind = next(one.kind for one in game.equilibria())
+    own = np.linalg.eigvalsh(A).min()
+    minimax = C < 0 and np.linalg.eigvalsh(A - B @ B.T / C).min() > 1e-9
+    maximin = own > 1e-9 and C - (B.T @ np.linalg.inv(A) @ B)[0, 0] < -1e-9
+    nash = own > -1e-9 and C <= 0
+    assert kind == ("strict Nash" if own > 1e-9 and C < 0 else "Nash" if nash else kind)
+    if not nash:
+        assert kind == ("minimax" if minimax else "maximin" if maximin else "none")
+
+
+def test_who_gains() -> None:
+    (one,) = Game("q*u - x^2 - y^2", minimise="x y").equilibria()
+    assert str(one) == "no solution: x, y, q, u gain by moving"
+    assert Game("x*u - y^2 + 0*x", minimise="x y").equilibria()[0].reason == "x, y gain by moving"
+
+
+def test_formulas_that_are_not_simplified_for_minutes() -> None:
+    (one,) = Game("p^q*q^p").equilibria()
+    assert one.floats == pytest.approx((np.exp(-1), np.exp(-1)))
+    assert [one.point for one in Game("(p^2 + q^2 + 1)^400").equilibria()] == [(0, 0)]

@@ -175,8 +175,11 @@ def test_the_picture_of_runs():
     [
         (lambda: ring(steps=0), "training has 1 to 1,000,000 steps, got 0"),
         (lambda: ring(step=0), "a step must be above 0, got 0: nobody would move"),
-        (lambda: Ring(modes=0), "a ring's modes must be 1 or more, got 0"),
-        (lambda: Ring(width=-1), "a ring's width must be above 0, got -1"),
+        (lambda: ring(steps="6"), "training has 1 to 1,000,000 steps, got '6'"),  # pyright: ignore
+        (lambda: ring(steps=5, looks=0), "training has 1 to 1,000,000 looks, got 0"),
+        (lambda: Ring(modes=0), "a ring's modes must be a whole number from 1 on, got 0"),
+        (lambda: Ring(hidden=2.5), "a ring's hidden must be a whole number from 1 on, got"),  # pyright: ignore
+        (lambda: Ring(width=-1), "a ring's width must be a number above 0, got -1"),
         (lambda: draw_runs([]), "a picture of runs needs one or more that were looked at"),
     ],
 )

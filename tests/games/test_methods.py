@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.errors import DomainError, NamingError
 from lattend.games.linear import step_rows
-from lattend.games.methods import METHODS, method_of
+from lattend.games.methods import METHODS, method_of, options_of
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("simultaneous", {}),
@@ -88,6 +88,16 @@ def test_names() -> None:
         "gradient penalty, weight 1",
     ]
     assert method_of("gradient penalty", weight=0.1) == lt.games.gradient_penalty(Fraction(1, 10))
+    assert options_of("gradient-penalty") == ["weight", "first"] and options_of("optimistic") == []
+
+
+def test_a_mistake_inside_a_method_is_not_taken_for_a_wrong_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(first: str = "q") -> Any:
+        raise TypeError("inside")
+
+    monkeypatch.setitem(METHODS, "alternating", broken)
+    with pytest.raises(TypeError, match="inside"):
+        method_of("alternating", first="p")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +106,11 @@ def test_names() -> None:
         (lambda: method_of("adam"), NamingError, 'there is no method "adam"; there are simultaneous, alt'),
         (lambda: method_of("optimistic", first="q"), NamingError, "optimistic takes no options, got first"),
         (lambda: method_of("momentum", weight=1), NamingError, "momentum takes mass and first, got weight"),
+        (
+            lambda: lt.games.Game("p*q").orbit((1, 1), method=lt.games.optimistic(), first="p"),
+            NamingError,
+            "optimistic is made already, so first comes too late: give it where that is made",
+        ),
         (lambda: method_of(3), NamingError, "a method is one of simultaneous, "),  # pyright: ignore
         (lambda: lt.games.alternating("r"), NamingError, 'first is "q", the maximiser, or "p", the minim'),
         (lambda: lt.games.momentum(1), DomainError, "mass must lie between -1 and 1, got 1"),

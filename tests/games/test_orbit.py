@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.errors import DomainError
 from lattend.games.game import Game
 
 small = st.fractions(min_value=-2, max_value=2, max_denominator=4)
@@ -72,6 +75,7 @@ def test_surds_return_exactly() -> None:
 def test_a_fixed_point_has_period_one() -> None:
     orbit = Game("p*q").orbit((0, 0), 1, 3)
     assert orbit.period == 1 and orbit.stalls == ()
+    assert ("period", "1, proved: nobody moves from step 0 on") in orbit.figure.facts
 
 
 def test_the_memory_must_return_too() -> None:
@@ -83,7 +87,7 @@ def test_the_memory_must_return_too() -> None:
 
 def test_long_fractions_stop() -> None:
     orbit = Game("p^3 + p*q").orbit((1, 1), 0.1, 30)
-    assert orbit.note == "stopped after 7 of 30 steps, before 1,000 digits; floats=True goes on"
+    assert orbit.note == "stopped after 7 of 30 steps, before 1,000 digits; floats go on"
     assert len(orbit.points) == 8
     floats = Game("p^3 + p*q").orbit((1, 1), 0.1, 30, floats=True)
     assert np.allclose(orbit.floats, floats.floats[:8]) and not floats.exact
@@ -94,6 +98,51 @@ def test_floats_stop_when_they_leave() -> None:
     assert "the next numbers are too large" in orbit.note and np.isfinite(orbit.floats).all()
     assert Game("exp(p)*q").orbit((0, 1), "1/2", 3).exact is False
     assert Game("p*q").orbit((1, 1), "pi", 2).exact is False  # pi is in no number field
+
+
+def test_floats_stop_where_f_has_no_value() -> None:
+    orbit = Game("log(p)*q").orbit((1, 1), "1/2", 12)
+    assert orbit.note == "stopped after 1 of 12 steps: f has no value at the next place"
+    assert orbit.points == ((1.0, 1.0), (0.5, 1.0))  # next q = 1 + log(1/2)/2, then p = 1/2 - q < 0
+    assert math.isfinite(sum(orbit.values))
+    assert "f has no value at the next place" in Game("p^0.5*q").orbit((1, 1), "1/2", 12).note
+
+
+@pytest.mark.parametrize(("f", "start"), [("log(p)*q", (-1, 1)), ("p/q", (1, 0)), ("exp(p)*q", (1000, 1))])
+def test_a_start_without_a_value_is_refused(f: str, start: tuple[int, int]) -> None:
+    said = f"at the start, {start[0]}, {start[1]}, f is no finite number in floats; start elsewhere"
+    with pytest.raises(DomainError, match=said):
+        Game(f).orbit(start, 1, 3)
+
+
+def test_a_step_that_floats_cannot_hold_is_refused() -> None:
+    with pytest.raises(DomainError, match="step 1e-400 is beyond floats, which this orbit needs"):
+        Game("p*q").orbit((1, 1), "1e-400", 3, floats=True)
+
+
+def test_what_repeats_is_computed_once() -> None:
+    began = time.perf_counter()
+    orbit = Game("p*q").orbit((1, 1), 1, 100_000)
+    assert time.perf_counter() - began < 2
+    assert orbit.points == (orbit.points[:6] * 16_667)[:100_001]
+    assert orbit.values[99_999] == orbit.values[3] and orbit.returns == (0, 6)
+    assert len(orbit.stalls) == 2 * 16_666 + 1  # 1 and 4 of every six; 99,997 is 1 of the last, shorter turn
+
+
+def test_a_period_after_a_while() -> None:
+    """p' = p - p = 0 for ever, q' = q - q/2: f = p²/2 in whole steps rests after the first."""
+    orbit = Game("p^2/2 + 0*q - q^2/2").orbit((1, 1), 1, 5, "simultaneous")
+    assert orbit.returns == (1, 2) and orbit.points == ((1, 1), *((0, 0),) * 5)
+    assert ("period", "1, proved: nobody moves from step 1 on") in orbit.figure.facts
+
+
+def test_long_numbers_are_shown_by_six_digits() -> None:
+    table = Game("p^2*q^2").orbit((1, 1), 3, 3).figure.table
+    assert table[-1][1:3] == ("-1.75135e+97", "1.1301e+40")
+    tiny = Game("p*q").orbit(("1e400", 1), "1e-400", 0).figure
+    assert tiny.subtitle == ("alternating, q first, step 1e-400",)
+    assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).figure.facts
+    assert tiny.table[-1] == ("0", "1e+400", "1", "1e+400")
 
 
 @pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic"])

@@ -13,6 +13,7 @@ from lattend.errors import DomainError
 from lattend.games.game import Game
 from lattend.games.phase import followed
 from lattend.games.pictures import compare_orbits, distances, portrait, with_pictures
+from lattend.games.rest import rest_of
 
 PQ = Game("p*q")
 SIX = PQ.orbit((1, 1), step=1, steps=6)
@@ -92,7 +93,14 @@ def test_an_orbit_that_leaves_is_cut_and_said_so():
     (line,) = named(figure, Stroke, "orbit")
     assert len(line.points) == 6  # sqrt(2)^5 = 5.7 is the first above 4
     assert figure.caption == ("orbit: steps after 5 lie far outside",)
-    assert len(followed(orbit, PQ.equilibria().points)) == 6
+    assert len(followed(orbit, rest_of(PQ))) == 6
+
+
+def test_a_leap_does_not_take_the_room_of_all_others():
+    orbit = Game("p^3*q").orbit((3, 3), 1, 50, floats=True)  # p is -807 after one step
+    plane = portrait(orbit).planes[0]
+    assert plane.ends() == ((1.5, 4.5), (1.5, 4.5))
+    assert portrait(orbit).caption == ("orbit: steps after 0 lie far outside",)
 
 
 def test_a_window_that_is_given_is_kept():
@@ -135,7 +143,38 @@ def test_distances_change_by_the_proved_factor(method, factor):
 def test_a_distance_of_0_has_a_place_on_the_scale():
     figure = distances(PQ.orbit((0, 0), step=1, steps=2))
     assert {d for _, d in figure.curves[0].lines[0][1]} == {1e-16}
-    assert figure.caption == ("a distance below 1e-16 is drawn as 1e-16",)
+    assert figure.caption == ("a distance of 0 is drawn as 1e-16",)
+    # p' = p - p = 0 and q stays 0: one step
+    lower = distances(Game("p^2/2 - q^2/2").orbit(("1e-30", 0), step=1, steps=1, method="simultaneous"))
+    assert [d for _, d in lower.curves[0].lines[0][1]] == pytest.approx([1e-30, 1e-31])
+    assert lower.caption == ("a distance of 0 is drawn as 1e-31",)
+
+
+def test_small_orbits_are_drawn_as_they_are():
+    orbit = PQ.orbit(("1e-30", "1e-30"), step="1/2", steps=20, method="simultaneous")
+    ((_, line),) = distances(orbit).curves[0].lines
+    assert [d for _, d in line] == pytest.approx([2**0.5 * 1e-30 * 1.25 ** (t / 2) for t in range(21)])
+    assert len(followed(orbit, rest_of(PQ))) == 14  # 1.25^(13/2) = 4.3 is the first above 4
+
+
+def test_equilibria_that_fill_a_line():
+    # p' = p - (p - q)/5, q' = q + (q - p')/5 turns the pair along p = q; d = q - p is what counts
+    game = Game("(p - q - 1)^2")
+    orbit = game.orbit((2, 3), step="1/10", steps=8)
+    figure = with_pictures(orbit)
+    (line,) = named(figure, Stroke, "no solution, though the gradient is 0")
+    assert not named(figure, Dots, line.name)
+    assert [p - q for p, q in line.points] == pytest.approx([1, 1])
+    (x, _), ends = figure.planes[0].ends(), sorted(p for p, _ in line.points)
+    assert ends[0] < x[0] and x[1] < ends[1]
+    assert figure.caption == ("the gradient is 0 wherever p - q - 1 = 0",)
+    (curve,) = figure.curves
+    assert curve.title == "Distance to the nearest equilibrium"
+    found = [d for _, d in curve.lines[0][1]]
+    assert found == pytest.approx([abs(p - q - 1) / math.sqrt(2) for p, q in orbit.floats])
+    assert rest_of(game).foot(orbit) == pytest.approx([3, 2])  # the foot of (2, 3) on p = q + 1
+    ((_, to_one),) = distances(orbit, to=(1, 0)).curves[0].lines
+    assert to_one[0][1] == pytest.approx(math.dist((2, 3), (1, 0)))
 
 
 def test_orbits_are_compared():
@@ -196,6 +235,11 @@ def test_errors():
         distances(Game("p*exp(q)").orbit((1, 1), step="0.1", steps=3))
     with pytest.raises(DomainError, match="p = 1, q = 0 is no equilibrium"):
         distances(SIX, to=(1, 0))
+    beyond = r"a picture has room for numbers up to 1e\+100, and the orbit starts beyond"
+    for start in (("1e400", 1), ("9e99", "9e99")):
+        for draw in (portrait, distances, compare_orbits, with_pictures):
+            with pytest.raises(DomainError, match=beyond):
+                draw(PQ.orbit(start, step=1, steps=2))
 
 
 def test_numbers_without_bound_have_their_picture():

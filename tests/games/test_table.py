@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lattend.errors import DomainError
+from lattend.games.dirac import dirac
 from lattend.games.game import Game
 from lattend.games.methods import consensus, gradient_penalty
 from lattend.games.table import STEPS, compare_methods
@@ -85,6 +86,19 @@ def test_an_equilibrium_is_chosen():
     found = compare_methods(game, ["1/16"], ["simultaneous"], at=(1, 0)).json()["methods"]["simultaneous"]
     # The field's matrix at (1, 0) is [[0, -2], [2, -1/2]]
     assert found[0]["factor"] == pytest.approx(radius(np.eye(2) + np.array([[0, -2], [2, -0.5]]) / 16))
+
+
+def test_what_is_not_decided_is_said():
+    figure = compare_methods(dirac(), ["1", "5"], "alternating")  # a cycle of the linear part, then growth
+    (row,) = figure.json()["methods"].values()
+    assert [one["kind"] for one in row] == ["undecided", "diverges"]
+    assert figure.caption[0].endswith("; undecided: second derivatives do not decide")
+
+
+def test_one_step_and_one_method_need_no_list():
+    found = compare_methods(PQ, "12", "optimistic").json()
+    assert found["steps"] == ["12"] and list(found["methods"]) == ["optimistic"]
+    assert list(compare_methods(PQ, 0.5, consensus(1)).json()["methods"]) == ["consensus, weight 1"]
 
 
 def test_a_table_needs_something():

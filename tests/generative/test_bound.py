@@ -12,6 +12,7 @@ from torch import distributions as td
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.generative.writing import number
 
 Gaussian, Bernoulli, Categorical, LinearGaussian, elbo = (
     lt.generative.Gaussian,
@@ -228,6 +229,58 @@ def test_a_decoder_of_your_own():
         elbo(x, Poisson(torch.ones(1, 2)), good)
 
 
+def test_an_impossible_class_makes_it_minus_infinity():
+    """With a gradient as without: −∞ · 0 must not become nan."""
+    table = torch.tensor([[0.0, -torch.inf], [0.0, 0.0]])
+    x = torch.ones(1, 1, dtype=torch.long)
+    for way in ("closed", "sample"):
+        for samples in (1, 64):
+            logits = torch.tensor([[9.0, 0.0]], requires_grad=True)
+            found = elbo(
+                x,
+                Categorical(logits),
+                lambda z: Categorical(table[z][..., None, :]),
+                Categorical(torch.zeros(2)),
+                samples=samples,
+                kl=way,
+                generator=seeded(1),
+            )
+            assert found.value.item() == -math.inf
+            assert found.kl.isfinite()
+            assert repr(found) == "<ELBO −inf nats>"
+
+
+def test_bfloat16_is_summed_in_float32():
+    """100 pixels: in bfloat16 the sum would stand on a grid of 0.25 or 0.5."""
+    weights = torch.randn(100, 2, generator=seeded(0)).bfloat16()
+    x = (torch.rand(3, 100, generator=seeded(1)) < 0.5).bfloat16()
+    q = Gaussian(torch.zeros(3, 2, dtype=torch.bfloat16), 1)
+    found = elbo(x, q, lambda z: Bernoulli(z @ weights.T), samples=50, generator=seeded(2))
+    z = q.sample(50, seeded(2))
+    assert z.dtype == torch.bfloat16 and found.value.dtype == torch.float32
+    exact = td.Bernoulli(logits=(z @ weights.T).double()).log_prob(x.double()).sum(-1).mean()
+    assert found.reconstruction.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+def test_a_reconstruction_has_no_more_digits_than_its_error_leaves():
+    q = Gaussian(torch.zeros(2, 1), 1)
+    found = elbo(torch.ones(2, 784), q, lambda z: Bernoulli(z.expand(-1, -1, 784)), samples=9)
+    assert found.reconstruction_error == found.standard_error > 1  # pyright: ignore
+    line = str(found).splitlines()[1]
+    assert line == f"reconstruction  {number(found.reconstruction, found.reconstruction_error)}"
+    assert "±" in line
+
+
+def test_numbers():
+    assert number(-84.3123, 0.0512) == "−84.312 ± 0.051" and number(1.0, 1234.5) == "1 ± 1,234"
+    assert number(1.0, math.inf) == number(1.0, math.nan) == number(1.0, 0.0) == "1.0000"
+    assert number(-math.inf) == "−inf" and number(-0.00001) == "0.0000"
+
+
+def test_samples_of_any_whole_type():
+    assert len(elbo(X, Q, good, samples=np.int64(2)).log_likelihoods) == 2  # pyright: ignore
+
+
 def test_shown():
     x, q = torch.ones(1, 2), Gaussian(torch.ones(1, 1, requires_grad=True), 1)  # numbers with a gradient too
     found = elbo(x, q, lambda z: Bernoulli(flat(z, 2)))
@@ -242,6 +295,13 @@ def test_shown():
     assert data["elbo"] == pytest.approx(data["reconstruction"] - data["kl"])
     assert (data["standard_error"], data["population_error"], data["kl_error"]) == (None, None, 0.0)
     assert (data["examples"], data["samples"], data["dimensions"], data["unit"]) == (1, 1, 2, "nats")
+
+
+def test_every_name_comes_with_a_star():
+    found: dict[str, object] = {}
+    exec("from lattend.generative import *", found)
+    assert set(lt.generative.__all__) == set(found) - {"__builtins__"} == set(dir(lt.generative))
+    assert set(lt.generative.__all__) == set(lt.generative._HOME)
 
 
 X, Q = torch.ones(2, 3), Gaussian(torch.zeros(2, 1), 1)
@@ -285,6 +345,16 @@ def good(z):
             TensorError,
             "z is [1, 2, 1] and x [2, 3], so decode(z) has draws [1, 2, 3], samples and batch first; "
             "got [2, 3]",
+        ),
+        (lambda: elbo(X * 1j, Q, good), TensorError, "x must be real, got torch.complex64"),
+        (lambda: elbo(X, Q, None), TensorError, "decode must be a function from z to a distribution, got No"),  # pyright: ignore
+        (lambda: elbo(X, Q, good, beta="a"), DomainError, "beta must be at least 0, got 'a'"),  # pyright: ignore
+        (lambda: elbo(X, Q, good, beta=torch.ones(2)), DomainError, "beta must be at least 0, got tensor("),  # pyright: ignore
+        (lambda: elbo(X, Q, good, free_bits=None), DomainError, "free_bits must be at least 0, got None"),  # pyright: ignore
+        (
+            lambda: elbo(X, Q, good, Gaussian(torch.zeros(2, 2, 1), 1), kl="sample", samples=2),
+            TensorError,
+            "draws of the posterior have shape (2, 1), those of the prior (2, 2, 1); the prior has the same",
         ),
         (lambda: elbo(X * 0.5, Q, good), DomainError, "data of a Bernoulli are 0 or 1, got 0.5 at [0, 0]"),
         (lambda: elbo(X, Q, good, samples=0), DomainError, "samples must be a whole number from 1 on, got 0"),

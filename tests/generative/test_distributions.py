@@ -137,6 +137,28 @@ def test_one_number_stands_for_all():
     assert repr(Categorical(torch.zeros(2, 3))) == "Categorical(3 classes, shape=(2,))"
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_16_bits_are_reckoned_with_in_32(kind):
+    """784 numbers: a sum of 16 bits would be off by a unit or more."""
+    mean, x = torch.randn(2, 784, generator=seeded(0)).to(kind)
+    for q in (Gaussian(mean, 0.5), Gaussian(mean, covariance=0.5 * torch.eye(784, dtype=kind))):
+        found = q.log_prob(x)
+        expected = td.Normal(mean.double(), math.sqrt(0.5)).log_prob(x.double()).sum()
+        assert found.dtype == torch.float32 and found.item() == pytest.approx(expected.item(), rel=1e-5)
+        assert q.sample(2).dtype == kind
+    assert Bernoulli(mean).sample().dtype == kind
+    assert Bernoulli(mean).log_prob(torch.ones(784)).dtype == torch.float32
+    assert Categorical(mean).log_prob(torch.tensor(3)).dtype == torch.float32
+
+
+def test_two_types_become_the_wider():
+    narrow = torch.zeros(2)
+    for q in (Gaussian(narrow, covariance=torch.eye(2, dtype=F64)), Gaussian(narrow.to(F64), torch.ones(2))):
+        assert q.sample(3).dtype == q.log_prob(narrow).dtype == F64
+    full = Gaussian(narrow, covariance=torch.eye(2))
+    assert full.log_prob(torch.zeros(2, dtype=F64)).item() == pytest.approx(-math.log(2 * math.pi))
+
+
 INDEFINITE = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]
 
 
@@ -149,11 +171,45 @@ INDEFINITE = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]
             "a variance must be above 0, got 0; log_variance= takes any number",
         ),
         (lambda: Gaussian([0.0, 0.0], [1.0, -2.0]), DomainError, "a variance must be above 0, got -2 at [1]"),
-        (lambda: Gaussian([0.0], float("nan")), DomainError, "a variance must be above 0, got nan"),
+        (lambda: Gaussian([0.0], float("nan")), DomainError, "variance must be finite, got nan; look where"),
+        (lambda: Gaussian([0.0], torch.inf), DomainError, "variance must be finite, got inf"),
+        (lambda: Gaussian([torch.nan, 0.0], 1), DomainError, "mean must be finite, got nan at [0]"),
         (
             lambda: Gaussian([0.0], log_variance=float("nan")),
             DomainError,
-            "a log-variance must be finite, got nan",
+            "log_variance must be finite, got nan",
+        ),
+        (
+            lambda: Gaussian([0.0, 0.0], cholesky=[[1.0, 0.0], [torch.nan, 1.0]]),
+            DomainError,
+            "cholesky must be finite, got nan at [1, 0]",
+        ),
+        (
+            lambda: Gaussian([0.0], cholesky=[[torch.inf]]),
+            DomainError,
+            "cholesky must be finite, got inf at [0, 0]",
+        ),
+        (
+            lambda: Gaussian([0.0], covariance=[[torch.inf]]),
+            DomainError,
+            "covariance must be finite, got inf at [0, 0]",
+        ),
+        (
+            lambda: Categorical([[0.0, 0.0], [-torch.inf, -torch.inf]]),
+            DomainError,
+            "one of the logits for a number must be finite, got -inf at [1]",
+        ),
+        (
+            lambda: Categorical([torch.inf, 0.0]),
+            DomainError,
+            "logits must be finite, or −inf for what never comes, got inf at [0]",
+        ),
+        (lambda: Categorical(torch.zeros(2, 0)), TensorError, "logits are [..., classes], got shape (2, 0)"),
+        (lambda: Categorical([0.0, 0.0]).log_prob([0]), TensorError, "x must be a tensor, got list"),  # pyright: ignore
+        (
+            lambda: Gaussian([0.0], 1).log_prob(torch.zeros(1, dtype=torch.complex64)),
+            TensorError,
+            "x must be real, got torch.complex64",
         ),
         (
             lambda: Gaussian(torch.zeros(2, 2), covariance=INDEFINITE),
@@ -232,7 +288,7 @@ INDEFINITE = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]
             "data of a Categorical are whole numbers, got torch.float32; cast them: x.long()",
         ),
         (lambda: Categorical(torch.tensor(1.0)), TensorError, "logits are [..., classes]"),
-        (lambda: Categorical([[0.0, torch.nan]]), DomainError, "logits must be numbers, got nan at [0, 1]"),
+        (lambda: Categorical([[0.0, torch.nan]]), DomainError, "logits must be finite, or −inf"),
         (lambda: Bernoulli(torch.zeros(2)).log_prob([0, 1]), TensorError, "x must be a tensor, got list"),  # pyright: ignore
         (
             lambda: Gaussian(torch.zeros(2, dtype=torch.complex64), 1),

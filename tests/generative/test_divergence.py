@@ -110,13 +110,60 @@ def test_pairs_that_torch_knows():
     q, p = td.Laplace(torch.zeros(2, 3), 1.5), td.Normal(torch.ones(3), 2.0)
     found = kl(q, p)
     assert found.closed
-    torch.testing.assert_close(found.value, td.kl_divergence(q, p).sum(-1))
-    torch.testing.assert_close(kl(td.Independent(q, 1), td.Independent(p, 1)).value, found.value)
+    torch.testing.assert_close(found.value, td.kl_divergence(q, p))
+    whole = kl(td.Independent(q, 1), td.Independent(p, 1))
+    torch.testing.assert_close(whole.value, found.value.sum(-1))
+    torch.testing.assert_close(kl(q, Gaussian([1.0, 1.0, 1.0], 4)).value, whole.value)
     low = td.LowRankMultivariateNormal(torch.zeros(2, 3), torch.ones(2, 3, 1), torch.ones(2, 3))
     whole = td.MultivariateNormal(torch.zeros(3), torch.eye(3))
     torch.testing.assert_close(kl(low, whole).value, td.kl_divergence(low, whole))
     beta = td.Beta(torch.tensor([2.0, 3.0]), 1.5)
     torch.testing.assert_close(kl(beta, td.Beta(1.0, 1.0)).value, td.kl_divergence(beta, td.Beta(1.0, 1.0)))
+
+
+def of_torch():
+    """Pairs of each kind: single numbers, and events of one axis and of two."""
+    g = torch.Generator().manual_seed(0)
+    a, b = torch.randn(2, 4, 3, generator=g, dtype=F64)
+    normals = td.Normal(a, 1.0), td.Normal(b, 2.0)
+    coins = td.Bernoulli(logits=a), td.Bernoulli(logits=b)
+    yield normals
+    yield td.Normal(torch.ones(3, dtype=F64), 1.0), td.Normal(torch.zeros(3, dtype=F64), 1.0)
+    yield coins
+    yield td.Categorical(logits=a), td.Categorical(logits=b)
+    for pair in (normals, coins, (td.Laplace(a, 1.0), td.Laplace(b, 1.5))):
+        yield tuple(td.Independent(one, 1) for one in pair)
+        yield tuple(td.Independent(one, 2) for one in pair)
+    yield td.OneHotCategorical(logits=a), td.OneHotCategorical(logits=b)
+    yield td.Dirichlet(a.exp()), td.Dirichlet(b.exp())
+
+
+@pytest.mark.parametrize("pair", list(of_torch()), ids=str)
+def test_the_shape_is_torchs_in_closed_form_and_from_samples(pair):
+    expected = td.kl_divergence(pair[0], pair[1])
+    torch.testing.assert_close(kl(pair[0], pair[1], "closed").value, expected)
+    torch.manual_seed(0)
+    found = kl(pair[0], pair[1], "sample", samples=2000)
+    assert found.value.shape == expected.shape
+    assert ((found.value - expected).abs() < 4.5 * found.standard_error + 1e-9).all()
+
+
+def test_batches_of_q_and_p():
+    """Where p has more axes than q, or q than p, there is one number for each of their common batch."""
+    g = torch.Generator().manual_seed(0)
+    one, many = torch.randn(2, generator=g, dtype=F64), torch.randn(5, 2, generator=g, dtype=F64)
+    for make in (lambda t: Gaussian(t, 1), Categorical, lambda t: Gaussian(t, covariance=torch.eye(2))):
+        for q, p in ((make(one), make(many)), (make(many), make(one)), (make(many), make(many[:1]))):
+            exact = kl(q, p, "closed").value
+            for samples in (5, 4000):
+                found = kl(q, p, "sample", samples=samples, generator=g)
+                assert found.value.shape == exact.shape == (5,)
+            assert ((found.value - exact).abs() < 4.5 * found.standard_error + 1e-9).all()
+
+
+def test_mixed_types():
+    q, p = Gaussian([0.0, 1.0], covariance=torch.eye(2)), Gaussian(torch.zeros(2, dtype=F64), 1)
+    assert kl(q, p).value.item() == pytest.approx(0.5) and kl(p, q).value.dtype == F64
 
 
 def mixture() -> td.MixtureSameFamily:
@@ -174,13 +221,17 @@ def test_shown():
     assert repr(kl(Gaussian([[1.0]], 1), Gaussian([0.0], 1))) == "<KL of shape (1,), closed form>"
     sampled = kl(Gaussian([1.0], 1), Gaussian([0.0], 1), "sample", generator=torch.Generator().manual_seed(0))
     assert repr(sampled).endswith(" nats, from samples>") and "±" in repr(sampled)
-    assert kl(Gaussian([0.0], 1), Gaussian([0.0], 1), "sample", samples=1).standard_error.isnan()
+    one = kl(Gaussian([0.0], 1), Gaussian([0.0], 1), "sample", samples=1)
+    assert one.standard_error.isnan() and repr(one) == "<KL 0.0000 nats, from samples>"
 
 
 def test_wrong_input():
     q, p = Gaussian([0.0, 0.0], 1), Gaussian([0.0, 0.0, 0.0], 1)
     with pytest.raises(TensorError, match=r"q has shape \(2,\) and p \(3,\); give both the same"):
         kl(q, p)
+    for classes in (1, 4):
+        with pytest.raises(TensorError, match=f"q has 3 classes and p {classes}; give both the same"):
+            kl(Categorical(torch.zeros(3)), Categorical(torch.zeros(classes)))
     with pytest.raises(NamingError, match="how is one of auto, closed, sample, not 'exact'"):
         kl(q, q, "exact")
     with pytest.raises(
@@ -191,9 +242,9 @@ def test_wrong_input():
         kl(q, torch.zeros(2))
     with pytest.raises(NamingError, match=r"takes no generator, and this is torch\.distributions\.Laplace"):
         kl(td.Laplace(0.0, 1.0), mixture(), generator=torch.Generator())
-    with pytest.raises(TensorError, match=r"KL\(Laplace ‖ Gaussian\): The size of tensor a \(3\) must match"):
+    with pytest.raises(TensorError, match=r"q has shape \(3,\) and p \(2,\); give both the same"):
         kl(td.Laplace(torch.zeros(3), 1.0), Gaussian([0.0, 0.0], 1))
-    with pytest.raises(TensorError, match=r"torch\.distributions\.Laplace: The size of tensor a \(2\)"):
+    with pytest.raises(TensorError, match=r"q has shape \(2,\) and p \(3,\); give both the same"):
         kl(q, td.Laplace(torch.zeros(3), 1.0, validate_args=False), "sample", samples=5)
     with pytest.raises(DomainError, match="samples must be a whole number from 1 on, got 0"):
         kl(q, q, "sample", samples=0)

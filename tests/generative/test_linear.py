@@ -172,6 +172,18 @@ def test_shown():
     assert data["elbo"] + data["gap"] == pytest.approx(data["log_prob"])
 
 
+def test_types_follow_the_model():
+    model, x, _ = random_model(1, 3, 2)
+    exact = model.elbo(x, model.mean_field(x))
+    q = Gaussian(model.mean_field(x).mean.float(), model.mean_field(x).variance.float())
+    assert model.elbo(x.bfloat16().float(), q).elbo.dtype == F64
+    torch.testing.assert_close(model.elbo(x, q).elbo, exact.elbo, rtol=1e-5, atol=1e-5)
+    half = LinearGaussian(model.W.bfloat16(), 0.0, 1.0)
+    assert half.log_prob(x.bfloat16()).isfinite().all()
+    assert half.decode(torch.zeros(1, 2, dtype=torch.long)).mean.dtype == torch.float32
+    assert LinearGaussian.fit(torch.randn(9, 3).bfloat16(), 1).W.isfinite().all()
+
+
 M = LinearGaussian(torch.ones(3, 2), 0.0, 1.0)
 
 
@@ -204,7 +216,7 @@ M = LinearGaussian(torch.ones(3, 2), 0.0, 1.0)
         (
             lambda: M.log_prob(torch.full((2, 3), math.nan)),
             DomainError,
-            "data of a Gaussian must be finite, got nan at [0, 0]",
+            "x must be finite, got nan at [0, 0]; remove what is missing",
         ),
         (
             lambda: M.elbo(torch.zeros(2, 3), lt.generative.Bernoulli(torch.zeros(2, 2))),
@@ -224,7 +236,34 @@ M = LinearGaussian(torch.ones(3, 2), 0.0, 1.0)
         (
             lambda: LinearGaussian.fit(torch.zeros(5, 3), 2),
             DomainError,
-            "the variance that is left as noise must be above 0, got 0",
+            "x varies in no more than 2 of 3 directions, so that no variance is left as noise; give other",
+        ),
+        (
+            lambda: M.posterior(torch.full((2, 3), math.nan)),
+            DomainError,
+            "x must be finite, got nan at [0, 0]",
+        ),
+        (
+            lambda: LinearGaussian.fit(torch.tensor([[0.0, math.inf], [1.0, 2.0]]), 1),
+            DomainError,
+            "x must be finite, got inf at [0, 1]; remove what is missing",
+        ),
+        (lambda: M.sample(0), DomainError, "n must be a whole number from 1 on, got 0"),
+        (lambda: M.decode(torch.zeros(4, 3)), TensorError, "z is [..., 2], got shape (4, 3)"),
+        (
+            lambda: M.elbo(torch.zeros(4, 3), Gaussian(torch.zeros(5, 2), 1)),
+            TensorError,
+            "x without its last axis has shape (4,) and the posterior (5,); give both the same",
+        ),
+        (
+            lambda: LinearGaussian(torch.ones(3, 2, dtype=F64), noise=1e-17).log_prob(torch.zeros(1, 3)),
+            DomainError,
+            "noise 1e-17 is lost in the rounding of torch.float64 beside W; take a larger one",
+        ),
+        (
+            lambda: LinearGaussian(torch.ones(3, 2, dtype=F64), noise=1e-320).posterior(torch.zeros(1, 3)),
+            DomainError,
+            "noise 1e-320 is lost in the rounding",
         ),
         (
             lambda: LinearGaussian.fit(torch.zeros(1, 3), 2),

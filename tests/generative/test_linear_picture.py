@@ -77,12 +77,18 @@ def test_forms(figure, tmp_path):
         assert max(map(len, figure.terminal(width=width, colour=False).splitlines())) <= width
 
 
+def test_one_k_and_another_type():
+    found = draw_linear(LinearGaussian(W.float()), X, k=1, samples=3)
+    assert [bound["k"] for bound in found.json()["bounds"]["prior"]] == [1]
+    assert "1.0 of 1 weight counts" in found.caption[1]
+
+
 def test_wrong_input():
     with pytest.raises(NamingError, match=r"draw_linear takes an lt\.generative\.LinearGaussian, got int"):
         draw_linear(3, X)  # pyright: ignore
-    with pytest.raises(DomainError, match="k must be a whole number from 1 on, got 0"):
+    with pytest.raises(DomainError, match="a number in k must be a whole number from 1 on, got 0"):
         draw_linear(MODEL, X, k=(1, 0))
-    with pytest.raises(DomainError, match="k needs at least one whole number from 1 on"):
+    with pytest.raises(DomainError, match="k needs at least one number"):
         draw_linear(MODEL, X, k=())
     with pytest.raises(DomainError, match="samples must be a whole number from 1 on, got 0"):
         draw_linear(MODEL, X, samples=0)

@@ -128,13 +128,109 @@ def test_another_run_is_not_taken_up(tmp_path: Path) -> None:
         make(beta=2.0).fit(x, 1, checkpoint=path)
     with pytest.raises(DomainError, match="a run with other data"):
         make().fit(1 - x[:10], 1, checkpoint=path)
-    with pytest.raises(DomainError, match="the checkpoint of a VAE of other sizes"):
-        VAE((4, 4), 2).fit(x, 1, checkpoint=path)
-    (tmp_path / "other.pt").write_text("hello")
-    with pytest.raises(LattendError, match=r'other.pt" is no checkpoint of a VAE; give another path'):
-        make().fit(x, 1, checkpoint=tmp_path / "other.pt")
+    with pytest.raises(DomainError, match="a run with no test data; repeat that call"):
+        make().fit(x, 1, test=x, checkpoint=path)
     with pytest.raises(LattendError, match=r"there is no folder .*; make it first"):
         make().fit(x, 1, checkpoint=tmp_path / "no" / "run.pt")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ({"latent": 2}, {"latent": 3}, "latent = 2, not 3"),
+        ({"noise": 1.0}, {"noise": 0.1}, r"noise = 1\.0, not 0\.1"),
+        ({"noise": 1.0}, {"noise": None}, r"noise = 1\.0, not None"),
+        ({"decoder": "bernoulli"}, {"decoder": "gaussian"}, "decoder = bernoulli, not gaussian"),
+        ({"hidden": (4, 4)}, {"hidden": (4,)}, r"hidden = \[4, 4\], not \[4\]"),
+        ({"net": "mlp"}, {"net": "conv"}, "net = mlp, not conv"),
+        (
+            {"decoder": "categorical", "levels": 2},
+            {"decoder": "categorical", "levels": 3},
+            "levels = 2, not 3",
+        ),
+    ],
+)
+def test_a_run_of_another_vae_is_not_taken_up(tmp_path: Path, first: Any, second: Any, said: str) -> None:
+    def fit(settings: Any) -> None:
+        if "noise" in settings:
+            settings = {"decoder": "gaussian", **settings}
+        vae = VAE((4, 4), **{"latent": 1, "hidden": 4, **settings})
+        images = two_images(8)
+        same = images.float() if vae.decoder_name != "categorical" else images
+        vae.fit(same, 1, checkpoint=tmp_path / "run.pt")
+
+    fit(first)
+    with pytest.raises(DomainError, match=f"a run with {said}; repeat that call"):
+        fit(second)
+
+
+def test_test_data_are_part_of_the_run(tmp_path: Path) -> None:
+    x = two_images()
+    make().fit(x, 1, test=x[:8], checkpoint=tmp_path / "run.pt")
+    with pytest.raises(DomainError, match="a run with other test data; repeat that call"):
+        make().fit(x, 1, test=x[:9], checkpoint=tmp_path / "run.pt")
+
+
+@pytest.mark.parametrize(
+    ("left_out", "instead"),
+    [("which", None), ("which", 3), ("done", None), ("weights", 3), ("optimiser", None), ("history", 3)],
+)
+def test_a_file_that_is_no_checkpoint(tmp_path: Path, left_out: str, instead: int | None) -> None:
+    x, path = two_images(), tmp_path / "run.pt"
+    make().fit(x, 1, checkpoint=path)
+    content = torch.load(path, weights_only=True)
+    del content[left_out]
+    torch.save(content if instead is None else content | {left_out: instead}, path)
+    with pytest.raises(LattendError, match=r'run.pt" is no checkpoint of a VAE; give another path'):
+        make().fit(x, 1, checkpoint=path)
+
+
+def test_a_file_of_another_kind(tmp_path: Path) -> None:
+    (tmp_path / "run.pt").write_text("hello")
+    with pytest.raises(LattendError, match=r'run.pt" is no checkpoint of a VAE; give another path'):
+        make().fit(two_images(), 1, checkpoint=tmp_path / "run.pt")
+
+
+def test_an_interruption_leaves_dropout_off() -> None:
+    vae = make(dropout=0.3)
+
+    def stop(epoch: Epoch) -> None:
+        vae.train()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vae.fit(two_images(), 2, progress=stop)
+    assert not vae.training
+
+
+def test_it_trains_where_gradients_are_off() -> None:
+    watched, alone = make(), make()
+    with torch.no_grad():
+        watched.fit(two_images(), 2)
+    alone.fit(two_images(), 2)
+    assert torch.equal(weights(watched), weights(alone))
+
+
+def test_wrong_test_data_are_noticed_before_training() -> None:
+    vae = make()
+    with pytest.raises(DomainError, match="pixels of a Bernoulli decoder are 0 or 1, got 2 at"):
+        vae.fit(two_images(), 1, test=2 + two_images())
+    assert not len(vae.history)
+
+
+def test_it_starts_at_the_table() -> None:
+    """The first ELBO is that of each pixel on its own; z has said nothing yet."""
+    vae, x = make(), two_images(30)
+    vae.start(x)
+    assert vae.elbo(x).reconstruction.item() == pytest.approx(-16 * math.log(2), rel=1e-5)
+
+
+def test_constant_data_have_no_noise() -> None:
+    """The density has no bound there, and training is on its way: far above 0, higher than at the start."""
+    torch.manual_seed(0)
+    vae = VAE((4, 4), 2, "gaussian", hidden=16)
+    history = vae.fit(torch.full((64, 4, 4), 3.0), 20)
+    assert history[-1].elbo > history[0].elbo > 40
 
 
 def test_beta_rises_in_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +263,10 @@ def test_it_tells_how_it_goes() -> None:
         ({"epochs": 0}, DomainError, "epochs must be a whole number from 1 on, got 0"),
         ({"batch": 0}, DomainError, "batch must be a whole number from 1 on, got 0"),
         ({"rate": 0.0}, DomainError, "rate must be above 0, got 0.0"),
+        ({"rate": "a"}, DomainError, "rate must be above 0, got 'a'"),
+        ({"decay": None}, DomainError, "decay must be at least 0, got None"),
+        ({"seed": 10**30}, DomainError, "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1000"),
+        ({"seed": 1.5}, DomainError, "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 1.5"),
         ({"decay": -1.0}, DomainError, "decay must be at least 0, got -1.0"),
         ({"test": torch.zeros(3)}, TensorError, "test must be [batch, 4, 4] with at least one"),
     ],
@@ -179,5 +279,8 @@ def test_what_it_refuses(more: Any, error: type[LattendError], said: str) -> Non
 
 def test_a_loss_that_is_lost() -> None:
     vae = VAE(2, 1, "gaussian", noise=1e-30)
-    with pytest.raises(DomainError, match=r"the loss is inf in epoch 1; lower rate, which is 0.003"):
+    said = r"in epoch 1 the loss or a number of the net is not finite; lower rate, which is 0.003, or scale"
+    with pytest.raises(DomainError, match=said):
         vae.fit(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), 1)
+    with pytest.raises(DomainError, match=r"is not finite; lower rate, which is 1e\+18"):
+        make().fit(two_images(), 3, rate=1e18)

@@ -180,17 +180,32 @@ def test_what_it_says_of_itself() -> None:
         (((8, 8), 2, "bernoulli", "rnn"), {}, NamingError, "net is one of mlp, conv, not 'rnn'"),
         (((8, 8), 2, "categorical"), {}, NamingError, "a categorical decoder needs levels, how many a pixel"),
         (((8, 8), 2), {"levels": 2}, NamingError, "a bernoulli decoder has no levels; leave them out"),
-        (((8, 8), 2, "categorical"), {"levels": 1}, DomainError, "a pixel has at least 2 levels, got 1"),
+        (
+            ((8, 8), 2, "categorical"),
+            {"levels": 1},
+            DomainError,
+            "levels must be a whole number from 2 on, g",
+        ),
         (((8, 8), 2), {"noise": 1.0}, NamingError, "a bernoulli decoder has no noise; leave it out"),
         (
             ((8, 8), 2, "gaussian"),
             {"noise": 0.0},
             DomainError,
-            "is a standard deviation above 0, got 0.0",
+            "noise must be a standard deviation above 0, got 0.0",
         ),
         (((8, 8), 2), {"beta": -1.0}, DomainError, "beta must be at least 0, got -1.0"),
         (((8, 8), 2), {"free_bits": math.nan}, DomainError, "free_bits must be at least 0, got nan"),
-        (((8, 8), 2), {"dropout": 1.0}, DomainError, "dropout is a share from 0 to below 1, got 1.0"),
+        (((8, 8), 2), {"dropout": 1.0}, DomainError, "dropout must be a share from 0 to below 1, got 1.0"),
+        (((8, 8), 2), {"beta": "a"}, DomainError, "beta must be at least 0, got 'a'"),
+        (((8, 8), 2), {"free_bits": None}, DomainError, "free_bits must be at least 0, got None"),
+        (((8, 8), 2), {"beta": torch.ones(2)}, DomainError, "beta must be at least 0, got tensor("),
+        (((8, 8), 2), {"dropout": "a"}, DomainError, "dropout must be a share from 0 to below 1, got 'a'"),
+        (((8, 8), 2, "gaussian"), {"noise": "a"}, DomainError, "a standard deviation above 0, got 'a'"),
+        (((8, 8), 2, "categorical"), {"levels": "a"}, DomainError, "a whole number from 2 on, got 'a'"),
+        (((8, 8), 2, "categorical"), {"levels": 2.5}, DomainError, "a whole number from 2 on, got 2.5"),
+        ((8.0, 2), {}, DomainError, "a number in shape must be a whole number from 1 on, got 8.0"),
+        ((None, 2), {}, DomainError, "a number in shape must be a whole number from 1 on, got None"),
+        (((8, 8), 2), {"net": [], "hidden": 3}, NamingError, "net is one of mlp, conv, not []"),
         (
             ((64,), 2),
             {"net": "conv"},
@@ -251,6 +266,7 @@ def test_what_it_refuses(arguments: Any, more: Any, error: type[LattendError], s
             "x must be [batch, 4, 2] with at least one example",
         ),
         ("bernoulli", torch.zeros(0, 4, 2), TensorError, "with at least one example, got [0, 4, 2]"),
+        ("bernoulli", torch.zeros(1, 4, 2) * 1j, TensorError, "x must be real, got torch.complex64"),
         ("bernoulli", [[0, 1]], TensorError, "x must be a tensor [batch, 4, 2], got list"),
     ],
 )
@@ -268,8 +284,28 @@ def test_latents_and_ends_it_refuses() -> None:
         vae.decode(torch.zeros(3))
     with pytest.raises(TensorError, match=r"b is one image \[4, 2\], got \[1, 4, 2\]"):
         vae.interpolate(torch.zeros(4, 2), torch.zeros(1, 4, 2))
+    with pytest.raises(TensorError, match=r"z is \[\.\.\., 2\] for this VAE, got shape \(1,\)"):
+        vae.decode([1])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TensorError, match=r"a must be a tensor \[4, 2\], got list"):
+        vae.interpolate([0], [1])  # pyright: ignore[reportArgumentType]
     with pytest.raises(DomainError, match="n must be a whole number from 1 on, got 0"):
         vae.sample(0)
+
+
+def test_latents_of_any_type() -> None:
+    vae = VAE((4, 2), 2, hidden=3)
+    like = vae.decode(torch.zeros(1, 2)).log_prob(torch.ones(1, 4, 2))
+    for kind in (torch.long, torch.double, torch.bfloat16):
+        found = vae.decode(torch.zeros(1, 2, dtype=kind)).log_prob(torch.ones(1, 4, 2))
+        assert torch.equal(found, like)
+
+
+def test_bfloat16_and_its_checkpoint(tmp_path: Any) -> None:
+    vae = VAE(3, 2, "gaussian", hidden=3).bfloat16()
+    x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0)).bfloat16()
+    vae.fit(x, 2, test=x, checkpoint=tmp_path / "run.pt")
+    found = vae.elbo(x, samples=4)
+    assert found.value.dtype == torch.float32 and found.value.isfinite()
 
 
 def test_it_is_found_by_its_name() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from statistics import NormalDist
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from lattend.draw.figure import Figure
 from lattend.errors import DomainError, TensorError
 from lattend.generative import VAE
 from lattend.generative.pictures import GREYS
+from lattend.generative.training import Epoch, History
 
 
 def make(latent: int = 3, shape: tuple[int, ...] = (4, 4), **more: object) -> VAE:
@@ -38,10 +41,18 @@ def figures() -> dict[str, Figure]:
     }
 
 
+STARTS = {".svg": b"<svg", ".png": b"\x89PNG\r\n", ".pdf": b"%PDF-"}
+
+
 def test_every_form_of_every_picture(tmp_path: Path) -> None:
     for name, figure in figures().items():
-        for ending in (".svg", ".png", ".pdf", ".txt"):
-            assert figure.save(tmp_path / f"{name}{ending}").stat().st_size > 100
+        for ending, start in STARTS.items():
+            assert figure.save(tmp_path / f"{name}{ending}").read_bytes().startswith(start)
+        drawing = ElementTree.fromstring(figure.svg())
+        texts = "".join(drawing.itertext())
+        assert figure.title in texts and all(fact in texts for _, fact in figure.facts)
+        text = figure.save(tmp_path / f"{name}.txt").read_text()
+        assert text.startswith(figure.title) and "\x1b" not in text
         assert max(map(len, figure.terminal(width=40, colour=False).splitlines())) <= 40
         figure.terminal(width=80, encoding="ascii").encode("ascii")
         assert figure.json()["title"] == figure.title
@@ -144,6 +155,9 @@ def test_colours_and_vectors() -> None:
     x = images(2, (3, 4, 4))
     figure = colours.draw_reconstructions(x)
     assert "grey: the mean of 3 channels" in figure.caption
+    four = make(shape=(2, 3, 4, 4)).draw_reconstructions(images(2, (2, 3, 4, 4)))
+    assert "grey: the mean of 6 channels" in four.caption
+    np.testing.assert_allclose(four.json()["rows"]["true"], images(2, (2, 3, 4, 4)).double().mean((1, 2)))
     np.testing.assert_allclose(figure.json()["rows"]["true"], x.double().mean(1))
     assert make(shape=(5,)).draw_samples(2).panels[0].cells.shape == (1, 5)
     numbers = make(shape=(2, 2), decoder="gaussian").draw_reconstructions(torch.tensor([[[0.0, 5], [-3, 1]]]))
@@ -162,6 +176,24 @@ def test_history() -> None:
     assert len(make().fit(x, 1).draw().curves[0].lines) == 1  # no test data
 
 
+def test_ticks_of_a_history_are_told_apart() -> None:
+    terms = (-105.6, -106.9, -107.9)
+    figure = History([Epoch(at, nats, nats - 1, 1.0, None, 1.0) for at, nats in enumerate(terms, 1)]).draw()
+    texts = "".join(ElementTree.fromstring(figure.svg()).itertext())
+    for height in ("−105.5", "−106", "−106.5", "−107", "−107.5", "−108"):
+        assert height in texts
+    names = [name for _, name in figure.curves[0].ticks()]
+    assert names == ["−105.5", "−106", "−106.5", "−107", "−107.5", "−108"]
+    assert figure.curves[0].places() == [1, 2, 3]
+
+
+def test_one_image_and_labels_of_any_kind() -> None:
+    vae, x = make(latent=5), images(3)
+    assert vae.draw_latent(x[:1]).json()["points"] == [(0.0, 0.0)]
+    for labels in (np.array([1, 0, 1]), torch.tensor([1, 0, 1]), list(np.array([1, 0, 1])), (1, 0, 1)):
+        assert json.loads(json.dumps(vae.draw_latent(x, labels).json()))["labels"] == [1, 0, 1]
+
+
 def test_what_is_refused() -> None:
     vae, x = make(), images(3)
     with pytest.raises(DomainError, match=r"axes are two different latents from 0 to 2, got \(1, 1\)"):
@@ -170,5 +202,20 @@ def test_what_is_refused() -> None:
         vae.draw_plane((0, 3))
     with pytest.raises(TensorError, match="there are 3 images and 2 labels; give one for each"):
         vae.draw_latent(x, [0, 1])
+    with pytest.raises(TensorError, match=r"a label is one name or number, got \[0, 0\]"):
+        vae.draw_latent(x, torch.zeros(3, 2, dtype=torch.long))
+    with pytest.raises(TensorError, match="labels are a list, one for each image, got 3"):
+        vae.draw_latent(x, torch.tensor(3))
+    for axes in (1, (0, 1, 2), (0, 1.0)):
+        with pytest.raises(DomainError, match=r"axes are two different latents from 0 to 2, got "):
+            vae.draw_plane(axes)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TensorError, match=r"\[batch, 4, 4\] with at least one example, got \[0, 4, 4\]"):
+        vae.draw_interpolation(x[:0], x[:0])
+    with pytest.raises(TensorError, match=r"a must be a tensor \[batch, 4, 4\], got list"):
+        vae.draw_interpolation([0], [1])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TensorError, match=r"with at least one example, got \[\]"):
+        vae.draw_interpolation(torch.tensor(0), torch.tensor(0))
+    with pytest.raises(DomainError, match="seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 'a'"):
+        vae.draw_samples(3, seed="a")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TensorError, match=r"a is \[4, 4\] and b \[3, 4, 4\]; give both the same"):
         vae.draw_interpolation(x[0], x)

@@ -42,11 +42,17 @@ def test_rounded_numbers() -> None:
     [
         ([[1, 2], [3]], TensorError, "keys is empty or has rows of different lengths"),
         ([], TensorError, "keys is empty"),
-        (["one"], DomainError, "keys: 'one' is no number; give numbers, or text such as \"1/3\""),
+        (["one"], DomainError, r"keys\[0\]: 'one' is no number; give 2, 0\.5 or text such as \"1/3\""),
         (["1/0"], DomainError, "is no number"),
-        ([None], DomainError, "keys: None is no number"),
+        ([None], DomainError, r"keys\[0\]: None is no number"),
         ([[0.0, float("nan")]], DomainError, r"keys\[0\]\[1\] is nan; give finite numbers"),
-        ([10**400], DomainError, r"keys\[0\] is inf; give finite numbers"),
+        ([10**400], DomainError, r"keys\[0\]: 1000+… is beyond floats, which go from 1e-308 to 1e308"),
+        ([Decimal("1e999999999")], DomainError, r"keys\[0\] is inf; give finite numbers"),
+        ([[1, "1e999999999"]], DomainError, r"keys\[0\]\[1\]: 1e999999999 is beyond floats"),
+        (["1e" + "9" * 30], DomainError, r"1e9+… is beyond floats"),
+        (["1e-400"], DomainError, r"keys\[0\]: 1e-400 is beyond floats.*; use another unit"),
+        ([Decimal("1e-999999999")], DomainError, r"1E-999999999 is beyond floats"),
+        ([Fraction(1, 10**400)], DomainError, r"keys\[0\]: 1/1000+… is beyond floats"),
     ],
 )
 def test_what_is_no_number(given: object, error: type[Exception], message: str) -> None:

@@ -42,6 +42,9 @@ def test_a_certificate_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(steered([[0], [1], [2]], [0, 1, 0])) == INNER
     said = dict(steered([[0], [1], [2]], ["1/4", "1/2", "1/4"]).draw().facts)
     assert said["so"] == "attention has a1^2 = a0·a2; the wanted weights have 0.25 and 0.0625"
+    long = steered([["0.123456789"], ["0.987654321"], ["0.5"]], [0, 0, 1])
+    said = dict(long.draw().facts)
+    assert said["because"].startswith("key 2 = 0.564286·key 0 + 0.435714·key 1, so that")
     keys = np.random.default_rng(0).normal(size=(30, 2))
     said = dict(steered(keys, np.full(30, 1 / 30) + np.r_[0.01, -0.01, [0] * 28]).draw().facts)
     assert said["so"].startswith("Σ yᵢ log aᵢ = 0 for attention, and ")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import steering_oracle as oracle
 import torch
 
 import lattend as lt
@@ -95,6 +96,52 @@ def test_attention_in_float32_is_found_again() -> None:
     assert isinstance(found, Steered) and found.exact
     torch.testing.assert_close(found.query, query, atol=1e-4, rtol=1e-4)
     assert lt.steer(keys.bfloat16(), torch.eye(20)[0].bfloat16()).query.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("wanted", [[0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0], [0.3, 0.3, 0.2, 0.1, 0.1]])
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-9, 0.0])
+def test_near_ties(dtype: torch.dtype, wanted: list[float], gap: float) -> None:
+    """The error is that of the query as it is rounded; gradients are finite, and small where keys agree."""
+    rows = [[1, 0], [1, gap], [0, 1], [-1, -0.3], [0.2, 0.1]]
+    keys = torch.tensor(rows, dtype=dtype).requires_grad_()
+    weights = torch.tensor(wanted, dtype=dtype).requires_grad_()
+    found = lt.steer(keys, weights, error=0.01)
+    assert isinstance(found, Steered)
+    reached = oracle.softmax(keys.detach().double().numpy(), found.query.detach().double().numpy())
+    true = oracle.apart(reached, found.ray.wanted)
+    assert found.error.item() == pytest.approx(true, rel=2 * torch.finfo(dtype).eps, abs=1e-15)
+    assert found.error <= found.bound
+    (found.error + found.query.sum()).backward()
+    assert keys.grad is not None and weights.grad is not None
+    assert keys.grad.isfinite().all() and weights.grad.isfinite().all()
+    if gap < 1e-8:
+        assert keys.grad.abs().max() < 20
+
+
+def test_heads_that_are_reached_in_different_ways() -> None:
+    keys = torch.tensor([[[0.0, 0], [4, 0], [0, 4], [1, 1]]] * 3, dtype=torch.float64).requires_grad_()
+    logits = keys[0].detach() @ torch.tensor([0.3, -0.2]).double()
+    wanted = torch.stack((torch.softmax(logits, 0), *torch.eye(4).double()[[1, 3]]))
+    found = lt.steer(keys, wanted, error=0.01, values=torch.eye(4).double())
+    assert isinstance(found, SteeredHeads)
+    assert found.reach == ["exactly", "in the limit", "never"]
+    assert [why is None for why in found.certificate] == [True, True, False]
+    assert found.error[0] < 1e-14 and found.bound[1].item() == pytest.approx(0.01) and found.error[2] > 0.5
+    found.output.square().sum().backward()
+    assert keys.grad is not None and keys.grad[1].abs().sum() > 0 and keys.grad.isfinite().all()
+    alone = keys[2].detach().clone().requires_grad_()
+    lt.steer(alone, wanted[2], error=0.01, values=torch.eye(4).double()).output.square().sum().backward()
+    torch.testing.assert_close(keys.grad[2], alone.grad)
+
+
+def test_numbers_beside_tensors() -> None:
+    found = lt.steer(torch.eye(2), ["1/2", "1/2"], scale="1/4")
+    assert isinstance(found, Steered) and found.exact and found.scale == 0.25
+    with pytest.raises(lt.errors.DomainError, match=r"weights\[0\]: 'half' is no number"):
+        lt.steer(torch.eye(2), ["half", "1/2"])
+    with pytest.raises(lt.errors.DomainError, match=r"scale is a number or .*: None is no number"):
+        lt.steer(torch.eye(2), [1, 0], scale=None)  # pyright: ignore[reportArgumentType]
 
 
 def test_bad_tensors() -> None:

@@ -190,3 +190,10 @@ def test_no_such_ending(tmp_path):
         lt.work(**EXAMPLE).save(tmp_path / "head.doc")
     with pytest.raises(LattendError, match=r'there is no folder ".*no"; make it first'):
         lt.work(**EXAMPLE).save(tmp_path / "no" / "head.md")
+
+
+def test_html_raises_every_power():
+    """Powers that are roots, fractions and products of them."""
+    found = lt.work([[1, 2], [2, 0]], *[[[1, 0], [0, 1]]] * 3, scale="sqrt").html()
+    assert "e<sup>2√2</sup>" in found and "e<sup>√2</sup>" in found
+    assert "^" not in found and "sqrt" not in found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -221,12 +223,61 @@ def test_json():
         ({"weights": 3}, TensorError, "got 3"),
         ({"sums": ["a", None, None, None]}, DomainError, 'sums, row 1, column 1: "a" is not a number'),
         ({"sums": [float("nan"), 1, 1, 1]}, DomainError, "sums, row 1, column 1: nan is not a finite number"),
+        (
+            {"scores": [["1e999999999", 1, 1, 1]] * 4},
+            DomainError,
+            "scores, row 1, column 1: 1e999999999 has a power of ten beyond 1,000,000; no number here has",
+        ),
+        ({"scores": [["1e-999999999999999999999", 1, 1, 1]] * 4}, DomainError, "beyond 1,000,000"),
         ({"sums": [None] * 4}, DomainError, "the answer has no number in it"),
     ],
 )
 def test_bad_answers(answer, error, message):
     with pytest.raises(error, match=message):
         lt.work(**EXAMPLE).check(answer)
+
+
+def test_the_shape_that_is_wanted_of_several_heads():
+    worked = lt.work(**EXAMPLE, heads=2)
+    table = [[1] * 4] * 4
+    wanted = "scores in the answer must be 2 heads of 4 rows of 4 numbers"
+    for answer, got in ((table, "4 rows of 4, for one head"), ([table], "1 head of 4 rows of 4")):
+        with pytest.raises(TensorError, match=f"{wanted}, .*; got {got}$"):
+            worked.check({"scores": answer})
+
+
+def test_slips_alike_that_own_numbers_tell_apart():
+    """Rows 1 and 4 have the same exact weights, but a wrong score leads elsewhere in row 1."""
+    answer = {
+        "scores": only(0, ["3", None, None, None], 4),
+        "weights": [[".5", None, None, None], [None] * 4, [None] * 4, [".5", None, None, None]],
+    }
+    lines = lt.work(**EXAMPLE).check(answer).terminal(200).splitlines()
+    assert lines == [
+        "row 1, score 1: you have 3, exact 1",
+        "row 1, weight 1: you have .5, exact .2, and .6 from your numbers before it",
+        "row 4, weight 1: you have .5, exact .2",
+        "3 numbers: 0 right, 3 slips",
+    ]
+
+
+def test_several_slips_and_what_follows_from_each():
+    """A wrong score in row 1, a wrong value of key 2, and an output of row 3 that follows from the latter."""
+    worked = lt.work(**EXAMPLE)
+    powers = [math.exp(score) for score in (3, 2, 0, 1)]
+    answer = {
+        "v": only(1, [None, "3"], 2),
+        "scores": only(0, ["3", None, None, None], 4),
+        "sums": [f"{sum(powers):.4f}", "70.3763", "4", "99"],
+        "outputs": only(2, [None, "1.75"], 2),  # (2 + 3 + 1 + 1)/4
+    }
+    lines = worked.check(answer).terminal(200).splitlines()
+    assert lines == [
+        "row 2, v 2: you have 3, exact 0; output 3 follows from it",
+        "row 1, score 1: you have 3, exact 1; sum 1 follows from it",
+        "row 4, sum: you have 99, exact 14",
+        "7 numbers: 2 right, 3 slips, 2 follow from them",
+    ]
 
 
 def test_a_sum_of_nought_is_a_slip_and_nothing_more():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from lattend.cli.arguments import Json, Out, read_numbers_of
 from lattend.cli.failures import NO_ANSWER, YES
 from lattend.cli.output import complain, show
 from lattend.errors import DomainError, LattendError, NamingError, TextError
+from lattend.generative import PICTURES
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
@@ -25,8 +27,8 @@ EXAMPLES = (
     "lattend elbo digits --latent 2 --show latent --out plane.svg",
 )
 MODELS = ("linear", "digits")
-PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")
-LARGEST = 1024  # numbers in an example
+LARGEST = 1024  # numbers in an example, and in z
+MOST = {"size": LARGEST, "latent": LARGEST, "examples": 4096}
 BELONGS = {
     **dict.fromkeys(("size", "noise", "examples", "k", "samples", "data"), "linear"),
     **dict.fromkeys(("epochs", "binary", "show"), "digits"),
@@ -86,9 +88,15 @@ def elbo(
     for name in chosen:
         if BELONGS[name] != model:
             raise NamingError(f"--{name} belongs to `lattend elbo {BELONGS[name]}`; leave it out")
-    both = {"seed": seed} if latent is None else {"seed": seed, "latent": latent}
+    chosen |= {"seed": seed} if latent is None else {"seed": seed, "latent": latent}
+    for name, most in MOST.items():
+        if not 1 <= chosen.get(name, 1) <= most:
+            raise DomainError(f"--{name} must be from 1 to {most:,}, got {chosen[name]:,}")
     try:
-        figure = (_linear if model == "linear" else _digits)({**chosen, **both})
+        figure = (_linear if model == "linear" else _digits)(chosen)
+    except KeyboardInterrupt:
+        complain("stopped")
+        raise
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise
@@ -99,11 +107,8 @@ def elbo(
 
 
 def _linear(options: dict[str, Any]) -> Figure:
-    from lattend.generative.demonstrations import show_linear
+    from lattend.generative.shown import show_linear
 
-    for name, most in (("size", LARGEST), ("latent", LARGEST), ("examples", 4096)):
-        if not 1 <= options.get(name, 1) <= most:
-            raise DomainError(f"--{name} must be from 1 to {most:,}, got {options[name]:,}")
     if "k" in options:
         options["k"] = _whole("--k", options["k"])
     if "data" in options:
@@ -115,7 +120,7 @@ def _linear(options: dict[str, Any]) -> Figure:
 
 
 def _digits(options: dict[str, Any]) -> Figure:
-    from lattend.generative.demonstrations import EPOCHS, show_digits
+    from lattend.generative.shown import EPOCHS, show_digits
 
     if "show" in options:
         options["picture"] = options.pop("show")
@@ -123,13 +128,13 @@ def _digits(options: dict[str, Any]) -> Figure:
 
 
 def _progress(epochs: int) -> Any:
-    """Prints about ten of the epochs, where a person sees them and a pipe does not."""
+    """Prints the first epoch and about ten more on standard error, away from the answer."""
     from lattend.draw.scene import spelt
 
     every = max(1, epochs // 10)
 
     def said(epoch: Epoch) -> None:
-        if epoch.epoch % every == 0 and sys.stderr is not None:
+        if (epoch.epoch == 1 or epoch.epoch % every == 0) and sys.stderr is not None:
             print(spelt(str(epoch), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
 
     return said
@@ -143,10 +148,11 @@ def _rows(path: str) -> Any:
     if ending not in (".csv", ".npy"):
         raise LattendError(f'--data reads .csv and .npy files of rows, not "{path}"')
     try:
-        with Path(path).open("rb") as file:
+        with Path(path).open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("error")  # that there is nothing in it, or that numbers are complex
             found = np.load(file) if ending == ".npy" else np.loadtxt(file, delimiter=",", ndmin=2)
-        rows = np.asarray(found, dtype=np.float64)
-    except (ValueError, TypeError) as error:
+            rows = np.asarray(found, dtype=np.float64)
+    except (ValueError, TypeError, EOFError, Warning) as error:
         raise LattendError(f'"{path}" is no file of rows of numbers: {error}') from None
     if rows.ndim != 2 or rows.shape[1] > LARGEST:
         raise DomainError(f"--data has rows of at most {LARGEST} numbers, got shape {rows.shape}")

@@ -30,16 +30,18 @@ _OPTIONS = (
     (re.compile(r'\bpadding="(\w+)"'), r"--padding \1"),
     (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
     (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),
+    (re.compile(r'Game\("[^"]*", minimise="(\w+) (\w+)"\)'), r"--minimise \1,\2"),
+    (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),
 )
 
 
 def report(error: Exception) -> int:
     """The exit code of this error, after one readable line about it on standard error."""
     if isinstance(error, TextError):
-        complain(_one_line(error), error.marked(min(80, width()) - 2))
+        complain(in_options(str(error)), error.marked(min(80, width()) - 2))
         return NO_ANSWER if isinstance(error, NotAffineError) else WRONG_INPUT
     if isinstance(error, LattendError):
-        complain(_one_line(error))
+        complain(in_options(str(error)))
         return NO_ANSWER if isinstance(error, (NoClosedForm, TooLarge)) else WRONG_INPUT
     if hasattr(error, "format_message"):  # typer's errors: their class is public only in newer versions
         complain(_usage(error))
@@ -48,14 +50,15 @@ def report(error: Exception) -> int:
         complain(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return WRONG_INPUT
     complain(
-        f"this is a mistake in lattend, please report it: {type(error).__name__}: {_one_line(error)[:200]}. "
-        "LATTEND_DEBUG=1 shows the traceback"
+        "this is a mistake in lattend, please report it: "
+        f"{type(error).__name__}: {in_options(str(error))[:200]}. LATTEND_DEBUG=1 shows the traceback"
     )
     return INTERNAL
 
 
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
+def in_options(text: str) -> str:
+    """The library's advice as one line of the command's: `--at 0,0` for `at=(0, 0)`."""
+    text = " ".join(text.split())
     for python, option in _OPTIONS:
         text = python.sub(option, text)
     return re.sub(r"(?<=…), (?=\w+=…)", ",", text)

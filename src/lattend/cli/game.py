@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lattend.cli.arguments import Json, Out, read_names
+from lattend.cli.failures import in_options
 from lattend.cli.output import say, say_json, show, width
 from lattend.errors import DomainError, LattendError, NamingError
 
@@ -26,10 +28,20 @@ EXAMPLES = (
     "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
     "lattend game ring --out ring.svg",
 )
-RING = "ring"
+DIRAC, RING = "dirac", "ring"
+# What each answer has no use for
+UNUSED = {
+    "a formula": ("loss", "seeds"),
+    DIRAC: ("minimise", "maximise", "seeds"),
+    RING: ("start", "at", "minimise", "maximise", "loss", "table", "floats", "portrait"),
+    "a table": ("start", "steps", "floats", "portrait"),
+    "a comparison of methods": ("at",),
+    "a file": ("portrait",),
+}
 
 
 def game(
+    context: typer.Context,
     game: Annotated[
         str,
         typer.Argument(
@@ -47,7 +59,11 @@ def game(
     ] = None,
     step: Annotated[
         str | None,
-        typer.Option(metavar="H", show_default=False, help="A number, or one for each player: H,H. 1."),
+        typer.Option(
+            metavar="H",
+            show_default=False,
+            help="A number, or one for each player: H,H. 1. With --table, its columns.",
+        ),
     ] = None,
     start: Annotated[
         str | None,
@@ -55,7 +71,12 @@ def game(
     ] = None,
     steps: Annotated[int | None, typer.Option(metavar="N", show_default=False, help="How many. 12.")] = None,
     first: Annotated[
-        str | None, typer.Option(metavar="q|p", show_default=False, help="Who moves first, if not at once.")
+        str | None,
+        typer.Option(
+            metavar="q|p",
+            show_default=False,
+            help="Who moves first, if not at once: the maximiser or the minimiser, or a name of theirs.",
+        ),
     ] = None,
     weight: Annotated[
         str | None,
@@ -73,8 +94,12 @@ def game(
     maximise: Annotated[
         str | None, typer.Option(metavar="NAMES", show_default=False, help="Who makes f large.")
     ] = None,
-    loss: Annotated[str, typer.Option(metavar="logistic|linear", help="Of dirac.")] = "logistic",
-    seeds: Annotated[int, typer.Option(metavar="N", help="Runs of each method, for ring.")] = 3,
+    loss: Annotated[
+        str | None, typer.Option(metavar="logistic|linear", show_default=False, help="Of dirac. logistic.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", show_default=False, help="Runs of each method, for ring. 3.")
+    ] = None,
     table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
     floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
     portrait: Annotated[bool, typer.Option("--portrait", help="Draw in the terminal as well.")] = False,
@@ -86,18 +111,27 @@ def game(
     The orbit step by step, exact where it can be; its period, proved; for which steps the method converges,
     cycles or diverges; the equilibria. dirac is the smallest GAN, ring a GAN on a ring of Gaussians.
     """
-    names = read_names(method)
+    names, called = read_names(method), game.strip()
+    _refuse_unused(
+        context,
+        called if called in (DIRAC, RING) else "a formula",
+        "a table" if table else "",
+        "a comparison of methods" if len(names) > 1 and not table else "",
+        "a file" if out else "",
+    )
     given = {"first": first, "weight": weight, "mass": mass}
     options = {name: value for name, value in given.items() if value is not None}
-    if game.strip() == RING:
-        _ring(names, step, steps, seeds, options, out, json)
+    if options and not names and (table or called == RING):
+        raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
+    if called == RING:
+        _ring(names, step, steps, 3 if seeds is None else seeds, options, out, json)
         return
-    played = _game(game, minimise, maximise, loss)
-    methods = [_method(name, options, len(names) > 1) for name in names or ["alternating"]]
+    played = _game(called, minimise, maximise, loss or "logistic")
+    methods = _methods(names or ["alternating"], options, played.method)
     if table:
-        from lattend.games.table import STEPS, USUAL, compare_methods
+        from lattend.games.table import ROWS, STEPS, compare_methods
 
-        chosen = methods if names else USUAL
+        chosen = methods if names else ROWS
         show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
         return
     pair = _pair(step)
@@ -116,7 +150,7 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
     """One method's orbit, what is proved of it, and its pictures."""
     from lattend.games.pictures import with_pictures
 
-    file = None if out is None else str(with_pictures(orbit).save(out))
+    file = None if out is None else str(with_pictures(orbit, at).save(out))
     if file is not None and not json:
         say(f"{file}: {orbit.game}")
         return
@@ -131,7 +165,9 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
     if analysis is not None:
         more = replace(analysis.figure, title="For which steps")
     else:
-        more = replace(orbit.game.equilibria().figure, title="Equilibria", caption=(why,))
+        found = orbit.game.equilibria()
+        nowhere = found.complete and not found.points  # which the figure says itself
+        more = replace(found.figure, title="Equilibria", caption=() if nowhere else (why,))
     say(f"\n{more.terminal(width=width()).rstrip()}")
 
 
@@ -142,28 +178,45 @@ def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]
     except LattendError as error:
         if at is not None:
             raise
-        said = re.sub(r"at=\((.*?)\)", lambda found: f"--at {found[1].replace(' ', '')}", str(error))
-        return None, f"which steps converge is not said: {said}"
+        return None, f"which steps converge is not said: {in_options(str(error))}"
+
+
+def _refuse_unused(context: typer.Context, *answers: str) -> None:
+    """An error for an option that would change nothing."""
+    given = {name for name, value in context.params.items() if value is not None and value is not False}
+    for answer in filter(None, answers):
+        for name in UNUSED[answer]:
+            if name in given:
+                raise NamingError(f"{answer} has no use for --{name}")
 
 
 def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
-    if text.strip() == "dirac":
+    if text == DIRAC:
         from lattend.games.dirac import dirac
 
         return dirac(loss)
+    close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []
+    if close:
+        raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
     from lattend.games.game import Game
 
     return Game(text, minimise, maximise)
 
 
-def _method(name: str, options: dict[str, str], several: bool) -> Method:
-    """The method with the options given; of several methods, each takes those it knows."""
-    from lattend.games.methods import METHODS, method_of
+def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:
+    """The methods with the options given; of several methods, each takes those it knows."""
+    from lattend.games.methods import options_of
 
-    if several and name in METHODS:
-        known = METHODS[name].__annotations__
-        options = {option: value for option, value in options.items() if option in known}
-    return method_of(name, **options)
+    if len(names) == 1:
+        return [method(names[0], **options)]
+    known = {name: options_of(name) for name in names}
+    for option in options:
+        if not any(option in of_one for of_one in known.values()):
+            raise NamingError(f"{' and '.join(names)} have no use for --{option}")
+    return [
+        method(name, **{option: value for option, value in options.items() if option in known[name]})
+        for name in names
+    ]
 
 
 def _numbers(text: str | None) -> list[str] | None:
@@ -190,17 +243,14 @@ def _ring(
 ) -> None:
     """Each method on several seeds, said as they end."""
     from lattend.games.gan import ring
+    from lattend.games.methods import method_of
     from lattend.games.ring import draw_runs
 
     if not 1 <= seeds <= 100:
         raise DomainError(f"--seeds is 1 to 100, got {seeds}")
-    if options and not names:
-        raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
-    chosen = names or ["gradient_penalty", "simultaneous"]
     runs = []
-    for name in chosen:
+    for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):
         for seed in range(seeds):
-            rule = _method(name, options, len(chosen) > 1)
             run = ring(rule, _pair(step) if step else None, 3000 if steps is None else steps, seed)
             print(f"{run.method}, seed {seed}: {run.sentence()} ({run.seconds:.0f} s)", file=sys.stderr)
             runs.append(run)

@@ -76,7 +76,7 @@ def work(
         str | None,
         typer.Option(
             "--out", "-o", metavar="FILE", show_default=False,
-            help="Write: .html, .tex, .md, .json, .txt; .svg, .png, .pdf: the weights.",
+            help="Write: .html, .tex, .md, .json, .txt; the weights: .svg, .png, .pdf, .tikz.",
         ),
     ] = None,
     json: Json = False,
@@ -119,7 +119,8 @@ def work(
 
 def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict[str, Any]:
     """What is worked out: an example or a file, with single matrices given in place of its own."""
-    from lattend.worked.files import NEEDED, read_case, read_matrix
+    from lattend.cli.files import NEEDED, read_case, read_matrix
+    from lattend.exact.numbers import exact
     from lattend.worked.work import EXAMPLE
 
     if file is not None and example:
@@ -127,7 +128,7 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
     case: dict[str, Any] = dict(EXAMPLE) if example else {} if file is None else read_case(file)
     for name, source in given.items():
         if source is not None:
-            case[name] = read_matrix(name, source)
+            case[name] = read_matrix(name, source, exact)
     missing = [name for name in NEEDED if name not in case]
     if len(missing) == len(NEEDED):
         raise NamingError(
@@ -139,7 +140,7 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
 
 
 def _judged(worked: Worked, answer: str, places: int | None, json: bool, out: str | None) -> int:
-    from lattend.worked.files import read_json
+    from lattend.cli.files import read_json
 
     if out is not None:
         raise NamingError("--check prints its verdict; leave --out away, or --check")

@@ -53,12 +53,19 @@ class Curve:
         step = max(1, -(-int(top - bottom) // 6))
         return [(power, _power(power)) for power in range(int(top), int(bottom) - 1, -step)]
 
+    def places(self) -> list[float]:
+        """The ticks across; whole numbers where every x is one, as there is no epoch 1.5."""
+        low, high, _, _ = self.ends()
+        whole = all(x == round(x) for _, line in self.lines for x, _ in line)
+        found = round_numbers(low, high)
+        return [place for place in found if abs(place - round(place)) < 1e-9] if whole else found
+
     def table(self, columns: int) -> list[tuple[str, ...]]:
         """A heading and rows of the numbers at some of the places, for a terminal."""
         places = [x for x, _ in self.lines[0][1]]
         step = max(1, -(-(len(places) - 1) // (columns - 1)))
         shown = range(0, len(places), step)
-        head = (self.across, *(tick(places[at]) for at in shown))
+        head = (self.across, *(tick(x) if x == round(x) else short(x) for x in (places[at] for at in shown)))
         return [head, *((name, *(short(line[at][1]) for at in shown)) for name, line in self.lines)]
 
 
@@ -118,7 +125,7 @@ class Block:
             y = self._at(self.low, height, left, top)[1]
             yield Line(left, y, left + WIDE, y, GRID, 1)
             yield Text(left - 5, y + 0.35 * TICK, text, TICK, FAINT_TEXT, "end")
-        for place in round_numbers(self.low, self.high):
+        for place in self.curve.places():
             at = self._at(place, self.bottom, left, top)[0]
             yield Line(at, top, at, top + HIGH, GRID, 1)
             yield Text(at, top + HIGH + TICK + 4, tick(place), TICK, FAINT_TEXT, "middle")

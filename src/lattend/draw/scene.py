@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lattend.draw.palette import Look
+from lattend.draw.signs import SPELLINGS
 
 POINTS_PER_UNIT = 0.75
 
@@ -137,40 +138,10 @@ def broken(text: str, columns: int, lines: int | None = None) -> list[str]:
     return [part.replace("\xa0", " ") for part in parts]
 
 
-_SPELLINGS = str.maketrans(
-    {
-        **{
-            "×": "x",
-            "−": "-",
-            "–": "-",
-            "≤": "<=",
-            "≥": ">=",
-            "…": "...",
-            "·": ".",
-            "²": "^2",
-            "‖": "|",
-            "±": "+-",
-        },
-        **{
-            "β": "beta",
-            "γ": "gamma",
-            "θ": "theta",
-            "λ": "lambda",
-            "μ": "mu",
-            "π": "pi",
-            "ρ": "rho",
-            "ψ": "psi",
-        },
-        **{"½": "1/2", "∞": "infinity", "→": "->", "∇": "gradient ", "∂": "d", "Σ": "sum ", "ψ": "psi"},
-        **{"α": "alpha", "Δ": "Delta", "δ": "delta", "σ": "sigma", "ᵀ": "^T", "√": "sqrt ", "ε": "epsilon"},
-    }
-)
-
-
 def spelt(text: str, encoding: str) -> str:
     """The text in characters of this encoding: signs spelt out, the rest replaced by "?"."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        return text.translate(_SPELLINGS).encode(encoding, "replace").decode(encoding)
+        return text.translate(SPELLINGS).encode(encoding, "replace").decode(encoding)
     return text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from lattend.draw.heat import short
-
 
 def round_numbers(low: float, high: float, most: int = 8) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten between the two, at most `most` steps of them.
@@ -27,11 +25,14 @@ def round_step(low: float, high: float, most: int = 8) -> float:
 
 
 def tick(place: float) -> str:
-    """A number as an axis has it, in full where it is whole and not too long.
+    """A round number as an axis has it, with all its digits, so that no two ticks are called the same.
 
-    >>> tick(2500.0), tick(0.25)
-    ('2,500', '0.25')
+    >>> tick(2500.0), tick(-105.5), tick(3 * 0.1), tick(0.00002)
+    ('2,500', '−105.5', '0.3', '2e−5')
     """
-    if 1000 <= abs(place) < 1e6 and place == round(place):
-        return f"{place:,.0f}".replace("-", "−")
-    return short(place)
+    if place and not 1e-4 <= abs(place) < 1e6:
+        digits, power = f"{place:.9e}".split("e")
+        text = f"{digits.rstrip('0').rstrip('.')}e{int(power)}"
+    else:
+        text = f"{place + 0.0:,.10g}"
+    return text.replace("-", "−")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lattend.draw.scene import POINTS_PER_UNIT, Item, Line, Path, Rect, Scene, Text
+from lattend.draw.signs import TEX
 from lattend.draw.svg import number
 
 _ESCAPES = str.maketrans(
@@ -17,21 +18,7 @@ _ESCAPES = str.maketrans(
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
         "-": "{-}",
-        "×": r"\ensuremath{\times}",
-        "−": r"\ensuremath{-}",
-        "±": r"\ensuremath{\pm}",
-        "≤": r"\ensuremath{\le}",
-        "≥": r"\ensuremath{\ge}",
-        "α": r"\ensuremath{\alpha}",
-        "δ": r"\ensuremath{\delta}",
-        "Δ": r"\ensuremath{\Delta}",
-        "ε": r"\ensuremath{\varepsilon}",
-        "σ": r"\ensuremath{\sigma}",
-        "²": r"\ensuremath{^2}",
-        "ᵀ": r"\ensuremath{^{T}}",
-        "‖": r"\ensuremath{\Vert}",
-        "√": r"\ensuremath{\surd}",
-        "…": r"\ldots{}",
+        **TEX,
     }
 )
 _ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import sympy
@@ -13,6 +14,7 @@ from sympy.polys.polyerrors import BasePolynomialError
 from lattend.exact.numbers import exact
 
 LARGEST_DEGREE = 8  # of a number field; beyond it, arithmetic and the field itself get slow
+LARGEST_BOUND = 32  # of a degree before it is known: minimal polynomials beyond it can take minutes
 
 
 def fraction(value: Any) -> Fraction | None:
@@ -27,7 +29,7 @@ def fraction(value: Any) -> Fraction | None:
 
 @dataclass(frozen=True)
 class NumberField:
-    """Numbers that a game is played in: `of` reads an exact number, `back` writes it as a formula again."""
+    """Numbers to calculate in: `of` reads an exact number, `back` writes it as a formula again."""
 
     domain: Any
 
@@ -73,7 +75,7 @@ def number_field(numbers: Sequence[Any]) -> NumberField | None:
     surds = [number for number in map(sympy.sympify, numbers) if not number.is_Rational]
     if not surds:
         return RATIONALS
-    if not all(number.is_algebraic for number in surds):
+    if not all(number.is_algebraic for number in surds) or _degree_bound(surds) > LARGEST_BOUND:
         return None
     try:
         if any(_degree(number) > LARGEST_DEGREE for number in surds):
@@ -87,3 +89,18 @@ def number_field(numbers: Sequence[Any]) -> NumberField | None:
 
 def _degree(number: Any) -> int:
     return int(sympy.minimal_polynomial(number, sympy.Symbol("x"), polys=True).degree())
+
+
+def _degree_bound(numbers: Sequence[Any]) -> int:
+    """At least the degree of the field with these numbers in it: roots multiply it, one after another."""
+    kinds = sympy.Pow, sympy.CRootOf, sympy.Function
+    return prod(_part_degree(part) for part in {part for number in numbers for part in number.atoms(*kinds)})
+
+
+def _part_degree(part: Any) -> int:
+    if isinstance(part, sympy.CRootOf):
+        return int(part.poly.degree())
+    if part.is_Pow:
+        return int(part.exp.q) if part.exp.is_Rational else 1
+    turns = part.args[0] / sympy.pi  # sin(j·pi/m)
+    return int(turns.q) if turns.is_Rational else LARGEST_BOUND + 1

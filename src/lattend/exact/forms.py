@@ -9,7 +9,7 @@ import sympy
 
 from lattend.exact.writing import decimal, text
 
-LONGEST = 60  # characters of a number's formula
+LONGEST = 60  # characters of a formula beside others
 PLACES = 6
 
 
@@ -40,7 +40,19 @@ def number_text(number: Any) -> str:
     """
     if not has_no_formula(number) and len(written := text(number)) <= LONGEST:
         return written
-    return f"{decimal(number, PLACES)}…"
+    return short_decimal(number, PLACES, "…")
+
+
+def short_decimal(number: Any, places: int = 4, after: str = "") -> str:
+    """The number rounded to so many places, as 5.7735e-32 where these would show nothing or too much.
+
+    >>> short_decimal(sympy.sqrt(2)), short_decimal(sympy.sqrt(2) / 10**40)
+    ('1.4142', '1.4142e-40')
+    """
+    if number == 0 or sympy.Rational(1, 1000) <= abs(number) < 10**9:
+        return f"{decimal(number, places)}{after}"
+    digits, _, power = str(number.evalf(places + 1)).partition("e")
+    return f"{digits}{after}{'e' if power else ''}{power}"
 
 
 def equation_text(number: Any) -> str:

@@ -25,11 +25,12 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "softplus": lambda x: sympy.log(1 + sympy.exp(x)),
 }
 CONSTANTS = {"e": sympy.E, "pi": sympy.pi, "π": sympy.pi}
-MOST_CHARACTERS, DEEPEST, LARGEST_POWER = 2000, 60, 1000
+MOST_CHARACTERS, DEEPEST, LARGEST_POWER, MOST_DIGITS = 2000, 60, 1000, 4000
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/^()−·×]))"
 )
+_TOO_LONG = f"a number with more than {MOST_DIGITS:,} digits"
 _SIGNS = {"**": "^", "−": "-", "·": "*", "×": "*"}
 
 
@@ -46,8 +47,8 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
 
     + - * / ^ and brackets, `2p` for `2*p`, the functions above, e and pi.
 
-    >>> formula("p*q - 0.1p^2")
-    p*q - p**2/10
+    >>> formula("p*q + 0.1p^2")
+    p**2/10 + p*q
     """
     if len(text) > MOST_CHARACTERS:
         raise TextError(
@@ -56,6 +57,8 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
     reader = _Reader(text, None if names is None else frozenset(names))
     value = reader.sum(0)
     reader.end()
+    if any(_digits(number) > MOST_DIGITS for number in value.atoms(sympy.Rational)):
+        raise TextError(f"formula: {_TOO_LONG}", text, 0, len(text))
     return value
 
 
@@ -121,7 +124,7 @@ class _Reader:
 
     def power(self, depth: int) -> Any:
         base_at = self.next
-        base = self.atom(depth)
+        base: Any = self.atom(depth)
         if self.next.text != "^":
             return base
         self.take()
@@ -129,9 +132,14 @@ class _Reader:
         exponent = self.signed(depth + 1)
         if exponent.is_number and abs(exponent) > LARGEST_POWER:
             self.fail(f"a power of at most {LARGEST_POWER:,} is meant to be enough", at)
-        if base == 0 and exponent.is_negative:
+        if exponent.is_negative and base.is_zero:
             self.fail("0 has no negative power", base_at)
-        return base**exponent
+        if exponent.is_Rational and _digits(base.as_coeff_Mul()[0]) * abs(exponent) > MOST_DIGITS:
+            self.fail(_TOO_LONG, at)
+        value = base**exponent
+        if any(one.exp.is_number and abs(one.exp) > LARGEST_POWER for one in value.atoms(sympy.Pow)):
+            self.fail(f"powers of powers: at most {LARGEST_POWER:,} in all", at)
+        return value
 
     def atom(self, depth: int) -> Any:
         token = self.take()
@@ -177,6 +185,13 @@ class _Reader:
         if known and (argument.is_negative or (argument.is_zero and token.text == "log")):
             self.fail(f"{token.text} of {argument} is not a real number", token)
         return FUNCTIONS[token.text](argument)
+
+
+def _digits(number: Any) -> int:
+    """About how many digits a fraction takes to write; 0 for other numbers."""
+    if not number.is_Rational:
+        return 0
+    return max(int(number.p).bit_length(), int(number.q).bit_length()) * 3 // 10
 
 
 def _scan(text: str) -> Iterator[_Token]:

@@ -11,7 +11,7 @@ from typing import Any
 import sympy
 
 from lattend.errors import DomainError, TextError
-from lattend.exact.formula import formula
+from lattend.exact.formula import LARGEST_POWER, formula
 
 
 def exact(value: Any) -> Any:
@@ -36,6 +36,8 @@ def exact(value: Any) -> Any:
         text = str(value)  # of a float32 too this is the shortest decimal
         if not Decimal(text).is_finite():
             raise DomainError(f"{text} is not a finite number")
+        if abs(Decimal(text).adjusted()) > LARGEST_POWER:
+            raise DomainError(f"{text} has a power of ten beyond {LARGEST_POWER:,}")
         return sympy.Rational(text)
     raise DomainError(
         f'{value!r} is a {type(value).__name__}, not a real number; give 2, 0.5, Fraction(1, 3) or "1/3"'
@@ -52,18 +54,19 @@ def exact_rows(name: str, values: Any) -> tuple[tuple[Any, ...], ...]:
         values = values.detach().cpu().numpy()
     wanted = f"{name} must be rows of numbers, as in [[1, 2], [3, 4]]"
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DomainError(f"{wanted}; got {_short(values)}")
+        raise DomainError(f"{wanted}; got {short(values)}")
     rows: list[tuple[Any, ...]] = []
     for place, row in enumerate(values):
         if isinstance(row, str) or not isinstance(row, Iterable):
-            raise DomainError(f"{wanted}; row {place + 1} is {_short(row)}")
+            raise DomainError(f"{wanted}; row {place + 1} is {short(row)}")
         rows.append(tuple(_entry(name, place, column, value) for column, value in enumerate(row)))
     if not rows or not rows[0]:
         raise DomainError(f"{wanted}; there is no number in it")
     for place, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise DomainError(
-                f"{wanted}; row 1 has {_many(len(rows[0]))} and row {place + 1} has {_many(len(row))}"
+                f"{wanted}; row 1 has {many(len(rows[0]), 'number')} and "
+                f"row {place + 1} has {many(len(row), 'number')}"
             )
     return tuple(rows)
 
@@ -88,10 +91,12 @@ def _entry(name: str, row: int, column: int, value: Any) -> Any:
         raise DomainError(f"{name}, row {row + 1}, column {column + 1}: {error}") from None
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value as it is typed, cut after 40 characters."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _many(numbers: int) -> str:
-    return f"{numbers} number{'' if numbers == 1 else 's'}"
+def many(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -11,9 +11,8 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
-from lattend.exact.disc import Poly
 from lattend.exact.field import NumberField
-from lattend.exact.roots import near, real_roots
+from lattend.exact.roots import Poly, horner, near, real_roots
 
 U = sympy.Symbol("_u")
 MOST_UNKNOWNS, MOST_SOLUTIONS = 4, 16  # beyond these a Gröbner basis can take minutes
@@ -116,7 +115,10 @@ def _isolated(basis: list[Any], unknowns: list[Any]) -> list[Solution]:
 def _solution(root: Any, values: Sequence[Poly]) -> Solution:
     domain = sympy.QQ if root.is_Rational else sympy.QQ.algebraic_field(root)
     field, at = NumberField(domain), domain.from_sympy(root)
-    numbers = tuple(_value(one, at, domain) for one in values)
+    numbers = tuple(
+        horner([domain.convert_from(c, sympy.QQ) for c in one.rep.to_list()], at, domain.zero)
+        for one in values
+    )
     formulas = tuple(simplest(number, domain) for number in numbers)
     return Solution(formulas, field, tuple(field.of(x) for x in formulas) if field.rational else numbers)
 
@@ -138,10 +140,3 @@ def simplest(number: Any, domain: Any) -> Any:
     near_by = near(domain.to_sympy(number))
     roots = [root for factor, _ in whole.factor_list()[1] for root in real_roots(factor)]
     return min(roots, key=lambda root: abs(near(root) - near_by))
-
-
-def _value(polynomial: Poly, at: Any, domain: Any) -> Any:
-    total = domain.zero
-    for c in polynomial.rep.to_list():
-        total = total * at + domain.convert_from(c, sympy.QQ)
-    return total

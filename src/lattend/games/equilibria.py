@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ import numpy as np
 
 from lattend.draw.figure import Figure
 from lattend.errors import DomainError
-from lattend.exact.definite import Signs, schur_complement, signs
 from lattend.exact.field import NumberField, number_field
-from lattend.exact.forms import number_text
+from lattend.exact.forms import has_no_formula, number_text
 from lattend.exact.function import first_change
+from lattend.exact.inertia import Inertia, inertia
 from lattend.exact.systems import solve
 from lattend.exact.writing import text as written
 from lattend.games.search import search
@@ -22,13 +22,13 @@ from lattend.games.search import search
 if TYPE_CHECKING:
     from lattend.games.game import Game
 
-CLEAR = 1e-6  # a float further from 0 than this is not 0
+CLEAR = 1e-6  # a float further from 0 than this, or than this times the largest beside it, is not 0
+KINK = "f has a kink here"
 KINDS = {
     "strict Nash": "each player loses by any small move of its own",
     "Nash": "no player gains by a small move of its own",
     "minimax": "the minimiser is at its best if the maximiser answers each of its moves; not Nash",
     "maximin": "the maximiser is at its best if the minimiser answers each of its moves; not Nash",
-    "none": "a gradient of 0, but a player gains by moving",
     "undecided": "second derivatives do not decide",
 }
 
@@ -44,6 +44,11 @@ class Equilibrium:
     kind: str
     reason: str
     exact: bool = True
+
+    @property
+    def kinked(self) -> bool:
+        """Whether f has a kink there, so that it has no second derivatives."""
+        return self.reason == KINK
 
     @property
     def floats(self) -> tuple[float, ...]:
@@ -135,6 +140,10 @@ def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
         if np.abs(game.gradient(point)).max() > CLEAR:
             raise DomainError(f"{where(game, floats)} is no equilibrium: the gradient is not 0 there")
         return by_decimals(game, floats)
+    if any(map(has_no_formula, point)):  # such numbers come from here: they need not be checked again
+        for one in game.equilibria():
+            if one.point == tuple(point):
+                return one
     slopes = [one.vanishes(point) for one in game.formulas.functions]
     if not all(slopes):
         name = game.names[slopes.index(False)]
@@ -151,7 +160,7 @@ def classified(
     """What the point is, from the second derivatives in its own number field."""
     rows = game.field(numbers.of).hessian(values)
     exactly = [[numbers.element(x) for x in row] for row in rows]
-    return Equilibrium(tuple(point), *_kind(game, point, exactly, numbers.domain))
+    return Equilibrium(tuple(point), *_exact_kind(game, point, exactly, numbers.domain))
 
 
 def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
@@ -161,48 +170,68 @@ def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
 
 
 def _classified_by_formula(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+    assert game.formula is not None
+    if game.formula.kinked(point):
+        return Equilibrium(point, "undecided", KINK)
     rows = hessian(game, point)
     numbers = number_field([x for row in rows for x in row])
     if numbers is None:
         return Equilibrium(point, "undecided", "its second derivatives are in no small number field")
     exactly = [[numbers.domain.from_sympy(x) for x in row] for row in rows]
-    return Equilibrium(tuple(point), *_kind(game, point, exactly, numbers.domain))
+    return Equilibrium(point, *_exact_kind(game, point, exactly, numbers.domain))
 
 
-def _kind(game: Game, point: Sequence[Any], rows: list[list[Any]], domain: Any) -> tuple[str, str]:
+def _exact_kind(game: Game, point: Sequence[Any], rows: list[list[Any]], domain: Any) -> tuple[str, str]:
+    def tie(names: Sequence[str], way: int) -> str:
+        if game.quadratic:
+            return "yes"
+        return _by_more_derivatives(game, point, names[0], way) if len(names) == 1 else "unknown"
+
+    return _kind(game, rows, lambda part: inertia(part, domain), tie)
+
+
+def _kind(
+    game: Game,
+    rows: list[list[Any]],
+    count: Callable[[list[list[Any]]], Inertia],
+    tie: Callable[[Sequence[str], int], str],
+) -> tuple[str, str]:
+    """What the signs of second derivatives make of a point; `tie` says who holds where some are 0.
+
+    Against the maximiser's best answers the minimiser sees the curvature A - B C⁻¹ B'. With C below 0 that
+    is above 0 if the whole matrix ((A, B), (B', C)) has an eigenvalue above 0 for each of the minimiser's
+    numbers and the rest below 0; and likewise for the maximiser.
+    """
     first = len(game.minimise)
-    own = [row[:first] for row in rows[:first]]
-    other = [[-x for x in row[first:]] for row in rows[first:]]  # both players minimise with this sign
-    p, q = signs(own, domain), signs(other, domain)
-    holds = _holds(game, point, p, game.minimise, 1), _holds(game, point, q, game.maximise, -1)
+    p = count([row[:first] for row in rows[:first]])
+    q = count([[-x for x in row[first:]] for row in rows[first:]])  # both players minimise with this sign
     if p.positive and q.positive:
         return "strict Nash", KINDS["strict Nash"]
-    if holds == ("yes", "yes"):
+    holds = [
+        "no" if own.below else "yes" if own.positive else tie(names, way)
+        for own, names, way in ((p, game.minimise, 1), (q, game.maximise, -1))
+    ]
+    if holds == ["yes", "yes"]:
         return "Nash", KINDS["Nash"]
-    if q.positive and schur_complement(rows, first, domain).positive:
-        return "minimax", KINDS["minimax"]
-    turned = [[-x for x in (*row[first:], *row[:first])] for row in (*rows[first:], *rows[:first])]
-    if p.positive and schur_complement(turned, len(game.names) - first, domain).positive:
-        return "maximin", KINDS["maximin"]
-    gains = [
-        ", ".join(names)
+    whole = count(rows)
+    if (whole.above, whole.below) == (first, len(rows) - first) and (p.positive or q.positive):
+        kind = "minimax" if q.positive else "maximin"
+        return kind, KINDS[kind]
+    gain = [
+        name
         for names, held in ((game.minimise, holds[0]), (game.maximise, holds[1]))
+        for name in names
         if held == "no"
     ]
-    if gains:
-        return "none", f"{' and '.join(gains)} gain{'' if ',' in gains[0] or gains[1:] else 's'} by moving"
+    if gain:
+        return "none", f"{', '.join(gain)} gain{'' if gain[1:] else 's'} by moving"
     return "undecided", KINDS["undecided"]
 
 
-def _holds(game: Game, point: Sequence[Any], own: Signs, names: Sequence[str], way: int) -> str:
-    """Whether a player cannot gain by a small move: yes, no, or unknown."""
-    if own.below:
-        return "no"
-    if not own.zero or game.quadratic:
-        return "yes"
-    if len(names) > 1 or game.formula is None:
-        return "unknown"
-    change = first_change(game.formula, game.names.index(names[0]), point)
+def _by_more_derivatives(game: Game, point: Sequence[Any], name: str, way: int) -> str:
+    """Whether a player with one number cannot gain by a small move: yes, no, or unknown."""
+    assert game.formula is not None
+    change = first_change(game.formula, game.names.index(name), point)
     if change is None:
         return "unknown"
     order, sign = change
@@ -211,13 +240,13 @@ def _holds(game: Game, point: Sequence[Any], own: Signs, names: Sequence[str], w
 
 def _searched(game: Game, before: str) -> Equilibria:
     found, starts = search(game)
-    points = tuple(_near(game, point) for point in found)
+    points = tuple(_exactly(game, point) for point in found)
     none = "" if points else "none "
     note = f"{before}{none}found by Newton's method from {starts} starts in -3 … 3; there may be others"
     return Equilibria(game, points, False, (), note)
 
 
-def _near(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+def _exactly(game: Game, point: tuple[Any, ...]) -> Equilibrium:
     """The point exactly if the gradient is 0 there, else as the decimals that it is known by."""
     if game.formula is not None and all(one.vanishes(point) for one in game.formulas.functions):
         return confirmed(game, point)
@@ -225,12 +254,13 @@ def _near(game: Game, point: tuple[Any, ...]) -> Equilibrium:
 
 
 def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
-    """What a point known by its decimals is; strict Nash needs curvatures well away from 0."""
-    rows, first = np.array(game.field().hessian(point), dtype=float), len(game.minimise)
-    own, other = np.linalg.eigvalsh(rows[:first, :first]), np.linalg.eigvalsh(-rows[first:, first:])
-    if min(own.min(), other.min()) > CLEAR:
-        return Equilibrium(point, "strict Nash", KINDS["strict Nash"], exact=False)
-    for curvatures, names in ((own, game.minimise), (other, game.maximise)):
-        if curvatures.min() < -CLEAR:
-            return Equilibrium(point, "none", f"{', '.join(names)} gains by moving", exact=False)
-    return Equilibrium(point, "undecided", KINDS["undecided"], exact=False)
+    """What a point known by its decimals is; a sign counts only well away from 0."""
+    rows = np.array(game.field().hessian(point), dtype=float)
+    doubt = CLEAR * max(1.0, float(np.abs(rows).max()))
+
+    def count(part: Any) -> Inertia:
+        values = np.linalg.eigvalsh(np.array(part))
+        above, below = int((values > doubt).sum()), int((values < -doubt).sum())
+        return Inertia(above, below, len(values) - above - below)
+
+    return Equilibrium(point, *_kind(game, rows.tolist(), count, lambda *_: "unknown"), exact=False)

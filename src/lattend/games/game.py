@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError, NamingError, TraceError
+from lattend.exact.forms import number_text
 from lattend.exact.formula import formula
 from lattend.exact.function import Function, is_formula, symbols
 from lattend.exact.numbers import exact
+from lattend.exact.sign import sign_of
 from lattend.exact.writing import text as written
 from lattend.games.fields import FormulaField
 from lattend.games.methods import Method, method_of
@@ -63,8 +67,8 @@ class Game:
     @cached_property
     def quadratic(self) -> bool:
         """Whether the gradient is linear, so that what holds near an equilibrium holds everywhere."""
-        terms = self.formula.terms if self.formula is not None else None
-        return terms is not None and all(sum(powers) <= 2 for _, powers in terms)
+        degree = None if self.formula is None else self.formula.degree
+        return degree is not None and degree <= 2
 
     @cached_property
     def formulas(self) -> FormulaField:
@@ -120,11 +124,10 @@ class Game:
         """
         from lattend.games.orbit import orbit
 
-        if not 0 <= steps <= MOST_STEPS:
-            raise DomainError(f"an orbit has 0 to {MOST_STEPS:,} steps, got {steps}")
-        return orbit(
-            self, self.point(start), step_pair(step), steps, method_of(method, **options), floats=floats
-        )
+        if not (isinstance(steps, Integral) and 0 <= steps <= MOST_STEPS):
+            raise DomainError(f"an orbit has 0 to {MOST_STEPS:,} steps, got {steps!r}")
+        rule = self.method(method, **options)
+        return orbit(self, self.point(start), step_pair(step), steps, rule, floats=floats)
 
     def analyse(
         self, method: Method | str = "alternating", step: Any = None, at: Any = None, **options: Any
@@ -138,7 +141,18 @@ class Game:
 
         steps = None if step is None else step_pair(step)
         point = None if at is None else self.point(at, "at")
-        return analyse(self, method_of(method, **options), steps, point)
+        return analyse(self, self.method(method, **options), steps, point)
+
+    def method(self, given: Method | str, **options: Any) -> Method:
+        """The method of this name; `first` may be a player's own name as well as "p" or "q".
+
+        >>> print(Game("x*u", minimise="x").method("alternating", first="x"))
+        alternating, p first
+        """
+        first = options.get("first")
+        if first not in ("p", "q") and first in self.names:
+            options["first"] = "p" if first in self.minimise else "q"
+        return method_of(given, **options)
 
     def equilibria(self) -> Equilibria:
         """Where the gradient is 0: all of them for polynomials, exactly, and what each one is."""
@@ -152,18 +166,15 @@ class Game:
 
     def point(self, given: Any, name: str = "start") -> tuple[Any, ...]:
         """A number for each name, exact; from a list in the order of `names`, or from {name: number}."""
-        wanted = f"{name} must be {len(self.names)} numbers, for {_listed(self.names)}"
+        wanted = f"{name} must be {len(self.names)} numbers, for {', '.join(self.names)}"
         if isinstance(given, Mapping):
-            wrong = set(given) ^ set(self.names)
-            if wrong:
-                raise NamingError(
-                    f"{name} gives a number to {', '.join(self.names)}; not so {sorted(wrong)[0]}"
-                )
+            if set(given) != set(self.names):
+                raise NamingError(f"{wanted}; got some for {', '.join(map(str, given)) or 'none'}")
             given = [given[key] for key in self.names]
+        if hasattr(given, "detach"):  # a torch tensor
+            given = given.detach().cpu().numpy()
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise DomainError(
-                f"{name} must be {len(self.names)} numbers, for {_listed(self.names)}; got {given!r}"
-            )
+            raise DomainError(f"{wanted}; got {given!r}")
         numbers = list(given)
         if len(numbers) != len(self.names):
             raise DomainError(f"{wanted}; got {len(numbers)}")
@@ -193,9 +204,10 @@ def step_pair(step: Any) -> tuple[Any, Any]:
     except DomainError as error:
         raise DomainError(f"step: {error}") from None
     for number in numbers:
-        if not number > 0:
-            less = "nobody would move" if number == 0 else "the players would change sides"
-            raise DomainError(f"a step must be above 0, got {written(number)}: {less}")
+        sign = sign_of(number)
+        if sign <= 0:
+            less = "nobody would move" if sign == 0 else "the players would change sides"
+            raise DomainError(f"a step must be above 0, got {number_text(number)}: {less}")
     return numbers
 
 
@@ -206,12 +218,16 @@ def _read(f: Any) -> tuple[Any, list[str]]:
         return found, sorted(str(name) for name in found.free_symbols)
     if is_formula(f):
         listed = sorted(str(name) for name in f.free_symbols)
-        return f.xreplace({name: symbols([str(name)])[0] for name in f.free_symbols}), listed
-    if not callable(f):
-        raise NamingError(f'a game is a formula, as in Game("p*q"), or a function; got {f!r:.60}')
+        return _real(f.xreplace({name: symbols([str(name)])[0] for name in f.free_symbols})), listed
+    try:
+        parameters = inspect.signature(f).parameters
+    except (TypeError, ValueError):  # no function, or one that does not tell its arguments
+        raise NamingError(
+            f'a game is a formula, as in Game("p*q"), or a function of the players\' numbers; got {f!r:.60}'
+        ) from None
     listed = [
         name
-        for name, parameter in inspect.signature(f).parameters.items()
+        for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     try:
@@ -220,7 +236,16 @@ def _read(f: Any) -> tuple[Any, list[str]]:
         raise
     except Exception:  # whatever a function says of symbols, it may still take numbers
         return None, listed
-    return (exact(found) if isinstance(found, int | float) else found if is_formula(found) else None), listed
+    if isinstance(found, int | float):
+        return exact(found), listed
+    return _real(found) if is_formula(found) else None, listed
+
+
+def _real(f: Any) -> Any:
+    for atom in f.atoms():
+        if atom.is_number and not atom.is_real:
+            raise DomainError(f"f must be a real number wherever the players are, and it has {atom} in it")
+    return f
 
 
 def _players(listed: list[str], minimise: Names, maximise: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -232,9 +257,11 @@ def _players(listed: list[str], minimise: Names, maximise: Names) -> tuple[tuple
                     f"f has {', '.join(listed)}: say which of them minimise, as in "
                     'Game("x*u + y*v", minimise="x y")'
                 )
+            name = "".join(listed)
+            hint = f"; did you mean {'*'.join(name)}?" if len(name) == 2 else ""
             raise NamingError(
                 "a game needs two players, one that minimises and one that maximises; "
-                f"f has {', '.join(listed) or 'none'}"
+                f"f has {name or 'none'}{hint}"
             )
         return (listed[0],), (listed[1],)
     if first is None:
@@ -246,16 +273,21 @@ def _players(listed: list[str], minimise: Names, maximise: Names) -> tuple[tuple
     for name in listed:
         if name not in (*first, *second):
             raise NamingError(f"f has {name}, which neither minimises nor maximises: give it to a player")
-    if not first or not second:
-        player = "minimises" if not first else "maximises"
-        raise NamingError(f"nobody {player}: f has {', '.join(listed) or 'no names'}")
+    for names, does in ((first, "minimises"), (second, "maximises")):
+        if not {*names} & {*listed}:
+            said = f"f has no {' or '.join(names)}, which {does}" if names else f"nobody {does}"
+            raise NamingError(f"{said}; f has {', '.join(listed) or 'no names'}")
     return first, second
 
 
 def _split(names: Names) -> tuple[str, ...] | None:
     if names is None:
         return None
-    found = tuple(names.replace(",", " ").split()) if isinstance(names, str) else tuple(names)
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    if not (isinstance(names, Sequence) and all(isinstance(name, str) for name in names)):
+        raise NamingError(f'a player has names, as in minimise="x y", got {names!r:.60}')
+    found = tuple(names)
     if len(set(found)) < len(found):
         raise NamingError(f"a name is given twice in {', '.join(found)}")
     return found
@@ -282,7 +314,9 @@ def _in_order(f: Callable[..., Any], listed: list[str], names: tuple[str, ...]) 
 def _try(field: Any) -> None:
     point = [0.5 + 0.1 * k for k in range(field.many)]
     try:
-        slope = field.all(point)
+        with warnings.catch_warnings():  # what torch says of lost gradients is said below
+            warnings.simplefilter("ignore")
+            slope = field.all(point)
     except LattendError:
         raise
     except Exception as error:
@@ -292,8 +326,7 @@ def _try(field: Any) -> None:
         ) from error
     for part, does in ((slope[: field.first], "minimises"), (slope[field.first :], "maximises")):
         if not part.any():
-            raise DomainError(f"the game has no gradient for the player that {does} at {point}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+            raise DomainError(
+                f"the game has no gradient for the player that {does} at {point}; write f with torch's "
+                "functions: torch does not see through those of math or numpy"
+            )

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -121,8 +122,9 @@ def ring(
     """
     chosen, field = method_of(method, **options), RingField(ring or Ring(), seed)
     pair = step_pair(field.ring.step if step is None else step)
-    if not 1 <= steps <= 1_000_000:
-        raise DomainError(f"training has 1 to 1,000,000 steps, got {steps}")
+    for name, number in (("steps", steps), ("looks", looks)):
+        if not (isinstance(number, Integral) and 1 <= number <= 1_000_000):
+            raise DomainError(f"training has 1 to 1,000,000 {name}, got {number!r}")
     h = float(pair[0]), float(pair[1])
     began = time.perf_counter()
     state = chosen.start(field, field.generator.start(field.random), field.discriminator.start(field.random))

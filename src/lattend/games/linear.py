@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.exact.stepmatrix import H
+from lattend.exact.powers.matrix import H
 from lattend.games.fields import LinearField
 from lattend.games.methods import Method
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from inspect import signature
 from typing import Any, ClassVar, Protocol
 
 from lattend.errors import DomainError, NamingError
@@ -256,22 +257,35 @@ def method_of(given: Method | str, **options: Any) -> Method:
     >>> print(method_of("alternating", first="p"))
     alternating, p first
     """
-    if not isinstance(given, str):
-        if not hasattr(given, "step"):
-            raise NamingError(f"a method is one of {', '.join(METHODS)}, got {given!r:.60}")
+    if isinstance(given, Method):
+        if options:
+            raise NamingError(
+                f"{given} is made already, so {', '.join(options)} comes too late: give it where that is made"
+            )
         return given
+    known = options_of(given)
+    if not {*options} <= {*known}:
+        raise NamingError(f"{given} takes {' and '.join(known) or 'no options'}, got {', '.join(options)}")
+    name = _name(given)
+    return METHODS[name](**{**USUAL.get(name, {}), **options})
+
+
+def options_of(given: str) -> list[str]:
+    """What the method of this name can be told.
+
+    >>> options_of("momentum")
+    ['mass', 'first']
+    """
+    return list(signature(METHODS[_name(given)]).parameters)
+
+
+def _name(given: str) -> str:
+    if not isinstance(given, str):
+        raise NamingError(f"a method is one of {', '.join(METHODS)}, got {given!r:.60}")
     name = given.strip().replace("-", "_").replace(" ", "_")
     if name not in METHODS:
         raise NamingError(f'there is no method "{given}"; there are {", ".join(METHODS)}')
-    try:
-        return METHODS[name](**{**USUAL.get(name, {}), **options})
-    except TypeError:
-        raise NamingError(f"{name} takes {_takes(name)}, got {', '.join(options)}") from None
-
-
-def _takes(name: str) -> str:
-    taken = METHODS[name].__code__.co_varnames[: METHODS[name].__code__.co_argcount]  # type: ignore[attr-defined]
-    return " and ".join(taken) or "no options"
+    return name
 
 
 def _fraction(name: str, value: Any) -> Fraction:

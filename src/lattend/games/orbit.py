@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lattend.draw.figure import Figure
+from lattend.errors import DomainError
 from lattend.exact.field import NumberField, number_field
-from lattend.exact.writing import decimal
+from lattend.exact.function import as_float
 from lattend.exact.writing import text as written
 from lattend.games.methods import Method, State
 
@@ -53,7 +56,8 @@ class Orbit:
     @cached_property
     def floats(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The points as floats, [steps + 1, names]."""
-        return np.array([[float(x) for x in point] for point in self.points])
+        number = cache(as_float)  # a period brings the same numbers again and again
+        return np.array([[number(x) for x in point] for point in self.points])
 
     @cached_property
     def stalls(self) -> tuple[int, ...]:
@@ -64,22 +68,27 @@ class Orbit:
     @cached_property
     def figure(self) -> Figure:
         """The orbit as a table with its facts, to be printed or drawn on."""
-        h, k = map(written, self.step)
-        about = (f"{self.method}, step {h}" if h == k else f"{self.method}, steps {h} and {k}",)
+        about = (f"{self.method}, {self.step_text}",)
         return Figure(
             str(self.game), (), (), about, facts=self._facts(), table=self._table(), data=self.json()
         )
+
+    @property
+    def step_text(self) -> str:
+        """`step 1/2`, or `steps 1/2 and 1`."""
+        return _step_text(self.step)
 
     def _facts(self) -> tuple[tuple[str, str], ...]:
         kind = "exact" if self.exact else "floats"
         facts = [("numbers", f"{kind}{', ' + self.note if self.note else ''}")]
         if self.returns:
             first, again = self.returns
-            facts.append(
-                ("period", f"{self.period}, proved: the state after {again} steps is that after {first}")
-            )
+            said = f"the state after {again} steps is that after {first}"
+            if self.period == 1:
+                said = f"nobody moves from step {first} on"
+            facts.append(("period", f"{self.period}, proved: {said}"))
         elif self.exact:
-            facts.append(("period", f"none within {len(self.points) - 1} steps"))
+            facts.append(("period", f"none within {_steps(len(self.points) - 1)}"))
         once = [t for t in self.stalls if not self.returns or t < self.returns[1]]
         if once:
             shown = ", ".join(f"{t} to {t + 1}" for t in once[:6]) + (", …" if once[6:] else "")
@@ -109,7 +118,7 @@ class Orbit:
 
     def json(self) -> dict[str, Any]:
         """The orbit as plain data; exact numbers are texts."""
-        plain = written if self.exact else float
+        plain = cache(written) if self.exact else float
         return {
             "game": self.game.text,
             "minimise": list(self.game.minimise),
@@ -159,39 +168,53 @@ def _exact(
     for t in range(1, steps + 1):
         state = method.step(field, state, h)
         if sum(numbers.digits(x) for part in state for x in part) > MOST_DIGITS:
-            note = (
-                f"stopped after {t - 1} of {steps} steps, before {MOST_DIGITS:,} digits; floats=True goes on"
-            )
+            note = f"stopped after {t - 1} of {_steps(steps)}, before {MOST_DIGITS:,} digits; floats go on"
+            break
+        before = seen.setdefault(_key(state), t)
+        if before < t:
+            returns = before, t
             break
         states.append(state)
-        if returns is None:
-            before = seen.setdefault(_key(state), t)
-            returns = (before, t) if before < t else None
-    points = [[*state[0], *state[1]] for state in states]
-    return Orbit(
-        game, method, step,
-        tuple(tuple(numbers.back(x) for x in point) for point in points),
-        True, returns, note,
-        tuple(numbers.back(field.value(point)) for point in points),
-        tuple(all(x == 0 for x in field.all(point)) for point in points),
-    )  # fmt: skip
+    places = [[*state[0], *state[1]] for state in states]
+    points = [tuple(numbers.back(x) for x in place) for place in places]
+    values = [numbers.back(field.value(place)) for place in places]
+    still = [all(x == 0 for x in field.all(place)) for place in places]
+    if returns:  # what was gone through once comes again and again
+        first, again = returns
+        turn = [t if t < again else first + (t - first) % (again - first) for t in range(steps + 1)]
+        points, values, still = [points[t] for t in turn], [values[t] for t in turn], [still[t] for t in turn]
+    return Orbit(game, method, step, tuple(points), True, returns, note, tuple(values), tuple(still))
 
 
 def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: int, method: Method) -> Orbit:
-    field = game.field()
-    state = _begin(game, method, field, [float(x) for x in start], float)
-    states, note = [state], ""
+    field, h = game.field(), (as_float(step[0]), as_float(step[1]))
+    if not all(0 < one < math.inf for one in h):
+        raise DomainError(f"{_step_text(step)} is beyond floats, which this orbit needs")
     with np.errstate(all="ignore"):
-        for t in range(1, steps + 1):
-            state = method.step(field, state, (float(step[0]), float(step[1])))
-            if not all(np.all(np.abs(part) < LARGEST) for part in state):
-                note = f"stopped after {t - 1} of {steps} steps: the next numbers are too large"
+        state = _begin(game, method, field, [as_float(x) for x in start], float)
+        value = float(field.value((*state[0], *state[1])))
+        if not np.isfinite([*state[0], *state[1], value]).all():
+            place = ", ".join(map(_shown, start))
+            raise DomainError(f"at the start, {place}, f is no finite number in floats; start elsewhere")
+        points: list[tuple[float, ...]] = []
+        values: list[float] = []
+        note = ""
+        for t in range(steps + 1):
+            points.append(tuple(float(x) for x in (*state[0], *state[1])))
+            values.append(value)
+            if t == steps:
                 break
-            states.append(state)
-        points = [tuple(float(x) for x in (*state[0], *state[1])) for state in states]
-        values = tuple(float(field.value(point)) for point in points)
+            state = method.step(field, state, h)
+            place = [*state[0], *state[1]]
+            value = float(field.value(place))
+            if np.abs(place).max() >= LARGEST or np.isinf(value):
+                note = f"stopped after {t} of {_steps(steps)}: the next numbers are too large"
+                break
+            if np.isnan([*place, value]).any():
+                note = f"stopped after {t} of {_steps(steps)}: f has no value at the next place"
+                break
         still = tuple(not np.any(field.all(point)) for point in points)
-    return Orbit(game, method, step, tuple(points), False, None, note, values, still)
+    return Orbit(game, method, step, tuple(points), False, None, note, tuple(values), still)
 
 
 def _begin(game: Game, method: Method, field: Any, numbers: list[Any], kind: type) -> State:
@@ -201,12 +224,23 @@ def _begin(game: Game, method: Method, field: Any, numbers: list[Any], kind: typ
     return method.start(field, place[:first], place[first:])
 
 
+def _step_text(step: tuple[Any, Any]) -> str:
+    h, k = map(_shown, step)
+    return f"step {h}" if h == k else f"steps {h} and {k}"
+
+
+def _steps(many: int) -> str:
+    return f"{many} step{'' if many == 1 else 's'}"
+
+
 def _key(state: State) -> tuple[Any, ...]:
     return tuple(x if isinstance(x, Fraction | int) else tuple(x.to_list()) for part in state for x in part)
 
 
 def _shown(number: Any) -> str:
-    if isinstance(number, float):
-        return f"{number:.6g}"
-    exactly = written(number)
-    return exactly if len(exactly) <= 24 else f"{decimal(number, 6)}"
+    """The number exactly where that is short, else its first six digits, as of a float."""
+    if not isinstance(number, float):
+        if len(exactly := written(number)) <= 24:
+            return exactly
+        number = Decimal(str(number.evalf(6))).normalize()
+    return f"{number:.6g}"

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lattend.draw.contours import contours
 from lattend.draw.curve import COLOURS
@@ -14,21 +13,22 @@ from lattend.draw.plane import SHAPES, Arrows, Dots, Ends, Plane, Stroke
 from lattend.draw.ticks import round_numbers
 from lattend.errors import LattendError
 from lattend.exact.function import Function, symbols
-from lattend.exact.stepmatrix import H
-from lattend.games.equilibria import Equilibrium
+from lattend.exact.powers.matrix import H
 from lattend.games.game import Game
 from lattend.games.orbit import Orbit
+from lattend.games.rest import Floats, Rest
 
-Floats = NDArray[np.float64]
 Places = Sequence[tuple[float, float]]
 
 LOWER, EQUAL, HIGHER = "#9cc3e0", "#9aa3ad", "#efbf8f"  # where f is below, at and above its value
-KEPT = "#7a4fb5"
+KEPT, STILL = "#7a4fb5", "#1c1f26"
+SOLVED, UNSOLVED = "equilibrium", "no solution, though the gradient is 0"
 ARROWS = 12  # of the field along a side
 FINE = 121  # places along a side where f is evaluated
 LEVELS = 16
 SPECK = 4  # places of a line that rounding may have made, where f hardly changes
 REACH = 4.0  # an orbit is followed until it is this many times as far as it began
+FARTHEST = 40.0  # times as far; a step beyond would leave no room for the others
 MOST_LABELS = 24
 
 
@@ -36,25 +36,29 @@ def phase_plane(
     game: Game,
     orbits: Sequence[Orbit],
     names: Sequence[str],
-    still: Sequence[Equilibrium],
+    rest: Rest,
     x: Ends | None = None,
     y: Ends | None = None,
 ) -> tuple[Plane, tuple[str, ...]]:
-    """The plane of each player's first number, and what it leaves out; `still` are the equilibria."""
+    """The plane of each player's first number, and what it leaves out."""
     axes = [0, len(game.minimise)]
-    tracks = [followed(orbit, still) for orbit in orbits]
+    tracks = [followed(orbit, rest) for orbit in orbits]
     flat = [track[:, axes] for track in tracks]
     solved, others = (
-        [(one.floats[axes[0]], one.floats[axes[1]]) for one in still if (one.kind != "none") is solves]
+        [(one.floats[axes[0]], one.floats[axes[1]]) for one in rest.points if (one.kind != "none") is solves]
         for solves in (True, False)
     )
-    rest = [*solved, *others]
-    around = _window([*rest, *(place for track in flat for place in track.tolist())])
+    still = [*solved, *others]
+    if rest.line and orbits:
+        still = [(place[axes[0]], place[axes[1]]) for place in map(rest.foot, orbits)]
+    around = _window([*still, *(place for track in flat for place in track.tolist())])
     x, y = x or around[0], y or around[1]
     lines: list[Stroke] = []
     arrows: tuple[Arrows, ...] = ()
     if len(game.names) == 2:
-        lines, arrows = _levels(game, x, y, rest), (_field(game, x, y),)
+        lines, arrows = _levels(game, x, y, still), (_field(game, x, y),)
+        if rest.line:
+            lines.append(_still_line(game, rest, SOLVED if solved else UNSOLVED, x, y))
         for orbit in orbits:
             lines += _kept(orbit, x, y)
     dots: list[Dots] = []
@@ -62,8 +66,9 @@ def phase_plane(
         line, points = _drawn(orbit, track, name, place, alone=len(orbits) == 1)
         lines.append(line)
         dots.append(points)
-    dots.append(Dots(solved, "equilibrium", "#1c1f26", 4.4, "ring"))
-    dots.append(Dots(others, "no solution, though the gradient is 0", "#1c1f26", 3.2, "cross"))
+    if not rest.line:
+        dots.append(Dots(solved, SOLVED, STILL, 4.4, "ring"))
+        dots.append(Dots(others, UNSOLVED, STILL, 3.2, "cross"))
     sides = f"{game.names[axes[0]]} (made small)", f"{game.names[axes[1]]} (made large)"
     plane = Plane("Phase portrait", *sides, x, y, tuple(lines), tuple(dots), arrows, side=300.0)
     notes = [
@@ -71,24 +76,22 @@ def phase_plane(
         for orbit, name, track in zip(orbits, names, tracks, strict=True)
         if len(track) < len(orbit.points) and not orbit.returns
     ]
+    if rest.line:
+        notes.append(f"the gradient is 0 wherever {' and '.join(f'{one} = 0' for one in rest.line)}")
     if len(game.names) > 2:
         notes.append(f"of {', '.join(game.names)} the first of each player; the field depends on the others")
     return plane, tuple(notes)
 
 
-def followed(orbit: Orbit, still: Sequence[Equilibrium]) -> Floats:
+def followed(orbit: Orbit, rest: Rest) -> Floats:
     """The orbit's places while they are near, and to its return where it repeats."""
     track = orbit.floats[: orbit.returns[1] + 1 if orbit.returns else None]
-    found = nearest(orbit, still)
-    length = [math.hypot(*place) for place in (track - (found.floats if found else 0.0)).tolist()]
-    far = np.flatnonzero(np.array(length) > REACH * max(length[0], 1e-9))
-    return track[: far[0] + 1] if far.size else track
-
-
-def nearest(orbit: Orbit, still: Sequence[Equilibrium]) -> Equilibrium | None:
-    """The equilibrium nearest to the orbit's start, of those that solve the game if any do."""
-    good = [one for one in still if one.kind != "none"]
-    return min(good or still, key=lambda one: math.dist(one.floats, orbit.floats[0]), default=None)
+    length = [math.hypot(*place) for place in rest.offsets(orbit)[: len(track)].tolist()]
+    began = max(length[0], 1e-9 * float(np.abs(track[0]).max())) or 1.0  # rounding is no distance
+    far = np.flatnonzero(~(np.array(length) <= REACH * began))
+    if not far.size:
+        return track
+    return track[: far[0] + 1 if length[far[0]] < FARTHEST * began else far[0]]
 
 
 def _drawn(orbit: Orbit, track: Floats, name: str, place: int, *, alone: bool) -> tuple[Stroke, Dots]:
@@ -152,6 +155,16 @@ def _levels(game: Game, x: Ends, y: Ends, still: Places) -> list[Stroke]:
             if len(line) > SPECK:
                 lines.append(Stroke(line, name if still else "equal f", colour, 1.0, under=True))
     return lines
+
+
+def _still_line(game: Game, rest: Rest, name: str, x: Ends, y: Ends) -> Stroke:
+    """The line that equilibria fill, through the whole picture."""
+    place = rest.points[0].floats
+    *_, way = np.linalg.svd(np.array(game.field().hessian(place), dtype=float))[2]  # the gradient stays 0
+    one = np.array(place)
+    middle = one + way * ((np.mean([x, y], axis=1) - one) @ way)
+    far = way * math.hypot(x[1] - x[0], y[1] - y[0])
+    return Stroke(np.array([middle - far, middle + far]), name, STILL, 1.6)
 
 
 def _kept(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:

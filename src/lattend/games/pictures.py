@@ -12,13 +12,13 @@ from lattend.draw.figure import Figure
 from lattend.draw.heat import short
 from lattend.draw.plane import Ends
 from lattend.errors import DomainError, LattendError
-from lattend.exact.writing import text as written
-from lattend.games.equilibria import Equilibrium, confirmed
 from lattend.games.game import Game
 from lattend.games.orbit import Orbit
-from lattend.games.phase import nearest, phase_plane
+from lattend.games.phase import phase_plane
+from lattend.games.rest import Rest, rest_of
 
-LEAST, MOST = 1e-16, 1e100  # what a distance of 0 is drawn as, on a scale that has no 0; where drawing ends
+LEAST = 1e-16  # what a distance of 0 is drawn as, on a scale that has no 0, or lower if others are lower
+MOST = 1e100  # where drawing ends
 
 
 def portrait(
@@ -31,12 +31,12 @@ def portrait(
     than two numbers shows the first of each player, without field and lines, which depend on the others.
     """
     shown = _game(orbits, game)
-    still = _equilibria(shown)
-    plane, notes = phase_plane(shown, orbits, _names(orbits), still, x, y)
+    rest = rest_of(shown)
+    plane, notes = phase_plane(shown, orbits, _names(orbits), rest, x, y)
     data = {
         "game": shown.text,
         "orbits": [orbit.json() for orbit in orbits],
-        "equilibria": [one.json() for one in still],
+        "equilibria": [one.json() for one in rest.points],
     }
     return Figure(str(shown), (), notes, _about(orbits), planes=(plane,), data=data)
 
@@ -44,46 +44,48 @@ def portrait(
 def distances(*orbits: Orbit, to: Any = None) -> Figure:
     """How far each orbit is from an equilibrium after every step, on a logarithmic scale.
 
-    `to` is the equilibrium, by default the one nearest to each orbit's start.
+    `to` is the equilibrium, by default the one nearest to each orbit's start; where equilibria fill a line,
+    the distance to that line.
     """
     game = _game(orbits, None)
-    still = _equilibria(game) if to is None else [confirmed(game, game.point(to, "to"))]
-    if not still:
+    rest = rest_of(game, to, "to")
+    if not rest.points:
         raise DomainError(f"no equilibrium of {game} is known to measure distances to; give one: to=(0, 0)")
-    curve, notes = _distances(orbits, still)
+    curve, notes = _distances(orbits, rest)
     return Figure(str(game), (), notes, _about(orbits), curves=(curve,), data=_numbers(game, curve))
 
 
 def compare_orbits(*orbits: Orbit) -> Figure:
     """Several methods or steps: their phase portrait, their distances, and what is proved of each."""
     game = _game(orbits, None)
-    still = _equilibria(game)
-    plane, notes = phase_plane(game, orbits, _names(orbits), still)
+    rest = rest_of(game)
+    plane, notes = phase_plane(game, orbits, _names(orbits), rest)
     facts: list[tuple[str, str]] = []
     curves: tuple[Curve, ...] = ()
-    if still:
-        curve, more = _distances(orbits, still)
+    if rest.points:
+        curve, more = _distances(orbits, rest)
         curves, notes = (curve,), (*notes, *more)
         for orbit, (name, line) in zip(orbits, curve.lines, strict=True):
             first, last = short(line[0][1]), short(line[-1][1])
             said = f"distance {first} at the start, {last} after {len(line) - 1} steps"
-            facts.append((name, "; ".join((*_outcome(orbit, still), said))))
+            facts.append((name, "; ".join((*_outcome(orbit, rest), said))))
     data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}
     return Figure(
         str(game), (), notes, _about(orbits), facts=tuple(facts), planes=(plane,), curves=curves, data=data
     )
 
 
-def with_pictures(orbit: Orbit) -> Figure:
-    """The orbit's facts with its phase portrait and its distances, as one figure."""
-    game, still = orbit.game, _equilibria(orbit.game)
-    plane, notes = phase_plane(game, [orbit], _names([orbit]), still)
+def with_pictures(orbit: Orbit, at: Any = None) -> Figure:
+    """The orbit's facts with its phase portrait and its distances, to one equilibrium, as one figure."""
+    game = _game([orbit], None)
+    rest = rest_of(game, at)
+    plane, notes = phase_plane(game, [orbit], _names([orbit]), rest_of(game))
     curves: tuple[Curve, ...] = ()
-    if still and len(orbit.points) > 1:
-        curve, more = _distances([orbit], still)
+    if rest.points and len(orbit.points) > 1:
+        curve, more = _distances([orbit], rest)
         curves, notes = (curve,), (*notes, *more)
     told = orbit.figure
-    facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, still)))
+    facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, rest)))
     return Figure(
         str(game), (), notes, told.subtitle, facts=facts, planes=(plane,), curves=curves, data=told.data
     )
@@ -96,25 +98,14 @@ def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
     for orbit in orbits:
         if str(orbit.game) != str(found):
             raise DomainError(f"a picture shows one game: {found}, not {orbit.game}; draw two")
+        if math.hypot(*orbit.floats[0]) >= MOST:
+            raise DomainError(f"a picture has room for numbers up to {MOST:g}, and the orbit starts beyond")
     return found
-
-
-def _equilibria(game: Game) -> Sequence[Equilibrium]:
-    """The equilibria that are single points; none where they cannot be found."""
-    try:
-        return game.equilibria().points
-    except LattendError:
-        return []
-
-
-def _steps(orbit: Orbit) -> str:
-    h, k = map(written, orbit.step)
-    return f"step {h}" if h == k else f"steps {h} and {k}"
 
 
 def _names(orbits: Sequence[Orbit]) -> list[str]:
     """What tells the orbits apart: the method, the steps, or both."""
-    methods, steps = [str(orbit.method) for orbit in orbits], [_steps(orbit) for orbit in orbits]
+    methods, steps = [str(orbit.method) for orbit in orbits], [orbit.step_text for orbit in orbits]
     if len(orbits) == 1:
         return ["orbit"]
     if len(set(steps)) == 1:
@@ -126,14 +117,14 @@ def _names(orbits: Sequence[Orbit]) -> list[str]:
 
 def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
     """What all orbits have in common, which their names do not say."""
-    common = {str(orbit.method) for orbit in orbits}, {_steps(orbit) for orbit in orbits}
+    common = {str(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
     said = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
     return (said,) if said else ()
 
 
-def _outcome(orbit: Orbit, still: Sequence[Equilibrium]) -> tuple[str, ...]:
+def _outcome(orbit: Orbit, rest: Rest) -> tuple[str, ...]:
     """What is proved of the orbit's method at its step, near the nearest equilibrium, where that can be."""
-    found = nearest(orbit, still)
+    found = rest.nearest(orbit)
     if found is None:
         return ()
     try:
@@ -143,24 +134,27 @@ def _outcome(orbit: Orbit, still: Sequence[Equilibrium]) -> tuple[str, ...]:
     return (str(here) if orbit.game.quadratic else f"near the equilibrium {here}",)
 
 
-def _distances(orbits: Sequence[Orbit], still: Sequence[Equilibrium]) -> tuple[Curve, tuple[str, ...]]:
-    lines: list[tuple[str, tuple[tuple[float, float], ...]]] = []
+def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Curve, tuple[str, ...]]:
     notes: list[str] = []
-    lengths = [_lengths(orbit, nearest(orbit, still)) for orbit in orbits]
+    lengths = [_lengths(orbit, rest) for orbit in orbits]
     shortest = min(map(len, lengths))
-    for name, length in zip(_names(orbits), lengths, strict=True):
-        if min(length[:shortest]) < LEAST:
-            notes.append(f"a distance below {LEAST:g} is drawn as {LEAST:g}")
-        lines.append((name, tuple((float(step), max(LEAST, d)) for step, d in enumerate(length[:shortest]))))
+    lengths = [length[:shortest] for length in lengths]
+    least = min([LEAST, *(d / 10 for length in lengths for d in length if d)])
+    if any(0 in length for length in lengths):
+        notes.append(f"a distance of 0 is drawn as {least:.3g}")
+    lines = tuple(
+        (name, tuple((float(step), d or least) for step, d in enumerate(length)))
+        for name, length in zip(_names(orbits), lengths, strict=True)
+    )
     if any(len(orbit.points) > shortest for orbit in orbits):
         notes.append(f"distances up to step {shortest - 1}, where the shortest orbit ends or passes {MOST:g}")
-    return Curve("Distance to the equilibrium", "step", "distance", tuple(lines)), tuple(dict.fromkeys(notes))
+    what = "Distance to the nearest equilibrium" if rest.line else "Distance to the equilibrium"
+    return Curve(what, "step", "distance", lines), tuple(notes)
 
 
-def _lengths(orbit: Orbit, centre: Equilibrium | None) -> list[float]:
+def _lengths(orbit: Orbit, rest: Rest) -> list[float]:
     """The distances from the start on, as long as they are numbers of a usual size."""
-    places = orbit.floats - (centre.floats if centre else 0.0)
-    return list(takewhile(lambda d: d < MOST, (math.hypot(*place) for place in places.tolist())))
+    return list(takewhile(lambda d: d < MOST, (math.hypot(*way) for way in rest.offsets(orbit).tolist())))
 
 
 def _numbers(game: Game, curve: Curve) -> dict[str, Any]:

@@ -42,11 +42,11 @@ class Ring:
 
     def __post_init__(self) -> None:
         for name in ("modes", "noise", "hidden", "layers", "batch"):
-            if getattr(self, name) < 1:
-                raise DomainError(f"a ring's {name} must be 1 or more, got {getattr(self, name)}")
+            if not (isinstance(found := getattr(self, name), int) and found >= 1):
+                raise DomainError(f"a ring's {name} must be a whole number from 1 on, got {found!r}")
         for name in ("radius", "width"):
-            if not getattr(self, name) > 0:
-                raise DomainError(f"a ring's {name} must be above 0, got {getattr(self, name)}")
+            if not (isinstance(found := getattr(self, name), int | float) and 0 < found < math.inf):
+                raise DomainError(f"a ring's {name} must be a number above 0, got {found!r}")
 
     def centres(self) -> list[tuple[float, float]]:
         """The centre of each mode, from the right anticlockwise."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,11 @@ from lattend.exact.numbers import exact
 from lattend.exact.writing import text as written
 from lattend.games.analysis import Analysis, Here
 from lattend.games.game import Game
-from lattend.games.methods import Method, method_of, momentum
+from lattend.games.methods import Method, momentum
 from lattend.games.words import behaviour_text, factor_text, steps_text
 
 STEPS = ("1/10", "1/4", "1/2", "3/4", "1", "3/2", "2", "5/2")
-USUAL: tuple[Method | str, ...] = (
+ROWS: tuple[Method | str, ...] = (
     *("simultaneous", "alternating", "optimistic", "extragradient"),
     momentum("-1/2", first="q"),
     *("consensus", "gradient_penalty"),
@@ -29,17 +29,21 @@ USUAL: tuple[Method | str, ...] = (
 
 
 def compare_methods(
-    game: Game, steps: Sequence[Any] = STEPS, methods: Sequence[Method | str] = USUAL, at: Any = None
+    game: Game,
+    steps: Any = STEPS,
+    methods: Method | str | Iterable[Method | str] = ROWS,
+    at: Any = None,
 ) -> Figure:
     """Methods against steps near an equilibrium: converges, cycles or diverges, and by what factor a step.
 
     Below the table stand the exact ranges in which each method converges, and its best step. Blue shrinks
     distances, red grows them.
     """
-    if not steps or not methods:
+    rows, columns = _several(methods), _several(steps)
+    if not rows or not columns:
         raise DomainError("a table needs one step and one method, or more")
-    numbers = [exact(step) for step in steps]
-    found = [game.analyse(method_of(one), at=at) for one in methods]
+    numbers = [exact(step) for step in columns]
+    found = [game.analyse(one, at=at) for one in rows]
     cells = [[one.at(step) for step in numbers] for one in found]
     names = [str(one.method) for one in found]
     panel, scale = _panel(cells, _short(names), [written(step) for step in numbers])
@@ -64,6 +68,11 @@ def compare_methods(
             "analyses": [one.json() for one in found],
         },
     )
+
+
+def _several(given: Any) -> list[Any]:
+    """A list of what may be one alone."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def _panel(
@@ -107,6 +116,7 @@ def _reading(cells: Sequence[Sequence[Here]]) -> str:
     said += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
     said += ["grows: like a power of the steps"] if "grows" in kinds else []
     said += ["settles: on one of the equilibria of a line"] if "settles" in kinds else []
+    said += ["undecided: second derivatives do not decide"] if "undecided" in kinds else []
     return "; ".join(said)
 
 

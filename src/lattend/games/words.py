@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lattend.exact.forms import number_text
-from lattend.exact.radius import Piece
-from lattend.exact.stepmatrix import Behaviour, Range
-from lattend.exact.writing import decimal
+from lattend.exact.forms import LONGEST, number_text, short_decimal
+from lattend.exact.powers.matrix import Behaviour, Range
+from lattend.exact.powers.radius import Piece
+from lattend.exact.roots import at_most
 from lattend.exact.writing import text as written
-
-LONGEST = 64  # characters of a formula in a table
 
 
 def steps_text(low: Any, high: Any, low_in: bool, high_in: bool) -> str:
@@ -49,7 +47,7 @@ def factor_text(number: Any) -> str:
     if number.is_Integer or (number.is_Rational and number.q <= 12):
         return written(number)
     said = number_text(number)
-    return said if said[0].isdigit() and "." in said else f"{said} = {decimal(number, 4)}"
+    return said if said[0].isdigit() and "." in said else f"{said} = {short_decimal(number)}"
 
 
 def range_rows(ranges: Sequence[Range], pieces: Sequence[Piece] | None) -> list[tuple[str, str, str]]:
@@ -58,14 +56,18 @@ def range_rows(ranges: Sequence[Range], pieces: Sequence[Piece] | None) -> list[
     for one in ranges:
         said = behaviour_text(one.behaviour)
         if one.low == one.high:
-            known = one.behaviour is not None and one.behaviour.kind in ("cycles", "grows")
+            known = one.behaviour is not None and one.behaviour.kind in ("cycles", "grows", "undecided")
             rows.append((steps_text(one.low, one.high, True, True), said, "1" if known else ""))
             continue
-        cut = [piece for piece in pieces or () if piece.low < one.high and one.low < piece.high]
+        cut = [
+            piece
+            for piece in pieces or ()
+            if not at_most(one.high, piece.low) and not at_most(piece.high, one.low)
+        ]
         if not cut:
             rows.append((steps_text(one.low, one.high, one.low_in, one.high_in), said, ""))
         for piece in cut:
-            from_start, to_end = piece.low <= one.low, piece.high >= one.high
+            from_start, to_end = at_most(piece.low, one.low), at_most(one.high, piece.high)
             rows.append(
                 (
                     steps_text(

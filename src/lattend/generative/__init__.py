@@ -20,25 +20,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lattend.generative.bound import ELBO as ELBO
     from lattend.generative.bound import elbo as elbo
-    from lattend.generative.data import digits as digits
     from lattend.generative.distributions import Bernoulli as Bernoulli
     from lattend.generative.distributions import Categorical as Categorical
     from lattend.generative.distributions import Gaussian as Gaussian
     from lattend.generative.divergence import Divergence as Divergence
     from lattend.generative.divergence import kl as kl
+    from lattend.generative.handwritten import digits as digits
+    from lattend.generative.importance_bound import Importance as Importance
+    from lattend.generative.importance_bound import importance as importance
     from lattend.generative.linear import LinearGaussian as LinearGaussian
     from lattend.generative.linear_picture import draw_linear as draw_linear
     from lattend.generative.vae import VAE as VAE
-    from lattend.generative.weighted import Importance as Importance
-    from lattend.generative.weighted import importance as importance
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
 # importing the file would put the module in its place: the loader `digits` is in data.py, `elbo` in bound.py
 _HOME: dict[str, str] = {
     "elbo": "lattend.generative.bound",
     "ELBO": "lattend.generative.bound",
-    "importance": "lattend.generative.weighted",
-    "Importance": "lattend.generative.weighted",
+    "importance": "lattend.generative.importance_bound",
+    "Importance": "lattend.generative.importance_bound",
     "Gaussian": "lattend.generative.distributions",
     "Bernoulli": "lattend.generative.distributions",
     "Categorical": "lattend.generative.distributions",
@@ -47,8 +47,24 @@ _HOME: dict[str, str] = {
     "LinearGaussian": "lattend.generative.linear",
     "draw_linear": "lattend.generative.linear_picture",
     "VAE": "lattend.generative.vae",
-    "digits": "lattend.generative.data",
+    "digits": "lattend.generative.handwritten",
 }
+__all__ = [  # noqa: RUF022  (in the order a reader meets them)
+    "elbo",
+    "ELBO",
+    "importance",
+    "Importance",
+    "Gaussian",
+    "Bernoulli",
+    "Categorical",
+    "kl",
+    "Divergence",
+    "LinearGaussian",
+    "draw_linear",
+    "VAE",
+    "digits",
+]
+PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
 
 
 def __getattr__(name: str) -> Any:
@@ -60,4 +76,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(_HOME)
+    return __all__

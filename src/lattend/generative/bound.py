@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,26 +10,14 @@ from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
 from lattend.generative import divergence
-from lattend.generative.checks import count
+from lattend.generative.checks import check_data, choice, count, real
 from lattend.generative.distributions import Distribution
-from lattend.generative.estimates import (
-    Decode,
-    check_data,
-    check_number,
-    check_unit,
-    factor,
-    log_likelihood,
-    log_prob,
-    many,
-    number,
-    pair,
-    population_error,
-    standard_error,
-)
+from lattend.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
+from lattend.generative.writing import many, number
 
 
 @dataclass(frozen=True, eq=False)
-class ELBO:
+class ELBO(Bound):
     """A lower bound of log p(x), mean over the batch: value = reconstruction − kl, whatever beta is.
 
     `unit` is that of all numbers but `loss`, which is in nats: −reconstruction + beta · KL, with free bits
@@ -40,17 +28,6 @@ class ELBO:
     divergences: Tensor  # KL of each example, [1, batch] in closed form or [samples, batch], nats
     penalty: Tensor  # what takes the KL's place in the loss, nats
     closed: bool  # whether the KL is in closed form
-    dimensions: int  # numbers in one example
-    unit: str = "nats"
-
-    @property
-    def factor(self) -> float:
-        """What nats are multiplied by to be in the unit."""
-        return factor(self.unit, self.dimensions)
-
-    def into(self, unit: str) -> ELBO:
-        """The same bound in "nats" or "bits/dim"."""
-        return replace(self, unit=check_unit(unit))
 
     @property
     def reconstructions(self) -> Tensor:
@@ -90,17 +67,17 @@ class ELBO:
     @property
     def standard_error(self) -> float | None:
         """Of value as the bound for this batch, from the samples of z; None when there is one sample."""
-        return _times(standard_error(self.log_likelihoods - self.divergences), self.factor)
+        return self.error_of(self.log_likelihoods - self.divergences)
+
+    @property
+    def reconstruction_error(self) -> float | None:
+        """Of reconstruction; None when there is one sample."""
+        return self.error_of(self.log_likelihoods)
 
     @property
     def kl_error(self) -> float | None:
         """Of kl: 0 in closed form, None when it is from one sample."""
-        return 0.0 if self.closed else _times(standard_error(self.divergences), self.factor)
-
-    @property
-    def population_error(self) -> float | None:
-        """Of value as the mean over whatever the batch was drawn from; None when there is one example."""
-        return population_error(self.values)
+        return 0.0 if self.closed else self.error_of(self.divergences)
 
     def json(self) -> dict[str, Any]:
         """The numbers as plain data."""
@@ -110,6 +87,7 @@ class ELBO:
             "kl": self.kl.item(),
             "unit": self.unit,
             "standard_error": self.standard_error,
+            "reconstruction_error": self.reconstruction_error,
             "kl_error": self.kl_error,
             "population_error": self.population_error,
             "loss": self.loss.item(),
@@ -125,7 +103,7 @@ class ELBO:
         return "\n".join(
             (
                 f"ELBO            {number(self.value, self.standard_error)} {self.unit}",
-                f"reconstruction  {number(self.reconstruction)}",
+                f"reconstruction  {number(self.reconstruction, self.reconstruction_error)}",
                 f"KL              {number(self.kl, self.kl_error)}, {how}",
                 f"mean of {data}, {samples:,} z for each",
             )
@@ -159,20 +137,21 @@ def elbo(
     `beta` and `free_bits` change the loss alone: −reconstruction + beta · Σ_j max(free_bits, mean KL_j), with
     the mean over the batch, KL_j that of latent j, and free_bits in nats a latent.
 
+    >>> from lattend.generative import Bernoulli, Gaussian
     >>> x, q = torch.ones(1, 2), Gaussian([[0.0]], 1)
     >>> elbo(x, q, lambda z: Bernoulli(torch.zeros(*z.shape[:2], 2)))  # 2 log ½ − 0
     <ELBO −1.3863 nats>
     """
     check_data(x)
-    check_unit(unit)
-    beta, free_bits = check_number("beta", beta), check_number("free_bits", free_bits)
+    choice("unit", unit, UNITS)
+    beta, free_bits = real("beta", beta), real("free_bits", free_bits)
     q, p = pair(x, posterior, prior)
     z = q.sample(count("samples", samples), generator)
-    parts = None if divergence.check_way("kl", kl) == "sample" else divergence.closed(q, p)
+    parts = None if choice("kl", kl, divergence.WAYS) == "sample" else divergence.closed(q, p)
     if parts is None and kl == "closed":
         raise divergence.no_closed_form(q, p)
     known = parts is not None and q.reparameterised
-    log_q = z.new_zeros(z.shape[:2]) if known else log_prob("posterior", q, z)
+    log_q = torch.zeros(z.shape[:2], device=z.device) if known else log_prob("posterior", q, z)
     likelihoods = divergence.with_gradient(log_likelihood(x, z, decode), log_q, q.reparameterised)
     if parts is not None:
         divergences = _by_example(parts, x)[None]
@@ -180,7 +159,8 @@ def elbo(
         terms = log_q - log_prob("prior", p, z)
         divergences = divergence.with_gradient(terms, log_q, q.reparameterised)
     penalty = _freed(parts, q, free_bits) if free_bits else divergences.mean()
-    return ELBO(likelihoods, divergences, beta * penalty, parts is not None, x[0].numel(), unit)
+    closed = parts is not None
+    return ELBO(likelihoods, divergences, beta * penalty, closed, dimensions=x[0].numel(), unit=unit)
 
 
 def _by_example(parts: Tensor, x: Tensor) -> Tensor:
@@ -201,7 +181,3 @@ def _freed(parts: Tensor | None, q: Distribution, free_bits: float) -> Tensor:
             "Gaussian posterior and prior, or leave free_bits out"
         )
     return parts.mean(0).clamp(min=free_bits).sum()
-
-
-def _times(error: float | None, scale: float) -> float | None:
-    return None if error is None else error * scale

@@ -1,17 +1,101 @@
-"""Checks of tensors that distributions share, and where in a tensor something is."""
+"""Checks of numbers, names and tensors, and where in a tensor something is."""
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lattend.errors import DomainError, TensorError
+from lattend.errors import DomainError, NamingError, TensorError
+
+SEEDS = range(-(2**63), 2**64)  # those torch takes
+
+
+def count(name: str, number: Any, least: int = 1) -> int:
+    """A whole number from `least` on."""
+    found = _whole(number)
+    if found is None or found < least:
+        raise DomainError(f"{name} must be a whole number from {least} on, got {number!r}")
+    return found
+
+
+def counts(name: str, given: Any) -> tuple[int, ...]:
+    """One or more whole numbers from 1 on, of a single number or of several."""
+    try:
+        numbers = tuple(given)
+    except TypeError:
+        numbers = (given,)
+    if not numbers:
+        raise DomainError(f"{name} needs at least one number")
+    return tuple(count(f"a number in {name}", number) for number in numbers)
+
+
+def check_seed(seed: Any) -> int:
+    """A number that torch's generators can start from."""
+    found = _whole(seed)
+    if found is None or found not in SEEDS:
+        raise DomainError(f"seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got {seed!r}")
+    return found
+
+
+def seeded(seed: Any, device: torch.device | str = "cpu") -> torch.Generator:
+    """A generator that starts from this seed."""
+    return torch.Generator(device).manual_seed(check_seed(seed))
+
+
+def _whole(number: Any) -> int | None:
+    try:
+        return None if isinstance(number, bool) else operator.index(number)
+    except TypeError:
+        return None
+
+
+def real(
+    name: str, value: Any, said: str = "at least 0", good: Callable[[float], bool] = lambda found: found >= 0
+) -> float:
+    """A finite number of which `good` is true."""
+    try:
+        found = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, RuntimeError):  # nothing, a list, a vector
+        found = math.nan
+    if not (math.isfinite(found) and good(found)):
+        raise DomainError(f"{name} must be {said}, got {value!r:.60}")
+    return found
+
+
+def choice(name: str, given: Any, names: Collection[str]) -> str:
+    """One of the names."""
+    if not isinstance(given, str) or given not in names:
+        raise NamingError(f"{name} is one of {', '.join(names)}, not {given!r:.60}")
+    return given
+
+
+def real_tensor(name: str, x: Any, shape: str = "") -> Tensor:
+    """A tensor of numbers that are not complex."""
+    if not isinstance(x, Tensor):
+        raise TensorError(f"{name} must be a tensor{shape and ' '}{shape}, got {type(x).__name__}")
+    if x.is_complex():
+        raise TensorError(f"{name} must be real, got {x.dtype}")
+    return x
+
+
+def check_data(x: Any) -> Tensor:
+    """The data [batch, ...], or an error."""
+    x = real_tensor("x", x, "[batch, ...]")
+    if not x.numel() or x.ndim < 2:
+        raise TensorError(f"x is [batch, ...] with at least one example, got shape {tuple(x.shape)}")
+    return x
 
 
 def floating(name: str, given: Any, like: Tensor | None = None) -> Tensor:
-    """A tensor of floating numbers; whole numbers and lists become one of the type of `like`."""
+    """A tensor of floating numbers; whole numbers and lists become one of the type of `like`.
+
+    Types of 16 bits become float32: they have too few digits for sums of logarithms, and no Cholesky factors.
+    """
     if not isinstance(given, Tensor):
         try:
             given = torch.as_tensor(given, dtype=None if like is None else like.dtype)
@@ -19,22 +103,30 @@ def floating(name: str, given: Any, like: Tensor | None = None) -> Tensor:
             raise TensorError(f"{name} must be numbers, got {type(given).__name__} {given!r:.60}") from None
         if like is not None:
             given = given.to(like.device)
-    if given.is_complex():
-        raise TensorError(f"{name} must be real, got {given.dtype}")
-    return (
-        given
-        if given.is_floating_point()
-        else given.to(torch.get_default_dtype() if like is None else like.dtype)
-    )
+    given = real_tensor(name, given)
+    if not given.is_floating_point():
+        given = given.to(torch.get_default_dtype() if like is None else like.dtype)
+    return wide(given)
 
 
-def together(name: str, first: Tensor, other: str, second: Tensor) -> torch.Size:
-    """The common shape of two tensors, or an error with both."""
+def wide(values: Tensor) -> Tensor:
+    """The same numbers in float32, or in float64 where they are that already."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
+def finite(name: str, values: Tensor, advice: str = "look where it came from") -> Tensor:
+    """The tensor itself, where no number is nan or infinite."""
+    require(values.isfinite(), values, f"{name} must be finite", advice)
+    return values
+
+
+def together(name: str, first: torch.Size, other: str, second: torch.Size) -> torch.Size:
+    """The shape that both become, or an error with both."""
     try:
-        return torch.broadcast_shapes(first.shape, second.shape)
+        return torch.broadcast_shapes(first, second)
     except RuntimeError:
         raise TensorError(
-            f"{name} has shape {tuple(first.shape)} and {other} {tuple(second.shape)}; give both the same"
+            f"{name} has shape {tuple(first)} and {other} {tuple(second)}; give both the same"
         ) from None
 
 
@@ -46,10 +138,3 @@ def require(good: Tensor, values: Tensor, said: str, advice: str) -> None:
     value = values.expand(good.shape)[tuple(place)].item()
     at = f" at {place}" if place else ""
     raise DomainError(f"{said}, got {value:g}{at}; {advice}")
-
-
-def count(name: str, number: Any) -> int:
-    """A whole number from 1 on."""
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise DomainError(f"{name} must be a whole number from 1 on, got {number!r}")
-    return number

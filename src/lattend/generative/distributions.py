@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.generative.checks import count, floating, require, together
+from lattend.generative.checks import count, finite, floating, real_tensor, require, together
 
 Given = Tensor | float | list[Any]
 LOG_2PI = math.log(2 * math.pi)
@@ -36,6 +36,7 @@ class Gaussian:
 
     Diagonal with `variance` or `log_variance`, a number or one for each component; full with `covariance`
     or `cholesky` [..., d, d], where covariance = cholesky · choleskyᵀ. Make a new one when they have changed.
+    Numbers of 16 bits are reckoned with in float32; draws have 16 bits again.
 
     >>> Gaussian([0.0, 0.0], variance=1).log_prob(torch.zeros(2))  # 2 · −½ log 2π
     tensor(-1.8379)
@@ -66,6 +67,9 @@ class Gaussian:
         if not self.mean.ndim:
             raise TensorError("mean is a vector, or vectors along the last axis; got a single number")
         spread = floating(given[0], spreads[given[0]], self.mean)
+        wider = torch.promote_types(self.mean.dtype, spread.dtype)
+        self.mean, spread = finite("mean", self.mean).to(wider), finite(given[0], spread).to(wider)
+        self._drawn = _type(mean, spread)
         self._log_variance: Tensor | None = None
         self._cholesky: Tensor | None = None
         if given[0] in ("variance", "log_variance"):
@@ -74,12 +78,10 @@ class Gaussian:
             self._full(given[0], spread)
 
     def _diagonal(self, name: str, spread: Tensor) -> None:
-        shape = together("mean", self.mean, name, spread)
+        shape = together("mean", self.mean.shape, name, spread.shape)
         if name == "variance":
             require(spread > 0, spread, "a variance must be above 0", "log_variance= takes any number")
             spread = spread.log()
-        else:
-            require(spread.isfinite(), spread, "a log-variance must be finite", "look where it came from")
         self.mean, self._log_variance = self.mean.expand(shape), spread.expand(shape)
 
     def _full(self, name: str, spread: Tensor) -> None:
@@ -88,7 +90,7 @@ class Gaussian:
             raise TensorError(
                 f"a {name} for vectors of {d} is [..., {d}, {d}], got shape {tuple(spread.shape)}"
             )
-        shape = together("mean", self.mean, f"{name} without its last axis", spread[..., 0])
+        shape = together("mean", self.mean.shape, f"{name} without its last axis", spread.shape[:-1])
         self._cholesky = lower(spread) if name == "covariance" else triangular(spread)
         self.mean, self._cholesky = self.mean.expand(shape), self._cholesky.expand(*shape, d)
 
@@ -132,7 +134,8 @@ class Gaussian:
         """L⁻¹ (x − mean): standard normal where x has this distribution."""
         if self._cholesky is None:
             return (x - self.mean) * (-self.log_variance / 2).exp()
-        return torch.linalg.solve_triangular(self._cholesky, (x - self.mean)[..., None], upper=False)[..., 0]
+        off = (x - self.mean)[..., None]
+        return torch.linalg.solve_triangular(self._cholesky.to(off.dtype), off, upper=False)[..., 0]
 
     def log_prob(self, x: Tensor) -> Tensor:
         """The log-density of vectors x [..., d], summed over the last axis."""
@@ -146,8 +149,8 @@ class Gaussian:
         shape = self.shape if k is None else (count("k", k), *self.shape)
         noise = torch.randn(shape, generator=generator, dtype=self.mean.dtype, device=self.mean.device)
         if self._cholesky is None:
-            return self.mean + (self.log_variance / 2).exp() * noise
-        return self.mean + (self._cholesky @ noise[..., None])[..., 0]
+            return (self.mean + (self.log_variance / 2).exp() * noise).to(self._drawn)
+        return (self.mean + (self._cholesky @ noise[..., None])[..., 0]).to(self._drawn)
 
     def entropy(self) -> Tensor:
         """−E[log q(z)], in nats."""
@@ -170,8 +173,9 @@ class Bernoulli:
     reparameterised = False
 
     def __init__(self, logits: Given, *, soft: bool = False) -> None:
-        self.logits, self.soft = floating("logits", logits), soft
-        require(self.logits.isfinite(), self.logits, "logits must be finite", "look where they came from")
+        self.logits = finite("logits", floating("logits", logits), "look where they came from")
+        self.soft = soft
+        self._drawn = _type(logits, self.logits)
 
     @property
     def shape(self) -> torch.Size:
@@ -206,7 +210,7 @@ class Bernoulli:
     def sample(self, k: int | None = None, generator: torch.Generator | None = None) -> Tensor:
         """K draws [k, ...], or one; no gradient flows through them."""
         chances = self.mean if k is None else self.mean.expand(count("k", k), *self.shape)
-        return torch.bernoulli(chances.detach(), generator=generator)
+        return torch.bernoulli(chances.detach(), generator=generator).to(self._drawn)
 
     def __repr__(self) -> str:
         return f"Bernoulli(shape={tuple(self.shape)})"
@@ -223,9 +227,12 @@ class Categorical:
 
     def __init__(self, logits: Given) -> None:
         self.logits = floating("logits", logits)
-        if not self.logits.ndim:
-            raise TensorError("logits are [..., classes]; got a single number")
-        require(~self.logits.isnan(), self.logits, "logits must be numbers", "look where they came from")
+        if not self.logits.ndim or not self.logits.shape[-1]:
+            raise TensorError(f"logits are [..., classes], got shape {tuple(self.logits.shape)}")
+        above = "logits must be finite, or −inf for what never comes"
+        require(self.logits < torch.inf, self.logits, above, "look where they came from")
+        most = self.logits.detach().amax(-1)
+        require(most > -torch.inf, most, "one of the logits for a number must be finite", "give it a class")
 
     @property
     def classes(self) -> int:
@@ -242,9 +249,9 @@ class Categorical:
 
     def log_prob(self, x: Tensor) -> Tensor:
         """The log-probability of each number."""
+        _fits(x, self.shape)
         if x.is_floating_point() or x.dtype == torch.bool:
             raise TensorError(f"data of a Categorical are whole numbers, got {x.dtype}; cast them: x.long()")
-        _fits(x, self.shape)
         require(
             (x >= 0) & (x < self.classes),
             x,
@@ -270,7 +277,6 @@ class Categorical:
 def lower(covariance: Tensor) -> Tensor:
     """The Cholesky factor of covariances [..., d, d], or an error that names the first without one."""
     given = covariance.detach()
-    require(given.isfinite(), given, "a covariance must be finite", "look where it came from")
     apart = (given - given.mT).abs()
     allowed = 8 * torch.finfo(given.dtype).eps * given.abs().amax((-1, -2), keepdim=True)
     require(apart <= allowed, given, "a covariance must equal its transpose", "take (S + S.mT) / 2")
@@ -298,9 +304,13 @@ def triangular(factor: Tensor) -> Tensor:
 
 def _fits(x: Tensor, shape: torch.Size, vectors: bool = False) -> None:
     """Nothing where x lines up with draws of this shape from the last axis on; 1 stands for any size."""
-    if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TensorError(f"x must be a tensor, got {type(x).__name__}")
-    pairs = list(zip(reversed(x.shape), reversed(shape), strict=False))
+    pairs = list(zip(reversed(real_tensor("x", x).shape), reversed(shape), strict=False))
     fits = all(wanted in (mine, 1) for mine, wanted in pairs)
     if not fits or (vectors and x.shape[-1:] != shape[-1:]):
         raise TensorError(f"x has shape {tuple(x.shape)}, and draws of this distribution {tuple(shape)}")
+
+
+def _type(given: Any, held: Tensor) -> torch.dtype:
+    """The type of draws: that of the numbers as given, where they are held in a wider one."""
+    narrow = isinstance(given, Tensor) and given.dtype in (torch.float16, torch.bfloat16)
+    return given.dtype if narrow and held.dtype == torch.float32 else held.dtype

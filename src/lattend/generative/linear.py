@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
-from lattend.generative.checks import count, floating, require
+from lattend.generative.checks import count, finite, floating, require, together
 from lattend.generative.distributions import LOG_2PI, Distribution, Gaussian
 from lattend.generative.divergence import kl
-from lattend.generative.foreign import read
+from lattend.generative.from_torch import read
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,9 @@ class LinearGaussian:
         if self.W.ndim != 2 or not self.W.numel():
             raise TensorError(f"W is [D, latent], got shape {tuple(self.W.shape)}")
         self.b = self._each("b", b)
-        require(self.b.isfinite(), self.b, "b must be finite", "look where it came from")
-        require(self.W.isfinite(), self.W, "W must be finite", "look where it came from")
         self.noise = self._each("noise", noise)
+        for name in ("W", "b", "noise"):
+            finite(name, getattr(self, name))
         require(self.noise > 0, self.noise, "the variance of the noise must be above 0", "take a small one")
 
     def _each(self, name: str, given: Any) -> Tensor:
@@ -94,7 +94,7 @@ class LinearGaussian:
         With the eigenvalues of the covariance of x in falling order, the noise is the mean of those after
         the first `latent`, and a column of W an eigenvector times √(eigenvalue − noise).
         """
-        data = floating("x", x)
+        data = finite("x", floating("x", x), "remove what is missing")
         if data.ndim != 2 or len(data) < 2:
             raise TensorError(f"x is [batch, D] with at least two examples, got shape {tuple(data.shape)}")
         D = data.shape[1]
@@ -102,9 +102,11 @@ class LinearGaussian:
             raise DomainError(f"latent must be below the {D} numbers of an example, got {latent}")
         values, vectors = torch.linalg.eigh(data.T.cov(correction=0))
         noise = values[: D - latent].mean()
-        require(
-            noise > 0, noise, "the variance that is left as noise must be above 0", f"take latent < {latent}"
-        )
+        if noise <= torch.finfo(data.dtype).eps * values[-1]:
+            raise DomainError(
+                f"x varies in no more than {latent} of {D} directions, so that no variance is left as noise; "
+                "give other rows, or fewer latents"
+            )
         W = vectors[:, D - latent :].flip(1) * (values[D - latent :].flip(0) - noise).clamp(min=0).sqrt()
         return cls(W, data.mean(0), noise)
 
@@ -116,19 +118,22 @@ class LinearGaussian:
     @property
     def evidence(self) -> Gaussian:
         """The distribution of x: mean b, covariance W Wᵀ + noise."""
-        return Gaussian(self.b, covariance=self.W @ self.W.T + self.noise.diag())
+        return Gaussian(self.b, cholesky=self._root(self.W @ self.W.T + self.noise.diag()))
 
     def decode(self, z: Tensor) -> Gaussian:
         """The distribution of x given z [..., latent]."""
-        return Gaussian(z @ self.W.T + self.b, self.noise)
+        hidden = floating("z", z, self.W).to(self.W.dtype)
+        if hidden.shape[-1:] != self.W.shape[1:]:
+            raise TensorError(f"z is [..., {self.W.shape[1]}], got shape {tuple(hidden.shape)}")
+        return Gaussian(hidden @ self.W.T + self.b, self.noise)
 
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """N draws of x, [n, D]."""
-        return self.decode(self.prior.sample(n, generator)).sample(generator=generator)
+        return self.decode(self.prior.sample(count("n", n), generator)).sample(generator=generator)
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log p(x) of each example, exactly; [batch]."""
-        return self.evidence.log_prob(self._data(x))
+        return self.evidence.log_prob(self.read(x))
 
     @property
     def precision(self) -> Tensor:
@@ -138,11 +143,11 @@ class LinearGaussian:
 
     def posterior(self, x: Tensor) -> Gaussian:
         """p(z|x) for each example: a Gaussian whose mean is linear in x, with one covariance for all."""
-        pulled = ((self._data(x) - self.b) / self.noise) @ self.W
-        root = torch.linalg.cholesky(self.precision)
+        pulled = ((self.read(x) - self.b) / self.noise) @ self.W
+        root = self._root(self.precision)
         mean = torch.cholesky_solve(pulled[..., None], root)[..., 0]
         covariance = torch.cholesky_inverse(root)
-        return Gaussian(mean, covariance=(covariance + covariance.mT) / 2)
+        return Gaussian(mean, cholesky=self._root((covariance + covariance.mT) / 2))
 
     def mean_field(self, x: Tensor) -> Gaussian:
         """The diagonal q nearest to the posterior: its mean, and 1 / precision as variances.
@@ -156,10 +161,12 @@ class LinearGaussian:
 
         E_q[log p(x|z)] = log N(x; W m + b, noise) − ½ tr(Wᵀ noise⁻¹ W S), for q = N(m, S).
         """
-        data, q = self._data(x), self._posterior(posterior)
+        data, q = self.read(x), self._posterior(posterior)
+        together("x without its last axis", data.shape[:-1], "the posterior", q.shape[:-1])
+        mean, covariance = q.mean.to(data), q.covariance.to(data)
         seen = self.precision - torch.eye(len(self.precision), dtype=data.dtype, device=data.device)
-        blurred = (seen * q.covariance).sum((-1, -2))
-        off = (data - self.b - q.mean @ self.W.T).square() / self.noise
+        blurred = (seen * covariance).sum((-1, -2))
+        off = (data - self.b - mean @ self.W.T).square() / self.noise
         constant = self.noise.log().sum() + len(self.noise) * LOG_2PI
         reconstruction = -(off.sum(-1) + constant + blurred) / 2
         gap = kl(q, self.posterior(x), "closed").value
@@ -173,8 +180,19 @@ class LinearGaussian:
             raise TensorError(f"z has {self.W.shape[1]} numbers, and the posterior is of {q.shape[-1]}")
         return q
 
-    def _data(self, x: Tensor) -> Tensor:
-        data = floating("x", x, self.W)
+    def _root(self, matrix: Tensor) -> Tensor:
+        """The Cholesky factor of a matrix that has one unless the noise is lost in rounding."""
+        root, failed = torch.linalg.cholesky_ex(matrix)
+        if bool(failed.any()) or not bool(root.isfinite().all()):
+            least = self.noise.min().item()
+            raise DomainError(
+                f"noise {least:.3g} is lost in the rounding of {self.W.dtype} beside W; take a larger one"
+            )
+        return root
+
+    def read(self, x: Tensor) -> Tensor:
+        """The data [..., D] in the model's type, or an error."""
+        data = finite("x", floating("x", x, self.W), "remove what is missing").to(self.W.dtype)
         if not data.ndim or data.shape[-1] != len(self.W):
             raise TensorError(f"x is [batch, {len(self.W)}], got shape {tuple(data.shape)}")
         return data

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from lattend.draw.curve import Curve
 from lattend.draw.figure import Figure
-from lattend.errors import DomainError, NamingError
-from lattend.generative.checks import count
+from lattend.errors import NamingError
+from lattend.generative.checks import check_data, count, counts, seeded
 from lattend.generative.distributions import Gaussian
-from lattend.generative.estimates import LEAST, check_data, many, number
+from lattend.generative.importance_bound import Importance, importance
 from lattend.generative.linear import Identity, LinearGaussian
-from lattend.generative.weighted import Importance, importance
+from lattend.generative.writing import LEAST, fixed, many, number
 
 KS = tuple(2**power for power in range(10))
 AT_ONCE = 2**20  # numbers decoded at a time
@@ -25,7 +25,7 @@ def draw_linear(
     model: LinearGaussian,
     x: Tensor,
     *,
-    k: Sequence[int] = KS,
+    k: int | Sequence[int] = KS,
     samples: int = 1000,
     seed: int = 0,
 ) -> Figure:
@@ -41,12 +41,13 @@ def draw_linear(
     """
     if not isinstance(model, LinearGaussian):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"draw_linear takes an lt.generative.LinearGaussian, got {type(model).__name__}")
-    places = _places(k)
+    places = sorted(set(counts("k", k)))
+    x = model.read(check_data(x))
     with torch.no_grad():
-        posteriors = _posteriors(model, check_data(x))
+        posteriors = _posteriors(model, x)
         exact = {name: model.elbo(x, q) for name, q in posteriors.items()}
         at_once = max(1, AT_ONCE // x.numel())
-        noise = torch.Generator(x.device).manual_seed(seed)
+        noise = seeded(seed, x.device)
         bounds = {
             name: [
                 importance(
@@ -87,7 +88,7 @@ def _figure(
     worst = max(found.error for found in exact.values())
     facts = (
         ("model", f"x = W z + b + noise: {many(D, 'number')} from {many(latent, 'latent')}"),
-        ("log p(x)", f"{_digits(evidence)} nats, mean of {many(len(x), 'example')}"),
+        ("log p(x)", f"{fixed(evidence, 12)} nats, mean of {many(len(x), 'example')}"),
         ("identity", f"ELBO + gap = log p(x) within {_power(worst)}, for each example"),
     )
     head = ("q", "reconstruction", "KL", "ELBO", "gap", "ELBO + gap")
@@ -137,7 +138,7 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
         f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
         *(
             f"q = {name}: {number(bound.value, bound.standard_error)}; "
-            f"{bound.effective:,.1f} of {bound.k:,} weights count"
+            f"{bound.effective:,.1f} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
             for name, bound in last.items()
         ),
     )
@@ -145,20 +146,9 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
 
 def _terms(found: Identity) -> tuple[str, ...]:
     terms = (found.reconstruction, found.kl, found.elbo, found.gap)
-    return (*(number(term.mean()) for term in terms), _digits((found.elbo + found.gap).mean().item()))
-
-
-def _digits(value: float) -> str:
-    return f"{value:.12f}".replace("-", "−")
+    return (*(number(term.mean()) for term in terms), fixed((found.elbo + found.gap).mean().item(), 12))
 
 
 def _power(error: float) -> str:
     """The power of ten above an error; rounding below 1e-12 differs from machine to machine."""
     return f"{10.0 ** math.ceil(math.log10(max(error, 1e-12)))!r}"
-
-
-def _places(k: Sequence[int]) -> list[int]:
-    places = sorted({count("k", one) for one in k})
-    if not places:
-        raise DomainError("k needs at least one whole number from 1 on")
-    return places

@@ -31,6 +31,11 @@ class Decoder(nn.Module):
         self.net = net
         self.bias = nn.Parameter(torch.zeros(d))
 
+    @property
+    def last(self) -> nn.Parameter:
+        """The weights of the last layer."""
+        return [weights for weights in self.net.parameters() if weights.ndim > 1][-1]
+
     def forward(self, z: Tensor) -> Tensor:
         """[batch, latent] to [batch, d]."""
         return self.net(z).flatten(1) + self.bias

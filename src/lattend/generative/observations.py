@@ -1,7 +1,8 @@
 """What an image is made of, as a VAE reads it and writes it: 0 or 1, one of some levels, or any number.
 
-Each kind tells how many numbers the nets have for a pixel, `levels`; how data are read; which distribution
-the decoder's numbers stand for; its mean; and the numbers that say of each pixel what it is on its own.
+Each kind tells how many numbers the nets have for a pixel, `levels`; what is wrong with data; how they are
+read; which distribution the decoder's numbers stand for; its mean; and the numbers that say of each pixel
+what it is on its own.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lattend.errors import DomainError, NamingError, TensorError
-from lattend.generative.checks import require
+from lattend.errors import NamingError, TensorError
+from lattend.generative.checks import choice, count, finite, real, require
 from lattend.generative.distributions import Bernoulli, Categorical, Distribution, Gaussian
 
+LEAST = 1e-4  # variance that noise starts with
 KINDS = ("bernoulli", "categorical", "gaussian")
 
 
@@ -25,8 +27,10 @@ class Binary(nn.Module):
     levels = 1
     scale = (0.0, 1.0)
 
-    def read(self, x: Tensor) -> Tensor:
+    def check(self, x: Tensor) -> None:
         require((x == 0) | (x == 1), x, "pixels of a Bernoulli decoder are 0 or 1", "binarise them")
+
+    def read(self, x: Tensor) -> Tensor:
         return 2 * x.long() - 1
 
     def given(self, numbers: Tensor) -> Distribution:
@@ -50,13 +54,15 @@ class Levels(nn.Module):
         self.levels = levels
         self.scale = (0.0, levels - 1.0)
 
-    def read(self, x: Tensor) -> Tensor:
+    def check(self, x: Tensor) -> None:
         if x.is_floating_point() or x.dtype == torch.bool:
             raise TensorError(
                 f"pixels of a categorical decoder are whole numbers, got {x.dtype}; cast them: x.long()"
             )
         said = f"pixels of a categorical decoder with {self.levels} levels are 0 to {self.levels - 1}"
         require((x >= 0) & (x < self.levels), x, said, "give it as many levels as the data have")
+
+    def read(self, x: Tensor) -> Tensor:
         return functional.one_hot(x.long(), self.levels)
 
     def given(self, numbers: Tensor) -> Distribution:
@@ -92,10 +98,12 @@ class Numbers(nn.Module):
         else:
             self.register_buffer("log_variance", start)
 
-    def read(self, x: Tensor) -> Tensor:
+    def check(self, x: Tensor) -> None:
         if not x.is_floating_point():
             raise TensorError(f"pixels of a Gaussian decoder are floating, got {x.dtype}; cast: x.float()")
-        require(x.isfinite(), x, "pixels of a Gaussian decoder must be finite", "remove what is missing")
+        finite("pixels of a Gaussian decoder", x, "remove what is missing")
+
+    def read(self, x: Tensor) -> Tensor:
         return x
 
     def given(self, numbers: Tensor) -> Distribution:
@@ -108,7 +116,7 @@ class Numbers(nn.Module):
         """The mean of each pixel; noise that is learnt starts at what is left."""
         means = x.double().mean(0)
         if self.learnt:
-            left = (x.double() - means).square().mean().clamp_min(1e-6)
+            left = (x.double() - means).square().mean().clamp_min(LEAST)
             with torch.no_grad():
                 self.log_variance.copy_(left.log())
         return means.flatten()
@@ -119,8 +127,7 @@ Observation = Binary | Levels | Numbers
 
 def observation(kind: str, levels: int | None, noise: float | None) -> Observation:
     """The kind of pixels a decoder's name stands for."""
-    if kind not in KINDS:
-        raise NamingError(f"decoder is one of {', '.join(KINDS)}, not {kind!r}")
+    choice("decoder", kind, KINDS)
     if (kind == "categorical") != (levels is not None):
         said = (
             "needs levels, how many a pixel can have" if levels is None else "has no levels; leave them out"
@@ -129,9 +136,7 @@ def observation(kind: str, levels: int | None, noise: float | None) -> Observati
     if noise is not None and kind != "gaussian":
         raise NamingError(f"a {kind} decoder has no noise; leave it out")
     if levels is not None:
-        if levels < 2:
-            raise DomainError(f"a pixel has at least 2 levels, got {levels}")
-        return Levels(levels)
-    if noise is not None and not (math.isfinite(noise) and noise > 0):
-        raise DomainError(f"noise is a standard deviation above 0, got {noise}")
+        return Levels(count("levels", levels, least=2))
+    if noise is not None:
+        noise = real("noise", noise, "a standard deviation above 0", lambda found: found > 0)
     return Binary() if kind == "bernoulli" else Numbers(noise)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,20 +19,23 @@ from lattend.draw.palette import AMOUNTS, STEPS
 from lattend.draw.panel import Panel, Side
 from lattend.draw.plane import Dots, Plane, classes
 from lattend.errors import DomainError, TensorError
-from lattend.generative.checks import count
+from lattend.generative.checks import count, seeded
 from lattend.generative.distributions import Gaussian
+from lattend.generative.divergence import closed
+from lattend.generative.writing import fixed
 
 if TYPE_CHECKING:
     from lattend.generative.training import History
     from lattend.generative.vae import VAE
 
 
-def _grey_of(step: int) -> str:
-    return f"#{3 * f'{255 - round(235 * step / STEPS):02x}'}"
+def grey(share: float) -> str:
+    """The colour of so much ink on paper, from 0 to 1."""
+    return f"#{3 * f'{255 - round(235 * share):02x}'}"
 
 
 # Ink on paper; in a terminal the characters of the scale of amounts
-GREYS = tuple(replace(look, fill=_grey_of(step)) for step, look in enumerate(AMOUNTS))
+GREYS = tuple(replace(look, fill=grey(step / STEPS)) for step, look in enumerate(AMOUNTS))
 SIDE, LEAST, LARGEST = 40.0, 2, 640.0  # of an image, of a pixel, and of a sheet of images
 ACROSS = 10  # images in a row
 TYPED = 36  # pixels in a row of a terminal, two characters each
@@ -40,7 +45,8 @@ IN_USE = 0.1  # nats a latent tells at least where it is in use
 def samples(vae: VAE, n: int, seed: int, mean: bool) -> Figure:
     """Images drawn from the prior."""
     home = vae.decoder.bias.device
-    drawn = vae.sample(count("n", n), mean, torch.Generator(home).manual_seed(seed))
+    n = count("n", n)
+    drawn = vae.sample(n, mean, seeded(seed, home))
     rows = {f"{at}–{min(at + ACROSS, n) - 1}": drawn[at : at + ACROSS] for at in range(0, n, ACROSS)}
     how = "means of p(x|z)" if mean else "x ~ p(x|z)"
     return gallery("Images drawn by a VAE", rows, vae, (f"z ~ N(0, 1), {how}; seed {seed}",))
@@ -50,8 +56,8 @@ def reconstructions(vae: VAE, x: Tensor) -> Figure:
     """Images and the means of p(x|z) at the means of q(z|x), with their ELBO."""
     with torch.no_grad():
         home = vae.decoder.bias.device
-        bound = vae.elbo(x, samples=16, generator=torch.Generator(home).manual_seed(0))
-    value, reconstruction, kl = (_said(term.item()) for term in (bound.value, bound.reconstruction, bound.kl))
+        bound = vae.elbo(x, samples=16, generator=seeded(0, home))
+    value, reconstruction, kl = (fixed(term.item()) for term in (bound.value, bound.reconstruction, bound.kl))
     facts = (("ELBO", f"{value} = {reconstruction} − {kl} nats an image"),)
     rows: dict[str, Tensor] = {}
     for at in range(0, len(x), ACROSS):
@@ -63,9 +69,10 @@ def reconstructions(vae: VAE, x: Tensor) -> Figure:
 
 def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Figure:
     """The images on a line from a to b, or on several."""
+    first, last = vae.batch("a", a), vae.batch("b", b)
     if a.shape != b.shape:
         raise TensorError(f"a is {list(a.shape)} and b {list(b.shape)}; give both the same")
-    pairs = [(a, b)] if a.shape == vae.shape else list(zip(a, b, strict=True))
+    pairs = list(zip(first, last, strict=True))
     rows = {
         ("a to b" if len(pairs) == 1 else f"line {at}"): vae.interpolate(first, last, steps)
         for at, (first, last) in enumerate(pairs)
@@ -77,17 +84,21 @@ def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Figure:
 @torch.no_grad()
 def plane(vae: VAE, axes: tuple[int, int], steps: int) -> Figure:
     """What is decoded where two latents have evenly spaced quantiles, the others 0."""
-    across, up = axes
-    if across == up or not all(0 <= axis < vae.latent for axis in axes):
+    try:
+        across, up = map(operator.index, axes)
+    except (TypeError, ValueError):
+        across = up = -1
+    if across == up or not (0 <= across < vae.latent and 0 <= up < vae.latent):
         raise DomainError(f"axes are two different latents from 0 to {vae.latent - 1}, got {axes}")
-    shares = (torch.arange(count("steps", steps), dtype=torch.float64) + 0.5) / steps
+    steps = count("steps", steps)
+    shares = (torch.arange(steps, dtype=torch.float64) + 0.5) / steps
     places = torch.special.ndtri(shares).to(vae.decoder.bias)
     z = places.new_zeros(steps, steps, vae.latent)
     z[..., across], z[..., up] = places, places.flip(0)[:, None]
     shown = vae.pixels.mean(vae._numbers(z))
     heights = places.flip(0).tolist()
-    rows = {_said(at): row for at, row in zip(heights, shown, strict=True)}
-    ends = f"z[{across}] from {_said(heights[-1])} to {_said(heights[0])} across, z[{up}] up"
+    rows = {fixed(at): row for at, row in zip(heights, shown, strict=True)}
+    ends = f"z[{across}] from {fixed(heights[-1])} to {fixed(heights[0])} across, z[{up}] up"
     rest = "" if vae.latent == 2 else ", the other latents 0"
     figure = gallery("The plane of two latents", rows, vae, (f"means of p(x|z); {ends}{rest}",))
     panel = _sheet(figure.panels, steps, (f"z[{up}]", heights), (f"z[{across}]", heights[::-1]))
@@ -103,20 +114,20 @@ def _sheet(
 
     def side(length: int, named: tuple[str, list[float]]) -> Side:
         step = (length + 1) // many
-        ticks = tuple((step * at + (step - 1) / 2, _said(place)) for at, place in enumerate(named[1]))
+        ticks = tuple((step * at + (step - 1) / 2, fixed(place)) for at, place in enumerate(named[1]))
         return Side(named[0], length, ticks)
 
     return Panel(cells, panels[0].looks, side(cells.shape[0], rows), side(cells.shape[1], cols))
 
 
 @torch.no_grad()
-def latent(vae: VAE, x: Tensor, labels: Sequence[object] | Tensor | None) -> Figure:
+def latent(vae: VAE, x: Tensor, labels: Any) -> Figure:
     """Means of q(z|x) in the plane, and how much each latent tells."""
     q = vae.encode(x)
-    names = labels.tolist() if isinstance(labels, Tensor) else labels
-    if names is not None and len(names) != len(x):
-        raise TensorError(f"there are {len(x)} images and {len(names)} labels; give one for each")
-    each = sorted(_told(q), reverse=True)
+    names = None if labels is None else _names(labels, len(x))
+    told = closed(q, Gaussian(torch.zeros_like(q.mean), 1))
+    assert told is not None
+    each = sorted(told.mean(0).tolist(), reverse=True)
     points, across, up, about = _placed(q)
     dots = (Dots(points, ""),) if names is None else classes(points, names)
     used = sum(nats > IN_USE for nats in each)
@@ -131,10 +142,17 @@ def latent(vae: VAE, x: Tensor, labels: Sequence[object] | Tensor | None) -> Fig
     return Figure(title, (), (), (about,), facts=facts, planes=(drawn,), data=data)
 
 
-def _told(q: Gaussian) -> list[float]:
-    """KL(q ‖ N(0, 1)) of each latent, mean over the batch."""
-    parts = (q.variance - q.log_variance - 1 + q.mean.square()) / 2
-    return parts.mean(0).tolist()
+def _names(labels: Any, images: int) -> list[Any]:
+    """One label for each image, as plain data."""
+    names = labels.tolist() if isinstance(labels, Tensor | np.ndarray) else labels
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TensorError(f"labels are a list, one for each image, got {names!r:.60}")
+    names = [name.item() if isinstance(name, Tensor | np.generic) else name for name in names]
+    if len(names) != images:
+        raise TensorError(f"there are {images} images and {len(names)} labels; give one for each")
+    if any(isinstance(name, Sequence) and not isinstance(name, str) for name in names):
+        raise TensorError(f"a label is one name or number, got {names[0]!r:.60}")
+    return names
 
 
 def _placed(q: Gaussian) -> tuple[list[tuple[float, float]], str, str, str]:
@@ -151,7 +169,7 @@ def _placed(q: Gaussian) -> tuple[list[tuple[float, float]], str, str, str]:
     if mean.shape[1] == 2:
         return _points(mean), "z[0]", "z[1]", "means of q(z|x)"
     centred = mean - mean.mean(0)
-    _, sizes, axes = torch.linalg.svd(centred, full_matrices=False)
+    _, sizes, axes = torch.linalg.svd(centred, full_matrices=True)
     two = axes[:2]
     two = two * two.gather(1, two.abs().argmax(1, keepdim=True)).sign()  # the same picture every time
     share = sizes[:2].square().sum() / sizes.square().sum().clamp_min(1e-300)
@@ -182,14 +200,10 @@ def course(history: History, title: str) -> Figure:
         curve("KL", "nats an example", {"training": [epoch.kl for epoch in epochs]}),
     )
     last = epochs[-1]
-    terms = f"{_said(last.elbo)} = {_said(last.reconstruction)} − {_said(last.kl)}"
+    terms = f"{fixed(last.elbo)} = {fixed(last.reconstruction)} − {fixed(last.kl)}"
     facts = [("last epoch", f"{terms} nats in training")]
-    facts += [("", f"{_said(last.test)} nats on test data")] if last.test is not None else []
+    facts += [("", f"{fixed(last.test)} nats on test data")] if last.test is not None else []
     return Figure(title, (), (), facts=tuple(facts), curves=curves, data={"epochs": history.json()})
-
-
-def _said(nats: float) -> str:
-    return f"{nats:.2f}".replace("-", "−")
 
 
 def gallery(
@@ -214,7 +228,7 @@ def gallery(
         Panel(scale.cells(strip), GREYS, Side("row", height), Side("column", strip.shape[1]), name)
         for name, strip in ((name, _strip(row, typed)) for name, row in images.items())
     )
-    channels = vae.shape[0] if len(vae.shape) == 3 else 1
+    channels = math.prod(vae.shape[:-2])
     caption = (f"grey: the mean of {channels} channels",) if channels > 1 else ()
     few = (f"{typed} of {most} images in a row",) if typed < most else ()
     return Figure(
@@ -243,9 +257,7 @@ def _grey(images: Tensor, shape: Sequence[int]) -> np.ndarray[Any, Any]:
     shown = images.detach().double().cpu()
     if len(shape) == 1:
         return shown[:, None].numpy()
-    while shown.ndim > 3:
-        shown = shown.mean(1)
-    return shown.numpy()
+    return shown.reshape(len(shown), -1, *shape[-2:]).mean(1).numpy()
 
 
 def _scale(vae: VAE, values: np.ndarray[Any, Any]) -> Scale:

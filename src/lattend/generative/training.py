@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError
-from lattend.generative.checks import count
-from lattend.generative.estimates import check_number
+from lattend.generative.checks import check_seed, count, real, seeded
+from lattend.generative.writing import fixed
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
@@ -38,9 +38,9 @@ class Epoch:
     seconds: float
 
     def __str__(self) -> str:
-        test = "" if self.test is None else f"   test {_nats(self.test)}"
-        terms = f"{_nats(self.reconstruction)} − {self.kl:6.2f}"
-        return f"epoch {self.epoch:3}   ELBO {_nats(self.elbo)} = {terms}{test}   {self.seconds:4.0f} s"
+        test = "" if self.test is None else f"   test {fixed(self.test):>8}"
+        terms = f"{fixed(self.reconstruction):>8} − {fixed(self.kl):>6}"
+        return f"epoch {self.epoch:3}   ELBO {fixed(self.elbo):>8} = {terms}{test}   {self.seconds:4.0f} s"
 
 
 @dataclass
@@ -83,10 +83,10 @@ class Plan:
     def __post_init__(self) -> None:
         count("epochs", self.epochs)
         count("batch", self.batch)
-        if not (math.isfinite(self.rate) and self.rate > 0):
-            raise DomainError(f"rate must be above 0, got {self.rate}")
-        check_number("decay", self.decay)
-        check_number("warm_up", self.warm_up)
+        real("rate", self.rate, "above 0", lambda rate: rate > 0)
+        real("decay", self.decay)
+        real("warm_up", self.warm_up)
+        check_seed(self.seed)
 
     def rate_at(self, done: float) -> float:
         """The learning rate where a share of the steps is done.
@@ -108,20 +108,22 @@ def train(
 ) -> None:
     """Trains and writes the VAE's history; see `VAE.fit`."""
     home = vae.decoder.bias.device
-    with torch.random.fork_rng([home] if home.type == "cuda" else []):
-        torch.manual_seed(plan.seed)
-        run = _Run(vae, data, test, plan)
-        kept = _Checkpoint(Path(checkpoint), run) if checkpoint is not None else None
-        if not (kept and kept.read()) and not len(vae.history):
-            vae.start(data.to(home))
-        while run.done < plan.epochs:
-            epoch = run.epoch()
-            vae.history.epochs.append(epoch)
-            if kept:
-                kept.write()
-            if progress:
-                progress(epoch)
-    vae.eval()
+    try:
+        with torch.enable_grad(), torch.random.fork_rng([home] if home.type == "cuda" else []):
+            torch.manual_seed(plan.seed)
+            run = _Run(vae, data, test, plan)
+            kept = _Checkpoint(Path(checkpoint), run) if checkpoint is not None else None
+            if not (kept and kept.read()) and not len(vae.history):
+                vae.start(data.to(home))
+            while run.done < plan.epochs:
+                epoch = run.epoch()
+                vae.history.epochs.append(epoch)
+                if kept:
+                    kept.write()
+                if progress:
+                    progress(epoch)
+    finally:
+        vae.eval()
 
 
 class _Run:
@@ -139,15 +141,26 @@ class _Run:
 
     def epoch(self) -> Epoch:
         start = time.monotonic()
+        try:
+            reconstruction, kl = self._steps()
+            test = None if self.test is None else mean_elbo(self.vae, self.test, self.plan.seed)
+        except DomainError:  # the data were looked at before, so the net's own numbers are to blame
+            raise DomainError(
+                f"in epoch {self.before + self.done + 1} the loss or a number of the net is not finite; "
+                f"lower rate, which is {self.plan.rate:g}, or scale the data"
+            ) from None
+        self.done += 1
+        self.seconds += time.monotonic() - start
+        return Epoch(self.before + self.done, reconstruction - kl, reconstruction, kl, test, self.seconds)
+
+    def _steps(self) -> tuple[float, float]:
+        """Both terms of the bound, means over the steps of an epoch."""
         self.vae.train()
         sums = torch.zeros(2, dtype=torch.float64)
         for at, rows in enumerate(torch.randperm(len(self.data)).split(self.plan.batch)[: self.steps]):
             sums += self._step(self.data[rows].to(self.home), self.done + (at + 0.5) / self.steps)
-        self.done += 1
         reconstruction, kl = (sums / self.steps).tolist()
-        test = None if self.test is None else mean_elbo(self.vae, self.test, self.plan.seed)
-        self.seconds += time.monotonic() - start
-        return Epoch(self.before + self.done, reconstruction - kl, reconstruction, kl, test, self.seconds)
+        return reconstruction, kl
 
     def _step(self, x: Tensor, epochs: float) -> Tensor:
         for group in self.optimiser.param_groups:
@@ -156,10 +169,7 @@ class _Run:
         bound = self.vae.elbo(x, beta=rising * self.vae.beta)
         loss = bound.loss
         if not math.isfinite(loss.item()):
-            raise DomainError(
-                f"the loss is {loss.item()} in epoch {self.before + self.done + 1}; "
-                f"lower rate, which is {self.plan.rate:g}, or scale the data"
-            )
+            raise DomainError("the loss is not finite")
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.vae.parameters(), CLIP)
@@ -172,7 +182,7 @@ def mean_elbo(vae: VAE, data: Tensor, seed: int, samples: int = 1) -> float:
     """The ELBO of all data in nats, dropout off; equal seeds take equal noise."""
     vae.eval()
     home = vae.decoder.bias.device
-    noise = torch.Generator(home).manual_seed(seed)
+    noise = seeded(seed, home)
     sums = [
         vae.elbo(part.to(home), samples, generator=noise).values.sum().item()
         for part in data.split(TEST_BATCH)
@@ -187,10 +197,12 @@ class _Checkpoint:
         if not path.parent.is_dir():
             raise LattendError(f'cannot keep "{path}": there is no folder "{path.parent}"; make it first')
         self.path, self.run = path, run
-        content = run.data.detach().cpu().contiguous().numpy().tobytes()
+        vae = run.vae
         self.which: dict[str, Any] = asdict(run.plan) | {
-            **{name: getattr(run.vae, name) for name in ("beta", "free_bits", "dropout")},
-            "data": hashlib.sha256(content).hexdigest(),
+            **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
+            **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
+            **{"decoder": vae.decoder_name, "net": vae.net_name},
+            **{"data": _hash(run.data), "test": None if run.test is None else _hash(run.test)},
         }
 
     def write(self) -> None:
@@ -216,21 +228,29 @@ class _Checkpoint:
             return False
         try:
             content = torch.load(self.path, map_location=self.run.home, weights_only=True)
-            which = content["which"]
+            self._same(dict(content["which"]))
+            self._take_up(content)
+        except DomainError:
+            raise
         except Exception:  # whatever the bytes of another file lead to
             raise LattendError(f'"{self.path}" is no checkpoint of a VAE; give another path') from None
+        return True
+
+    def _same(self, which: dict[str, Any]) -> None:
+        """Nothing where the file is of this run, and an error that names what differs otherwise."""
         for name, asked in self.which.items():
-            if which.get(name) != asked:
-                what = "other data" if name == "data" else f"{name} = {which.get(name)}, not {asked}"
+            found = which.get(name)
+            if found != asked:
+                hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
                 raise DomainError(
-                    f'"{self.path}" is the checkpoint of a run with {what}; '
+                    f'"{self.path}" is the checkpoint of a run with '
+                    f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "
                     "repeat that call to go on with it, or give another path"
                 )
+
+    def _take_up(self, content: dict[str, Any]) -> None:
         run = self.run
-        try:
-            run.vae.load_state_dict(content["weights"])
-        except RuntimeError:
-            raise DomainError(f'"{self.path}" is the checkpoint of a VAE of other sizes') from None
+        run.vae.load_state_dict(content["weights"])
         run.optimiser.load_state_dict(content["optimiser"])
         torch.set_rng_state(content["random"].cpu())
         if content["random_cuda"] is not None and run.home.type == "cuda":
@@ -238,8 +258,9 @@ class _Checkpoint:
         run.vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
         run.done, run.seconds = content["done"], content["seconds"]
         run.before = len(run.vae.history) - run.done
-        return True
 
 
-def _nats(value: float) -> str:
-    return f"{value:8.2f}".replace("-", "−")
+def _hash(x: Tensor) -> str:
+    """Of the type, the shape and the numbers of a tensor."""
+    numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()

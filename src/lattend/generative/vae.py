@@ -11,15 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from lattend.costs.cost import Cost
-from lattend.errors import DomainError, NamingError, TensorError
+from lattend.errors import DomainError, TensorError
 from lattend.generative.bound import ELBO, elbo
-from lattend.generative.checks import count
+from lattend.generative.checks import choice, count, counts, floating, real, real_tensor
 from lattend.generative.distributions import Distribution, Gaussian
-from lattend.generative.estimates import check_number
+from lattend.generative.importance_bound import Importance, importance
 from lattend.generative.nets import MLP, Conv
 from lattend.generative.observations import observation
 from lattend.generative.training import Epoch, History, Plan, train
-from lattend.generative.weighted import Importance, importance
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
@@ -59,16 +58,15 @@ class VAE(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.shape = _sizes("shape", shape)
+        self.shape = torch.Size(counts("shape", shape))
         self.latent = count("latent", latent)
         self.pixels = observation(decoder, levels, noise)
-        self.beta, self.free_bits = check_number("beta", beta), check_number("free_bits", free_bits)
-        if not 0 <= dropout < 1:
-            raise DomainError(f"dropout is a share from 0 to below 1, got {dropout}")
-        if net not in NETS:
-            raise NamingError(f"net is one of {', '.join(NETS)}, not {net!r}")
-        widths = NETS[net] if hidden is None else _sizes("hidden", hidden)
-        self.decoder_name, self.net_name, self.hidden, self.dropout = decoder, net, widths, dropout
+        self.beta, self.free_bits = real("beta", beta), real("free_bits", free_bits)
+        dropout = real("dropout", dropout, "a share from 0 to below 1", lambda part: 0 <= part < 1)
+        usual = NETS[choice("net", net, NETS)]
+        widths = usual if hidden is None else counts("hidden", hidden)
+        self.decoder_name, self.net_name, self.hidden = decoder, net, widths
+        self.noise, self.dropout = noise, dropout
         if net == "mlp":
             self.net = MLP(math.prod(self.shape) * self.pixels.levels, self.latent, widths, dropout)
         else:
@@ -78,8 +76,8 @@ class VAE(nn.Module):
 
     def encode(self, x: Tensor) -> Gaussian:
         """q(z|x) of each example: a Gaussian of [batch, latent]."""
-        read = self.pixels.read(self._checked("x", x))
-        mean, log_variance = self.encoder(read.to(self.decoder.bias.dtype).flatten(1)).chunk(2, -1)
+        read = self.pixels.read(self._checked("x", x)).to(self.decoder.bias.dtype)
+        mean, log_variance = self.encoder(read.flatten(1)).chunk(2, -1)
         return Gaussian(mean, log_variance=log_variance)
 
     def decode(self, z: Tensor) -> Distribution:
@@ -88,7 +86,8 @@ class VAE(nn.Module):
 
     def _numbers(self, z: Tensor) -> Tensor:
         """The decoder's numbers, [..., *shape] or [..., *shape, levels]."""
-        if not z.ndim or z.shape[-1] != self.latent:
+        z = floating("z", z, self.decoder.bias).to(self.decoder.bias)
+        if z.shape[-1:] != (self.latent,):
             raise TensorError(f"z is [..., {self.latent}] for this VAE, got shape {tuple(z.shape)}")
         last = (self.pixels.levels,) if self.decoder_name == "categorical" else ()
         return self.decoder(z.reshape(-1, self.latent)).view(*z.shape[:-1], *self.shape, *last)
@@ -103,7 +102,7 @@ class VAE(nn.Module):
         return self.elbo(x)
 
     def importance(self, x: Tensor, k: int = 64, **options: Any) -> Importance:
-        """The tighter bound of k samples; see `importance`."""
+        """The tighter bound of k samples; see `importance`, whose `at_once` is chosen by the batch's size."""
         q = self.encode(x)
         most = max(1, AT_ONCE // (len(x) * len(self.decoder.bias)))
         return importance(x, q, self.decode, k=k, **{"at_once": most, **options})
@@ -138,8 +137,12 @@ class VAE(nn.Module):
 
     @torch.no_grad()
     def start(self, data: Tensor) -> None:
-        """Sets the decoder's last bias to what each pixel is on its own, so that z tells only the rest."""
+        """Sets the decoder's last bias to what each pixel is on its own, and its last weights to 0.
+
+        So z has only the rest to tell.
+        """
         self.decoder.bias.copy_(self.pixels.alone(self._checked("data", data)))
+        self.decoder.last.zero_()
 
     @torch.no_grad()
     def sample(self, n: int = 1, mean: bool = False, generator: torch.Generator | None = None) -> Tensor:
@@ -188,8 +191,11 @@ class VAE(nn.Module):
 
         return interpolation(self, a, b, steps)
 
-    def draw_latent(self, x: Tensor, labels: Sequence[object] | Tensor | None = None) -> Figure:
-        """Where images are in the latent plane, coloured by their labels; principal axes of more latents."""
+    def draw_latent(self, x: Tensor, labels: Any = None) -> Figure:
+        """Where images are in the latent plane, coloured by their labels, one for each image.
+
+        Of more than two latents the plane has the principal axes.
+        """
         from lattend.generative.pictures import latent
 
         return latent(self, x, labels)
@@ -203,14 +209,19 @@ class VAE(nn.Module):
     def _checked(self, name: str, x: Any) -> Tensor:
         """The images, or an error."""
         wanted = f"[batch, {', '.join(map(str, self.shape))}]"
-        if not isinstance(x, Tensor):
-            raise TensorError(f"{name} must be a tensor {wanted}, got {type(x).__name__}")
+        x = real_tensor(name, x, wanted)
         if x.shape[1:] != self.shape or not len(x):
             raise TensorError(f"{name} must be {wanted} with at least one example, got {list(x.shape)}")
+        self.pixels.check(x)
         return x
 
-    def _one(self, name: str, x: Tensor) -> Tensor:
-        if x.shape != self.shape:
+    def batch(self, name: str, x: Any) -> Tensor:
+        """The images [many, *shape], of one or of several."""
+        return self._checked(name, x[None] if isinstance(x, Tensor) and x.shape == self.shape else x)
+
+    def _one(self, name: str, x: Any) -> Tensor:
+        """One image, or an error."""
+        if real_tensor(name, x, str(list(self.shape))).shape != self.shape:
             raise TensorError(f"{name} is one image {list(self.shape)}, got {list(x.shape)}")
         return x
 
@@ -218,14 +229,6 @@ class VAE(nn.Module):
         """What its parts do not tell."""
         names = f"decoder={self.decoder_name!r}, net={self.net_name!r}"
         return f"shape={tuple(self.shape)}, latent={self.latent}, {names}"
-
-
-def _sizes(name: str, given: int | Sequence[int]) -> torch.Size:
-    """One or more whole numbers from 1 on."""
-    sizes = (given,) if isinstance(given, int) else tuple(given)
-    if not sizes:
-        raise DomainError(f"{name} needs at least one number")
-    return torch.Size(count(f"a number in {name}", size) for size in sizes)
 
 
 def _image(shape: Sequence[int]) -> tuple[int, int, int]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from lattend.errors import DomainError, NamingError, TensorError
+from lattend.errors import DomainError, TensorError
 from lattend.steering.fit import Floats
-from lattend.steering.numbers import place_of
+from lattend.steering.numbers import check_number, place_of
 
-SUM_SLACK = 1e-6  # that weights given as floats may be off 1
+SUM_SLACK = 1e-6  # at least, that weights may be off 1
 
 
-def check_shapes(keys: Floats, weights: Floats) -> tuple[int, ...]:
-    """The leading axes; raises where the keys or the weights are none."""
+def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int, ...]:
+    """The leading axes; raises where the keys or the weights are none, or have a sum off 1 by the slack."""
     if keys.ndim < 2 or 0 in keys.shape:
         raise TensorError(f"keys has shape {keys.shape}; give [..., m, d], a row for each of m keys")
     many = keys.shape[-2]
@@ -26,7 +27,7 @@ def check_shapes(keys: Floats, weights: Floats) -> tuple[int, ...]:
         place = negative[0]
         raise DomainError(f"weights{place_of(place)} is {weights[tuple(place)]:g}; a weight is at least 0")
     sums = weights.sum(axis=-1)
-    off = np.argwhere(np.abs(sums - 1) > SUM_SLACK)
+    off = np.argwhere(np.abs(sums - 1) > max(SUM_SLACK, slack))
     if len(off):
         where = f" of head {tuple(off[0].tolist())}" if sums.ndim else ""
         raise DomainError(
@@ -66,12 +67,14 @@ def check_values(values: Floats, many: int, lead: tuple[int, ...]) -> Floats:
         raise TensorError(f"values have leading axes {values.shape[:-2]}; the heads are {lead}") from None
 
 
-def check_scale(scale: float | str, width: int) -> float:
+def check_scale(scale: Any, width: int) -> float:
     """The factor of the logits, for keys of so many numbers."""
-    if scale == "sqrt":
+    if isinstance(scale, str) and scale == "sqrt":
         return 1 / math.sqrt(width)
-    if isinstance(scale, str):
-        raise NamingError(f'scale is a number or "sqrt", for 1/√d; got "{scale}"')
-    if not math.isfinite(scale) or scale == 0:
-        raise DomainError(f"scale is {scale:g}; no query would change a weight, give a finite number but 0")
-    return float(scale)
+    try:
+        found = check_number(scale)
+    except DomainError as error:
+        raise DomainError(f'scale is a number or "sqrt", for 1/√d: {error}') from None
+    if not math.isfinite(found) or found == 0:
+        raise DomainError(f"scale is {found:g}; no query would change a weight, give a finite number but 0")
+    return found

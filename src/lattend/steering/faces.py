@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.steering.linear import SMALL, Rows, is_exact, off, solve, with_ones
+from lattend.steering.linear import SMALL, Rows, is_exact, off, solve
 
 Mask = NDArray[np.bool_]
 
@@ -31,38 +32,43 @@ class Face(NamedTuple):
 def smallest_face(keys: Rows, support: Mask, small: float = SMALL) -> Face:
     """The smallest face that holds the keys of the support: exactly for Fractions.
 
-    Floats up to `small` times the size of the keys are taken for 0.
+    Lengths up to `small` are taken for 0 where keys are floats, which have size 1.
 
     >>> smallest_face(np.array([[-1.0], [0.0], [1.0]]), np.array([False, True, False])).keys
     array([ True,  True,  True])
     """
     inside, relation = support.copy(), None
-    zero = 0 if is_exact(keys) else small**2 * np.square(keys - keys.mean(axis=0)).sum(axis=1).max()
+    zero = 0 if is_exact(keys) else small**2
     while True:
         rest = np.flatnonzero(~inside)
         held = keys[inside]
         shifted = off(keys[rest] - held[0], held[1:] - held[0], small)
         if not len(rest):
             return Face(inside, np.zeros(keys.shape[1]), ~inside, relation)
-        mixture = nearest(shifted)
-        point = mixture @ shifted
-        length = point @ point
-        if length > zero:
-            touching = np.zeros(len(keys), dtype=bool)
-            touching[rest[mixture > 0]] = True
-            return Face(inside, np.array(-point / length, dtype=float), touching, relation)
+        joined = np.array([row @ row <= zero for row in shifted])  # these lie in the flat of the face
+        mixture = joined * (keys[0, 0] * 0 + 1)
+        if not joined.any():
+            mixture = nearest(shifted)
+            point = mixture @ shifted
+            length = point @ point
+            if length > zero:
+                touching = np.zeros(len(keys), dtype=bool)
+                touching[rest[mixture > 0]] = True
+                return Face(inside, np.array(-point / length, dtype=float), touching, relation)
+            joined = mixture > math.sqrt(zero)  # a key with less changes nothing
         if relation is None:
-            relation = _relation(keys, inside, rest, mixture)
-        inside[rest[mixture > 0]] = True
-        inside[rest[np.array([row @ row <= zero for row in shifted])]] = True
+            relation = _relation(keys, inside, rest[joined], mixture[joined] / mixture[joined].sum())
+        inside[rest[joined]] = True
 
 
 def _relation(keys: Rows, inside: Mask, rest: NDArray[np.intp], mixture: Rows) -> Rows:
-    """The mixture of outer keys less the same point written with the inner ones."""
+    """The mixture of outer keys less the same point written with the inner ones, whose parts have sum 1."""
     found = np.zeros(len(keys), dtype=keys.dtype)
     found[rest] = mixture
-    point = with_ones((mixture @ keys[rest])[None])[0]
-    found[inside] = found[inside] - solve(with_ones(keys[inside]).T, point)
+    first, *others = np.flatnonzero(inside)
+    parts = solve((keys[others] - keys[first]).T, mixture @ (keys[rest] - keys[first]))
+    found[others] = found[others] - parts
+    found[first] = found[first] - (1 - parts.sum())
     return found
 
 
@@ -77,7 +83,7 @@ def nearest(points: Rows) -> Rows:
     exact = is_exact(points)
     one, least = points[0, 0] * 0 + 1, 0 if exact else 1e-12  # weights down to `least` are 0
     sizes = np.array([row @ row for row in points])
-    slack = 0 if exact else 1e-13 * sizes.max()
+    slack = 0 if exact else 1e-15 * sizes.max()
     chosen, weights = [int(sizes.argmin())], np.array([one])
     before = 2 * sizes.min() + 1
     while True:

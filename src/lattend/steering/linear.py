@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Rows = NDArray[Any]
-SMALL = 1e-9  # of the greatest number: float64 below it is taken for 0
+SMALL = 1e-7  # of the size of the keys: float64 below it is taken for 0
+_HALVES = 2.0**27 + 1  # splits 53 digits in two halves
 
 
 def is_exact(rows: Rows) -> bool:
@@ -24,11 +25,70 @@ def with_ones(keys: Rows) -> Rows:
     return np.hstack((keys, ones))
 
 
+def centred(keys: Rows) -> Rows:
+    """The keys about their mean: what logits can be made of, up to a common constant."""
+    return keys - keys.sum(axis=0) / len(keys)
+
+
 def rank(rows: Rows, small: float = SMALL) -> int:
-    """How many rows are independent."""
+    """How many rows of size 1 are independent."""
     if is_exact(rows):
         return len(_reduced(rows)[1])
-    return int(np.linalg.matrix_rank(rows, rtol=small))
+    return len(span(rows, small))
+
+
+def factors(rows: Rows, order: int) -> tuple[Rows, Rows, Rows]:
+    """The singular vectors and values of rows of floats that are known to have this rank."""
+    left, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    order = int((sizes[:order] > 1e-16 * sizes.max(initial=0.0)).sum())  # floats may be equal
+    return left[:, :order], sizes[:order], right[:order]
+
+
+def inverse(rows: Rows, order: int) -> Rows:
+    """The pseudo-inverse of rows of floats that are known to have this rank."""
+    left, sizes, right = factors(rows, order)
+    return (right.T / sizes) @ left.T
+
+
+def dots(keys: Rows, query: Rows) -> tuple[Rows, Rows]:
+    """K·q for keys of floats as a sum of two floats: as if worked out in 32 digits, then cut.
+
+    >>> dots(np.array([[1e16, 1.0, -1e16]]), np.ones(3))[0]
+    array([1.])
+    """
+    total, rest = np.zeros(len(keys)), np.zeros(len(keys))
+    for column, factor in zip(keys.T, query, strict=True):
+        product, lost = _product(column, factor)
+        total, missed = _sum(total, product)
+        rest = rest + (lost + missed)
+    return _sum(total, rest)
+
+
+def heights(keys: Rows, query: Rows) -> Rows:
+    """K·q less that of the highest key, without the rounding of a difference of long sums."""
+    high, low = dots(keys, query)
+    top = int(high.argmax())
+    return (high - high[top]) + (low - low[top])
+
+
+def _sum(left: Rows, right: Rows) -> tuple[Rows, Rows]:
+    """The sum, and what its rounding lost."""
+    total = left + right
+    part = total - left
+    return total, (left - (total - part)) + (right - part)
+
+
+def _product(left: Rows, right: Any) -> tuple[Rows, Rows]:
+    """The product, and what its rounding lost."""
+    (high, low), (upper, lower) = _halves(left), _halves(right)
+    product = left * right
+    return product, ((high * upper - product) + high * lower + low * upper) + low * lower
+
+
+def _halves(number: Any) -> tuple[Any, Any]:
+    large = _HALVES * number
+    high = large - (large - number)
+    return high, number - high
 
 
 def solve(matrix: Rows, right: Rows) -> Rows:
@@ -72,9 +132,9 @@ def off(points: Rows, rows: Rows, small: float = SMALL) -> Rows:
 
 
 def span(rows: Rows, small: float = SMALL) -> Rows:
-    """An orthonormal basis of the span of these rows of floats, a row each."""
-    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
-    return basis[sizes > small * max(sizes.max(initial=0.0), 1e-300)]
+    """An orthonormal basis of the span of these rows of floats, where some of them is longer than small."""
+    left, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    return basis[np.abs(left * sizes).max(axis=0, initial=0.0) > small]
 
 
 def _orthogonal(rows: Rows) -> list[Rows]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import numbers
+import re
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -16,6 +17,9 @@ from lattend.steering.linear import SMALL
 
 MOST_EXACT = 256  # numbers that are worked with as Fractions
 MOST_DIGITS = 12  # a float with more is the rounding of something
+MOST_ZEROS = 400  # of a number in a text
+LONGEST = 24  # characters of a number that are shown
+_POWER = re.compile(r"[eE]([+-]?[\d_]+)\s*$")
 
 
 class Given(NamedTuple):
@@ -36,8 +40,8 @@ def read(name: str, given: Any) -> Given:
         entries, floats, small = given, given.astype(np.float64), rounding(given.dtype)
     else:
         entries = _entries(name, given)
-        floats = np.array([_float(name, entry) for entry in entries.flat]).reshape(entries.shape)
-        small = SMALL
+        floats = np.array([_float(name, at, entries[at]) for at in np.ndindex(entries.shape)])
+        floats, small = floats.reshape(entries.shape), SMALL
     check_finite(name, floats)
     if floats.size > MOST_EXACT:
         return Given(floats, None, small)
@@ -53,7 +57,7 @@ def rounding(dtype: Any) -> float:
     """What is taken for 0, of numbers of size 1 in this dtype of numpy.
 
     >>> rounding(np.dtype("float64"))
-    1e-09
+    1e-07
     """
     return min(1e-3, max(SMALL, 100 * float(np.finfo(dtype).eps))) if dtype.kind == "f" else SMALL
 
@@ -82,13 +86,35 @@ def _entries(name: str, given: Any) -> NDArray[Any]:
     return entries
 
 
-def _float(name: str, entry: Any) -> float:
+def check_number(entry: Any) -> float:
+    """The float of a number or a text; raises where there is none, or it is 0 and the number is not.
+
+    >>> check_number("1/4")
+    0.25
+    """
     try:
-        return float(Fraction(entry)) if isinstance(entry, str) else float(entry)
+        if isinstance(entry, str):
+            power = _POWER.search(entry)
+            if power is not None and abs(int(power[1])) > MOST_ZEROS:  # before such a number is written out
+                raise OverflowError
+            found, is_zero = float(Fraction(entry)), not Fraction(entry)
+        else:
+            found, is_zero = float(entry), not entry
     except (TypeError, ValueError, ZeroDivisionError):
-        raise DomainError(f'{name}: {entry!r} is no number; give numbers, or text such as "1/3"') from None
+        raise DomainError(f'{entry!r} is no number; give 2, 0.5 or text such as "1/3"') from None
     except OverflowError:
-        return math.inf
+        found, is_zero = 0.0, False
+    if found == 0 and not is_zero:
+        shown = str(entry) if len(str(entry)) <= LONGEST else f"{str(entry)[:LONGEST]}…"
+        raise DomainError(f"{shown} is beyond floats, which go from 1e-308 to 1e308; use another unit")
+    return found
+
+
+def _float(name: str, place: tuple[int, ...], entry: Any) -> float:
+    try:
+        return check_number(entry)
+    except DomainError as error:
+        raise DomainError(f"{name}{place_of(place)}: {error}") from None
 
 
 def check_finite(name: str, floats: NDArray[np.float64]) -> None:
@@ -98,6 +124,6 @@ def check_finite(name: str, floats: NDArray[np.float64]) -> None:
         raise DomainError(f"{name}{place_of(wrong[0])} is {floats[tuple(wrong[0])]}; give finite numbers")
 
 
-def place_of(index: NDArray[Any]) -> str:
+def place_of(index: Iterable[int]) -> str:
     """`[0][2]`, as people index lists."""
     return "".join(f"[{at}]" for at in index)

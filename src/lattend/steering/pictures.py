@@ -67,7 +67,8 @@ def _facts(steered: Steered) -> tuple[tuple[str, str], ...]:
         facts += why(ray.certificate, ray.wanted)
     total = "half the sum of the differences of weights"
     error, bound = one(steered.error), one(steered.bound)
-    facts.append(("error", f"{number(error)}, {total}; bound {number(bound)}" if bound else f"0, {total}"))
+    said = "" if steered.exact else f"; bound {number(bound)}"
+    facts.append(("error", f"{number(error)}, {total}{said}"))
     if steered.output is not None:
         facts.append(("output", numbers(plain(steered.output))))
         facts.append(("wanted", numbers(plain(steered.wanted_output))))
@@ -113,7 +114,7 @@ def _points(places: Any, heights: Any) -> tuple[tuple[float, float], ...]:
 def _by_sharpness(steered: Steered) -> tuple[Curve, ...]:
     ray, here = steered.ray, one(steered.sharpness)
     places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
-    weights = np.array([softmax(ray.keys @ ray.query(beta)) for beta in places])
+    weights = np.array([softmax(ray.logits(beta)) for beta in places])
     errors, bounds = _errors(steered, places)
     at_here = ((f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error)))),)
     return (
@@ -131,8 +132,8 @@ def _by_sharpness(steered: Steered) -> tuple[Curve, ...]:
 def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
     ray = steered.ray
     least = 1e-300  # for a logarithmic scale
-    bounds = [max(least, ray.misfit() + ray.leak_bound(beta)) for beta in places]
-    return [max(least, float(np.abs(ray.apart(beta)).sum() / 2)) for beta in places], bounds
+    errors = [max(least, ray.error(ray.logits(beta))) for beta in places]
+    return errors, [max(error, ray.promised(beta)) for error, beta in zip(errors, places, strict=True)]
 
 
 def _by_length(steered: Steered) -> tuple[Curve, ...]:

@@ -5,17 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from lattend.errors import DomainError
 from lattend.steering.faces import Mask, smallest_face
-from lattend.steering.fit import Floats, best_fit, entropy, log_of, shortest, softmax
-from lattend.steering.linear import Rows, is_exact, rank, relations, with_ones
+from lattend.steering.fit import Floats, apart, best_fit, divergence, entropy, log_of, shortest, softmax
+from lattend.steering.linear import (
+    Rows,
+    centred,
+    dots,
+    factors,
+    heights,
+    is_exact,
+    rank,
+    relations,
+    with_ones,
+)
 from lattend.steering.numbers import Given
 
 EXACTLY, LIMIT, NEVER = "exactly", "in the limit", "never"
-MOST_POWER = 4096  # of weights multiplied exactly
+MOST_FACTORS = 4096  # of weights multiplied exactly
+UNDECIDED = "the keys are too nearly dependent for a query in floats; omit one of those that nearly agree"
+LEAST_SPREAD = 1e-6  # of the greatest number; below, the keys' own rounding is seen
+LEVEL = 1e-3  # of the size of the keys: a common constant that asks for more is left free
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,26 +41,31 @@ class Certificate:
     that attention returns have Σ yᵢ log aᵢ = 0. For the wanted ones it is `total`, which is not 0 (−∞ where
     y is above 0 on a key that should get nothing). `weights` have the same mean key as the wanted ones and
     a greater entropy, by `nats`: for every query KL(wanted ‖ attention) ≥ nats, and the best fit attains it.
+    Floats are taken to be equal up to a share of the size of the keys; `within` is what this relation needs.
     """
 
     relation: Rows
     total: float
     nats: float
     weights: Floats
+    within: float  # Kᵀy is 0 up to this share of the size of the keys
 
 
 @dataclass(frozen=True, eq=False)
 class Ray:
-    """Queries start + γ·direction; their attention tends to `limit`, which lives on the keys of `face`.
+    """Queries (start + γ·direction)/unit, whose attention tends to `limit`, on the keys of `face` alone.
 
     Sharpness β says how far to go: the mean weight on the face is e^β times the greatest weight off it.
-    `independent` keys can be given any logits up to a common constant, and that too where `levelled`.
+    `unit` is about the size of the keys. `order` is the rank of the keys of the face about their mean, or of
+    all keys where they are `independent`: then all logits are set, and a common constant where `levelled`.
     """
 
     keys: Floats
     wanted: Floats
+    unit: float
     face: Mask
     touching: Mask
+    order: int
     start: Floats
     direction: Floats
     limit: Floats
@@ -60,42 +80,58 @@ class Ray:
             return NEVER
         return EXACTLY if self.face.all() else LIMIT
 
+    @cached_property
+    def _lines(self) -> tuple[Floats, Floats]:
+        """The logits at the start, and how they rise with γ, each up to a common constant."""
+        rows = self.keys / self.unit
+        return heights(rows, self.start), heights(rows, self.direction)
+
+    @property
+    def gaps(self) -> Floats:
+        """How much faster the logits of the face rise than those off it."""
+        _, rise = self._lines
+        return rise[self.face].mean() - rise[~self.face]
+
     def far(self, sharpness: float) -> float:
         """γ for this sharpness β: the least with which no key off the face comes nearer than β."""
         if self.face.all():
             return sharpness
-        centred = self.keys - self.keys[self.face].mean(axis=0)
-        on, off = centred[self.face] @ self.start, centred[~self.face] @ self.start
-        level = on.max() + math.log(np.exp(on - on.max()).mean())
-        gaps = (centred[self.face] @ self.direction).mean() - centred[~self.face] @ self.direction
-        return float(((sharpness - level + off) / gaps).max())
+        at, _ = self._lines
+        top = at[self.face].max()
+        level = top + math.log(np.exp(at[self.face] - top).mean())
+        return float(((sharpness - level + at[~self.face]) / self.gaps).max())
 
     def query(self, sharpness: float) -> Floats:
         """The query of this sharpness."""
-        return self.start + self.far(sharpness) * self.direction
+        return (self.start + self.far(sharpness) * self.direction) / self.unit
 
-    def leak(self, sharpness: float) -> tuple[float, Floats]:
-        """The weight that goes to keys off the face, exactly, and each key's part of it."""
-        parts = np.zeros(len(self.keys))
-        if self.face.all():
-            return 0.0, parts
-        off = self.keys[~self.face] @ self.query(sharpness)
-        raised = np.exp(off - off.max())
-        parts[~self.face] = raised / raised.sum()
-        return leaked(float(raised.sum()), int(self.face.sum()), sharpness), parts
+    def logits(self, sharpness: float) -> Floats:
+        """The logits of this sharpness, up to a common constant, before the query is rounded to floats."""
+        at, rise = self._lines
+        return at + self.far(sharpness) * rise
 
-    def leak_bound(self, sharpness: float) -> float:
-        """(m − s)/(s·e^β + m − s): the weight off the face were all keys there as near as the nearest."""
-        return leaked(float((~self.face).sum()), int(self.face.sum()), sharpness)
+    def measured(self, query: Floats, scale: float) -> tuple[Floats, Floats]:
+        """The logits scale·Kq of these very floats, and the same less the greatest with no digits lost."""
+        rows, long = self.keys / self.unit, query * self.unit
+        high, low = dots(rows, long)
+        logits, about = scale * (high + low), abs(scale) * heights(rows, math.copysign(1, scale) * long)
+        if not np.isfinite([*query, *logits, *about]).all():
+            raise DomainError(
+                "the query is too long for floats; give a smaller sharpness, or keys and a scale nearer to 1"
+            )
+        return logits, about
 
-    def apart(self, sharpness: float) -> Floats:
-        """Reached weights less wanted ones, without the rounding of a difference of nearly equal numbers."""
-        leak, parts = self.leak(sharpness)
-        return (self.limit - self.wanted) - leak * self.limit + leak * parts
+    def error(self, logits: Floats) -> float:
+        """The total-variation distance of softmax(logits) from the wanted weights."""
+        return float(np.abs(apart(logits, self.face, self.wanted)).sum() / 2)
 
-    def misfit(self) -> float:
-        """How far the limit is from the wanted weights: half the sum of the differences."""
-        return float(np.abs(self.limit - self.wanted).sum() / 2)
+    def promised(self, sharpness: float) -> float:
+        """What the error is at most, but for the rounding of the query: that of the limit, and the leak.
+
+        The leak is (m − s)/(s·e^β + m − s), were all keys off the face as near as the nearest.
+        """
+        misfit = float(np.abs(self.limit - self.wanted).sum() / 2)
+        return misfit + leaked(float((~self.face).sum()), int(self.face.sum()), sharpness)
 
 
 def leaked(rest: float, many: int, sharpness: float) -> float:
@@ -123,42 +159,77 @@ def sharpness_of(error: float, keys: int, many: int) -> float:
 
 def aim(keys: Given, wanted: Given) -> Ray:
     """The ray of queries whose attention comes nearest to the wanted weights [m], for keys [m, d]."""
-    numbers, weights = keys.floats, wanted.floats
-    exact = keys.floats if keys.fractions is None else keys.fractions
-    support = weights > 0
-    many, size = len(weights), float(support.sum())
-    if rank(with_ones(exact), keys.small) == many:  # then logits are set: β + log(s·wanted), 0 elsewhere
-        logits = np.where(support, np.log(np.where(support, size * weights, 1.0)), 0.0)
-        levelled = rank(exact, keys.small) == many
-        inverse: Any = np.linalg.pinv(numbers if levelled else numbers - numbers.mean(axis=0), rcond=1e-12)
-        start, direction = inverse @ logits, inverse @ support
-        return Ray(numbers, weights, support, ~support, start, direction, weights, None, True, levelled)
+    unit = unit_of(keys.floats)
+    numbers, weights = keys.floats / unit, wanted.floats
+    exact = numbers if keys.fractions is None else keys.fractions / Fraction(unit)
+    support, many = weights > 0, len(weights)
+    order = rank(centred(exact), keys.small)
+    if order == many - 1:  # then logits are set: β + log(s·wanted), 0 elsewhere
+        logits = np.where(support, np.log(np.where(support, support.sum() * weights, 1.0)), 0.0)
+        levelled = rank(numbers, LEVEL) == many
+        start, direction = (
+            shortest(numbers, given, order + levelled, levelled) for given in (logits, support.astype(float))
+        )
+        return Ray(
+            *(keys.floats, weights, unit, support, ~support, order, start, direction, weights, None),
+            independent=True, levelled=levelled,
+        )  # fmt: skip
     face = smallest_face(exact, support, keys.small)
-    held = exact[face.keys]
+    held = numbers[face.keys]
+    order = rank(centred(exact[face.keys]), keys.small)
     relation, total = face.relation, -math.inf
     if relation is None:
         within = None if wanted.fractions is None else wanted.fractions[face.keys]
         small = max(keys.small, wanted.small)
-        found, total = _broken(held, Given(weights[face.keys], within, small))
+        found, total = _broken(exact[face.keys], Given(weights[face.keys], within, small), order)
         relation = None if found is None else _spread(found, face.keys)
     if relation is None:
-        start = shortest(numbers[face.keys], log_of(weights[face.keys]))
+        start = shortest(held, log_of(weights[face.keys]), order)
         limit, why = weights, None
     else:
-        start = best_fit(numbers[face.keys], weights[face.keys])
+        start = best_fit(held, weights[face.keys], order)
         limit = np.zeros(many)
-        limit[face.keys] = softmax(numbers[face.keys] @ start)
-        why = Certificate(relation, total, max(0.0, entropy(limit) - entropy(weights)), limit)
-    return Ray(numbers, weights, face.keys, face.touching, start, face.direction, limit, why)
+        logits = heights(held, start)
+        limit[face.keys] = softmax(logits)
+        nats = min(entropy(limit) - entropy(weights), divergence(weights[face.keys], logits))
+        within = _within(exact, relation, limit - weights, keys.small)
+        why = Certificate(relation, total, max(0.0, nats), limit, within)
+    direction = face.direction - shortest(held, heights(held, face.direction), order)
+    ray = Ray(keys.floats, weights, unit, face.keys, face.touching, order, start, direction, limit, why)
+    if not face.keys.all() and ray.gaps.min() <= 0:
+        raise DomainError(UNDECIDED)
+    return ray
 
 
-def _broken(keys: Rows, weights: Given) -> tuple[Rows | None, float]:
+def _within(keys: Rows, relation: Rows, missed: Floats, small: float) -> float:
+    """How far the keys, of size 1, are from the relation; raises where they, or their means, are far off."""
+    y = relation / np.abs(relation).max()
+    found, mean = (float(np.abs(parts @ centred(keys)).max()) for parts in (y, missed))
+    if max(found / len(y), mean) > 10 * small:
+        raise DomainError(UNDECIDED)
+    return found
+
+
+def unit_of(keys: Floats) -> float:
+    """A power of 2 of about the size of the keys: how far they are from their mean, if not nearly equal.
+
+    >>> unit_of(np.array([[100.0], [107.0]]))
+    2.0
+    """
+    top = float(np.abs(keys).max()) or 1.0
+    spread = max(LEAST_SPREAD, float(np.abs(centred(keys / top)).max()))
+    return 2.0 ** min(1023, math.floor(math.log2(top) + math.log2(spread)))
+
+
+def _broken(keys: Rows, weights: Given, order: int) -> tuple[Rows | None, float]:
     """A relation of the keys that these positive weights break, and Σ yᵢ log wᵢ; None where they keep all."""
     logs, fractions = np.log(weights.floats), weights.fractions
     zero = weights.small * (1 + float(np.abs(logs).max()))
     if not is_exact(keys):
-        columns = with_ones(keys)
-        rest = logs - columns @ np.linalg.lstsq(columns, logs, rcond=None)[0]
+        parts, _, _ = factors(centred(keys), order)
+        made = np.linalg.qr(np.column_stack((np.ones(len(keys)), parts)))[0]
+        rest = logs - made @ (made.T @ logs)
+        rest = rest - made @ (made.T @ rest)  # again, for what rounding left
         if np.abs(rest).max() <= zero:
             return None, 0.0
         rest = rest / np.abs(rest).max()
@@ -166,7 +237,7 @@ def _broken(keys: Rows, weights: Given) -> tuple[Rows | None, float]:
     for y in sorted(relations(with_ones(keys)), key=lambda y: sum(number != 0 for number in y)):
         powers = [int(number) for number in y]
         total = float(np.array(powers, dtype=float) @ logs)
-        if fractions is not None and sum(map(abs, powers)) <= MOST_POWER:
+        if fractions is not None and sum(map(abs, powers)) <= MOST_FACTORS:
             powered = (weight**power for weight, power in zip(fractions, powers, strict=True))
             kept = math.prod(powered, start=Fraction(1)) == 1
         else:

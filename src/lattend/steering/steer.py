@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lattend.errors import NamingError
 from lattend.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
-from lattend.steering.fit import Floats, softmax
+from lattend.steering.fit import Floats, apart, softmax
 from lattend.steering.numbers import Given, read
 from lattend.steering.ray import Ray, aim, sharpness_of
 from lattend.steering.steered import Steered, SteeredHeads
@@ -44,7 +45,7 @@ def steer(
 
         return steer_tensors(keys, weights, sharpness, error, values, scale)
     rows, wanted = read("keys", keys), read("weights", weights)
-    lead = check_shapes(rows.floats, wanted.floats)
+    lead = check_shapes(rows.floats, wanted.floats, wanted.small)
     far = None if sharpness is None else at_heads("sharpness", read("sharpness", sharpness).floats, lead)
     most = None if error is None else check_error(read("error", error).floats, lead)
     carried = (
@@ -67,23 +68,29 @@ def steer(
 
 
 def shoot(
-    ray: Ray, sharpness: float | None, error: float | None, values: Floats | None, scale: float
+    ray: Ray,
+    sharpness: float | None,
+    error: float | None,
+    values: Floats | None,
+    scale: float,
+    rounded: Callable[[Floats], Floats] = np.asarray,
 ) -> Steered:
-    """The query on the ray that is asked for, and what attention returns for it."""
+    """The query on the ray that is asked for, and what attention returns for it as it is rounded."""
     beta = chosen_sharpness(ray, sharpness, error)
-    query = ray.query(beta) / scale + 0.0
-    logits = scale * (ray.keys @ query)
-    apart = ray.apart(beta)
-    bound = ray.misfit() + ray.leak_bound(beta)
-    distance = min(float(np.abs(apart).sum() / 2), bound)  # rounding alone could put it above
+    with np.errstate(over="ignore", invalid="ignore"):  # such a query is refused
+        query = rounded(ray.query(beta) / scale + 0.0)
+        logits, about = ray.measured(query, scale)
+    distance = ray.error(about)
+    bound = max(ray.promised(beta), distance)  # above what is promised by rounding alone
+    weights = softmax(about)
     found: dict[str, Any] = {}
     if values is not None:
-        found["output"], found["wanted_output"] = softmax(logits) @ values, ray.wanted @ values
+        found["output"], found["wanted_output"] = weights @ values, ray.wanted @ values
         one, other = farthest(values)
-        limit = bound * float(np.linalg.norm(values[one] - values[other]))
-        found["output_error"] = min(float(np.linalg.norm(apart @ values)), limit)
-        found["output_bound"] = limit
-    return Steered(query, ray.wanted, logits, softmax(logits), distance, bound, beta, ray, scale, **found)
+        missed = float(np.linalg.norm(apart(about, ray.face, ray.wanted) @ values))
+        limit = max(bound * float(np.linalg.norm(values[one] - values[other])), missed)
+        found["output_error"], found["output_bound"] = missed, limit
+    return Steered(query, ray.wanted, logits, weights, distance, bound, beta, ray, scale, **found)
 
 
 def chosen_sharpness(ray: Ray, sharpness: float | None, error: float | None) -> float:

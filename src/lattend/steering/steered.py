@@ -30,8 +30,10 @@ class Steered:
     """A query steered to wanted weights over m keys; tensors where tensors were given.
 
     `query` [d] gives `logits` scale·Kq [m] and `weights` softmax(logits). `error` is the total-variation
-    distance from the wanted weights, half the sum of the differences; it is never above `bound`. With
-    values there are `output` and `wanted_output`, and the length of their difference with its bound.
+    distance of these weights from the wanted ones, half the sum of the differences, measured for this very
+    query; it is never above `bound`, which is what is promised of the sharpness, or the error where the
+    rounding of the query to floats costs more. With values there are `output` and `wanted_output`, and the
+    length of their difference with its bound.
     """
 
     query: Any
@@ -99,6 +101,7 @@ class Steered:
                 "total": why.total if math.isfinite(why.total) else None,
                 "nats": why.nats,
                 "weights": why.weights.tolist(),
+                "within": why.within,
             }
         if self.output is not None:
             found["output"] = plain(self.output).tolist()

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from lattend.errors import TensorError
 from lattend.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
-from lattend.steering.linear import rank, with_ones
-from lattend.steering.numbers import Given, check_finite, rounding
+from lattend.steering.fit import Floats
+from lattend.steering.numbers import Given, check_finite, read, rounding
 from lattend.steering.ray import EXACTLY, NEVER, Ray, aim
-from lattend.steering.steer import USUAL_ERROR, farthest
+from lattend.steering.steer import USUAL_ERROR, farthest, shoot
 from lattend.steering.steered import Steered, SteeredHeads
 
 
@@ -31,7 +31,7 @@ def steer_tensors(
     numbers = {name: x.detach().cpu().numpy() for name, x in tensors.items()}
     for name, x in numbers.items():
         check_finite(name, x)
-    lead = check_shapes(numbers["keys"], numbers["weights"])
+    lead = check_shapes(numbers["keys"], numbers["weights"], torch.finfo(like.dtype).eps)
     small = rounding(np.dtype(str(like.dtype).removeprefix("torch.").replace("bfloat16", "float16")))
     if "sharpness" in numbers:
         at_heads("sharpness", numbers["sharpness"], lead)
@@ -53,7 +53,7 @@ def steer_tensors(
 
 def _tensor(name: str, given: Any, like: Tensor) -> Tensor:
     if not isinstance(given, Tensor):
-        return torch.as_tensor(given, dtype=torch.float64, device=like.device)
+        return torch.as_tensor(read(name, given).floats, device=like.device)
     if not given.is_floating_point():
         raise TensorError(f"{name} is {given.dtype}; give floats, as in {name}.float()")
     if given.device != like.device:
@@ -62,7 +62,26 @@ def _tensor(name: str, given: Any, like: Tensor) -> Tensor:
 
 
 def _shoot(ray: Ray, one: dict[str, Tensor], scale: float, dtype: torch.dtype) -> Steered:
-    """The query on the ray as a function of the tensors, and what attention returns for it."""
+    """What numpy finds for the query as this dtype holds it, with the derivatives of the same on tensors."""
+
+    def number(name: str) -> float | None:
+        return one[name].item() if name in one else None
+
+    values = one["values"].detach().cpu().numpy() if "values" in one else None
+    found = shoot(ray, number("sharpness"), number("error"), values, scale, lambda q: _rounded(q, dtype))
+    made: dict[str, Any] = {}
+    for name, x in _formulas(ray, one, scale).items():
+        value = torch.as_tensor(getattr(found, name), dtype=x.dtype, device=x.device)
+        made[name] = (value + (x - x.detach()).nan_to_num()).to(dtype)
+    return Steered(ray=ray, scale=scale, **made)
+
+
+def _rounded(query: Floats, dtype: torch.dtype) -> Floats:
+    return torch.as_tensor(query).to(dtype).double().numpy()
+
+
+def _formulas(ray: Ray, one: dict[str, Tensor], scale: float) -> dict[str, Tensor]:
+    """All that is told of the query on the ray, as functions of the tensors."""
     keys, wanted = one["keys"], one["weights"]
     face = torch.as_tensor(ray.face, device=keys.device)
     many, rest = int(ray.face.sum()), int((~ray.face).sum())
@@ -89,17 +108,16 @@ def _shoot(ray: Ray, one: dict[str, Tensor], scale: float, dtype: torch.dtype) -
         misfit = (limit - wanted).abs().sum() / 2
     apart = (limit - wanted) - leak * limit + leak * parts
     bound = misfit + leak_bound
-    error = bound if ray.reach == EXACTLY else torch.minimum(apart.abs().sum() / 2, bound)
-    found: dict[str, Any] = {}
+    error = bound if ray.reach == EXACTLY else apart.abs().sum() / 2
+    found: dict[str, Tensor] = {}
     if "values" in one:
         values = one["values"]
         here, there = farthest(values.detach().cpu().numpy())
         found["output"], found["wanted_output"] = torch.softmax(logits, 0) @ values, wanted @ values
         found["output_bound"] = bound * torch.linalg.vector_norm(values[here] - values[there])
-        found["output_error"] = torch.minimum(torch.linalg.vector_norm(apart @ values), found["output_bound"])
+        found["output_error"] = torch.linalg.vector_norm(apart @ values)
     found |= {"query": query, "wanted": wanted, "logits": logits, "weights": torch.softmax(logits, 0)}
-    found |= {"error": error, "bound": bound, "sharpness": beta}
-    return Steered(ray=ray, scale=scale, **{name: value.to(dtype) for name, value in found.items()})
+    return found | {"error": error, "bound": bound, "sharpness": beta}
 
 
 def _sharpness(one: dict[str, Tensor], many: int, rest: int, keys: Tensor) -> Tensor:
@@ -116,16 +134,14 @@ def _start(ray: Ray, keys: Tensor, wanted: Tensor, face: Tensor) -> Tensor:
     held, logs = keys[face], torch.log(torch.where(wanted > 0, wanted, 1.0))
     if ray.independent:
         return _given(ray, keys, torch.where(face, logs + math.log(int(ray.face.sum())), 0.0))
-    if ray.reach != NEVER and rank(with_ones(ray.keys[ray.face])) == len(held):
-        return _shortest(held, logs[face])
+    if ray.reach != NEVER and ray.order == len(held) - 1:
+        return _shortest(held, logs[face], ray.order)
     # One step of Newton from where the slope is 0: the same point, with the derivative of the true solution
-    at = torch.as_tensor(ray.start, device=keys.device)
+    at = torch.as_tensor(ray.start / ray.unit, device=keys.device)
     weights = torch.softmax(held @ at, 0)
     about = (held - weights @ held).detach()
     curvature = about.T @ (weights.detach()[:, None] * about)
-    return at - torch.linalg.pinv(curvature, rtol=1e-14, hermitian=True) @ (
-        (weights - wanted[face]) @ (held - held.mean(0))
-    )
+    return at - _inverse(curvature, ray.order) @ ((weights - wanted[face]) @ (held - held.mean(0)))
 
 
 def _direction(ray: Ray, keys: Tensor, face: Tensor) -> Tensor:
@@ -140,13 +156,20 @@ def _direction(ray: Ray, keys: Tensor, face: Tensor) -> Tensor:
     centre = keys[face].mean(0)
     rows = torch.cat((keys[face] - centre, keys[touching] - centre))
     heights = torch.cat((keys.new_zeros(int(ray.face.sum())), -keys.new_ones(int(ray.touching.sum()))))
-    return torch.linalg.pinv(rows, rtol=1e-12) @ heights
+    return _inverse(rows, ray.order + int(ray.touching.sum())) @ heights
 
 
 def _given(ray: Ray, keys: Tensor, logits: Tensor) -> Tensor:
     """The shortest query with these logits; up to a common constant where the keys cannot set it."""
-    return torch.linalg.pinv(keys, rtol=1e-12) @ logits if ray.levelled else _shortest(keys, logits)
+    return _inverse(keys, len(keys)) @ logits if ray.levelled else _shortest(keys, logits, ray.order)
 
 
-def _shortest(keys: Tensor, logits: Tensor) -> Tensor:
-    return torch.linalg.pinv(keys - keys.mean(0), rtol=1e-12) @ (logits - logits.mean())
+def _shortest(keys: Tensor, logits: Tensor, order: int) -> Tensor:
+    return _inverse(keys - keys.mean(0), order) @ (logits - logits.mean())
+
+
+def _inverse(rows: Tensor, order: int) -> Tensor:
+    """The pseudo-inverse of rows that are known to have this rank."""
+    sizes = torch.linalg.svdvals(rows.detach())
+    left_out = float(sizes[order] / sizes[0]) if order < len(sizes) and sizes[0] > 0 else 0.0
+    return torch.linalg.pinv(rows, rtol=left_out * (1 + 1e-6))

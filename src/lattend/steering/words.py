@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lattend.steering.ray import EXACTLY, LIMIT, Certificate, Ray
-
-if TYPE_CHECKING:
-    from lattend.steering.steered import Steered
+from lattend.steering.steered import Steered, one
 
 MOST_TERMS = 8  # of a relation that are written out
-MOST_POWER = 9
+MOST_POWER = 9  # of weights in a product that is written out
+LONGEST = 9  # characters of a fraction
 NOTICED = 1e-9  # of the largest number of a relation
 FADING = "What the others get fades as β grows, and never is 0."
 
 
 def how(steered: Steered) -> str:
-    """How the query comes about, and where it leads."""
-    ray = steered.ray
+    """How the query comes about, where it leads, and whether floats are too coarse for it."""
+    error, promised = one(steered.error), steered.ray.promised(one(steered.sharpness))
+    if error <= 1.01 * promised + 1e-6:
+        return _way(steered.ray)
+    digits = f"with more of them the error would be at most {number(promised)}"
+    return f"{_way(steered.ray)} But the digits of these numbers are too few for so long a query: {digits}."
+
+
+def _way(ray: Ray) -> str:
     if ray.reach == EXACTLY:
         if ray.independent:
             return f"{_settable(ray)}: here log(m·wanted), so that the weights are the wanted ones."
@@ -53,9 +59,14 @@ def _settable(ray: Ray) -> str:
 def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     """The certificate in facts: the relation, what it asks of the weights, the least distance."""
     largest = max(abs(y) for y in certificate.relation)
-    relation = [y if abs(y) > NOTICED * largest else 0 for y in certificate.relation]
-    same = "so that every query gives both sides the same logit"
-    facts = [("because", f"{_sides(relation)}, {same}")]
+    least = max(NOTICED, certificate.within)  # smaller parts change nothing that is known
+    relation = [y if abs(y) > least * largest else 0 for y in certificate.relation]
+    about, which = "", "every query"
+    if certificate.within > NOTICED:
+        about = f", within {number(float(f'{certificate.within:.1g}'))} of the size of the keys"
+        which = "every query that is not extremely long"
+    same = f"so that {which} gives both sides the same logit"
+    facts = [("because", f"{_sides(relation)}{about}, {same}")]
     asks = _products(relation)
     inside = math.isinf(certificate.total)
     if inside:
@@ -72,7 +83,7 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     if len(alone) == 1:
         most = number(float(certificate.weights[alone[0]]))
         facts.append(("at most", f"{most} for key {alone[0]}, whatever the query"))
-    return [*facts, ("least KL", f"{number(certificate.nats)} nats from the wanted weights, for every query")]
+    return [*facts, ("least KL", f"{number(certificate.nats)} nats from the wanted weights, for {which}")]
 
 
 def _sides(relation: Sequence[Any]) -> str:
@@ -85,12 +96,16 @@ def _sides(relation: Sequence[Any]) -> str:
 
 
 def _terms(side: Sequence[tuple[int, Any]]) -> str:
-    shown = [
-        f"key {at}" if y == 1 else f"{y if isinstance(y, Fraction) else number(y)}·key {at}"
-        for at, y in side[:MOST_TERMS]
-    ]
+    factors = [(at, _factor(y)) for at, y in side[:MOST_TERMS]]
+    shown = [f"key {at}" if factor == "1" else f"{factor}·key {at}" for at, factor in factors]
     more = len(side) - len(shown)
     return " + ".join([*shown, f"… ({more} more)"] if more > 0 else shown)
+
+
+def _factor(y: Any) -> str:
+    """A short fraction as it is, other numbers in six digits."""
+    text = str(y) if isinstance(y, Fraction) else ""
+    return text if 0 < len(text) <= LONGEST else number(float(y))
 
 
 def _products(relation: Sequence[Any]) -> str:

@@ -10,14 +10,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.exact.numbers import exact
+from lattend.exact.numbers import exact, many, short
 from lattend.worked.entry import CONTEXT, MASKED, decimal_of
+from lattend.worked.inputs import depth
 
 if TYPE_CHECKING:
     from lattend.worked.recipes import Tables
     from lattend.worked.work import Worked
 
 Place = tuple[str, int, int, int]  # step, head, row, column
+MOST_POWER = 10**6  # of ten; e to the largest score has 434,294 digits
 NEAR = Decimal("1e-40")  # what an exact form may be off, from the 60 digits it is compared in
 ABSENT = ("", "?", "-", "–")
 HIDDEN = ("-inf", "-infinity", "-∞")
@@ -68,9 +70,11 @@ def read_number(value: Any, places: int | None = None) -> Written | None:
     if text.lower() in HIDDEN:
         return Written(text, MASKED, NEAR)
     if _DECIMAL.fullmatch(text):
-        number = Decimal(text)
-        last = int(number.as_tuple().exponent)
-        half = Decimal(5).scaleb(last - 1)
+        number = CONTEXT.create_decimal(text)
+        last = int(number.as_tuple().exponent) if number.is_finite() else MOST_POWER + 1
+        if abs(last) > MOST_POWER:
+            raise DomainError(f"{text} has a power of ten beyond {MOST_POWER:,}; no number here has")
+        half = CONTEXT.scaleb(Decimal(5), last - 1)
         return Written(text, number, NEAR if places is not None and -last < places else half)
     return Written(text, decimal_of(exact(value)), NEAR, is_form=True)
 
@@ -81,7 +85,7 @@ def read_answer(worked: Worked, answer: Any, places: int | None = None) -> dict[
         known = ", ".join(step.name for step in worked.steps)
         raise NamingError(
             f'an answer has rows of numbers for some of {known}, as in {{"sums": [["13.8256"], …]}}; '
-            f"got {_short(answer)}"
+            f"got {short(answer)}"
         )
     found: dict[Place, Written] = {}
     for given, rows in answer.items():
@@ -112,7 +116,7 @@ def _name(worked: Worked, given: str) -> str:
 def _tables(name: str, rows: Any, wanted: Tables, per_head: bool) -> list[list[list[Any]]]:
     """The rows of each head; a step with one number a row may be a plain list of them."""
     listed = _listed(rows)
-    tables = listed if per_head and _depth(listed) >= (2 if len(wanted[0][0]) == 1 else 3) else [listed]
+    tables = listed if per_head and depth(listed) >= (2 if len(wanted[0][0]) == 1 else 3) else [listed]
     if len(wanted[0][0]) == 1:
         tables = [_upright(table) for table in tables]
     fits = len(tables) == len(wanted) and all(
@@ -123,9 +127,10 @@ def _tables(name: str, rows: Any, wanted: Tables, per_head: bool) -> list[list[l
     )
     if not fits:
         heads = f"{len(wanted)} heads of " if per_head else ""
+        alone = ", for one head" if per_head and tables[0] is listed else ""
         raise TensorError(
-            f"{name} in the answer must be {heads}{_many(len(wanted[0]), 'row')} of "
-            f"{_many(len(wanted[0][0]), 'number')}, with None where there is none; got {_shape(listed)}"
+            f"{name} in the answer must be {heads}{many(len(wanted[0]), 'row')} of "
+            f"{many(len(wanted[0][0]), 'number')}, with None where there is none; got {_shape(listed)}{alone}"
         )
     return tables
 
@@ -144,17 +149,15 @@ def _listed(values: Any) -> Any:
     return [_listed(value) for value in values]
 
 
-def _depth(values: Any) -> int:
-    return 1 + max(map(_depth, values), default=0) if isinstance(values, list) else 0
-
-
 def _shape(values: Any) -> str:
     if not isinstance(values, list):
-        return _short(values)
+        return short(values)
+    if depth(values) > 2:
+        return f"{many(len(values), 'head')} of {_shape(values[0])}"
     lengths = sorted({len(row) if isinstance(row, list) else 0 for row in values})
     if lengths in ([], [0]):
-        return f"{_many(len(values), 'number')} in one row"
-    return f"{_many(len(values), 'row')} of {' and '.join(map(str, lengths))}"
+        return f"{many(len(values), 'number')} in one row"
+    return f"{many(len(values), 'row')} of {' and '.join(map(str, lengths))}"
 
 
 def _read(
@@ -165,12 +168,3 @@ def _read(
     except DomainError as error:
         of = "" if head is None else f" of head {head + 1}"
         raise DomainError(f"{name}{of}, row {row + 1}, column {column + 1}: {error}") from None
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."

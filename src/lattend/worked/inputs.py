@@ -90,7 +90,7 @@ def _per_head(name: str, values: Any, heads: int) -> tuple[Matrix, ...]:
     """One matrix a head: a leading axis of heads as it is, or the columns in `heads` equal parts."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
-    if _depth(values) == 3:
+    if depth(values) == 3:
         found = tuple(exact_rows(f"{name} of head {head + 1}", part) for head, part in enumerate(values))
         if heads not in (1, len(found)):
             raise TensorError(f"{name} has matrices for {len(found)} heads, and heads is {heads}")
@@ -102,13 +102,9 @@ def _per_head(name: str, values: Any, heads: int) -> tuple[Matrix, ...]:
     return tuple(tuple(row[head * width : (head + 1) * width] for row in matrix) for head in range(heads))
 
 
-def _depth(values: Any) -> int:
-    """How many axes the nested rows have, as far as their first entries tell."""
-    depth = 0
-    while isinstance(values, (list, tuple, np.ndarray)):
-        depth += 1
-        values = values[0] if len(values) else None
-    return depth
+def depth(values: Any) -> int:
+    """How many axes nested rows have at their deepest."""
+    return 1 + max(map(depth, values), default=0) if isinstance(values, (list, tuple, np.ndarray)) else 0
 
 
 def _check_shapes(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:

@@ -61,7 +61,7 @@ def _wide(rows: Rows) -> bool:
 def _matrix(rows: Rows, form: str, places: int) -> str:
     lines = [" & ".join(_cell(entry, form, places) for entry in row) for row in rows]
     exact = form == "exact" and any("frac" in line for line in lines)
-    inside = (" \\\\[4pt]\n" if exact else " \\\\\n").join(lines)
+    inside = (" \\\\[10pt]\n" if exact else " \\\\\n").join(lines)
     columns = ("c" if exact else "r") * len(rows[0])
     return f"\\left(\\begin{{array}}{{{columns}}}\n{inside}\n\\end{{array}}\\right)"
 

@@ -10,6 +10,7 @@ from lattend.draw.scene import broken
 from lattend.worked.answer import Place
 from lattend.worked.entry import MOST_PLACES, rounded
 from lattend.worked.recipes import ORDER
+from lattend.worked.terminal import NARROWEST
 
 if TYPE_CHECKING:
     from lattend.worked.judge import Judgement, Verdict
@@ -24,7 +25,6 @@ NOUNS = {
     "outputs": "output",
 }
 BY_ROW = ("sums", "outputs")  # called by their row alone: output 1
-NARROWEST = 20
 MOST_LINES = 24  # about slips, that are printed
 EXACT_PLACES = 8  # shown of the true number beside an exact form
 
@@ -47,11 +47,12 @@ def _groups(judgement: Judgement) -> list[list[Verdict]]:
     by_row: dict[tuple[Any, ...], list[Verdict]] = {}
     for slip in judgement.slips:
         name, head, row, _ = slip.place
-        by_row.setdefault((name, head, row, slip.written.text, shown(slip)), []).append(slip)
+        said = (slip.written.text, shown(slip), _as_written(slip, slip.own))
+        by_row.setdefault((name, head, row, *said), []).append(slip)
     alike: dict[tuple[Any, ...], list[Verdict]] = {}
-    for (name, head, _, text, exact), slips in by_row.items():
+    for (name, head, _, *said), slips in by_row.items():
         columns = tuple(slip.place[3] for slip in slips)
-        alike.setdefault((name, head, columns, text, exact), []).extend(slips)
+        alike.setdefault((name, head, columns, *said), []).extend(slips)
     return list(alike.values())
 
 

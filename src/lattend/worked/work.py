@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError
+from lattend.exact.numbers import many
 from lattend.exact.writing import text
 from lattend.worked import build
 from lattend.worked.entry import check_places
@@ -138,11 +139,11 @@ class Worked:
     def facts(self) -> tuple[str, ...]:
         """What was given, and which queries see no key, in sentences."""
         given = self.given
-        count = f"{_many(len(given.tokens), 'token')} of {_many(len(given.tokens[0]), 'number')}"
-        memory = f", {_many(len(given.memory), 'key')} from a memory" if given.crosses else ""
+        count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
+        memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
         scale = "no scaling" if given.scale == 1 else f"scores times {text(given.scale)}"
         rule = f"rule {given.rule}" if given.masks else "every query sees every key"
-        return (f"{count}{memory}; {_many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
+        return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
 
     def _empty(self) -> list[str]:
         found: list[str] = []
@@ -245,10 +246,6 @@ class Worked:
 
     def __repr__(self) -> str:
         return f"<Worked {self.facts[0]}>"
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _page(body: str) -> str:

@@ -48,11 +48,14 @@ class Foreign:
         return repr(self.inner)
 
 
-def read(name: str, given: Any, drawn: bool = False) -> Distribution:
+def read(name: str, given: Any, drawn: bool = False, vectors: bool = True) -> Distribution:
     """The distribution as one of ours; Gaussians, Bernoullis and Categoricals of torch become ours.
 
-    One that is `drawn` from also says whether gradients flow through its draws.
+    One that is `drawn` from also says whether gradients flow through its draws. Normals of torch stand for
+    the components of vectors, unless `vectors` is off.
     """
+    if isinstance(given, td.Normal) and not vectors:
+        return Foreign(given)
     if isinstance(given, td.Distribution):
         return _translated(given)
     if not all(hasattr(given, part) for part in ("log_prob", "shape")):
@@ -64,6 +67,11 @@ def read(name: str, given: Any, drawn: bool = False) -> Distribution:
         if not hasattr(given, part):
             raise TensorError(f"{name} is drawn from, and a {type(given).__name__} has no {part}")
     return given
+
+
+def event_axes(given: Any) -> int:
+    """How many axes of a draw are one event, whose log-probability is one number."""
+    return len(given.event_shape) if isinstance(given, td.Distribution) else int(isinstance(given, Gaussian))
 
 
 def as_torch(given: Distribution) -> td.Distribution | None:

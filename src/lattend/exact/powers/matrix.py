@@ -1,4 +1,4 @@
-"""StepMatrix: a matrix whose entries are polynomials in a step h, and for which h its powers stay small."""
+"""MatrixOfH: a matrix of polynomials in h, and for which h > 0 its powers vanish, stay bounded or grow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
-from lattend.exact.disc import Disc, Poly, Z, disc, mirrored
 from lattend.exact.field import RATIONALS, NumberField, number_field
-from lattend.exact.roots import between, positive_roots
+from lattend.exact.powers.disc import Disc, Z, disc, mirrored
+from lattend.exact.roots import Poly, at_most, between, horner, positive_roots
 
 H = sympy.Symbol("h", positive=True)
-KINDS = ("converges", "settles", "cycles", "grows", "diverges")
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,8 @@ class Behaviour:
     """What powers of a matrix do to a vector, and where the eigenvalues lie.
 
     converges  to 0, all eigenvalues inside the unit circle
-    settles    to a fixed vector: 1 is the only eigenvalue on the circle, and equilibria fill its directions
-    cycles     stays bounded, does not converge
+    settles    to a limit: 1 is the only eigenvalue on the circle
+    cycles     stays bounded, without a limit
     grows      like t^order: an eigenvalue on the circle has too few eigenvectors
     diverges   exponentially, an eigenvalue lies outside
     """
@@ -38,7 +37,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class Range:
-    """Steps from low to high, an end belonging to it or not, and what happens there; None if undecided."""
+    """The h from low to high, an end belonging to it or not, and what happens there; None if not decided."""
 
     low: Any
     high: Any
@@ -46,17 +45,16 @@ class Range:
     high_in: bool
     behaviour: Behaviour | None
 
-    def __contains__(self, step: Any) -> bool:
-        above = step > self.low or (self.low_in and step == self.low)
-        return bool(above and (step < self.high or (self.high_in and step == self.high)))
+    def __contains__(self, h: Any) -> bool:
+        above = self.low_in if h == self.low else not at_most(h, self.low)
+        return above and (self.high_in if h == self.high else not at_most(self.high, h))
 
 
-class StepMatrix:
-    """A square matrix of polynomials in h; `still` eigenvectors to 1 are known to be equilibria."""
+class MatrixOfH:
+    """A square matrix of polynomials in h, their coefficients in a number field."""
 
-    def __init__(self, rows: Sequence[Sequence[Any]], still: int = 0, field: NumberField = RATIONALS) -> None:
+    def __init__(self, rows: Sequence[Sequence[Any]], field: NumberField = RATIONALS) -> None:
         self.size = len(rows)
-        self.still = still
         self.field = field
         ring = field.domain[H]
         entries = [[ring.from_sympy(sympy.expand(entry)) for entry in row] for row in rows]
@@ -79,35 +77,34 @@ class StepMatrix:
         found = (whole.factor_list() if self.field.rational else whole.sqf_list())[1]
         return [(_monic_in_z(factor), power) for factor, power in found]
 
-    @cached_property
-    def moving(self) -> list[Poly]:
-        """The factors, without z - 1 where all its eigenvectors are equilibria."""
-        resting = sympy.Poly(Z - 1, Z, H, domain="QQ")
-        return [factor for factor, power in self.factors if factor != resting or power != self.still]
-
-    def rows_at(self, step: Any) -> tuple[DomainMatrix, Poly] | None:
-        """The matrix and its characteristic polynomial at one exact step; None beyond number fields."""
-        field = number_field([step] if self.field.rational else [step, self.field.domain.ext.as_expr()])
+    def rows_at(self, h: Any) -> tuple[DomainMatrix, Poly] | None:
+        """The matrix and its characteristic polynomial at one exact h; None beyond number fields."""
+        field = number_field([h] if self.field.rational else [h, self.field.domain.ext.as_expr()])
         if field is None:
             return None
         domain = field.domain
-        at = domain.from_sympy(sympy.sympify(step))
+        at = domain.from_sympy(sympy.sympify(h))
         rows = [[self._value(entry, at, domain) for entry in row] for row in self.matrix.to_list()]
         matrix = DomainMatrix(rows, (self.size, self.size), domain)
         coefficients = [self._value(c, at, domain) for c in self.matrix.charpoly()]
         return matrix, sympy.Poly.from_list(coefficients, Z, domain=domain)
 
-    def at(self, step: Any) -> Behaviour | None:
-        """What happens at one exact step; None where it is in no small number field."""
-        found = self.rows_at(step)
-        return None if found is None else behaviour(*found, self.still)
+    def at(self, h: Any) -> Behaviour | None:
+        """What the powers do at one exact h; None where that is in no small number field."""
+        found = self.rows_at(h)
+        return None if found is None else behaviour(*found)
+
+    def period(self, h: Any) -> int | None:
+        """The least m with M^m = 1 at one exact h; None if there is none."""
+        found = self.rows_at(h)
+        return None if found is None else cyclotomic_period(*found)
 
     @cached_property
     def ranges(self) -> tuple[Range, ...]:
-        """All steps h > 0, in ranges with one behaviour each.
+        """All h > 0 in ranges with one behaviour each, neighbours with the same one not yet `merged`.
 
         An eigenvalue can only reach or leave the unit circle where a factor of the characteristic polynomial
-        has a root in common with its mirror, or, if it is its own mirror, a double root. Between those steps
+        has a root in common with its mirror, or, if it is its own mirror, a double root. Between those h
         one exact count holds for all.
         """
         ends = [sympy.Integer(0), *positive_roots(self.critical), sympy.oo]
@@ -116,7 +113,7 @@ class StepMatrix:
             found.append(Range(low, high, False, False, self.at(between(low, high))))
             if high != sympy.oo:
                 found.append(Range(high, high, True, True, self.at(high)))
-        return _merged(found)
+        return tuple(found)
 
     @cached_property
     def critical(self) -> list[Poly]:
@@ -149,16 +146,12 @@ class StepMatrix:
 
     def _value(self, entry: Any, at: Any, domain: Any) -> Any:
         """A polynomial in h at a number of a field that holds its coefficients."""
-        total = domain.zero
-        for powers, c in entry.terms():
-            same = domain == self.field.domain
-            total = (
-                total + (c if same else domain.from_sympy(self.field.domain.to_sympy(c))) * at ** powers[0]
-            )
-        return total
+        own = self.field.domain
+        coefficients = [domain.from_sympy(own.to_sympy(c)) for c in entry.to_dense()]
+        return horner(coefficients, at, domain.zero)
 
 
-def behaviour(matrix: DomainMatrix, characteristic: Poly, still: int = 0) -> Behaviour:
+def behaviour(matrix: DomainMatrix, characteristic: Poly) -> Behaviour:
     """What the powers of a matrix over a number field do."""
     roots = disc(characteristic)
     if roots.outside:
@@ -173,13 +166,7 @@ def behaviour(matrix: DomainMatrix, characteristic: Poly, still: int = 0) -> Beh
     if order:
         return Behaviour("grows", roots, order)
     only_one = simple.degree() == 1 and simple.eval(1) == 0
-    return Behaviour("settles" if only_one and roots.on == still else "cycles", roots)
-
-
-def period_at(matrix: StepMatrix, step: Any) -> int | None:
-    """The least m with M^m = 1 at one exact step; None if there is none."""
-    found = matrix.rows_at(step)
-    return None if found is None else cyclotomic_period(*found)
+    return Behaviour("settles" if only_one else "cycles", roots)
 
 
 def cyclotomic_period(matrix: DomainMatrix, characteristic: Poly) -> int | None:
@@ -236,12 +223,12 @@ def _over_rationals(polynomial: Poly) -> Poly:
     return polynomial if polynomial.domain.is_QQ else polynomial.norm()
 
 
-def _merged(ranges: list[Range]) -> tuple[Range, ...]:
+def merged(ranges: Sequence[Range]) -> tuple[Range, ...]:
     """Neighbours with the same behaviour put together."""
-    found = [ranges[0]]
-    for one in ranges[1:]:
-        last = found[-1]
-        if _same(last.behaviour, one.behaviour):
+    found: list[Range] = []
+    for one in ranges:
+        last = found[-1] if found else None
+        if last and _same(last.behaviour, one.behaviour):
             found[-1] = replace(last, high=one.high, high_in=one.high_in)
         else:
             found.append(one)

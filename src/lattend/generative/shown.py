@@ -11,16 +11,17 @@ import torch
 
 from lattend.draw.figure import Figure
 from lattend.errors import NamingError
-from lattend.generative.checks import count
-from lattend.generative.data import Digits, digits
-from lattend.generative.estimates import many, number
+from lattend.generative import PICTURES
+from lattend.generative.bound import ELBO
+from lattend.generative.checks import choice, count, seeded
+from lattend.generative.handwritten import EPOCHS, Digits, digits, digits_vae
+from lattend.generative.importance_bound import Importance
 from lattend.generative.linear import LinearGaussian
 from lattend.generative.linear_picture import KS, draw_linear
-from lattend.generative.recipe import EPOCHS, digits_vae
 from lattend.generative.training import Epoch
 from lattend.generative.vae import VAE
+from lattend.generative.writing import fixed, many, number
 
-PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")
 K, REPEATS = 128, 2  # of the bound on test digits
 
 
@@ -31,7 +32,7 @@ def show_linear(
     examples: int = 5,
     *,
     rows: Any = None,
-    k: Sequence[int] = KS,
+    k: int | Sequence[int] = KS,
     samples: int = 1000,
     seed: int = 0,
 ) -> Figure:
@@ -39,13 +40,13 @@ def show_linear(
 
     With `rows` [many, D] the model is the likeliest for them, and the first of them are the examples.
     """
-    generator = torch.Generator().manual_seed(seed)
+    examples, generator = count("examples", examples), seeded(seed)
     if rows is None:
         model = LinearGaussian.random(size, latent, noise, generator)
-        x = model.sample(count("examples", examples), generator)
+        x = model.sample(examples, generator)
     else:
         data = torch.as_tensor(rows, dtype=torch.float64)
-        model, x = LinearGaussian.fit(data, latent), data[: count("examples", examples)]
+        model, x = LinearGaussian.fit(data, latent), data[:examples]
     return draw_linear(model, x, k=k, samples=samples, seed=seed)
 
 
@@ -59,44 +60,48 @@ def show_digits(
     progress: Callable[[Epoch], object] | None = None,
 ) -> Figure:
     """A VAE trained on the digits: its bounds on those it has not seen, and one of its pictures."""
-    if picture not in PICTURES:
-        raise NamingError(f"the picture is one of {', '.join(PICTURES)}, not {picture!r}")
+    choice("the picture", picture, PICTURES)
     if picture == "plane" and latent != 2:
         raise NamingError(f"the plane is that of two latents, got {latent}")
     count("epochs", epochs)
     data, start = digits(binary), time.monotonic()
     vae = digits_vae(data, latent=latent, epochs=epochs, seed=seed, progress=progress)
     seconds = time.monotonic() - start
-    noise = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        bound = vae.elbo(data.test, samples=16, generator=noise)
-        tighter = vae.importance(data.test, k=K, samples=REPEATS, generator=noise)
-    figure = _picture(picture, vae, data, seed)
+    bound, tighter = digits_bounds(vae, data, seed)
+    figure = digits_picture(picture, vae, data, seed)
     parameters = sum(parameter.numel() for parameter in vae.parameters())
     size = f"{many(latent, 'latent')}, {parameters:,} parameters"
+    reconstruction = number(bound.reconstruction, bound.reconstruction_error)
     facts = (
         ("test ELBO", f"{number(bound.value, bound.standard_error)} nats, mean of {len(data.test)} digits"),
         ("", f"{number(bound.into('bits/dim').value)} bits/dim"),
-        ("its terms", f"reconstruction {number(bound.reconstruction)}, KL {number(bound.kl)}"),
+        ("its terms", f"reconstruction {reconstruction}, KL {number(bound.kl)}"),
         (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
         ("model", f"{size}, {many(epochs, 'epoch')} in {seconds:.0f} s"),
     )
     told = {"elbo": bound.json(), "importance": tighter.json(), "parameters": parameters, "seconds": seconds}
     told |= {"history": vae.history.json(), "picture": dict(figure.data)}
-    title = f"{figure.title}; test ELBO {bound.value:.2f} nats".replace("-", "−")
+    title = f"{figure.title}; test ELBO {fixed(bound.value.item())} nats"
     return replace(figure, title=title, facts=(*facts, *figure.facts), data=told)
 
 
-def _picture(name: str, vae: VAE, data: Digits, seed: int) -> Figure:
-    if name == "samples":
-        return vae.draw_samples(20, seed)
-    if name == "latent":
-        return vae.draw_latent(data.test, data.test_labels)
-    if name == "plane":
-        return vae.draw_plane()
-    if name == "training":
-        return vae.history.draw()
-    firsts = torch.stack([data.test[data.test_labels == digit][0] for digit in range(10)])
-    if name == "rebuilt":
-        return vae.draw_reconstructions(firsts)
-    return vae.draw_interpolation(firsts[:5], firsts[5:])
+@torch.no_grad()
+def digits_bounds(vae: VAE, data: Digits, seed: int) -> tuple[ELBO, Importance]:
+    """The ELBO of the test digits from 16 samples, and their importance bound."""
+    noise = seeded(seed)
+    elbo = vae.elbo(data.test, samples=16, generator=noise)
+    return elbo, vae.importance(data.test, k=K, samples=REPEATS, generator=noise)
+
+
+def digits_picture(name: str, vae: VAE, data: Digits, seed: int) -> Figure:
+    """One of the pictures, by its name."""
+    each = data.one_of_each()
+    drawn: dict[str, Callable[[], Figure]] = {
+        "samples": lambda: vae.draw_samples(30, seed),
+        "rebuilt": lambda: vae.draw_reconstructions(each),
+        "between": lambda: vae.draw_interpolation(each[:5], each[5:]),
+        "latent": lambda: vae.draw_latent(data.test, data.test_labels),
+        "plane": lambda: vae.draw_plane(steps=15),
+        "training": vae.history.draw,
+    }
+    return drawn[name]()

@@ -7,8 +7,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.exact.definite import Signs, schur_complement, signs
-from lattend.exact.disc import Disc, Z, disc, inertia, sign
+from lattend.exact.inertia import sign
+from lattend.exact.powers.disc import Disc, Z, disc
 
 # Factors and where their roots lie, by hand
 KNOWN = [
@@ -50,19 +50,3 @@ def test_surds_as_coefficients() -> None:
     assert disc(whole) == Disc(0, 4, 1)
     assert sign(field.from_sympy(sympy.sqrt(2) - sympy.Rational(1414213562, 10**9)), field) == 1
     assert sign(field.from_sympy(sympy.Integer(0)), field) == 0
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 4), st.data())
-def test_inertia_against_floats(n: int, data: st.DataObject) -> None:
-    half = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n * n, max_size=n * n))).reshape(n, n)
-    whole = half + half.T
-    values = np.linalg.eigvalsh(whole)
-    rows = [[sympy.QQ(int(x)) for x in row] for row in whole]
-    zero = n - int(np.linalg.matrix_rank(whole))
-    assert inertia(rows, sympy.QQ) == ((values > 1e-9).sum(), (values < -1e-9).sum(), zero)
-    if n > 1 and whole[1:, 1:].any() and np.linalg.matrix_rank(whole[1:, 1:]) == n - 1:
-        schur = whole[0, 0] - whole[0, 1:] @ np.linalg.inv(whole[1:, 1:]) @ whole[1:, 0]
-        found = schur_complement(rows, 1, sympy.QQ)
-        assert found == Signs(int(schur > 1e-9), int(schur < -1e-9), int(abs(schur) <= 1e-9))
-        assert signs(rows, sympy.QQ).positive == (values.min() > 1e-9)

@@ -123,7 +123,7 @@ def test_the_standard_error_is_that_of_repeats(samples):
     model, x, q = linear(3)
     whole = importance(x, q, model.decode, k=64, samples=400 * samples, generator=seeded(0))
     runs = [
-        Importance(whole.log_weights[at : at + samples], whole.bounds[at : at + samples], 4)
+        Importance(whole.log_weights[at : at + samples], whole.bounds[at : at + samples], dimensions=4)
         for at in range(0, 400 * samples, samples)
     ]
     spread = np.std([run.value.item() for run in runs], ddof=1)
@@ -134,7 +134,7 @@ def test_the_standard_error_is_that_of_repeats(samples):
 def test_the_error_from_weights_by_hand():
     """Weights 1 and 3: mean 2, variance 2, that of their mean 1, so the log is off by about √1 / 2."""
     logs = torch.tensor([1.0, 3.0], dtype=F64).log().view(1, 2, 1)
-    found = Importance(logs, logs.logsumexp(1) - math.log(2), 1)
+    found = Importance(logs, logs.logsumexp(1) - math.log(2), dimensions=1)
     assert found.standard_error == pytest.approx(1 / 2)
     assert found.effective == pytest.approx(16 / 10)  # (1 + 3)² / (1² + 3²)
     assert found.value.item() == pytest.approx(math.log(2))
@@ -165,6 +165,21 @@ def test_in_parts():
     known = (Coin.joint() + math.log(3)).tolist()
     for weight in found.log_weights.flatten().tolist():
         assert min(abs(weight - other) for other in known) < 1e-12
+
+
+def test_weights_that_are_all_0():
+    """A class under which x is impossible: the bound is −inf, with a gradient asked for or not."""
+    table = torch.tensor([[0.0, -torch.inf], [0.0, -torch.inf]])
+    for logits in (torch.zeros(1, 2), torch.zeros(1, 2, requires_grad=True)):
+        found = importance(
+            torch.ones(1, 1, dtype=torch.long),
+            Categorical(logits),
+            lambda z: Categorical(table[z][..., None, :]),
+            Categorical(torch.zeros(2)),
+            k=4,
+        )
+        assert found.value.item() == -math.inf
+        assert str(found).startswith("bound      −inf nats, k = 4\neffective  0.0 of 4 weights\n")
 
 
 def test_units_and_what_is_shown():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
 
 import sympy
-from sympy.polys.domains.domain import Domain
-from sympy.polys.matrices import DomainMatrix
 
-Poly = Any  # sympy.Poly, whose own types cannot be checked
+from lattend.exact.inertia import changes, inertia, sign
+from lattend.exact.roots import Poly, horner
+
 Z, W = sympy.symbols("z w")
-DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -50,40 +46,6 @@ def mirrored(polynomial: Poly) -> Poly:
     """
     coefficients = polynomial.rep.to_list()[::-1]
     return sympy.Poly.from_list(coefficients, polynomial.gen, domain=polynomial.domain)
-
-
-def inertia(rows: Sequence[Sequence[Any]], domain: Domain) -> tuple[int, int, int]:
-    """How many eigenvalues of a symmetric matrix are above, below and at 0.
-
-    All are real, so Descartes' rule is exact: as many are above 0 as the characteristic polynomial's
-    coefficients change sign.
-
-    >>> inertia([[sympy.QQ(0), sympy.QQ(1)], [sympy.QQ(1), sympy.QQ(0)]], sympy.QQ)
-    (1, 1, 0)
-    """
-    size = len(rows)
-    if size == 0:
-        return 0, 0, 0
-    coefficients = DomainMatrix([list(row) for row in rows], (size, size), domain).charpoly()
-    signs = [sign(c, domain) for c in coefficients]
-    zero = next(at for at, s in enumerate(reversed(signs)) if s)
-    above = _changes(signs)
-    return above, size - above - zero, zero
-
-
-def sign(value: Any, domain: Domain) -> int:
-    """The sign of a number of QQ or of a real number field; 0 is decided exactly."""
-    if value == domain.zero:
-        return 0
-    if domain.is_QQ:
-        return 1 if value > 0 else -1
-    expression = domain.to_sympy(value)
-    digits = DIGITS
-    while True:  # a number that is not 0 shows its sign once there are enough digits
-        near = expression.evalf(digits, maxn=100 * digits)
-        if abs(near) > sympy.Float(10) ** (-digits // 2):
-            return 1 if near > 0 else -1
-        digits *= 2
 
 
 def _schur_cohn(polynomial: Poly) -> tuple[int, int]:
@@ -139,18 +101,7 @@ def _real_roots_between(polynomial: Poly) -> int:
     chain = [part.rep.to_list() for part in polynomial.sturm()]
     domain = polynomial.domain
     low, high = (
-        _changes([sign(_value(part, domain.convert(at), domain), domain) for part in chain]) for at in (-2, 2)
+        changes([sign(horner(part, domain.convert(at), domain.zero), domain) for part in chain])
+        for at in (-2, 2)
     )
     return low - high
-
-
-def _value(coefficients: Sequence[Any], at: Any, domain: Domain) -> Any:
-    total = domain.zero
-    for c in coefficients:
-        total = total * at + c
-    return total
-
-
-def _changes(signs: Sequence[int]) -> int:
-    kept = [s for s in signs if s]
-    return sum(a != b for a, b in pairwise(kept))

@@ -4,10 +4,8 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.cli import elbo as command
 from lattend.errors import DomainError, NamingError
-from lattend.generative import demonstrations
-from lattend.generative.demonstrations import show_digits, show_linear
+from lattend.generative.shown import show_digits, show_linear
 
 
 def test_a_seed_is_a_model_and_its_data():
@@ -24,10 +22,6 @@ def test_rows_are_fitted_and_the_first_shown():
     found = show_linear(latent=2, examples=7, rows=rows.numpy(), k=(1,), samples=2)
     fitted = lt.generative.LinearGaussian.fit(rows, 2)
     assert found.json()["log_prob"] == pytest.approx(fitted.log_prob(rows[:7]).mean().item())
-
-
-def test_the_command_has_the_same_pictures():
-    assert command.PICTURES == demonstrations.PICTURES
 
 
 def test_wrong_input():

@@ -1,4 +1,4 @@
-"""What the powers of a step matrix leave alone: quadratic forms, and the steps at which a power is 1."""
+"""What the powers of a matrix M(h) leave alone: quadratic forms, and for which h a power is 1."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
-from lattend.exact.disc import Poly, Z
-from lattend.exact.eigenvalues import solved
-from lattend.exact.roots import positive_roots
-from lattend.exact.stepmatrix import H, StepMatrix, in_h
+from lattend.exact.powers.disc import Z
+from lattend.exact.powers.eigenvalues import roots_by_squares
+from lattend.exact.powers.matrix import H, MatrixOfH, in_h
+from lattend.exact.roots import Poly, positive_roots
 
 MOST_NAMES = 4  # of a quadratic form; 10 coefficients then
 MOST_POWER = 60  # of a matrix whose entries grow with every factor
@@ -20,13 +20,14 @@ SINE = sympy.Symbol("s", positive=True)
 TURNS, PERIOD = sympy.symbols("j m", positive=True, integer=True)
 
 
-def quadratic_invariants(matrix: StepMatrix, names: Sequence[Any]) -> list[Any]:
+def quadratic_invariants(matrix: MatrixOfH, names: Sequence[Any]) -> list[Any]:
     """Quadratic forms x'Px that stay equal, M'PM = P, for every h: a basis, as formulas in the names.
 
-    The entries of P solve linear equations over the fractions of polynomials in h.
+    The entries of P solve linear equations over the fractions of polynomials in h. M = 1 keeps every form:
+    none is named.
     """
     size = matrix.size
-    if size > MOST_NAMES:
+    if size > MOST_NAMES or matrix.matrix == DomainMatrix.eye(size, matrix.matrix.domain).to_dense():
         return []
     places = [(i, j) for i in range(size) for j in range(i, size)]
     M = matrix.matrix
@@ -47,12 +48,12 @@ def quadratic_invariants(matrix: StepMatrix, names: Sequence[Any]) -> list[Any]:
     return forms
 
 
-def form_change(matrix: StepMatrix, form: Sequence[Sequence[Any]], names: Sequence[Any]) -> tuple[Any, bool]:
-    """How one step changes ½x'Hx, factored, and whether for every h that is 0 on whole lines."""
+def form_change(matrix: MatrixOfH, form: Sequence[Sequence[Any]], names: Sequence[Any]) -> tuple[Any, bool]:
+    """How M changes a quadratic form P, x'(M'PM - P)x, factored, and whether that is 0 on whole lines."""
     M = matrix.matrix
     size = len(names)
-    half = DomainMatrix([[M.domain.from_sympy(x / 2) for x in row] for row in form], (size, size), M.domain)
-    change = (M.transpose() * half * M - half).to_Matrix()
+    P = DomainMatrix([[M.domain.from_sympy(x) for x in row] for row in form], (size, size), M.domain)
+    change = (M.transpose() * P * M - P).to_Matrix()
     vector = sympy.Matrix(names)
     found = sympy.factor((vector.T * change * vector)[0, 0])
     factors = [one for one, _ in sympy.factor_list(found)[1] if one.has(*names)]
@@ -66,8 +67,8 @@ def _always_above(polynomial: Poly) -> bool:
     return not positive_roots([polynomial]) and polynomial.eval(1) > 0
 
 
-def periodic_steps(matrix: StepMatrix) -> Any | None:
-    """The step as a formula in j and m at which a power m is 1 for the first time; None if it has none.
+def periodic(matrix: MatrixOfH) -> Any | None:
+    """The h as a formula in j and m at which a power m is 1 for the first time; None if it has none.
 
     For a factor z^2 - w(h)z + 1 the eigenvalues are m-th roots of 1 where w = 2cos(2 pi j/m), j and m without
     a common factor. With s = sin(j pi/m) that is w(h) = 2 - 4s^2, which is solved for h.
@@ -81,31 +82,31 @@ def periodic_steps(matrix: StepMatrix) -> Any | None:
     equation = sympy.expand(-coefficients[1] - 2 + 4 * SINE**2)
     if sympy.Poly(equation, H).degree() > 2:
         return None
-    found = [sympy.simplify(root) for root in solved(equation, H)]
+    found = [sympy.simplify(root) for root in roots_by_squares(equation, H)]
     above = [root for root in found if root.subs(SINE, sympy.Rational(1, 3)).evalf() > 0]
     return above[0].subs(SINE, sympy.sin(TURNS * sympy.pi / PERIOD)) if len(above) == 1 else None
 
 
-def steps_of_period(matrix: StepMatrix, m: int) -> list[Any]:
-    """All steps h > 0 at which M^m = 1 and no lower power is.
+def all_of_period(matrix: MatrixOfH, m: int) -> list[Any]:
+    """All h > 0 at which M^m = 1 and no lower power is.
 
     By the formula in j and m where there is one, else as the common roots of the entries of M^m - 1.
     """
-    formula = periodic_steps(matrix)
+    formula = periodic(matrix)
     if formula is not None:
         turns = [j for j in range(1, (m + 1) // 2) if gcd(j, m) == 1]
         return [formula.subs({TURNS: j, PERIOD: m}) for j in turns]
     return common_roots(matrix, m)
 
 
-def common_roots(matrix: StepMatrix, m: int) -> list[Any]:
-    """The steps h > 0 at which M^m = 1 and no lower power is, as exact roots of polynomials in h."""
+def common_roots(matrix: MatrixOfH, m: int) -> list[Any]:
+    """The h > 0 at which M^m = 1 and no lower power is, as exact roots of polynomials in h."""
     lower = [divisor for divisor in sympy.divisors(m) if divisor < m]
     seen = {root for divisor in lower for root in positive_roots([_distance(matrix, divisor)])}
     return [root for root in positive_roots([_distance(matrix, m)]) if root not in seen]
 
 
-def _distance(matrix: StepMatrix, m: int) -> Poly:
+def _distance(matrix: MatrixOfH, m: int) -> Poly:
     """A polynomial that is 0 where M^m = 1: the common divisor of the entries of M^m - 1."""
     M = matrix.matrix
     one = DomainMatrix.eye(matrix.size, M.domain).to_dense()

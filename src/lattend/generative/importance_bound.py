@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lattend.generative.checks import count
+from lattend.generative.checks import check_data, choice, count
 from lattend.generative.distributions import Distribution
-from lattend.generative.estimates import (
-    Decode,
-    check_data,
-    check_unit,
-    factor,
-    log_likelihood,
-    log_prob,
-    many,
-    number,
-    pair,
-    population_error,
-    standard_error,
-)
+from lattend.generative.divergence import score
+from lattend.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
+from lattend.generative.writing import many, number
 
 
 @dataclass(frozen=True, eq=False)
-class Importance:
+class Importance(Bound):
     """A lower bound of log p(x) from k weighted samples, mean over the batch and over independent repeats.
 
     `value` and `loss` carry gradients; `loss` is in nats, all else in `unit`.
@@ -35,21 +25,10 @@ class Importance:
 
     log_weights: Tensor  # log p(x|z) + log p(z) − log q(z), [samples, k, batch], nats
     bounds: Tensor  # log of the mean weight, [samples, batch], nats
-    dimensions: int  # numbers in one example
-    unit: str = "nats"
 
     @property
     def k(self) -> int:
         return self.log_weights.shape[1]
-
-    @property
-    def factor(self) -> float:
-        """What nats are multiplied by to be in the unit."""
-        return factor(self.unit, self.dimensions)
-
-    def into(self, unit: str) -> Importance:
-        """The same bound in "nats" or "bits/dim"."""
-        return replace(self, unit=check_unit(unit))
 
     @property
     def values(self) -> Tensor:
@@ -73,8 +52,7 @@ class Importance:
         When samples = 1 it comes from the spread of the weights: the variance of the log of their mean is
         about (Σ w² / (Σ w)² − 1/k) · k / (k − 1), too small where few weights count.
         """
-        error = standard_error(self.bounds) if len(self.bounds) > 1 else self._from_weights()
-        return None if error is None else error * self.factor
+        return self.error_of(self.bounds) if len(self.bounds) > 1 else self._from_weights()
 
     def _from_weights(self) -> float | None:
         if self.k == 1:
@@ -82,21 +60,17 @@ class Importance:
         logs = self.log_weights[0].detach().double()
         shares = ((2 * logs).logsumexp(0) - 2 * logs.logsumexp(0)).exp()
         variances = (shares - 1 / self.k).clamp(min=0) * self.k / (self.k - 1)
-        return math.sqrt(variances.sum().item()) / self.bounds.shape[1]
-
-    @property
-    def population_error(self) -> float | None:
-        """Of value as the mean over whatever the batch was drawn from; None when there is one example."""
-        return population_error(self.values)
+        return math.sqrt(variances.sum().item()) / self.bounds.shape[1] * self.factor
 
     @property
     def effective(self) -> float:
-        """How many of the k weights count: the mean of (Σ w)² / Σ w², from 1 to k.
+        """How many of the k weights count: the mean of (Σ w)² / Σ w², from 1 to k, or 0 where all w are 0.
 
         Near 1, one weight is nearly the whole sum: log p(x) is then likely to be far above the bound.
         """
         logs = self.log_weights.detach().double()
-        return (2 * logs.logsumexp(1) - (2 * logs).logsumexp(1)).exp().mean().item()
+        counted = (2 * logs.logsumexp(1) - (2 * logs).logsumexp(1)).exp()
+        return counted.masked_fill(logs.amax(1) == -torch.inf, 0).mean().item()
 
     def json(self) -> dict[str, Any]:
         """The numbers as plain data."""
@@ -118,7 +92,7 @@ class Importance:
         return "\n".join(
             (
                 f"bound      {number(self.value, self.standard_error)} {self.unit}, k = {self.k:,}",
-                f"effective  {self.effective:,.1f} of {self.k:,} weights",
+                f"effective  {self.effective:,.1f} of {many(self.k, 'weight')}",
                 f"mean of {data}, {many(repeats, 'time')}",
             )
         )
@@ -143,15 +117,17 @@ def importance(
 
     The bound of Burda, Grosse and Salakhutdinov (2016). The arguments are those of `elbo`. The whole is
     estimated `samples` times, whose spread gives the standard error. `at_once` draws and decodes so many z
-    at a time, which saves memory.
+    at a time, which saves memory; another `at_once` draws other z from the same generator.
 
+    >>> from lattend.generative import Bernoulli, Gaussian
     >>> x, q = torch.ones(1, 2), Gaussian([[0.0]], 1)
     >>> importance(x, q, lambda z: Bernoulli(torch.zeros(*z.shape[:2], 2)), k=8)  # every w is ¼
     <Importance −1.3863 nats, k=8>
     """
     check_data(x)
-    check_unit(unit)
-    total = count("k", k) * count("samples", samples)
+    choice("unit", unit, UNITS)
+    k, samples = count("k", k), count("samples", samples)
+    total = k * samples
     part = total if at_once is None else count("at_once", at_once)
     q, p = pair(x, posterior, prior)
     parts = [
@@ -161,8 +137,8 @@ def importance(
     log_w, log_q = (torch.cat(kind).unflatten(0, (samples, k)) for kind in zip(*parts, strict=True))
     bounds = log_w.logsumexp(1) - math.log(k)
     if not q.reparameterised and log_q.requires_grad:  # ∇E[f] = E[∇f + f Σ ∇log q(zᵢ)]
-        bounds = bounds + bounds.detach() * (log_q - log_q.detach()).sum(1)
-    return Importance(log_w, bounds, x[0].numel(), unit)
+        bounds = bounds + score(bounds.detach(), log_q.sum(1))
+    return Importance(log_w, bounds, dimensions=x[0].numel(), unit=unit)
 
 
 def _log_weights(

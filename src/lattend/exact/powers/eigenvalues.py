@@ -1,4 +1,4 @@
-"""Eigenvalues as formulas in the step h: of factors of degree 1 and 2, and what splits into those with i."""
+"""Eigenvalues as formulas in h: of factors of degree 1 and 2, and what splits into those with i."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import sympy
 
-from lattend.exact.disc import Poly, Z
-from lattend.exact.stepmatrix import H
+from lattend.exact.powers.disc import Z
+from lattend.exact.powers.matrix import H
+from lattend.exact.roots import Poly
 
 MOST_DEGREE = 6  # of a factor that is split with i
 
@@ -32,7 +33,7 @@ def eigenvalues(factor: Poly) -> list[Pair] | None:
     return [middle_and_spread(part, Z) for part in parts]
 
 
-def solved(expression: Any, name: Any) -> list[Any]:
+def roots_by_squares(expression: Any, name: Any) -> list[Any]:
     """The roots of a polynomial of degree 1 or 2 in one name."""
     middle, spread = middle_and_spread(expression, name)
     return [middle + spread, middle - spread] if spread != 0 else [middle]
@@ -62,20 +63,12 @@ def square_part(expression: Any) -> tuple[Any, Any]:
     """
     if expression.is_number:
         return sympy.Integer(1), expression
-    number, factors = _factors(expression)
+    split: Any = sympy.factor_list(expression)
+    number, factors = split
     outside, inside = sympy.Integer(1), sympy.Integer(1)
     for factor, power in factors:
         outside *= factor ** (power // 2)
         inside *= factor ** (power % 2)
     taken = sympy.sqrt(abs(number)) if number.is_Rational else sympy.Integer(1)
-    whole = taken if taken.is_Rational else _rational_part(taken)
+    whole = taken if taken.is_Rational else taken.as_coeff_Mul()[0]  # 2 of 2·sqrt(3)
     return sympy.expand(outside * whole), sympy.expand(number / whole**2 * inside)
-
-
-def _rational_part(root: Any) -> Any:
-    """2 of 2·sqrt(3)."""
-    return root.as_coeff_Mul()[0]
-
-
-def _factors(expression: Any) -> Any:
-    return sympy.factor_list(expression)

@@ -1,16 +1,22 @@
-"""Data that are at hand: the handwritten digits of scikit-learn."""
+"""The handwritten digits of scikit-learn, and a VAE of them with settings chosen on 180 of the 1,437."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lattend.errors import LattendError
+from lattend.generative.checks import check_seed
+from lattend.generative.training import Epoch
+from lattend.generative.vae import VAE
 
 SIZE, LEVELS, TEST = 8, 17, 360
 INK = 8  # from this level on a pixel is ink where digits are binary
+EPOCHS = 40
 
 
 class Digits(NamedTuple):
@@ -21,6 +27,10 @@ class Digits(NamedTuple):
     test: Tensor
     test_labels: Tensor
     levels: int
+
+    def one_of_each(self) -> Tensor:
+        """The first 0 of those to test, the first 1, and so on to 9."""
+        return torch.stack([self.test[self.test_labels == digit][0] for digit in range(10)])
 
 
 def digits(binary: bool = False) -> Digits:
@@ -39,3 +49,24 @@ def digits(binary: bool = False) -> Digits:
     return Digits(
         images[:-TEST], labels[:-TEST], images[-TEST:], labels[-TEST:], levels=2 if binary else LEVELS
     )
+
+
+def digits_vae(
+    data: Digits,
+    *,
+    latent: int = 16,
+    epochs: int = EPOCHS,
+    seed: int = 0,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Epoch], object] | None = None,
+) -> VAE:
+    """A VAE trained on the digits: categorical for 17 levels, Bernoulli where they are binary.
+
+    `seed` is that of the weights, the batches and the noise; torch's own generator stays as it is.
+    """
+    kind, levels = ("bernoulli", None) if data.levels == 2 else ("categorical", data.levels)
+    with torch.random.fork_rng([]):
+        torch.manual_seed(check_seed(seed))
+        vae = VAE((SIZE, SIZE), latent, kind, "conv", hidden=(24, 48), levels=levels, dropout=0.2)
+    vae.fit(data.train, epochs, test=data.test, seed=seed, checkpoint=checkpoint, progress=progress)
+    return vae

@@ -1,4 +1,4 @@
-"""The digits are those of scikit-learn, split the same way every time."""
+"""The digits are those of scikit-learn, split the same way every time; their VAE follows its seed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStubs]
 
 from lattend.errors import LattendError
-from lattend.generative import digits
+from lattend.generative import VAE, digits
+from lattend.generative.handwritten import Digits, digits_vae
 
 
 def test_every_digit_is_there_once_with_its_label() -> None:
@@ -40,3 +41,36 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(LattendError, match="the digits come with scikit-learn: pip install scikit-learn"):
         digits()
+
+
+def test_one_of_each() -> None:
+    data = digits()
+    each = data.one_of_each()
+    for digit, image in enumerate(each):
+        first = data.test_labels.tolist().index(digit)
+        assert torch.equal(image, data.test[first])
+
+
+def few(binary: bool) -> Digits:
+    data = digits(binary)
+    return data._replace(train=data.train[:96], test=data.test[:20])
+
+
+@pytest.mark.parametrize(("binary", "decoder"), [(False, "categorical"), (True, "bernoulli")])
+def test_its_decoder_fits_the_pixels(binary: bool, decoder: str) -> None:
+    vae = digits_vae(few(binary), epochs=1)
+    assert (vae.decoder_name, vae.latent) == (decoder, 16)
+    assert vae.history[0].test is not None
+
+
+def test_a_seed_fixes_everything() -> None:
+    def all_of(vae: VAE) -> torch.Tensor:
+        return torch.cat([weight.detach().flatten() for weight in vae.parameters()])
+
+    state = torch.get_rng_state()
+    first, again, other = (digits_vae(few(False), latent=2, epochs=1, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(state, torch.get_rng_state())
+    assert torch.equal(all_of(first), all_of(again))
+    assert first.history[0].elbo == again.history[0].elbo != other.history[0].elbo
+    for mine, others in zip(first.parameters(), other.parameters(), strict=True):
+        assert not torch.equal(mine, others)

@@ -6,13 +6,13 @@ import csv
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lattend.errors import LattendError, NamingError, TextError
+from lattend.errors import DomainError, LattendError, NamingError, TextError
 
 MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
 NEEDED = MATRICES[:4]
@@ -38,26 +38,41 @@ def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
     return _named(path, data)
 
 
-def read_matrix(name: str, given: str) -> Any:
-    """A matrix from a file, or from text such as "1,0;0,1", whose numbers may be "1/2" or "sqrt(2)".
+def read_matrix(name: str, given: str, check: Callable[[str], object]) -> Any:
+    """The matrix --name from a file, or from text such as "1,0;0,1"; `check` raises for what is no number.
 
-    >>> read_matrix("wq", "1,0; 0,1/2")
-    [['1', '0'], ['0', '1/2']]
+    >>> read_matrix("wq", "1,0; 0,0.5", float)
+    [['1', '0'], ['0', '0.5']]
     """
-    path = Path(given)
-    if path.suffix.lower() in ENDINGS or path.is_file():
-        _must_be(path, ENDINGS)
-        return _read(name, path)
-    rows = [[cell.strip() for cell in row.split(",")] for row in given.split(";")]
+    if Path(given).suffix.lower() in ENDINGS or os.path.isfile(given):  # noqa: PTH113 (takes any text)
+        _must_be(Path(given), ENDINGS, f"--{name}: ")
+        return _read(name, Path(given))
+    rows: list[list[str]] = []
     place = 0
-    for row in given.split(";"):
-        if any(not cell.strip() for cell in row.split(",")):
-            raise TextError(
-                f"--{name} is a file ({', '.join(ENDINGS)}), or rows of numbers, as in 1,0;0,1",
-                given, place, place + len(row),
-            )  # fmt: skip
-        place += len(row) + 1
+    for part in given.split(";"):
+        rows.append(_cells(name, part, given, place, check))
+        if len(rows[-1]) != len(rows[0]):
+            said = f"--{name} has {len(rows[0])} numbers in its first row and {len(rows[-1])} in this one"
+            raise TextError(f"{said}; give as many in each", given, place, place + len(part))
+        place += len(part) + 1
     return rows
+
+
+def _cells(name: str, part: str, text: str, place: int, check: Callable[[str], object]) -> list[str]:
+    """The numbers between commas of a row, which begins at a place of the text."""
+    found: list[str] = []
+    for cell in part.split(","):
+        bare = cell.strip()
+        start = place + cell.index(bare)
+        try:
+            check(bare)
+        except DomainError as error:
+            said = f"--{name}: {error}" if bare else f"--{name}: a number is missing"
+            files = f"files end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+            raise TextError(f"{said}; {files}", text, start, start + len(bare)) from None
+        found.append(bare)
+        place += len(cell) + 1
+    return found
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -76,11 +91,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise TextError(said, text, place, place + 1) from None
 
 
-def _must_be(path: Path, endings: tuple[str, ...]) -> None:
+def _must_be(path: Path, endings: tuple[str, ...], option: str = "") -> None:
     if path.suffix.lower() not in endings:
-        raise LattendError(f'cannot read "{path}": the ending is not one of {", ".join(endings)}')
+        raise LattendError(f'{option}cannot read "{path}": the ending is not one of {", ".join(endings)}')
     if not path.is_file():
-        raise LattendError(f'there is no file "{path}"')
+        raise LattendError(f'{option}there is no file "{path}"')
 
 
 def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +149,10 @@ def _read(name: str, path: Path) -> Any:
         return arrays[name]
     try:
         return np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise LattendError(f'cannot read "{path}" as .npy: {error}') from None
+    except (OSError, ValueError, EOFError):
+        raise LattendError(
+            f'--{name}: "{path}" holds no array of numbers; write it with numpy.save'
+        ) from None
 
 
 def _rows(path: Path) -> list[list[str]]:
