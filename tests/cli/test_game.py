@@ -1,12 +1,13 @@
 """lattend game: the orbit, what is proved of it, tables, pictures, and what it says to wrong input."""
 
 import json
+import sys
 
 import pytest
 
-pytest.importorskip("sympy")
+from lattend.games.game import Game
 
-S17 = """\
+HEAD = """\
 min over p, max over q of p*q
 alternating, q first, step 1
 
@@ -31,14 +32,14 @@ h > 2          diverges  h^2/2 + h*sqrt(h^2 - 4)/2 - 1
 """
 
 
-def test_the_table_of_s17_its_period_and_its_analysis(lattend):
+def test_an_orbit_its_period_and_its_analysis(lattend):
     arguments = ["--step", "1", "--method", "alternating", "--start", "1,1", "--steps", "6"]
     ran = lattend("game", "p*q", *arguments)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith(S17)
+    assert ran.out.startswith(HEAD)
     assert ROWS in ran.out and ran.out.endswith(RANGES)
     assert "stays equal  p^2 + h*p*q + q^2\n" in ran.out
-    assert "at h = 1     cycles, period 6 from every start" in ran.out
+    assert "at h = 1     cycles, period 6: the step's matrix has M^6 = 1" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
@@ -137,14 +138,27 @@ def test_help_says_what_a_step_is_to_a_table(lattend):
 def test_ring(lattend, tmp_path):
     pytest.importorskip("torch")
     file = tmp_path / "ring.svg"
-    ran = lattend("game", "ring", "--steps", "20", "--seeds", "1", "--json", "--out", str(file))
+    ran = lattend("game", "ring", "--steps", "20", "--seed", "5", "--runs", "1", "--json", "--out", str(file))
     runs = json.loads(ran.out)["runs"]
     assert [(run["method"], run["seed"]) for run in runs] == [
-        ("gradient penalty, weight 1", 0),
-        ("simultaneous", 0),
+        ("gradient penalty, weight 1", 5),
+        ("simultaneous", 5),
     ]
-    assert "gradient penalty, weight 1, seed 0: " in ran.err
+    assert "gradient penalty, weight 1, seed 5: " in ran.err
     assert file.read_text().startswith("<svg")
+
+
+def test_ring_without_torch(lattend, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "lattend.games.gan", raising=False)
+    said = "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
+    assert lattend("game", "ring") == (3, "", said)
+
+
+def test_the_command_and_the_method_take_as_many_steps(lattend):
+    orbit = json.loads(lattend("game", "p*q", "--json").out)["orbit"]
+    assert orbit == Game("p*q").orbit((1, 1)).json()
+    assert f"How many. {len(orbit['points']) - 1}" in " ".join(lattend("game", "--help").out.split())
 
 
 @pytest.mark.parametrize(
@@ -168,9 +182,15 @@ def test_ring(lattend, tmp_path):
         (["p*q", "--steps", "-1"], "lattend: an orbit has 0 to 100,000 steps, got -1\n"),
         (["dirac", "--loss", "hinge"], 'lattend: dirac has no loss "hinge"; it has logistic, linear\n'),
         (["ring", "--weight", "1"], "lattend: --weight belongs to a method; name it with --method\n"),
-        (["ring", "--seeds", "0"], "lattend: --seeds is 1 to 100, got 0\n"),
+        (["ring", "--runs", "0"], "lattend: --runs is 1 to 100, got 0\n"),
+        (
+            ["ring", "--seed", str(2**64 - 2)],
+            "lattend: seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got",
+        ),
         (["p*q", "--table", "--mass", "0"], "lattend: --mass belongs to a method; name it with --method\n"),
-        (["p*q", "--seeds", "3"], "lattend: a formula has no use for --seeds\n"),
+        (["p*q", "--seed", "0"], "lattend: a formula has no use for --seed\n"),
+        (["dirac", "--runs", "3"], "lattend: dirac has no use for --runs\n"),
+        (["p*q*0"], "lattend: f has no gradient: it is 0 everywhere, and nobody would move\n"),
         (["p*q", "--loss", "linear"], "lattend: a formula has no use for --loss\n"),
         (["dirac", "--minimise", "q"], "lattend: dirac has no use for --minimise\n"),
         (["ring", "--table"], "lattend: ring has no use for --table\n"),

@@ -114,5 +114,5 @@ def test_without_torch() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "3\n"
     assert done.stderr == (
-        "lattend: plan asks the kernels, and these need torch: pip install 'lattend[torch]'\n"
+        "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     )

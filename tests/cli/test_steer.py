@@ -94,15 +94,15 @@ KEYS = ("--keys", "1,0;0,1")
         ((*KEYS, "--orthonormal", "2"), "steer needs --keys"),
         (KEYS, "steer needs --weights, the wanted weight of each key, such as --weights 1,0"),
         (("--keys", "1,0;0", "--weights", "1,0"), "--keys has 2 numbers in its first row and 1 in this one"),
-        (("--keys", "1,x;0,1", "--weights", "1,0"), "--keys: 'x' is no number; give 2, 0.5 or"),
+        (("--keys", "1,x;0,1", "--weights", "1,0"), '--keys: "x" is not a number: x is not known'),
         (
             ("--keys", "1e999999999;1", "--weights", "1,0"),
-            "--keys: 1e999999999 is beyond floats",
+            '--keys: "1e999999999" is not a number',
         ),
         (("--keys", "1e-400,1;0,1", "--weights", "1,0"), "--keys: 1e-400 is beyond floats"),
         (
             ("--keys", "keys.txt", "--weights", "1,0"),
-            'no number; give 2, 0.5 or text such as "1/3"; files end in',
+            '"keys.txt" is not a number: . is not part of a formula; files end in',
         ),
         (
             ("--keys", "1," * 999, "--weights", "1,0"),
@@ -112,13 +112,13 @@ KEYS = ("--keys", "1,0;0,1")
             (*KEYS, "--weights", "1,"),
             "--weights: a number is missing; files end in .json, .csv, .npy or .npz",
         ),
-        ((*KEYS, "--weights", "1/0,1"), "--weights: '1/0' is no number"),
+        ((*KEYS, "--weights", "1/0,1"), '--weights: "1/0" is not a number: division by 0'),
         ((*KEYS, "--weights", "2,-1"), "weights[1] is -1; a weight is at least 0"),
         ((*KEYS, "--weights", "1,1/5"), "the weights sum to 1.2, not 1; divide them by their sum"),
         ((*KEYS, "--weights", "1,0,0"), "weights has shape (3,) for 2 keys; give [..., 2], one for each key"),
         ((*KEYS, "--weights", "1,0", "--sharpness", "5", "--error", "0.1"), "are both given"),
         ((*KEYS, "--weights", "1,0", "--error", "1.5"), "error is 1.5; the share that may go elsewhere"),
-        ((*KEYS, "--weights", "1,0", "--sharpness", "1,2"), "sharpness: '1,2' is no number"),
+        ((*KEYS, "--weights", "1,0", "--sharpness", "1,2"), 'sharpness: "1,2" is not a number'),
         ((*KEYS, "--weights", "1,0", "--scale", "0"), "scale is 0; no query would change a weight"),
         ((*KEYS, "--weights", "1,0", "--values", "1,2"), "values has shape (1, 2); give [..., 2, v]"),
         (
@@ -146,7 +146,7 @@ def test_the_character_is_marked(lattend):
         ("bad.json", 'bad.json" is no JSON: Expecting property name'),
         ("bad.npy", 'bad.npy" holds no array of numbers; write it with numpy.save'),
         ("bad.npz", 'bad.npz" as .npz'),
-        ("bad.csv", "keys[0][0]: '{' is no number"),
+        ("bad.csv", 'keys[0][0]: "{" is not a number'),
         ("bad.md", 'bad.md": the ending is not one of .json, .csv, .npy, .npz'),
     ],
 )

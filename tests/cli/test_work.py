@@ -106,8 +106,8 @@ def test_out(lattend, here):
 
 
 CHECKED = """\
-row 1, weights 1 and 4: you have 0.1967, exact 0.1966; output 1 follows from
-  them
+row 1, weights 1 and 4: you have 0.1967, exact 0.1966; output 2 of row 1 follows
+  from them
 row 1, weight 2: you have 0.5343, exact 0.5344
 16 numbers: 12 right, 3 slips, 1 follows from them
 """
@@ -189,13 +189,23 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
         (("--example", "--form", "html", "--out", "x.html"), "the ending of --out says its form"),
         (("--example", "--out", "x.gif"), 'cannot save the work as "x.gif"'),
         (("--example", "--check", "head.json"), "the work has no step tokens; it has q, k, v"),
-        (("--example", "--check", "answer.json", "--out", "x.md"), "--check prints its verdict"),
+        (("--example", "--check", "answer.json", "--out", "x.md"), "--check prints its verdict; leave --out"),
+        (
+            ("--example", "--check", "answer.json", "--form", "html"),
+            "--check prints its verdict; leave --form",
+        ),
+        (("--example", "--check", "answer.json", "--places", "99"), "places must be a whole number from 0"),
+        (
+            ("--example", "--check", "short.json"),
+            "weights in the answer must be 4 rows of 4 numbers, with null for a number or row",
+        ),
     ],
 )
 def test_wrong_input(lattend, here, arguments, message):
     (here / "bad.json").write_text('{"tokens": [[1, 2],')
     (here / "few.json").write_text('{"tokens": [[1, 2]]}')
     (here / "list.json").write_text("[1]")
+    (here / "short.json").write_text('{"weights": [[1]]}')
     (here / "bad.npz").write_bytes(b"PK\x03\x04nothing")
     ran = lattend("work", *arguments)
     assert (ran.code, ran.out) == (2, "")

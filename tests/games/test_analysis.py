@@ -1,4 +1,4 @@
-"""Analyses: every fact of S17 as a formula, and random games against eigenvalues in floats."""
+"""Analyses: all that is known of p·q as a formula, and random games against eigenvalues in floats."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def equal(a: Any, b: Any) -> bool:
     return sympy.simplify(a - b) == 0
 
 
-def test_alternating_in_s17() -> None:
+def test_alternating_on_p_times_q() -> None:
     found = Game("p*q").analyse("alternating", step=1)
     assert kinds(found) == [(0, 2, "cycles"), (2, 2, "grows"), (2, sympy.oo, "diverges")]
     assert found.ranges[1].behaviour is not None and found.ranges[1].behaviour.order == 1
@@ -56,7 +56,7 @@ def test_simultaneous_diverges_by_the_root_of_1_plus_h_squared() -> None:
         ("extragradient", sympy.Integer(1), 1 / sympy.sqrt(2), sympy.sqrt(3) / 2),
     ],
 )
-def test_best_steps_of_s17(method: str, end: Any, step: Any, factor: Any) -> None:
+def test_best_steps_on_p_times_q(method: str, end: Any, step: Any, factor: Any) -> None:
     found = Game("p*q").analyse(method)
     assert found.ranges[0].behaviour is not None and found.ranges[0].behaviour.kind == "converges"
     assert equal(found.ranges[0].high, end) and not found.ranges[0].high_in
@@ -95,7 +95,7 @@ def test_invariants_stay_equal_along_orbits() -> None:
 
 
 def test_the_wrong_test_fails() -> None:
-    """f' - f is 0 on two lines, and S17's orbit crosses them: f stays equal there, far from (0, 0)."""
+    """f' - f is 0 on two lines, and an orbit crosses them: f stays equal there, far from (0, 0)."""
     change, lines = Game("p*q").analyse("alternating").change or (None, False)
     p, q = sympy.symbols("p q", real=True)
     assert lines and equal(change, (p - h * (q + h * p)) * (q + h * p) - p * q)
@@ -183,14 +183,14 @@ def test_second_derivatives_of_0_decide_nothing(f: str) -> None:
     assert kinds(found) == [(0, sympy.oo, "undecided")]
     assert found.here is not None and found.here.kind == "undecided"
     assert found.invariants == () and found.best is None
-    assert dict(found.figure.facts)["best step"] == "none: no step is proved to converge"
+    assert dict(found.draw().facts)["best step"] == "none: no step is proved to converge"
 
 
 def test_cycles_of_the_linear_part_are_not_those_of_the_game() -> None:
     found = Game("p*q + p^4/4").analyse("alternating", step=1)
     assert kinds(found)[0][2] == "undecided" and found.here is not None and found.here.period is None
     assert found.steps_of_period(6) == [] and found.periodic is None
-    assert dict(found.figure.facts)["stays equal"] == "p^2 + h*p*q + q^2, of the linear part"
+    assert dict(found.draw().facts)["stays equal"] == "p^2 + h*p*q + q^2, of the linear part"
 
 
 def test_what_rests_away_from_the_equilibrium_does_not_settle() -> None:
@@ -296,7 +296,7 @@ def test_high_degrees_are_said_not_waited_for() -> None:
     found = Game("4x^2 + x*y/3 - 4/3*y^2").analyse("momentum", first="q")
     assert found.radius is None and found.best is None
     assert kinds(found)[0][2] == "converges"
-    assert dict(found.figure.facts)["best step"].endswith("searched for in floats, not proved")
+    assert dict(found.draw().facts)["best step"].endswith("searched for in floats, not proved")
     assert found.searched_best is not None
     step, factor = found.searched_best
     hessian = np.array([[8, 1 / 3], [1 / 3, -8 / 3]])
@@ -318,7 +318,7 @@ stays equal  p^2 + h*p*q + q^2
 period m     at h = 2sin(pi*j/m), 0 < j < m/2, j and m without a common factor
 f alone      f' - f = -h*(h*p - p + q)*(h*p + p + q) is 0 on whole lines: that f
              stays equal for a step does not show an equilibrium
-at h = 1     cycles, period 6 from every start: the step's matrix has M^6 = 1
+at h = 1     cycles, period 6: the step's matrix has M^6 = 1
 holds        from every start: the gradient is linear
 
 steps      what happens                  factor a step

@@ -19,7 +19,7 @@ def kinds(text: str) -> list[tuple[tuple[Any, ...], str]]:
     return [(one.point, one.kind) for one in Game(text).equilibria()]
 
 
-def test_the_only_equilibrium_of_s17() -> None:
+def test_the_only_equilibrium_of_p_times_q() -> None:
     found = Game("p*q").equilibria()
     assert found.complete and not found.curve
     assert [(one.point, one.kind) for one in found] == [((0, 0), "Nash")]

@@ -76,7 +76,8 @@ def test_large_numbers_stay_quiet() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: Game("3"), NamingError, "one that minimises and one that maximises; f has none"),
+        (lambda: Game("3"), DomainError, "f has no gradient: it is 3 everywhere, and nobody would move"),
+        (lambda: Game("p*q*0", "p", "q"), DomainError, "f has no gradient: it is 0 everywhere"),
         (lambda: Game("p^2"), NamingError, "a game needs two players"),
         (lambda: Game("p*q*r"), NamingError, "f has p, q, r: say which of them minimise"),
         (lambda: Game("p*q", "p", "r"), NamingError, "f has q, which neither minimises nor maximises"),
@@ -91,7 +92,8 @@ def test_large_numbers_stay_quiet() -> None:
         (lambda: Game(int), NamingError, "a game is a formula, as in"),
         (lambda: Game(lambda p, q: sympy.I * p * q), DomainError, "f must be a real number wherever"),
         (lambda: Game(sympy.Symbol("p") * sympy.Symbol("q") * sympy.I), DomainError, "and it has I in it"),
-        (lambda: Game(lambda p, q: 3), DomainError, "no gradient for the player that minimises"),
+        (lambda: Game(lambda p, q: 3), DomainError, "f has no gradient: it is 3 everywhere"),
+        (lambda: Game(lambda p, q: q), DomainError, "no gradient for the player that minimises"),
         (lambda: Game(lambda p, q: len(p + q)), TraceError, "takes neither symbols nor torch numbers"),
         (lambda: Game("p*"), TextError, "something is missing at the end"),
         (lambda: Game(7), NamingError, "or a function of the players' numbers; got 7"),

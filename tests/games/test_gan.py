@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from lattend.errors import DomainError, NamingError
-from lattend.games.dirac import dirac
 from lattend.games.gan import Net, RingField, ring
 from lattend.games.methods import method_of
-from lattend.games.ring import Moment, Ring, RingRun, draw_runs
+from lattend.games.modes import Moment, Ring, RingRun, draw_runs
+from lattend.games.smallest_gan import dirac
 
 SMALL = Ring(hidden=4, batch=16)
 
@@ -88,6 +88,45 @@ def test_methods_step_tensors_as_they_step_numbers():
     assert torch.equal(new_p, p - 0.1 * found.gradient(p, new_q)[0])
     _, paid = method_of("gradient_penalty", weight=3).step(found, (p, q), (0.1, 0.2))
     assert torch.allclose(paid, q + 0.2 * (up - 3 * found.penalty(p, q)))
+
+
+class Counted(RingField):
+    """Notes whose gradients are asked for."""
+
+    def __init__(self, ring, seed):
+        super().__init__(ring, seed)
+        self.asked = []
+
+    def gradient(self, p, q, movers="pq"):
+        self.asked.append(movers)
+        return super().gradient(p, q, movers)
+
+
+@pytest.mark.parametrize("name", ["alternating", "momentum", "consensus", "gradient_penalty"])
+@pytest.mark.parametrize(("first", "turns"), [("p", ["p", "q"]), ("q", ["q", "p"])])
+def test_no_gradient_is_computed_in_vain(name, first, turns):
+    found, method = Counted(SMALL, 0), method_of(name, first=first)
+    p, q = (net.start(found.random) for net in (found.generator, found.discriminator))
+    method.step(found, method.start(found, p, q), (0.1, 0.2))
+    assert found.asked == turns
+
+
+def test_who_does_not_move_has_no_gradient():
+    found, p, q = field()
+    down, up = found.gradient(p, q)
+    assert torch.equal(found.gradient(p, q, "p")[0], down) and found.gradient(p, q, "p")[1] == 0
+    assert torch.equal(found.gradient(p, q, "q")[1], up) and found.gradient(p, q, "q")[0] == 0
+    to_p, to_q = found.consensus(p, q)
+    assert torch.equal(found.consensus(p, q, "p")[0], to_p) and torch.equal(
+        found.consensus(p, q, "q")[1], to_q
+    )
+
+
+def test_every_step_has_its_own_batch():
+    found = RingField(SMALL, 0)
+    data, noise = found.data, found.noise
+    found.next_batch()
+    assert not torch.equal(found.data, data) and not torch.equal(found.noise, noise)
 
 
 def test_samples_are_judged_by_the_nearest_centre():
@@ -177,6 +216,12 @@ def test_the_picture_of_runs():
         (lambda: ring(step=0), "a step must be above 0, got 0: nobody would move"),
         (lambda: ring(steps="6"), "training has 1 to 1,000,000 steps, got '6'"),  # pyright: ignore
         (lambda: ring(steps=5, looks=0), "training has 1 to 1,000,000 looks, got 0"),
+        (lambda: ring(seed="a"), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 'a'"),  # pyright: ignore
+        (
+            lambda: ring(seed=2**70),
+            "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got 118059162071741130",
+        ),
+        (lambda: ring(seed=True), "seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got True"),
         (lambda: Ring(modes=0), "a ring's modes must be a whole number from 1 on, got 0"),
         (lambda: Ring(hidden=2.5), "a ring's hidden must be a whole number from 1 on, got"),  # pyright: ignore
         (lambda: Ring(width=-1), "a ring's width must be a number above 0, got -1"),

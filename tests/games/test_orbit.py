@@ -1,4 +1,4 @@
-"""Orbits: S17's table, exact returns, and floats where there is nothing exact."""
+"""Orbits: the table of period 6, exact returns, and floats where there is nothing exact."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.errors import DomainError
 from lattend.games.game import Game
+from lattend.games.report import orbit_told
 
 small = st.fractions(min_value=-2, max_value=2, max_denominator=4)
 
 
-def test_the_table_of_s17() -> None:
+def test_the_table_of_period_6() -> None:
     orbit = Game("p*q").orbit((1, 1), step=1, steps=6, method="alternating")
     assert [q for _, q in orbit.points] == [1, 2, 1, -1, -2, -1, 1]
     assert [p for p, _ in orbit.points] == [1, -1, -2, -1, 1, 2, 1]
@@ -50,7 +51,7 @@ step   p   q   f
 6      1   1   1
 """
     )
-    narrow = orbit.figure.terminal(width=40, colour=False)
+    narrow = orbit_told(orbit).terminal(width=40, colour=False)
     assert max(map(len, narrow.splitlines())) <= 40
     assert orbit.json()["points"][1] == ["-1", "2"] and orbit.json()["period"] == 6
 
@@ -75,7 +76,7 @@ def test_surds_return_exactly() -> None:
 def test_a_fixed_point_has_period_one() -> None:
     orbit = Game("p*q").orbit((0, 0), 1, 3)
     assert orbit.period == 1 and orbit.stalls == ()
-    assert ("period", "1, proved: nobody moves from step 0 on") in orbit.figure.facts
+    assert ("period", "1, proved: nobody moves from step 0 on") in orbit.draw().facts
 
 
 def test_the_memory_must_return_too() -> None:
@@ -133,15 +134,15 @@ def test_a_period_after_a_while() -> None:
     """p' = p - p = 0 for ever, q' = q - q/2: f = p²/2 in whole steps rests after the first."""
     orbit = Game("p^2/2 + 0*q - q^2/2").orbit((1, 1), 1, 5, "simultaneous")
     assert orbit.returns == (1, 2) and orbit.points == ((1, 1), *((0, 0),) * 5)
-    assert ("period", "1, proved: nobody moves from step 1 on") in orbit.figure.facts
+    assert ("period", "1, proved: nobody moves from step 1 on") in orbit.draw().facts
 
 
 def test_long_numbers_are_shown_by_six_digits() -> None:
-    table = Game("p^2*q^2").orbit((1, 1), 3, 3).figure.table
+    table = orbit_told(Game("p^2*q^2").orbit((1, 1), 3, 3)).table
     assert table[-1][1:3] == ("-1.75135e+97", "1.1301e+40")
-    tiny = Game("p*q").orbit(("1e400", 1), "1e-400", 0).figure
+    tiny = orbit_told(Game("p*q").orbit(("1e400", 1), "1e-400", 0))
     assert tiny.subtitle == ("alternating, q first, step 1e-400",)
-    assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).figure.facts
+    assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).draw().facts
     assert tiny.table[-1] == ("0", "1e+400", "1", "1e+400")
 
 

@@ -25,7 +25,7 @@ def named(figure, kind, name):
     return [mark for mark in figure.planes[0].layers() if isinstance(mark, kind) and mark.name == name]
 
 
-def test_the_orbit_of_s17():
+def test_the_orbit_of_period_6():
     figure = portrait(SIX)
     (line,), (dots,) = named(figure, Stroke, "orbit"), named(figure, Dots, "orbit")
     p, q = (1, -1, -2, -1, 1, 2, 1), (1, 2, 1, -1, -2, -1, 1)
@@ -247,3 +247,51 @@ def test_numbers_without_bound_have_their_picture():
     line = figure.curves[0].lines[0][1]
     assert line[-1][1] == pytest.approx(2 ** (len(line) / 2)) and line[-1][1] < 1e100 < 2 * line[-1][1]
     assert figure.svg().startswith("<svg")
+
+
+def test_the_picture_of_an_analysis():
+    """Optimistic steps on p·q: 1/√2 at 1/2, 1 at 1/√3, and √(2h² + h√(4h² − 1)) beyond 1/2."""
+    found = PQ.analyse("optimistic", step="1/4")
+    figure = found.draw()
+    (curve,) = figure.curves
+    line = dict(curve.lines[0][1])
+    assert max(line) == pytest.approx(1.5 / math.sqrt(3))  # half as far again as the end of the range
+    for h, factor in line.items():
+        if h > 0.5:
+            exactly = math.sqrt(2 * h**2 + h * math.sqrt(4 * h**2 - 1))
+            assert factor == pytest.approx(exactly)
+        assert factor >= line[0.5] - 1e-7
+    assert curve.dots == (
+        ("best step", (0.5, pytest.approx(math.sqrt(0.5)))),
+        ("h = 1/4", (0.25, pytest.approx((math.sqrt(2) + math.sqrt(6)) / 4))),
+    )
+    assert ("best step", "1/2: factor sqrt(2)/2 = 0.7071") in figure.facts
+    assert figure.json()["best"] == found.json()["best"]
+    assert figure.svg().startswith("<svg")
+
+
+def test_an_analysis_beyond_floats_has_facts_alone():
+    figure = Game("10^400*p*q").analyse("simultaneous").draw()
+    assert not figure.curves and figure.facts
+
+
+def test_the_picture_of_equilibria():
+    found = WELLS.equilibria()
+    figure = found.draw()
+    assert [mark.points for mark in named(figure, Dots, "equilibrium")] == [[(-1.0, 0.0), (1.0, 0.0)]]
+    assert figure.facts[1] == ("p = 0, q = -2", "no solution: p gains by moving")
+    assert figure.json()["equilibria"] == found.json()["equilibria"]
+    one = found[2].draw()
+    assert [mark.points for mark in named(one, Dots, "equilibrium")] == [[(1.0, 0.0)]]
+    assert one.planes[0].x == (-0.5, 2.5)
+    assert one.facts == (("p = 1, q = 0", str(found[2])),)
+    assert one.json()["point"] == ["1", "0"]
+
+
+def test_results_are_named_in_one_line():
+    found = WELLS.equilibria()
+    assert repr(found[1]) == "<Equilibrium p = 0, q = -2: no solution>"
+    assert repr(found) == "<Equilibria of q*(p^2 - 1) - q^2/4: 3>"
+    assert repr(PQ.analyse(step=1)) == "<Analysis of p*q: alternating, q first>"
+    assert repr(PQ.analyse(step=1).here) == "<Here h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
+    assert repr(SIX) == "<Orbit of p*q: alternating, q first, 6 steps, period 6>"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from lattend.errors import DomainError
-from lattend.games.dirac import dirac
 from lattend.games.game import Game
 from lattend.games.methods import consensus, gradient_penalty
+from lattend.games.smallest_gan import dirac
 from lattend.games.table import STEPS, compare_methods
 
 PQ = Game("p*q")
@@ -40,7 +40,7 @@ def test_factors_are_those_of_the_steps_matrix(table, text, h):
         assert cell(table, method, text)["factor"] == pytest.approx(radius(rows)), method
 
 
-def test_kinds_are_those_of_s17(table):
+def test_p_times_q_converges_cycles_and_diverges_where_it_should(table):
     kinds = [cell(table, "alternating, q first", step)["kind"] for step in STEPS]
     assert kinds == ["cycles"] * 6 + ["grows", "diverges"]
     assert {cell(table, "simultaneous", step)["kind"] for step in STEPS} == {"diverges"}

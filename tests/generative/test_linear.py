@@ -199,12 +199,12 @@ M = LinearGaussian(torch.ones(3, 2), 0.0, 1.0)
         (
             lambda: LinearGaussian(torch.ones(3, 2), noise=0.0),
             DomainError,
-            "the variance of the noise must be above 0, got 0 at [0]",
+            "noise must be a variance above 0, got 0",
         ),
         (
             lambda: LinearGaussian(torch.ones(3, 2), noise=[1.0, -1.0, 1.0]),
             DomainError,
-            "the variance of the noise must be above 0, got -1 at [1]",
+            "noise must be a variance above 0, got -1 at [1]",
         ),
         (lambda: LinearGaussian([[math.inf]]), DomainError, "W must be finite, got inf at [0, 0]"),
         (

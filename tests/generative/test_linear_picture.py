@@ -38,6 +38,7 @@ def test_the_table_is_the_identity(figure):
 def test_the_curve_falls_to_zero(figure):
     (curve,) = figure.curves
     assert [x for x, _ in curve.lines[0][1]] == [0, 1, 3]  # log2 of 1, 2, 8
+    assert curve.table(9)[0] == ("k", "1", "2", "8")
     assert [name for name, _ in curve.lines] == ["q = best diagonal", "q = prior"]
     for name, points in curve.lines:
         bounds = figure.data["bounds"][name.removeprefix("q = ")]

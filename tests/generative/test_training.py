@@ -278,7 +278,7 @@ def test_what_it_refuses(more: Any, error: type[LattendError], said: str) -> Non
 
 
 def test_a_loss_that_is_lost() -> None:
-    vae = VAE(2, 1, "gaussian", noise=1e-30)
+    vae = VAE(2, 1, "gaussian", noise=1e-60)
     said = r"in epoch 1 the loss or a number of the net is not finite; lower rate, which is 0.003, or scale"
     with pytest.raises(DomainError, match=said):
         vae.fit(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), 1)

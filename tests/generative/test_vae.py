@@ -45,7 +45,7 @@ def by_hand(vae: VAE, kind: str, x: torch.Tensor, noise: torch.Tensor) -> tuple[
     given = {
         "bernoulli": lambda: td.Bernoulli(logits=flat[..., 0]),
         "categorical": lambda: td.Categorical(logits=flat),
-        "gaussian": lambda: td.Normal(flat[..., 0], 0.5),
+        "gaussian": lambda: td.Normal(flat[..., 0], 0.5**0.5),
     }[kind]()
     log_p = given.log_prob(x.double() if kind == "bernoulli" else x).flatten(2).sum(-1)
     prior = td.Normal(torch.zeros_like(q.mean), torch.ones_like(q.mean))
@@ -191,7 +191,7 @@ def test_what_it_says_of_itself() -> None:
             ((8, 8), 2, "gaussian"),
             {"noise": 0.0},
             DomainError,
-            "noise must be a standard deviation above 0, got 0.0",
+            "noise must be a variance above 0, got 0.0",
         ),
         (((8, 8), 2), {"beta": -1.0}, DomainError, "beta must be at least 0, got -1.0"),
         (((8, 8), 2), {"free_bits": math.nan}, DomainError, "free_bits must be at least 0, got nan"),
@@ -200,7 +200,7 @@ def test_what_it_says_of_itself() -> None:
         (((8, 8), 2), {"free_bits": None}, DomainError, "free_bits must be at least 0, got None"),
         (((8, 8), 2), {"beta": torch.ones(2)}, DomainError, "beta must be at least 0, got tensor("),
         (((8, 8), 2), {"dropout": "a"}, DomainError, "dropout must be a share from 0 to below 1, got 'a'"),
-        (((8, 8), 2, "gaussian"), {"noise": "a"}, DomainError, "a standard deviation above 0, got 'a'"),
+        (((8, 8), 2, "gaussian"), {"noise": "a"}, DomainError, "a variance above 0, got 'a'"),
         (((8, 8), 2, "categorical"), {"levels": "a"}, DomainError, "a whole number from 2 on, got 'a'"),
         (((8, 8), 2, "categorical"), {"levels": 2.5}, DomainError, "a whole number from 2 on, got 2.5"),
         ((8.0, 2), {}, DomainError, "a number in shape must be a whole number from 1 on, got 8.0"),

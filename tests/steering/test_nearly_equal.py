@@ -65,7 +65,11 @@ def test_what_is_said_is_so(case: tuple[Any, Any], most: float) -> None:
     if found.reach == "exactly":
         assert (found.wanted > 0).all() and true < 1e-5
     elif found.reach == "in the limit":
-        assert found.ray.face.tolist() == (found.wanted > 0).tolist() and true < most + 1e-4
+        assert found.ray.face.tolist() == (found.wanted > 0).tolist()
+        leak = sum(weight for weight, want in zip(reached, found.wanted, strict=True) if want == 0)
+        assert leak < most + 1e-4
+        # A long query may tell wanted keys apart that were taken to be equal
+        assert true < most + 1e-4 or "digits of these numbers are too few" in found.how
     else:
         check_certificate(keys / np.abs(keys).max(), np.abs(keys).max() * found.query, found)
 

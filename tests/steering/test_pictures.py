@@ -13,7 +13,8 @@ from lattend.steering.steered import Steered
 
 INNER = """\
 Attention over 3 keys, steered to 1 of them
-No query gives these weights; this is the nearest, with the least KL from them.
+No query gives these weights: no corner of the hull of the keys has key 1 and no other. This one is
+nearest by KL: KL(wanted ‖ attention) is least.
 
 query     (0)
 reached   never
@@ -21,7 +22,7 @@ because   key 1 = 1/2·key 0 + 1/2·key 2, so that every query gives both sides 
 so        keys 0, 2 together cannot fade while the wanted keys keep their weights
 at most   0.333333 for key 1, whatever the query
 least KL  1.09861 nats from the wanted weights, for every query
-error     0.666667, half the sum of the differences of weights; bound 0.666667
+error     0.666667, half the sum of the differences of weights
 
 key  wanted  logit    weight
 0         0      0  0.333333
@@ -47,7 +48,9 @@ def test_a_certificate_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said["because"].startswith("key 2 = 0.564286·key 0 + 0.435714·key 1, so that")
     keys = np.random.default_rng(0).normal(size=(30, 2))
     said = dict(steered(keys, np.full(30, 1 / 30) + np.r_[0.01, -0.01, [0] * 28]).draw().facts)
-    assert said["so"].startswith("Σ yᵢ log aᵢ = 0 for attention, and ")
+    assert said["so"].startswith(
+        "with y the factors above, those on the left negative, attention has Σ yᵢ log aᵢ = 0, and the wanted"
+    )
     assert "more)" in said["because"]
 
 
@@ -61,8 +64,12 @@ def test_a_certificate_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
         ([[0], [1], [2]], [1, 0, 0], "The convex hull of the wanted key is a face of the hull of all"),
         (SQUARE, [0.5, 0.5, 0, 0, 0], "The convex hull of the 2 wanted keys is a face"),
         ([[0], [1], [2]], ["1/3"] * 3, "lie in the span of the keys' columns and ones"),
-        (SQUARE, [0.5, 0, 0.5, 0, 0], "No query gives these weights; this is the nearest"),
-        ([[0], [0], [1]], [1, 0, 0], "It is neared as the sharpness grows."),
+        (
+            SQUARE,
+            [0.5, 0, 0.5, 0, 0],
+            "no face (side, edge) of the hull of the keys has keys 0, 2 and no others. This one is nearest",
+        ),
+        ([[0], [0], [1]], [1, 0, 0], "has key 0 and no other. This one nears the nearest by KL as β grows: "),
     ],
 )
 def test_how(keys: Any, wanted: Any, words: str) -> None:
@@ -78,6 +85,17 @@ def test_curves() -> None:
     assert all(exact[beta] <= bound[beta] for beta in bound) and error.log
     lengths = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"]).draw().curves
     assert min(height for _, height in lengths[1].lines[0][1]) == pytest.approx(0, abs=1e-12)  # at length 1
+    never = steered([[0], [1], [2]], ["1/7", "3/7", "3/7"])
+    assert never.certificate is not None and "bound" not in dict(never.draw().facts)["error"]
+    for found, here in (
+        (never.draw().curves[1], 1.0),
+        (steered([[0, 0], [1, 0], [2, 0], [0, 2]], [0.25, 0, 0.75, 0], sharpness=4).draw().curves[1], 4.0),
+    ):
+        (_, nats), (_, least) = found.lines
+        ((_, (place, height)),) = found.dots
+        assert found.title == "KL(wanted ‖ attention)" and place == here
+        assert min(y for _, y in nats) >= least[0][1] - 1e-12
+        assert min(nats, key=lambda point: abs(point[0] - here))[1] == pytest.approx(height, rel=0.02)
     assert steered([[0], [1], [2]], [0, 1, 0]).draw().curves == ()  # the query is 0, however long
 
 

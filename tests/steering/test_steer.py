@@ -249,7 +249,7 @@ EYE = np.eye(2)
 @pytest.mark.parametrize(
     ("given", "options", "error", "message"),
     [
-        (([1, 0], [1, 0]), {}, lt.errors.TensorError, r"keys has shape \(2,\); give \[\.\.\., m, d\]"),
+        (([1, 0], [1, 0]), {}, lt.errors.TensorError, r"keys has shape \(2,\); give \[\.\.\., m, D\]"),
         ((EYE, [1, 0, 0]), {}, lt.errors.TensorError, r"weights has shape \(3,\) for 2 keys"),
         ((EYE, [1.5, -0.5]), {}, lt.errors.DomainError, r"weights\[1\] is -0\.5; a weight is at least 0"),
         ((EYE, [0.5, 0.7]), {}, lt.errors.DomainError, "sum to 1.2, not 1; divide them by their sum"),
@@ -278,13 +278,13 @@ EYE = np.eye(2)
             (EYE, [1, 0]),
             {"scale": "root"},
             lt.errors.DomainError,
-            "or \"sqrt\", for 1/√d: 'root' is no number",
+            'or "sqrt", for 1/√D: "root" is not a number',
         ),
         (
             (EYE, [1, 0]),
             {"scale": None},
             lt.errors.DomainError,
-            'scale is a number or "sqrt".*: None is no n',
+            'scale is a number or "sqrt".*: None is not a n',
         ),
         ((EYE, ["1e-400", 1]), {}, lt.errors.DomainError, r"weights\[0\]: 1e-400 is beyond floats"),
         (

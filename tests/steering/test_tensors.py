@@ -138,9 +138,9 @@ def test_heads_that_are_reached_in_different_ways() -> None:
 def test_numbers_beside_tensors() -> None:
     found = lt.steer(torch.eye(2), ["1/2", "1/2"], scale="1/4")
     assert isinstance(found, Steered) and found.exact and found.scale == 0.25
-    with pytest.raises(lt.errors.DomainError, match=r"weights\[0\]: 'half' is no number"):
+    with pytest.raises(lt.errors.DomainError, match=r"weights\[0\]: \"half\" is not a number"):
         lt.steer(torch.eye(2), ["half", "1/2"])
-    with pytest.raises(lt.errors.DomainError, match=r"scale is a number or .*: None is no number"):
+    with pytest.raises(lt.errors.DomainError, match=r"scale is a number or .*: None is not a number"):
         lt.steer(torch.eye(2), [1, 0], scale=None)  # pyright: ignore[reportArgumentType]
 
 

@@ -17,6 +17,13 @@ TEXT = """\
 Attention worked through
 4 tokens of 2 numbers; 1 head; no scaling; every query sees every key
 
+Tokens: x   Query matrix: W_q   Key matrix: W_k   Value matrix: W_v
+   1  2        1  2                1  2              1  2
+1  1  2     1  1  0             1  1  0           1  0  0
+2  2  0     2  0  1             2  0  0           2  0  1
+3  0  1
+4  1  1
+
 Queries: q = x W_q   Keys: k = x W_k   Values: v = x W_v
    1  2                 1  2              1  2
 1  1  2              1  1  0           1  0  2
@@ -197,3 +204,20 @@ def test_html_raises_every_power():
     found = lt.work([[1, 2], [2, 0]], *[[[1, 0], [0, 1]]] * 3, scale="sqrt").html()
     assert "e<sup>2√2</sup>" in found and "e<sup>√2</sup>" in found
     assert "^" not in found and "sqrt" not in found
+
+
+def test_every_form_begins_with_the_exercise():
+    found = lt.work(**EXAMPLE, heads=2, wo=[[1, "1/3"], [2, 1]], memory=[[5, 6], [7, 8], [9, 0]])
+    assert [step.name for step in found.exercise] == ["tokens", "memory", "wq", "wk", "wv", "wo"]
+    assert found.exercise[2].exact == [[[1], [0]], [[0], [1]]]
+    text, page, tex, mark = found.terminal(80), found.html(), found.latex(), found.markdown()
+    for form, titles in (
+        (text, ("Tokens: x", "Memory: y", "Query matrix: W_q", "Output matrix: W_o", "Queries: q")),
+        (page, ("Tokens<", "Memory<", "Query matrix<", "Output matrix<", "Queries<")),
+        (tex, ("X = ", "Y = ", "W_q^{(1)} = ", "W_q^{(2)} = ", "W_o = ", "Queries")),
+        (mark, ("## Tokens", "## Memory", "## Query matrix", "## Output matrix", "## Queries")),
+    ):
+        places = [form.index(title) for title in titles]
+        assert places == sorted(places)
+    data = found.json()["given"]
+    assert data["wo"]["exact"] == [["1", "1/3"], ["2", "1"]] and data["memory"]["exact"][2] == ["9", "0"]

@@ -33,7 +33,8 @@ def test_the_notes():
     found = lt.work(**EXAMPLE).check(NOTES)
     assert not found
     assert found.terminal(200).splitlines() == [
-        "rows 1 and 4, weights 1 and 4: you have .1967, exact .1966; outputs 1 and 4 follow from them",
+        "rows 1 and 4, weights 1 and 4: you have .1967, exact .1966; "
+        "output 2 of rows 1 and 4 follow from them",
         "rows 1 and 4, weight 2: you have .5343, exact .5344",
         "row 2, weight 2: you have .7757, exact .7758",
         "44 numbers: 35 right, 7 slips, 2 follow from them",
@@ -50,7 +51,7 @@ def test_one_slip_is_told_once():
     found = lt.work(**EXAMPLE).check(answer)
     exact_line = "row 1, weight 1: you have .1967, exact .1966"
     # 2 · .1967 + .0723 + .1966 = .6623
-    assert found.terminal(200).splitlines()[0] == f"{exact_line}; output 1 follows from it"
+    assert found.terminal(200).splitlines()[0] == f"{exact_line}; output 2 of row 1 follows from it"
     assert len(found.slips) == 1
 
 
@@ -64,17 +65,17 @@ def test_rounded_numbers_are_no_slip():
 
 def test_without_them_it_is_a_slip():
     found = lt.work(**EXAMPLE).check({"outputs": only(0, [0, ".663"], 2)})
-    assert str(found) == "row 1, output 2: you have .663, exact .662\n2 numbers: 1 right, 1 slip"
+    assert str(found) == "row 1, output 2: you have .663, exact .6622\n2 numbers: 1 right, 1 slip"
 
 
 def test_what_the_own_numbers_would_give_is_said():
-    answer = {"weights": only(0, [".3", ".5344", ".0723", ".1966"], 4), "outputs": only(0, [0, ".9"], 2)}
+    answer = {"weights": only(0, [".30", ".5344", ".0723", ".1966"], 4), "outputs": only(0, [0, ".9"], 2)}
     found = lt.work(**EXAMPLE).check(answer).terminal(200)
-    assert "row 1, weight 1: you have .3, exact .2" in found
-    assert "row 1, output 2: you have .9, exact .7, and .9 from" not in found  # .6 + .0723 + .1966 = .87
+    assert "row 1, weight 1: you have .30, exact .1966" in found
+    assert "output 2 of row 1 follows from it" in found  # .6 + .0723 + .1966 = .87
     answer["outputs"] = only(0, [0, ".95"], 2)
     found = lt.work(**EXAMPLE).check(answer).terminal(200)
-    assert "row 1, output 2: you have .95, exact .66, and .87 from your numbers before it" in found
+    assert "row 1, output 2: you have .95, exact .6622, and .8689 from your numbers before it" in found
 
 
 def test_a_wrong_score_carried_on_with_all_digits():
@@ -88,7 +89,9 @@ def test_a_wrong_score_carried_on_with_all_digits():
     }
     found = lt.work(**EXAMPLE).check(answer)
     first, last = found.terminal(200).splitlines()
-    assert first == "row 1, score 4: you have 2, exact 1; weights of row 1 and output 1 follow from it"
+    assert (
+        first == "row 1, score 4: you have 2, exact 1; weights of row 1 and output 2 of row 1 follow from it"
+    )
     assert last == "10 numbers: 4 right, 1 slip, 5 follow from it"
 
 
@@ -157,8 +160,8 @@ def test_heads():
     found = worked.check({"weights": answer, "mixed": [only(1, [0], 1), only(1, ["1.1"], 1)]})
     said = found.terminal(200).splitlines()[0]
     first, follows = said.split("; ")
-    assert first == "head 2, row 2, weight 1: you have 0.30, exact 0.25"
-    assert follows == "the mixed value of row 2 of head 2 follows from it"
+    assert first == "head 2, row 2, weight 1: you have 0.30, exact 0.2500"
+    assert follows == "mixed value 1 of row 2 of head 2 follows from it"
 
 
 def test_places_ask_for_so_many_digits():
@@ -217,10 +220,10 @@ def test_json():
         (
             {"weights": [[1, 2]]},
             TensorError,
-            "weights in the answer must be 4 rows of 4 numbers, .* got 1 row of 2",
+            "weights in the answer must be 4 rows of 4 numbers, with None for a number .*; it has 1 row$",
         ),
         ({"sums": [1, 2]}, TensorError, "sums in the answer must be 4 rows of 1 number"),
-        ({"weights": 3}, TensorError, "got 3"),
+        ({"weights": 3}, TensorError, "it is 3$"),
         ({"sums": ["a", None, None, None]}, DomainError, 'sums, row 1, column 1: "a" is not a number'),
         ({"sums": [float("nan"), 1, 1, 1]}, DomainError, "sums, row 1, column 1: nan is not a finite number"),
         (
@@ -241,9 +244,26 @@ def test_the_shape_that_is_wanted_of_several_heads():
     worked = lt.work(**EXAMPLE, heads=2)
     table = [[1] * 4] * 4
     wanted = "scores in the answer must be 2 heads of 4 rows of 4 numbers"
-    for answer, got in ((table, "4 rows of 4, for one head"), ([table], "1 head of 4 rows of 4")):
-        with pytest.raises(TensorError, match=f"{wanted}, .*; got {got}$"):
+    for answer, found in (
+        (table, r"it has no list for each head, as in \[head 1, head 2\]"),
+        ([table], "it has 1 head"),
+        ([table, table[:3]], "head 2 has 3 rows"),
+        ([table, [[1] * 4, [1] * 3, None, None]], "head 2, row 2 has 3 numbers"),
+        ([table, [[1] * 4, 7, None, None]], "head 2, row 2 is 7"),
+        ([table, [[1, 2, 3, [4]], None, None, None]], "head 2, row 1, number 4 is a list"),
+    ):
+        with pytest.raises(TensorError, match=f"{wanted}, with None for a number, row or head .*; {found}$"):
             worked.check({"scores": answer})
+
+
+def test_nothing_for_a_head_or_a_row():
+    worked = lt.work(**EXAMPLE, heads=2)
+    weights, sums = worked.weights.decimals(), worked.sums.decimals()
+    answer = {"weights": [None, [None, weights[1][1], None, None]], "sums": [None, sums[1]], "q": None}
+    assert str(worked.check(answer)) == "8 numbers: all right"
+    flat = [[total for (total,) in head] for head in sums]
+    assert str(worked.check({"sums": flat})) == "8 numbers: all right"
+    assert len(lt.work(**EXAMPLE).check({"weights": [None, [".105"] * 4, None, None]}).verdicts) == 4
 
 
 def test_slips_alike_that_own_numbers_tell_apart():
@@ -255,8 +275,8 @@ def test_slips_alike_that_own_numbers_tell_apart():
     lines = lt.work(**EXAMPLE).check(answer).terminal(200).splitlines()
     assert lines == [
         "row 1, score 1: you have 3, exact 1",
-        "row 1, weight 1: you have .5, exact .2, and .6 from your numbers before it",
-        "row 4, weight 1: you have .5, exact .2",
+        "row 1, weight 1: you have .5, exact .1966, and .6439 from your numbers before it",
+        "row 4, weight 1: you have .5, exact .1966",
         "3 numbers: 0 right, 3 slips",
     ]
 
@@ -273,9 +293,9 @@ def test_several_slips_and_what_follows_from_each():
     }
     lines = worked.check(answer).terminal(200).splitlines()
     assert lines == [
-        "row 2, v 2: you have 3, exact 0; output 3 follows from it",
-        "row 1, score 1: you have 3, exact 1; sum 1 follows from it",
-        "row 4, sum: you have 99, exact 14",
+        "row 2, v 2: you have 3, exact 0; output 2 of row 3 follows from it",
+        "row 1, score 1: you have 3, exact 1; the sum of row 1 follows from it",
+        "row 4, sum: you have 99, exact 13.8256",
         "7 numbers: 2 right, 3 slips, 2 follow from them",
     ]
 
@@ -285,3 +305,23 @@ def test_a_sum_of_nought_is_a_slip_and_nothing_more():
         {"sums": [0, "70.3763", 4, "13.8256"], "weights": only(0, [".1", ".1", ".1", ".1"], 4)}
     )
     assert ("sums", 0, 0, 0) in [slip.place for slip in found.slips]
+
+
+def test_a_whole_number_is_told_apart_from_a_root():
+    """Scores over sqrt(2): 1 is within 1/2 of 1.4142, 3 is not within 1/2 of 2.8284 at four places."""
+    worked = lt.work(**EXAMPLE, scale="sqrt")
+    answer = {"scores": only(1, [1, 4, 0, None], 4)}
+    assert worked.check(answer).terminal(200).splitlines() == [
+        "row 2, score 2: you have 4, exact 2.8284",
+        "3 numbers: 2 right, 1 slip",
+        "1 whole number passes for one within 1/2 that is not whole, as 1 for 1.4142; "
+        "places=4 (--places 4) asks for decimals",
+    ]
+    assert len(worked.check(answer, places=4).slips) == 2
+    assert worked.check(answer, places=4).json()["notes"] == []
+
+
+def test_repr_is_short():
+    assert repr(lt.work(**EXAMPLE).check(NOTES)) == (
+        "<Judgement 44 numbers: 35 right, 7 slips, 2 follow from them>"
+    )

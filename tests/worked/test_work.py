@@ -216,8 +216,13 @@ def test_long_exact_forms_are_left_out_and_said_to_be():
     found = lt.work(made.normal(size=(5, 3)), wq, wk, wv)
     assert not found.weights.written
     assert found.weights.tables[0][0][0].text is None
-    said = "decimals alone: exact forms are longer than 60 characters; weights.exact has them"
-    assert said in " ".join(str(found).split())
+    said = "exact forms have more than 60 characters, or fractions of more than 12; .exact has them"
+    printed = " ".join(str(found).split())
+    assert printed.count(said) == 1 and "decimals alone in tokens, wq, wk, wv, q, k, v, scores" in printed
+    assert "/" not in printed.replace(said, "").replace("e^s / row sum", "")
+    assert f"decimals alone here: {said}" in " ".join(str(found.q).split())
+    assert said in found.html() and said in found.latex() and said in found.markdown()
+    assert said not in found.markdown(show="decimal")
     exact = found.weights.exact[0][0]
     assert float(exact) == pytest.approx(found.weights.values[0, 0], rel=1e-14)
 
@@ -236,6 +241,20 @@ def test_a_saturated_weight_is_not_called_one():
     found = lt.work([[200], [0]], [[1]], [[1]], [[1]])
     assert found.weights.decimals()[0] == ["1.0000", "0.0000"]
     assert found.weights.exact[0][0] != 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "fact", "formula"),
+    [
+        ("sqrt", "scores divided by sqrt(2)", "s = q·k / sqrt(2)"),
+        ("1/2", "scores divided by 2", "s = q·k / 2"),
+        ("2/3", "scores times 2/3", "s = 2/3 · q·k"),
+        (0, "scores times 0", "s = 0 · q·k"),
+    ],
+)
+def test_the_scale_in_words(scale, fact, formula):
+    found = lt.work(**EXAMPLE, scale=scale)
+    assert fact in found.facts[0] and found.scores.formula == formula
 
 
 def test_large_numbers_are_written_short():
@@ -274,6 +293,7 @@ ONE = [[1], [0]]
         ({"rule": "strided"}, NamingError, "needs a value for t"),
         ({"n": 3}, DomainError, "n = 3 is given, but there are 4; leave n out"),
         ({"rule": "k <= q", "t": 3}, NamingError, "has no t; it has n"),
+        ({"causal": True}, NamingError, 'causal is the name of a rule; give it as rule="causal"'),
         ({"memory": [[1, 2, 3]]}, TensorError, "memory has rows of 3 numbers and wk is 2 × 2"),
         ({"tokens": [[1, 2]] * 400}, TooLarge, "multiplies 644,800 pairs of numbers"),
     ],

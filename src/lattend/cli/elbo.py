@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lattend.cli.arguments import Json, Out, read_numbers_of
-from lattend.cli.failures import NO_ANSWER, YES
 from lattend.cli.output import complain, show
-from lattend.errors import DomainError, LattendError, NamingError, TextError
+from lattend.errors import DomainError, NamingError, TextError
 from lattend.generative import PICTURES
 
 if TYPE_CHECKING:
@@ -58,7 +55,9 @@ def elbo(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="FILE", show_default=False, help="linear: rows to fit it to, .csv or .npy."),
+        typer.Option(
+            metavar="FILE", show_default=False, help="linear: rows to fit it to; .csv, .npy, .json or .npz."
+        ),
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(metavar="E", show_default=False, help="digits: times each one is seen; 40.")
@@ -73,7 +72,7 @@ def elbo(
     seed: Annotated[int, typer.Option(metavar="S", help="Of all that is random.")] = 0,
     out: Out = None,
     json: Json = False,
-) -> int:
+) -> None:
     """The evidence lower bound: reconstruction minus KL.
 
     linear: on a model where all is known, ELBO + gap = log p(x) to the last digits for three q, and the
@@ -97,13 +96,7 @@ def elbo(
     except KeyboardInterrupt:
         complain("stopped")
         raise
-    except ModuleNotFoundError as missing:
-        if missing.name != "torch":
-            raise
-        complain("elbo runs on torch: pip install 'lattend[torch]'")
-        return NO_ANSWER
     show(figure, out, json)
-    return YES
 
 
 def _linear(options: dict[str, Any]) -> Figure:
@@ -128,32 +121,25 @@ def _digits(options: dict[str, Any]) -> Figure:
 
 
 def _progress(epochs: int) -> Any:
-    """Prints the first epoch and about ten more on standard error, away from the answer."""
+    """Prints the first epoch, about ten more and what comes next on standard error, away from the answer."""
     from lattend.draw.scene import spelt
 
     every = max(1, epochs // 10)
 
-    def said(epoch: Epoch) -> None:
-        if (epoch.epoch == 1 or epoch.epoch % every == 0) and sys.stderr is not None:
-            print(spelt(str(epoch), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
+    def said(done: Epoch | str) -> None:
+        told = isinstance(done, str) or done.epoch == 1 or done.epoch % every == 0
+        if told and sys.stderr is not None:
+            print(spelt(str(done), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
 
     return said
 
 
-def _rows(path: str) -> Any:
-    """The rows of a file of numbers."""
-    import numpy as np
+def _rows(given: str) -> Any:
+    """The rows of --data, a file or a text, as floats."""
+    from lattend.cli.files import read_matrix
+    from lattend.steering.numbers import check_number, read
 
-    ending = Path(path).suffix.lower()
-    if ending not in (".csv", ".npy"):
-        raise LattendError(f'--data reads .csv and .npy files of rows, not "{path}"')
-    try:
-        with Path(path).open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("error")  # that there is nothing in it, or that numbers are complex
-            found = np.load(file) if ending == ".npy" else np.loadtxt(file, delimiter=",", ndmin=2)
-            rows = np.asarray(found, dtype=np.float64)
-    except (ValueError, TypeError, EOFError, Warning) as error:
-        raise LattendError(f'"{path}" is no file of rows of numbers: {error}') from None
+    rows = read("--data", read_matrix("data", given, check_number)).floats
     if rows.ndim != 2 or rows.shape[1] > LARGEST:
         raise DomainError(f"--data has rows of at most {LARGEST} numbers, got shape {rows.shape}")
     return rows

@@ -43,6 +43,9 @@ def report(error: Exception) -> int:
     if isinstance(error, LattendError):
         complain(in_options(str(error)))
         return NO_ANSWER if isinstance(error, (NoClosedForm, TooLarge)) else WRONG_INPUT
+    if isinstance(error, ModuleNotFoundError) and error.name == "torch":
+        complain("this runs on torch, an extra that is not installed: pip install 'lattend[torch]'")
+        return NO_ANSWER
     if hasattr(error, "format_message"):  # typer's errors: their class is public only in newer versions
         complain(_usage(error))
         return WRONG_INPUT

@@ -16,9 +16,11 @@ from lattend.cli.output import say, say_json, show, width
 from lattend.errors import DomainError, LattendError, NamingError
 
 if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
     from lattend.games.analysis import Analysis
     from lattend.games.game import Game
     from lattend.games.methods import Method
+    from lattend.games.modes import RingRun
     from lattend.games.orbit import Orbit
 
 EXAMPLES = (
@@ -26,13 +28,13 @@ EXAMPLES = (
     'lattend game "p*q" --table',
     'lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg',
     "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
-    "lattend game ring --out ring.svg",
+    "lattend game ring --runs 1 --seed 7 --out ring.svg",
 )
 DIRAC, RING = "dirac", "ring"
 # What each answer has no use for
 UNUSED = {
-    "a formula": ("loss", "seeds"),
-    DIRAC: ("minimise", "maximise", "seeds"),
+    "a formula": ("loss", "seed", "runs"),
+    DIRAC: ("minimise", "maximise", "seed", "runs"),
     RING: ("start", "at", "minimise", "maximise", "loss", "table", "floats", "portrait"),
     "a table": ("start", "steps", "floats", "portrait"),
     "a comparison of methods": ("at",),
@@ -97,8 +99,14 @@ def game(
     loss: Annotated[
         str | None, typer.Option(metavar="logistic|linear", show_default=False, help="Of dirac. logistic.")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="Runs of each method, for ring. 3.")
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", show_default=False, help="Of the first run, for ring. 0.")
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", show_default=False, help="Of each method, each with the next seed, for ring. 3."
+        ),
     ] = None,
     table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
     floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
@@ -123,8 +131,10 @@ def game(
     options = {name: value for name, value in given.items() if value is not None}
     if options and not names and (table or called == RING):
         raise NamingError(f"--{next(iter(options))} belongs to a method; name it with --method")
+    many: dict[str, Any] = {} if steps is None else {"steps": steps}
     if called == RING:
-        _ring(names, step, steps, 3 if seeds is None else seeds, options, out, json)
+        several = _seeds(0 if seed is None else seed, 3 if runs is None else runs)
+        show(_ring(names, step, several, many, options), out, json)
         return
     played = _game(called, minimise, maximise, loss or "logistic")
     methods = _methods(names or ["alternating"], options, played.method)
@@ -136,8 +146,7 @@ def game(
         return
     pair = _pair(step)
     place = _numbers(start) or ["1"] * len(played.names)
-    many = 12 if steps is None else steps
-    orbits = [played.orbit(place, pair, many, one, floats=floats) for one in methods]
+    orbits = [played.orbit(place, pair, method=one, floats=floats, **many) for one in methods]
     if len(orbits) > 1:
         from lattend.games.pictures import compare_orbits
 
@@ -149,6 +158,7 @@ def game(
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
     """One method's orbit, what is proved of it, and its pictures."""
     from lattend.games.pictures import with_pictures
+    from lattend.games.report import analysis_told, equilibria_told, orbit_told
 
     file = None if out is None else str(with_pictures(orbit, at).save(out))
     if file is not None and not json:
@@ -161,13 +171,13 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
         say_json({**found, "why": why or None, "file": file})
         return
     planes = with_pictures(orbit).planes if portrait else ()
-    say(replace(orbit.figure, planes=planes).terminal(width=width()).rstrip())
+    say(replace(orbit_told(orbit), planes=planes).terminal(width=width()).rstrip())
     if analysis is not None:
-        more = replace(analysis.figure, title="For which steps")
+        more = replace(analysis_told(analysis), title="For which steps")
     else:
         found = orbit.game.equilibria()
         nowhere = found.complete and not found.points  # which the figure says itself
-        more = replace(found.figure, title="Equilibria", caption=() if nowhere else (why,))
+        more = replace(equilibria_told(found), title="Equilibria", caption=() if nowhere else (why,))
     say(f"\n{more.terminal(width=width()).rstrip()}")
 
 
@@ -192,7 +202,7 @@ def _refuse_unused(context: typer.Context, *answers: str) -> None:
 
 def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
     if text == DIRAC:
-        from lattend.games.dirac import dirac
+        from lattend.games.smallest_gan import dirac
 
         return dirac(loss)
     close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []
@@ -232,26 +242,31 @@ def _pair(text: str | None) -> Any:
     return parts[0] if len(parts) == 1 else parts
 
 
+def _seeds(first: int, runs: int) -> list[int]:
+    """The seeds of so many runs, all checked before one begins."""
+    from lattend.games.gan import check_seed
+
+    if not 1 <= runs <= 100:
+        raise DomainError(f"--runs is 1 to 100, got {runs}")
+    return [check_seed(seed) for seed in range(first, first + runs)]
+
+
 def _ring(
     names: list[str],
     step: str | None,
-    steps: int | None,
-    seeds: int,
+    seeds: list[int],
+    many: dict[str, Any],
     options: dict[str, str],
-    out: str | None,
-    json: bool,
-) -> None:
+) -> Figure:
     """Each method on several seeds, said as they end."""
     from lattend.games.gan import ring
     from lattend.games.methods import method_of
-    from lattend.games.ring import draw_runs
+    from lattend.games.modes import draw_runs
 
-    if not 1 <= seeds <= 100:
-        raise DomainError(f"--seeds is 1 to 100, got {seeds}")
-    runs = []
+    runs: list[RingRun] = []
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):
-        for seed in range(seeds):
-            run = ring(rule, _pair(step) if step else None, 3000 if steps is None else steps, seed)
+        for seed in seeds:
+            run = ring(rule, _pair(step) if step else None, seed=seed, **many)
             print(f"{run.method}, seed {seed}: {run.sentence()} ({run.seconds:.0f} s)", file=sys.stderr)
             runs.append(run)
-    show(draw_runs(runs), out, json)
+    return draw_runs(runs)

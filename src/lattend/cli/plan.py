@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
-from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import complain, say, say_json, width
+from lattend.cli.failures import NO, YES
+from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
 
 EXAMPLES = (
@@ -66,13 +66,8 @@ def plan(
                 raise NamingError(f"{name} is given by --{name} and by --at; give it once")
             values[name] = given
     chosen = chosen.at(**{name: values.pop(name) for name in chosen.parameters if name in values})
-    try:
-        from lattend.kernels.explain import explain
-    except ModuleNotFoundError as missing:
-        if missing.name != "torch":
-            raise
-        complain("plan asks the kernels, and these need torch: pip install 'lattend[torch]'")
-        return NO_ANSWER
+    from lattend.kernels.explain import explain
+
     found = explain(
         chosen,
         kernel=kernel,

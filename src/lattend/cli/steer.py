@@ -54,7 +54,7 @@ def steer(
         str | None,
         typer.Option(metavar='"1,0;0,1"|FILE', show_default=False, help="A value for each key."),
     ] = None,
-    scale: Annotated[str, typer.Option(metavar="S|sqrt", help="Of the logits; sqrt is 1 over root d.")] = "1",
+    scale: Annotated[str, typer.Option(metavar="S|sqrt", help="Of the logits; sqrt is 1/sqrt(D).")] = "1",
     out: Out = None,
     json: Json = False,
 ) -> None:

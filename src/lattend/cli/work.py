@@ -93,6 +93,9 @@ def work(
         raise NamingError(f"--form is one of {', '.join(FORMS)}, not {form}")
     if form is not None and out is not None:
         raise NamingError("the ending of --out says its form; leave --form out")
+    for option, is_given in (("--out", out), ("--form", form), ("--exact", exact), ("--decimal", decimal)):
+        if check is not None and is_given:
+            raise NamingError(f"--check prints its verdict; leave {option} away, or --check")
     given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
     told = {"rule": rule, "scale": scale, "heads": heads, **read_numbers(at)}
     from lattend.worked.work import work as work_out
@@ -101,7 +104,7 @@ def work(
     case |= {name: value for name, value in told.items() if value is not None}
     worked = work_out(**case)
     if check is not None:
-        return _judged(worked, check, places, json, out)
+        return _judged(worked, check, places, json)
     show = "exact" if exact else "decimal" if decimal else "both"
     many = 4 if places is None else places
     file_out = None if out is None else str(worked.save(out, many, show))
@@ -139,12 +142,14 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
     return case
 
 
-def _judged(worked: Worked, answer: str, places: int | None, json: bool, out: str | None) -> int:
+def _judged(worked: Worked, answer: str, places: int | None, json: bool) -> int:
     from lattend.cli.files import read_json
+    from lattend.worked.entry import check_places
+    from lattend.worked.judge import judge
 
-    if out is not None:
-        raise NamingError("--check prints its verdict; leave --out away, or --check")
-    found = worked.check(read_json(answer), places)
+    if places is not None:
+        check_places(places)
+    found = judge(worked, read_json(answer), places, nothing="null")
     if json:
         say_json(found.json())
     else:

@@ -11,7 +11,7 @@ from lattend.draw.palette import FAINT_TEXT, FRAME, TEXT
 from lattend.draw.scene import Item, Line, Path, Rect, Text, text_width
 from lattend.draw.ticks import round_numbers, round_step, tick
 
-COLOURS = ("#e69f00", "#0072b2", "#1c1f26", "#007a5a", "#a04b86")
+COLOURS = ("#e69f00", "#0072b2", "#1c1f26", "#007a5a", "#a04b86", "#56b4e9", "#d55e00", "#8c96a3")
 GRID = "#e6e9ed"
 WIDE, HIGH, LABEL, TICK = 250.0, 168.0, 11.0, 9.0
 Point = tuple[float, float]

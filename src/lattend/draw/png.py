@@ -7,11 +7,14 @@ import math
 
 from PIL import Image, ImageDraw, ImageFont
 
-from lattend.draw.scene import Line, Path, Rect, Scene, Text, spelt
+from lattend.draw.scene import Line, Path, Rect, Scene, Text
+from lattend.draw.signs import SPELLINGS
 from lattend.errors import LattendError
 
 OVERSAMPLING = 2  # drawn larger and reduced: slanted lines and letters come out smooth
 MOST_PIXELS = 2**24
+IN_FONT = "±·…"  # of the signs; the font has no others
+_SPELLINGS = {sign: said for sign, said in SPELLINGS.items() if chr(sign) not in IN_FONT}
 
 
 def png(scene: Scene, scale: float) -> bytes:
@@ -58,7 +61,7 @@ def _trace(image: Image.Image, item: Path, zoom: float) -> None:
 
 def _write(image: Image.Image, item: Text, zoom: float) -> None:
     font = ImageFont.load_default(zoom * item.size)
-    words = spelt(item.text, "ascii").split(" ")
+    words = _drawn(item.text).split(" ")
     stroke = zoom * item.size / 80 if item.bold else 0.0  # the font has one weight
     gap = zoom * item.size * (0.32 if item.bold else 0.27)  # and narrow spaces
     lengths = [font.getlength(word) for word in words]
@@ -76,3 +79,9 @@ def _write(image: Image.Image, item: Text, zoom: float) -> None:
     else:
         corner = (x - shift - 4, y - height / 2)
     image.paste(item.colour, (round(corner[0]), round(corner[1])), strip)
+
+
+def _drawn(text: str) -> str:
+    """The text in characters that the font has."""
+    spelt = text.translate(_SPELLINGS)
+    return "".join(one if one.isascii() or one in IN_FONT else "?" for one in spelt)

@@ -113,7 +113,7 @@ def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     for row in rest:
         lines += broken(f"{head[0]} {row[0]}" if row[0].isdigit() else row[0], width)
         for name, cell in zip(head[1:], row[1:], strict=True):
-            lines += [f"  {part}" for part in broken(f"{name} {cell}", width - 2)]
+            lines += [f"  {part}" for part in broken(f"{name}: {cell}", width - 2)]
     return lines
 
 

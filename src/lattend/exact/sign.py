@@ -1,15 +1,19 @@
-"""The sign of an exact number, decided: 0 is proved, never taken for what is close to 0."""
+"""The signs of exact numbers, decided: 0 is proved, never taken for what is close to 0."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
 import sympy
 from sympy.core.evalf import PrecisionExhausted
+from sympy.polys.domains.domain import Domain
 
 from lattend.errors import DomainError
 
+FIRST_DIGITS = 40  # of a number that is known not to be 0
 DIGITS = 1000  # beyond these a number that is not 0 is not told from 0
 LARGEST_DEGREE = 64  # of an algebraic number that is proved to be 0
 LONGEST = 200  # operations in a formula that is simplified
@@ -31,6 +35,27 @@ def sign_of(number: Any) -> int:
     if near == 0 and not _vanishes(value):
         raise DomainError(f"whether {value!s:.60} is 0 or only close to it could not be decided")
     return int(sympy.sign(near))
+
+
+def sign(value: Any, domain: Domain) -> int:
+    """The sign of a number of QQ or of a real number field; 0 is decided exactly."""
+    if value == domain.zero:
+        return 0
+    if domain.is_QQ:
+        return 1 if value > 0 else -1
+    expression = domain.to_sympy(value)
+    digits = FIRST_DIGITS
+    while True:  # a number that is not 0 shows its sign once there are enough digits
+        near = expression.evalf(digits, maxn=100 * digits)
+        if abs(near) > sympy.Float(10) ** (-digits // 2):
+            return 1 if near > 0 else -1
+        digits *= 2
+
+
+def changes(signs: Sequence[int]) -> int:
+    """How often the sign changes, zeros left out."""
+    kept = [s for s in signs if s]
+    return sum(a != b for a, b in pairwise(kept))
 
 
 def _vanishes(value: Any) -> bool:

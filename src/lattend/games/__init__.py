@@ -1,8 +1,8 @@
 """Minimax games: one player makes f small, the other makes it large, and both follow their gradients.
 
-Games     Game, dirac; ring, Ring
+Games     Game, dirac; a GAN, ring, on the data of a Ring
 Methods   simultaneous, alternating, optimistic, extragradient, momentum, consensus, gradient_penalty
-Results   Orbit, Analysis, Equilibrium
+Results   Orbit, Analysis, Equilibria, Equilibrium, RingRun; each has .draw() and .json()
 Pictures  portrait, distances, compare_orbits, compare_methods, draw_runs
 
 `help(lt.games.Game)` tells the arguments of one.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lattend.games.analysis import Analysis as Analysis
-    from lattend.games.dirac import dirac as dirac
+    from lattend.games.equilibria import Equilibria as Equilibria
     from lattend.games.equilibria import Equilibrium as Equilibrium
     from lattend.games.game import Game as Game
     from lattend.games.gan import ring as ring
@@ -26,18 +26,21 @@ if TYPE_CHECKING:
     from lattend.games.methods import momentum as momentum
     from lattend.games.methods import optimistic as optimistic
     from lattend.games.methods import simultaneous as simultaneous
+    from lattend.games.modes import Ring as Ring
+    from lattend.games.modes import RingRun as RingRun
+    from lattend.games.modes import draw_runs as draw_runs
     from lattend.games.orbit import Orbit as Orbit
     from lattend.games.pictures import compare_orbits as compare_orbits
     from lattend.games.pictures import distances as distances
     from lattend.games.pictures import portrait as portrait
-    from lattend.games.ring import Ring as Ring
-    from lattend.games.ring import draw_runs as draw_runs
+    from lattend.games.smallest_gan import dirac as dirac
     from lattend.games.table import compare_methods as compare_methods
 
-# Where each name lives, loaded when it is first used
+# Where each name lives, loaded when it is first used; no file has the name of what it gives, because
+# importing the file would put the module in its place
 _HOME: dict[str, str] = {
     "Game": "lattend.games.game",
-    "dirac": "lattend.games.dirac",
+    "dirac": "lattend.games.smallest_gan",
     "ring": "lattend.games.gan",
     "simultaneous": "lattend.games.methods",
     "alternating": "lattend.games.methods",
@@ -48,14 +51,39 @@ _HOME: dict[str, str] = {
     "gradient_penalty": "lattend.games.methods",
     "Orbit": "lattend.games.orbit",
     "Analysis": "lattend.games.analysis",
+    "Equilibria": "lattend.games.equilibria",
     "Equilibrium": "lattend.games.equilibria",
+    "RingRun": "lattend.games.modes",
     "portrait": "lattend.games.pictures",
     "distances": "lattend.games.pictures",
     "compare_orbits": "lattend.games.pictures",
     "compare_methods": "lattend.games.table",
-    "Ring": "lattend.games.ring",
-    "draw_runs": "lattend.games.ring",
+    "Ring": "lattend.games.modes",
+    "draw_runs": "lattend.games.modes",
 }
+__all__ = [  # noqa: RUF022  (in the order a reader meets them)
+    "Game",
+    "dirac",
+    "ring",
+    "simultaneous",
+    "alternating",
+    "optimistic",
+    "extragradient",
+    "momentum",
+    "consensus",
+    "gradient_penalty",
+    "Orbit",
+    "Analysis",
+    "Equilibria",
+    "Equilibrium",
+    "RingRun",
+    "portrait",
+    "distances",
+    "compare_orbits",
+    "compare_methods",
+    "Ring",
+    "draw_runs",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -67,4 +95,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(_HOME)
+    return __all__

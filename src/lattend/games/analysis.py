@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lattend.draw.figure import Figure
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.exact.field import NumberField, number_field
-from lattend.exact.forms import has_no_formula
+from lattend.exact.forms import has_no_formula, number_text
 from lattend.exact.function import as_float, symbols
 from lattend.exact.inertia import inertia
 from lattend.exact.numbers import exact
@@ -32,6 +31,7 @@ from lattend.games.search import least
 from lattend.games.words import behaviour_text, factor_text
 
 if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
     from lattend.games.game import Game
 
 CLEAR = 1e-9  # a radius known by its decimals is not 1 if it is further from it than this
@@ -64,7 +64,7 @@ class Here:
     def __str__(self) -> str:
         said = behaviour_text(self.behaviour) if self.behaviour else self.kind
         if self.period:
-            return f"{said}, period {self.period} from every start: the step's matrix has M^{self.period} = 1"
+            return f"{said}, period {self.period}: the step's matrix has M^{self.period} = 1"
         if self.behaviour is not None and self.kind == "cycles" and not self.behaviour.roots.inside:
             return f"{said} without a period: an eigenvalue is no root of 1"
         return (
@@ -72,6 +72,9 @@ class Here:
             if self.factor == 1 or self.kind == "undecided"
             else f"{said}, factor {factor_text(self.factor)} a step"
         )
+
+    def __repr__(self) -> str:
+        return f"<Here h = {number_text(self.step)}: {self}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +183,7 @@ class Analysis:
     def searched_best(self) -> tuple[float, float] | None:
         """The step that converges fastest and its factor, by a search in floats; None beyond floats."""
         found = [
-            least(self._float_factor, as_float(one.low), as_float(min(one.high, one.low + 100)))
+            least(self.float_factor, as_float(one.low), as_float(min(one.high, one.low + 100)))
             for one in self.converging
         ]
         return min((one for one in found if one[1] < 1), key=lambda one: one[1], default=None)
@@ -204,7 +207,7 @@ class Analysis:
         return periodic(self.matrix) if self.matrix and self.rational and self.game.quadratic else None
 
     def steps_of_period(self, m: int) -> list[Any]:
-        """All steps at which every orbit has period m and no smaller one, exact; for quadratic f."""
+        """All steps at which m is the least number of steps that brings every start back; for quadratic f."""
         if not isinstance(m, Integral) or not 2 <= m <= 60:
             raise DomainError(f"a period is a whole number from 2 to 60, got {m!r}")
         if self.matrix is None or not self.rational or not self.game.quadratic:
@@ -232,7 +235,7 @@ class Analysis:
             raise DomainError(f"a step must be above 0, got {written(h)}")
         found = self._decided(self.matrix.at(h)) if self.matrix else None
         if found is None:
-            factor = self._float_factor(h)
+            factor = self.float_factor(h)
             inside = "settles" if self.resting else "converges"
             side = inside if factor < 1 - CLEAR else "diverges" if factor > 1 + CLEAR else "undecided"
             return Here(h, side, factor)
@@ -244,16 +247,16 @@ class Analysis:
     def _factor(self, h: Any) -> Any:
         """The spectral radius of what moves: exact where that was derived, else a float."""
         try:
-            return radius_at(self.radius, h) if self.radius else self._float_factor(h)
+            return radius_at(self.radius, h) if self.radius else self.float_factor(h)
         except NoClosedForm:
-            return self._float_factor(h)
+            return self.float_factor(h)
 
     @cached_property
     def here(self) -> Here | None:
         """What happens at the step that was asked for."""
         return None if self.step is None else self.at(self.step)
 
-    def _float_factor(self, h: Any) -> float:
+    def float_factor(self, h: Any) -> float:
         """The spectral radius of what moves, in floats; nan where a number is beyond them."""
         second = [[as_float(x) for x in row] for row in self.second]
         steps = as_float(h), as_float(self.ratio * h)
@@ -263,12 +266,11 @@ class Analysis:
         values = np.linalg.eigvals(rows)
         return float(np.abs(values[np.argsort(np.abs(values - 1))][self.resting :]).max())
 
-    @cached_property
-    def figure(self) -> Figure:
-        """The analysis as facts and a table of ranges."""
-        from lattend.games.report import figure
+    def draw(self) -> Figure:
+        """The factor a step against the step h, with what is proved."""
+        from lattend.games.pictures import with_factors
 
-        return figure(self)
+        return with_factors(self)
 
     def json(self) -> dict[str, Any]:
         """The analysis as plain data; formulas are texts that `h` may be put into."""
@@ -277,7 +279,9 @@ class Analysis:
         return plain(self)
 
     def __str__(self) -> str:
-        return self.figure.terminal(colour=False)
+        from lattend.games.report import analysis_told
+
+        return analysis_told(self).terminal(colour=False)
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.game.text}: {self.method}>"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lattend.draw.figure import Figure
 from lattend.errors import DomainError
 from lattend.exact.field import NumberField, number_field
 from lattend.exact.forms import has_no_formula, number_text
@@ -20,6 +18,7 @@ from lattend.exact.writing import text as written
 from lattend.games.search import search
 
 if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
     from lattend.games.game import Game
 
 CLEAR = 1e-6  # a float further from 0 than this, or than this times the largest beside it, is not 0
@@ -35,11 +34,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """A point where the gradient is 0: a number for each name, its kind and the reason for it.
+    """A point where the game's gradient is 0: a number for each name, its kind and the reason for it.
 
     strict Nash, Nash, minimax, maximin, none (a player gains by moving: no solution of the game), undecided.
     """
 
+    game: Game
     point: tuple[Any, ...]
     kind: str
     reason: str
@@ -55,9 +55,23 @@ class Equilibrium:
         return tuple(float(x) for x in self.point)
 
     def __str__(self) -> str:
-        return f"{'no solution' if self.kind == 'none' else self.kind}: {self.reason}"
+        return f"{self._said}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Equilibrium {where(self.game, self.point)}: {self._said}>"
+
+    @property
+    def _said(self) -> str:
+        return "no solution" if self.kind == "none" else self.kind
+
+    def draw(self) -> Figure:
+        """The phase portrait about the point, and what it is."""
+        from lattend.games.pictures import around
+
+        return around(self)
 
     def json(self) -> dict[str, Any]:
+        """The point exactly where that is known, as texts, and as floats; its kind and the reason."""
         plain = [written(x) if self.exact else float(x) for x in self.point]
         return {"point": plain, "floats": list(self.floats), "kind": self.kind, "reason": self.reason}
 
@@ -81,12 +95,8 @@ class Equilibria:
     def __getitem__(self, place: int) -> Equilibrium:
         return self.points[place]
 
-    @cached_property
-    def figure(self) -> Figure:
-        rows = [(where(self.game, one.point), str(one)) for one in self.points]
-        return Figure(str(self.game), (), (), (self._summary(),), facts=tuple(rows), data=self.json())
-
-    def _summary(self) -> str:
+    def summary(self) -> str:
+        """How many there are, and whether there are others."""
         if self.note:
             return self.note
         if self.curve:
@@ -99,7 +109,14 @@ class Equilibria:
             else f"{len(self.points)} equilibria, no others"
         )
 
+    def draw(self) -> Figure:
+        """The phase portrait with all equilibria, and what each one is."""
+        from lattend.games.pictures import with_equilibria
+
+        return with_equilibria(self)
+
     def json(self) -> dict[str, Any]:
+        """The equilibria as plain data."""
         return {
             "game": self.game.text,
             "equilibria": [one.json() for one in self.points],
@@ -109,7 +126,9 @@ class Equilibria:
         }
 
     def __str__(self) -> str:
-        return self.figure.terminal(colour=False)
+        from lattend.games.report import equilibria_told
+
+        return equilibria_told(self).terminal(colour=False)
 
     def __repr__(self) -> str:
         return f"<Equilibria of {self.game.text}: {len(self.points)}>"
@@ -160,7 +179,7 @@ def classified(
     """What the point is, from the second derivatives in its own number field."""
     rows = game.field(numbers.of).hessian(values)
     exactly = [[numbers.element(x) for x in row] for row in rows]
-    return Equilibrium(tuple(point), *_exact_kind(game, point, exactly, numbers.domain))
+    return Equilibrium(game, tuple(point), *_exact_kind(game, point, exactly, numbers.domain))
 
 
 def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
@@ -172,13 +191,13 @@ def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
 def _classified_by_formula(game: Game, point: tuple[Any, ...]) -> Equilibrium:
     assert game.formula is not None
     if game.formula.kinked(point):
-        return Equilibrium(point, "undecided", KINK)
+        return Equilibrium(game, point, "undecided", KINK)
     rows = hessian(game, point)
     numbers = number_field([x for row in rows for x in row])
     if numbers is None:
-        return Equilibrium(point, "undecided", "its second derivatives are in no small number field")
+        return Equilibrium(game, point, "undecided", "its second derivatives are in no small number field")
     exactly = [[numbers.domain.from_sympy(x) for x in row] for row in rows]
-    return Equilibrium(point, *_exact_kind(game, point, exactly, numbers.domain))
+    return Equilibrium(game, point, *_exact_kind(game, point, exactly, numbers.domain))
 
 
 def _exact_kind(game: Game, point: Sequence[Any], rows: list[list[Any]], domain: Any) -> tuple[str, str]:
@@ -263,4 +282,4 @@ def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
         above, below = int((values > doubt).sum()), int((values < -doubt).sum())
         return Inertia(above, below, len(values) - above - below)
 
-    return Equilibrium(point, *_kind(game, rows.tolist(), count, lambda *_: "unknown"), exact=False)
+    return Equilibrium(game, point, *_kind(game, rows.tolist(), count, lambda *_: "unknown"), exact=False)

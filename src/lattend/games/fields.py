@@ -28,16 +28,18 @@ class PlainField:
     def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
         raise NotImplementedError
 
-    def gradient(self, p: Vector, q: Vector) -> tuple[Vector, Vector]:
-        found = self.all((*p, *q))
-        return found[: self.first], found[self.first :]
+    def gradient(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
+        return self._shared(self.all((*p, *q)), movers)
 
-    def consensus(self, p: Vector, q: Vector) -> tuple[Vector, Vector]:
-        found = self._down_length((*p, *q), len(p) + len(q))
-        return found[: self.first], found[self.first :]
+    def consensus(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
+        return self._shared(self._down_length((*p, *q), len(p) + len(q)), movers)
 
     def penalty(self, p: Vector, q: Vector) -> Vector:
         return self._down_length((*p, *q), self.first)[self.first :]
+
+    def _shared(self, found: Vector, movers: str) -> tuple[Vector, Vector]:
+        """What belongs to each player, 0 where it does not move."""
+        return found[: self.first] if "p" in movers else 0, found[self.first :] if "q" in movers else 0
 
     def _down_length(self, values: Sequence[Any], many: int) -> Vector:
         """The gradient of half the squared length of the first entries of the gradient."""

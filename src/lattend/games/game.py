@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lattend.games.tensors import TensorField
 
 Names = str | Sequence[str] | None
-MOST_STEPS = 100_000
+STEPS, MOST_STEPS = 12, 100_000  # of an orbit
 
 
 class Game:
@@ -47,6 +47,8 @@ class Game:
     def __init__(self, f: Any, minimise: Names = None, maximise: Names = None) -> None:
         self.function: Callable[..., Any] | None = None
         found, listed = _read(f)
+        if found is not None and found.is_number:
+            raise DomainError(f"f has no gradient: it is {written(found)} everywhere, and nobody would move")
         self.minimise, self.maximise = _players(listed, minimise, maximise)
         self.names = (*self.minimise, *self.maximise)
         if found is None:
@@ -111,7 +113,7 @@ class Game:
         self,
         start: Any,
         step: Any = 1,
-        steps: int = 20,
+        steps: int = STEPS,
         method: Method | str = "alternating",
         *,
         floats: bool = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -17,9 +18,10 @@ from torch.nn.functional import softplus
 from lattend.errors import DomainError
 from lattend.games.game import step_pair
 from lattend.games.methods import Method, method_of
-from lattend.games.ring import Moment, Ring, RingRun
+from lattend.games.modes import Moment, Ring, RingRun
 
 SHOWN = 2000  # samples that are judged and drawn
+SEEDS = range(-(2**63), 2**64)  # that torch's generators can start from
 
 
 class Net:
@@ -61,16 +63,15 @@ class RingField:
         self.generator = Net([ring.noise, *inner, 2])
         self.discriminator = Net([2, *inner, 1])
         self.centres = torch.tensor(ring.centres(), dtype=torch.float32)
-        self.data, self.noise = self.draw()
+        self.next_batch()
 
-    def draw(self) -> tuple[Tensor, Tensor]:
-        """A fresh batch of data and noise."""
+    def next_batch(self) -> None:
+        """Puts fresh data and noise in place of the last."""
         ring, random = self.ring, self.random
         which = torch.randint(ring.modes, (ring.batch,), generator=random)
         spread = ring.width * torch.randn(ring.batch, 2, generator=random)
         self.data = self.centres[which] + spread
         self.noise = torch.randn(ring.batch, ring.noise, generator=random)
-        return self.data, self.noise
 
     def value(self, p: Tensor, q: Tensor) -> Tensor:
         """F on the batch."""
@@ -78,16 +79,14 @@ class RingField:
         made = self.discriminator(q, self.generator(p, self.noise))
         return -softplus(-real).mean() - softplus(made).mean()
 
-    def gradient(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient(self, p: Tensor, q: Tensor, movers: str = "pq") -> tuple[Any, Any]:
         p, q = _leaf(p), _leaf(q)
-        down, up = torch.autograd.grad(self.value(p, q), (p, q))
-        return down, up
+        return _slopes(self.value(p, q), p, q, movers)
 
-    def consensus(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    def consensus(self, p: Tensor, q: Tensor, movers: str = "pq") -> tuple[Any, Any]:
         p, q = _leaf(p), _leaf(q)
         down, up = torch.autograd.grad(self.value(p, q), (p, q), create_graph=True)
-        length_p, length_q = torch.autograd.grad((down.dot(down) + up.dot(up)) / 2, (p, q))
-        return length_p, length_q
+        return _slopes((down.dot(down) + up.dot(up)) / 2, p, q, movers)
 
     def penalty(self, p: Tensor, q: Tensor) -> Tensor:
         p, q = _leaf(p), _leaf(q)
@@ -120,6 +119,7 @@ def ring(
     Every step draws a new batch; both gradients of extragradient are of the same one. `ring` has the data and
     the nets' sizes, `options` belong to the method. Equal seeds on one machine give equal runs.
     """
+    seed = check_seed(seed)
     chosen, field = method_of(method, **options), RingField(ring or Ring(), seed)
     pair = step_pair(field.ring.step if step is None else step)
     for name, number in (("steps", steps), ("looks", looks)):
@@ -139,10 +139,29 @@ def ring(
             if progress is not None:
                 progress(moments[-1])
         if at < steps:
-            field.draw()
+            field.next_batch()
             state = chosen.step(field, state, h)
     seconds = time.perf_counter() - began
     return RingRun(field.ring, str(chosen), pair, steps, seed, tuple(moments), seconds)
+
+
+def check_seed(seed: Any) -> int:
+    """A number that torch's generators can start from."""
+    try:
+        found = None if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        found = None
+    if found is None or found not in SEEDS:
+        raise DomainError(f"seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got {seed!r}")
+    return found
+
+
+def _slopes(value: Tensor, p: Tensor, q: Tensor, movers: str) -> tuple[Any, Any]:
+    """The gradients of a value by those who move, 0 for the other."""
+    places = {"p": p, "q": q}
+    slopes = torch.autograd.grad(value, [places[name] for name in movers])
+    found = dict(zip(movers, slopes, strict=True))
+    return found.get("p", 0), found.get("q", 0)
 
 
 def _leaf(parameters: Tensor) -> Tensor:

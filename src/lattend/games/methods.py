@@ -1,7 +1,8 @@
 """Methods: how both players move, each written once for numbers, symbols and tensors alike.
 
 p is the minimiser's vector and q the maximiser's: p goes down its gradient, q up. A state is (p, q) and
-what the method remembers; a step is a function of the state alone.
+what the method remembers; a step is a function of the state alone. Movers are "p", "q" or "pq": whoever is
+not among them has a gradient of 0, which a field need not compute.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from lattend.exact.field import fraction
 Vector = Any  # numbers in a row that add and scale: a numpy array of any numbers, a torch tensor
 State = tuple[Vector, ...]
 Step = tuple[Any, Any]  # the minimiser's and the maximiser's, in the field's numbers
+TURNS: dict[str | None, tuple[str, ...]] = {None: ("pq",), "p": ("p", "q"), "q": ("q", "p")}
 
 
 class Field(Protocol):
     """What a method asks of a game."""
 
-    def gradient(self, p: Vector, q: Vector) -> tuple[Vector, Vector]:
+    def gradient(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
         """∂f/∂p and ∂f/∂q."""
         ...
 
-    def consensus(self, p: Vector, q: Vector) -> tuple[Vector, Vector]:
+    def consensus(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
         """The gradient, over p and over q, of ½‖∂f/∂p‖² + ½‖∂f/∂q‖²."""
         ...
 
@@ -72,20 +74,20 @@ class _InTurn(Method):
                 f'{self.name}: first is "q", the maximiser, or "p", the minimiser; got {self.first!r}'
             )
 
-    def slope(self, field: Field, p: Vector, q: Vector) -> tuple[Vector, Vector]:
-        """What p goes down and q goes up."""
-        return field.gradient(p, q)
-
     def step(self, field: Field, state: State, h: Step) -> State:
+        for movers in TURNS[self.first]:
+            state = self.move(field, state, h, movers)
+        return state
+
+    def move(self, field: Field, state: State, h: Step, movers: str) -> State:
+        """The state after the movers' move; who waits stays."""
         p, q = state
-        down, up = self.slope(field, p, q)
-        if self.first == "q":
-            q = q + up * h[1]
-            return p - self.slope(field, p, q)[0] * h[0], q
-        if self.first == "p":
-            p = p - down * h[0]
-            return p, q + self.slope(field, p, q)[1] * h[1]
+        down, up = self.slope(field, p, q, movers)
         return p - down * h[0], q + up * h[1]
+
+    def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
+        """What p goes down and q goes up."""
+        return field.gradient(p, q, movers)
 
     def order(self) -> str:
         return f", {self.first} first" if self.first else ""
@@ -109,9 +111,9 @@ class _Consensus(_InTurn):
     name = "consensus"
     weight: Fraction = Fraction(1)
 
-    def slope(self, field: Field, p: Vector, q: Vector) -> tuple[Vector, Vector]:
-        down, up = field.gradient(p, q)
-        length_p, length_q = field.consensus(p, q)
+    def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
+        down, up = field.gradient(p, q, movers)
+        length_p, length_q = field.consensus(p, q, movers)
         weight = field.number(self.weight)
         return down + length_p * weight, up - length_q * weight
 
@@ -126,9 +128,11 @@ class _GradientPenalty(_InTurn):
     name = "gradient_penalty"
     weight: Fraction = Fraction(1)
 
-    def slope(self, field: Field, p: Vector, q: Vector) -> tuple[Vector, Vector]:
-        down, up = field.gradient(p, q)
-        return down, up - field.penalty(p, q) * field.number(self.weight)
+    def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
+        down, up = field.gradient(p, q, movers)
+        if "q" in movers:
+            up = up - field.penalty(p, q) * field.number(self.weight)
+        return down, up
 
     def __str__(self) -> str:
         return f"gradient penalty, weight {self.weight}{self.order()}"
@@ -145,22 +149,17 @@ class _Momentum(_InTurn):
     def start(self, field: Field, p: Vector, q: Vector) -> State:
         return p, q, p * 0, q * 0
 
-    def step(self, field: Field, state: State, h: Step) -> State:
+    def move(self, field: Field, state: State, h: Step, movers: str) -> State:
         p, q, fall, rise = state
         mass = field.number(self.mass)
-        down, up = field.gradient(p, q)
-        if self.first == "q":
-            rise = rise * mass + up
-            q = q + rise * h[1]
-            fall = fall * mass + field.gradient(p, q)[0]
-            return p - fall * h[0], q, fall, rise
-        if self.first == "p":
+        down, up = field.gradient(p, q, movers)
+        if "p" in movers:
             fall = fall * mass + down
             p = p - fall * h[0]
-            rise = rise * mass + field.gradient(p, q)[1]
-            return p, q + rise * h[1], fall, rise
-        fall, rise = fall * mass + down, rise * mass + up
-        return p - fall * h[0], q + rise * h[1], fall, rise
+        if "q" in movers:
+            rise = rise * mass + up
+            q = q + rise * h[1]
+        return p, q, fall, rise
 
     def __str__(self) -> str:
         return f"{self.name}, mass {self.mass}{self.order()}"

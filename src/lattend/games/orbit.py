@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lattend.draw.figure import Figure
 from lattend.errors import DomainError
 from lattend.exact.field import NumberField, number_field
 from lattend.exact.function import as_float
@@ -19,11 +18,11 @@ from lattend.exact.writing import text as written
 from lattend.games.methods import Method, State
 
 if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
     from lattend.games.game import Game
 
 MOST_DIGITS = 1000  # of all numbers of a state together; an exact orbit stops there
 LARGEST = 1e100  # a float beyond it has left for good
-MOST_ROWS = 24  # of a printed table
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,50 +64,10 @@ class Orbit:
         pairs = zip(self._values, self._values[1:], strict=False)
         return tuple(t for t, (now, then) in enumerate(pairs) if now == then and not self._still[t])
 
-    @cached_property
-    def figure(self) -> Figure:
-        """The orbit as a table with its facts, to be printed or drawn on."""
-        about = (f"{self.method}, {self.step_text}",)
-        return Figure(
-            str(self.game), (), (), about, facts=self._facts(), table=self._table(), data=self.json()
-        )
-
     @property
     def step_text(self) -> str:
         """`step 1/2`, or `steps 1/2 and 1`."""
         return _step_text(self.step)
-
-    def _facts(self) -> tuple[tuple[str, str], ...]:
-        kind = "exact" if self.exact else "floats"
-        facts = [("numbers", f"{kind}{', ' + self.note if self.note else ''}")]
-        if self.returns:
-            first, again = self.returns
-            said = f"the state after {again} steps is that after {first}"
-            if self.period == 1:
-                said = f"nobody moves from step {first} on"
-            facts.append(("period", f"{self.period}, proved: {said}"))
-        elif self.exact:
-            facts.append(("period", f"none within {_steps(len(self.points) - 1)}"))
-        once = [t for t in self.stalls if not self.returns or t < self.returns[1]]
-        if once:
-            shown = ", ".join(f"{t} to {t + 1}" for t in once[:6]) + (", …" if once[6:] else "")
-            facts.append(
-                (
-                    "f stays equal",
-                    f"from step {shown}, though the gradient is not 0: no sign of an equilibrium",
-                )
-            )
-        return tuple(facts)
-
-    def _table(self) -> tuple[tuple[str, ...], ...]:
-        last = len(self.points) - 1
-        shown = [t for t in range(last + 1) if last < MOST_ROWS or t < MOST_ROWS - 1 or t == last]
-        rows: list[tuple[str, ...]] = [("step", *self.game.names, "f")]
-        for t in shown:
-            if rows[1:] and t > int(rows[-1][0]) + 1:
-                rows.append(tuple("…" for _ in rows[0]))
-            rows.append((str(t), *map(_shown, (*self.points[t], self.values[t]))))
-        return tuple(rows)
 
     def draw(self) -> Figure:
         """The orbit's facts with its phase portrait and its distances to the equilibrium."""
@@ -135,7 +94,9 @@ class Orbit:
         }
 
     def __str__(self) -> str:
-        return self.figure.terminal(colour=False)
+        from lattend.games.report import orbit_told
+
+        return orbit_told(self).terminal(colour=False)
 
     def __repr__(self) -> str:
         return (
@@ -168,7 +129,8 @@ def _exact(
     for t in range(1, steps + 1):
         state = method.step(field, state, h)
         if sum(numbers.digits(x) for part in state for x in part) > MOST_DIGITS:
-            note = f"stopped after {t - 1} of {_steps(steps)}, before {MOST_DIGITS:,} digits; floats go on"
+            gone = f"stopped after {t - 1} of {steps_said(steps)}"
+            note = f"{gone}, before {MOST_DIGITS:,} digits; floats go on"
             break
         before = seen.setdefault(_key(state), t)
         if before < t:
@@ -194,7 +156,7 @@ def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: 
         state = _begin(game, method, field, [as_float(x) for x in start], float)
         value = float(field.value((*state[0], *state[1])))
         if not np.isfinite([*state[0], *state[1], value]).all():
-            place = ", ".join(map(_shown, start))
+            place = ", ".join(map(shown, start))
             raise DomainError(f"at the start, {place}, f is no finite number in floats; start elsewhere")
         points: list[tuple[float, ...]] = []
         values: list[float] = []
@@ -208,10 +170,10 @@ def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: 
             place = [*state[0], *state[1]]
             value = float(field.value(place))
             if np.abs(place).max() >= LARGEST or np.isinf(value):
-                note = f"stopped after {t} of {_steps(steps)}: the next numbers are too large"
+                note = f"stopped after {t} of {steps_said(steps)}: the next numbers are too large"
                 break
             if np.isnan([*place, value]).any():
-                note = f"stopped after {t} of {_steps(steps)}: f has no value at the next place"
+                note = f"stopped after {t} of {steps_said(steps)}: f has no value at the next place"
                 break
         still = tuple(not np.any(field.all(point)) for point in points)
     return Orbit(game, method, step, tuple(points), False, None, note, tuple(values), still)
@@ -225,11 +187,12 @@ def _begin(game: Game, method: Method, field: Any, numbers: list[Any], kind: typ
 
 
 def _step_text(step: tuple[Any, Any]) -> str:
-    h, k = map(_shown, step)
+    h, k = map(shown, step)
     return f"step {h}" if h == k else f"steps {h} and {k}"
 
 
-def _steps(many: int) -> str:
+def steps_said(many: int) -> str:
+    """`1 step`, `2 steps`."""
     return f"{many} step{'' if many == 1 else 's'}"
 
 
@@ -237,7 +200,7 @@ def _key(state: State) -> tuple[Any, ...]:
     return tuple(x if isinstance(x, Fraction | int) else tuple(x.to_list()) for part in state for x in part)
 
 
-def _shown(number: Any) -> str:
+def shown(number: Any) -> str:
     """The number exactly where that is short, else its first six digits, as of a float."""
     if not isinstance(number, float):
         if len(exactly := written(number)) <= 24:

@@ -1,9 +1,10 @@
-"""Pictures of games: the phase portrait with orbits, and distances to the equilibrium over time."""
+"""Pictures of games: the phase portrait with orbits, distances over time, and factors against steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -12,13 +13,19 @@ from lattend.draw.figure import Figure
 from lattend.draw.heat import short
 from lattend.draw.plane import Ends
 from lattend.errors import DomainError, LattendError
+from lattend.exact.forms import number_text
+from lattend.exact.function import as_float
+from lattend.games.analysis import Analysis
+from lattend.games.equilibria import Equilibria, Equilibrium, where
 from lattend.games.game import Game
 from lattend.games.orbit import Orbit
 from lattend.games.phase import phase_plane
+from lattend.games.report import analysis_told, equilibria_told, orbit_told
 from lattend.games.rest import Rest, rest_of
 
 LEAST = 1e-16  # what a distance of 0 is drawn as, on a scale that has no 0, or lower if others are lower
 MOST = 1e100  # where drawing ends
+FACTORS = 120  # steps at which a factor is drawn
 
 
 def portrait(
@@ -84,11 +91,54 @@ def with_pictures(orbit: Orbit, at: Any = None) -> Figure:
     if rest.points and len(orbit.points) > 1:
         curve, more = _distances([orbit], rest)
         curves, notes = (curve,), (*notes, *more)
-    told = orbit.figure
+    told = orbit_told(orbit)
     facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, rest)))
     return Figure(
         str(game), (), notes, told.subtitle, facts=facts, planes=(plane,), curves=curves, data=told.data
     )
+
+
+def with_equilibria(found: Equilibria) -> Figure:
+    """What each equilibrium is, with all of them in the phase portrait."""
+    plane, notes = phase_plane(found.game, (), (), rest_of(found.game))
+    return replace(equilibria_told(found), planes=(plane,), caption=notes)
+
+
+def around(found: Equilibrium) -> Figure:
+    """What the equilibrium is, with the phase portrait about it."""
+    game = found.game
+    plane, notes = phase_plane(game, (), (), Rest((found,)))
+    facts, data = ((where(game, found.point), str(found)),), {"game": game.text, **found.json()}
+    return Figure(str(game), (), notes, facts=facts, planes=(plane,), data=data)
+
+
+def with_factors(analysis: Analysis) -> Figure:
+    """What is proved, with the factor a step against the step h, computed in floats.
+
+    The picture goes half as far again as the last end of a range, or as the step that was asked for.
+    """
+    ends = [as_float(one.low) for one in analysis.ranges]
+    asked = [] if analysis.step is None else [as_float(analysis.step)]
+    far = 1.5 * max((end for end in (*ends, *asked) if 0 < end < MOST), default=1.0)
+    best = _best(analysis)
+    dots = [("best step", best)] if best else []
+    if analysis.here is not None and asked[0] < MOST:
+        dots.append((f"h = {number_text(analysis.step)}", (asked[0], as_float(analysis.here.factor))))
+    places = {far * place / FACTORS for place in range(1, FACTORS + 1)} | {h for _, (h, _) in dots}
+    line = [(h, factor) for h in sorted(places) if math.isfinite(factor := analysis.float_factor(h))]
+    told = analysis_told(analysis)
+    if not line:
+        return told
+    lines = (("factor", tuple(line)), ("1: no nearer, no farther", tuple((h, 1.0) for h, _ in line)))
+    curve = Curve("Factor a step", "step h", "factor", lines, tuple(dots), log=False)
+    return replace(told, curves=(curve,))
+
+
+def _best(analysis: Analysis) -> tuple[float, float] | None:
+    """The best step and its factor as floats, derived or searched for."""
+    if analysis.best is None:
+        return analysis.searched_best
+    return as_float(analysis.best.step), as_float(analysis.best.factor)
 
 
 def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:

@@ -1,4 +1,4 @@
-"""What an analysis says: facts and a table for people, plain data for programs."""
+"""What results say: facts and tables for people, plain data for programs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,33 @@ from lattend.exact.function import as_float, symbols
 from lattend.exact.powers.matrix import H
 from lattend.exact.writing import text as written
 from lattend.games.equilibria import where
+from lattend.games.orbit import shown, steps_said
 from lattend.games.words import eigenvalue_text, factor_text, range_rows, steps_text
 
 if TYPE_CHECKING:
     from lattend.games.analysis import Analysis
+    from lattend.games.equilibria import Equilibria
+    from lattend.games.orbit import Orbit
 
+MOST_ROWS = 24  # of an orbit's table
 LONGEST_EQUATION, LONGEST_EIGENVALUES = 120, 240  # characters
 TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degree; ask at a step"
 
 
-def figure(analysis: Analysis) -> Figure:
+def orbit_told(orbit: Orbit) -> Figure:
+    """The orbit as facts and a table of its places."""
+    about = (f"{orbit.method}, {orbit.step_text}",)
+    facts, table = _orbit_facts(orbit), _places(orbit)
+    return Figure(str(orbit.game), (), (), about, facts=facts, table=table, data=orbit.json())
+
+
+def equilibria_told(found: Equilibria) -> Figure:
+    """The equilibria as facts: where each one is, and what it is."""
+    facts = tuple((where(found.game, one.point), str(one)) for one in found)
+    return Figure(str(found.game), (), (), (found.summary(),), facts=facts, data=found.json())
+
+
+def analysis_told(analysis: Analysis) -> Figure:
     """The analysis as facts and a table of ranges."""
     game, ratio = analysis.game, analysis.ratio
     steps = "steps h" if ratio == 1 else f"steps h and {written(ratio * H)}"
@@ -28,7 +45,8 @@ def figure(analysis: Analysis) -> Figure:
     table: tuple[tuple[str, ...], ...] = ()
     if analysis.ranges:
         table = (("steps", "what happens", "factor a step"), *range_rows(analysis.ranges, analysis.radius))
-    return Figure(str(game), (), (), about, facts=_facts(analysis), table=table, data=plain(analysis))
+    facts = _analysis_facts(analysis)
+    return Figure(str(game), (), (), about, facts=facts, table=table, data=plain(analysis))
 
 
 def plain(analysis: Analysis) -> dict[str, Any]:
@@ -65,7 +83,38 @@ def plain(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
+def _orbit_facts(orbit: Orbit) -> tuple[tuple[str, str], ...]:
+    kind = "exact" if orbit.exact else "floats"
+    facts = [("numbers", f"{kind}{', ' + orbit.note if orbit.note else ''}")]
+    if orbit.returns:
+        first, again = orbit.returns
+        said = f"the state after {again} steps is that after {first}"
+        if orbit.period == 1:
+            said = f"nobody moves from step {first} on"
+        facts.append(("period", f"{orbit.period}, proved: {said}"))
+    elif orbit.exact:
+        facts.append(("period", f"none within {steps_said(len(orbit.points) - 1)}"))
+    once = [t for t in orbit.stalls if not orbit.returns or t < orbit.returns[1]]
+    if once:
+        listed = ", ".join(f"{t} to {t + 1}" for t in once[:6]) + (", …" if once[6:] else "")
+        said = f"from step {listed}, though the gradient is not 0: no sign of an equilibrium"
+        facts.append(("f stays equal", said))
+    return tuple(facts)
+
+
+def _places(orbit: Orbit) -> tuple[tuple[str, ...], ...]:
+    """A heading and a row for each step; of a long orbit its beginning and its end."""
+    last = len(orbit.points) - 1
+    listed = [t for t in range(last + 1) if last < MOST_ROWS or t < MOST_ROWS - 1 or t == last]
+    rows: list[tuple[str, ...]] = [("step", *orbit.game.names, "f")]
+    for t in listed:
+        if rows[1:] and t > int(rows[-1][0]) + 1:
+            rows.append(tuple("…" for _ in rows[0]))
+        rows.append((str(t), *map(shown, (*orbit.points[t], orbit.values[t]))))
+    return tuple(rows)
+
+
+def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
     facts = [("equilibrium", str(analysis.equilibrium))]
     if analysis.note:
         facts.append(("ranges", analysis.note))

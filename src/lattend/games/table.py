@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from lattend.games.words import behaviour_text, factor_text, steps_text
 
 STEPS = ("1/10", "1/4", "1/2", "3/4", "1", "3/2", "2", "5/2")
 ROWS: tuple[Method | str, ...] = (
-    *("simultaneous", "alternating", "optimistic", "extragradient"),
+    *("simultaneous", "alternating", "optimistic", "extragradient", "momentum"),
     momentum("-1/2", first="q"),
     *("consensus", "gradient_penalty"),
 )
@@ -93,7 +94,7 @@ def _panel(
 
 def _short(names: Sequence[str]) -> list[str]:
     """The names without their numbers, which the facts have, where they stay apart."""
-    short = [name.partition(", mass")[0].partition(", weight")[0] for name in names]
+    short = [re.sub(", (mass|weight) [^,]+", "", name) for name in names]
     return [one if short.count(one) == 1 else name for one, name in zip(short, names, strict=True)]
 
 

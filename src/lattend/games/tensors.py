@@ -25,7 +25,7 @@ class TensorField(PlainField):
 
     def all(self, values: Sequence[Any]) -> Vector:
         point = torch.tensor([float(x) for x in values], dtype=torch.float64, requires_grad=True)
-        return self._slope(point, keep=False).detach().numpy()
+        return self._slope(point).detach().numpy()
 
     def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
         point = torch.tensor([float(x) for x in values], dtype=torch.float64)
@@ -39,9 +39,9 @@ class TensorField(PlainField):
             raise TraceError(f"the game's function must give one number, got {found!r:.60}")
         return found.reshape(())
 
-    def _slope(self, point: torch.Tensor, *, keep: bool) -> torch.Tensor:
+    def _slope(self, point: torch.Tensor) -> torch.Tensor:
         value = self._run(point)
         if not value.requires_grad:
             return torch.zeros_like(point)
-        (found,) = torch.autograd.grad(value, point, create_graph=keep, allow_unused=True)
+        (found,) = torch.autograd.grad(value, point, allow_unused=True)
         return torch.zeros_like(point) if found is None else found

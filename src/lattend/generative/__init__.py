@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lattend.generative.vae import VAE as VAE
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
-# importing the file would put the module in its place: the loader `digits` is in data.py, `elbo` in bound.py
+# importing the file would put the module in its place: `digits` is in handwritten.py, `elbo` in bound.py
 _HOME: dict[str, str] = {
     "elbo": "lattend.generative.bound",
     "ELBO": "lattend.generative.bound",

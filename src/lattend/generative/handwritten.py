@@ -20,7 +20,10 @@ EPOCHS = 40
 
 
 class Digits(NamedTuple):
-    """Images [many, 8, 8] of whole numbers below `levels`, and the digits 0 to 9 that they show."""
+    """Images [many, 8, 8] of whole numbers below `levels`, to train on and to test.
+
+    The labels are the digits 0 to 9 that they show; a VAE needs none, they are there to classify or colour.
+    """
 
     train: Tensor
     train_labels: Tensor

@@ -58,14 +58,13 @@ class LinearGaussian:
         self.W = floating("W", W)
         if self.W.ndim != 2 or not self.W.numel():
             raise TensorError(f"W is [D, latent], got shape {tuple(self.W.shape)}")
-        self.b = self._each("b", b)
-        self.noise = self._each("noise", noise)
-        for name in ("W", "b", "noise"):
-            finite(name, getattr(self, name))
-        require(self.noise > 0, self.noise, "the variance of the noise must be above 0", "take a small one")
+        finite("W", self.W)
+        b, noise = self._each("b", b), self._each("noise", noise)
+        require(noise > 0, noise, "noise must be a variance above 0", "take a small one")
+        self.b, self.noise = b.expand(len(self.W)), noise.expand(len(self.W))
 
     def _each(self, name: str, given: Any) -> Tensor:
-        """One number for each of the D."""
+        """A number, or one for each of the D."""
         found = floating(name, given, self.W)
         if found.dtype != self.W.dtype:
             raise TensorError(f"{name} is {found.dtype} and W {self.W.dtype}; cast one of them")
@@ -73,7 +72,7 @@ class LinearGaussian:
             raise TensorError(
                 f"{name} is a number, or one for each of {len(self.W)}; got shape {tuple(found.shape)}"
             )
-        return found.expand(len(self.W))
+        return finite(name, found)
 
     @classmethod
     def random(

@@ -21,6 +21,14 @@ KS = tuple(2**power for power in range(10))
 AT_ONCE = 2**20  # numbers decoded at a time
 
 
+class _ByK(Curve):
+    """A curve against log2 k, whose table has k itself."""
+
+    def table(self, columns: int) -> list[tuple[str, ...]]:
+        lines = ((name, tuple((round(2**x), y) for x, y in line)) for name, line in self.lines)
+        return Curve(self.title, "k", self.up, tuple(lines)).table(columns)
+
+
 def draw_linear(
     model: LinearGaussian,
     x: Tensor,
@@ -127,7 +135,7 @@ def _curve(places: list[int], evidence: float, bounds: dict[str, list[Importance
         for name, found in bounds.items()
         for gap, bound in zip(gaps[name], found, strict=True)
     )
-    return Curve("log p(x) − importance bound", "log2 k", "nats", lines, log=clear)
+    return _ByK("log p(x) − importance bound", "log2 k", "nats", lines, log=clear)
 
 
 def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:

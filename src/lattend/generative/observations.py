@@ -82,7 +82,7 @@ class Levels(nn.Module):
 class Numbers(nn.Module):
     """Pixels that are any numbers, read as they are; the decoder's number is the mean.
 
-    `noise` is the standard deviation of all pixels; None makes it a parameter.
+    `noise` is the variance of every pixel; None makes it a parameter.
     """
 
     levels = 1
@@ -91,7 +91,7 @@ class Numbers(nn.Module):
     def __init__(self, noise: float | None) -> None:
         super().__init__()
         self.learnt = noise is None
-        start = torch.tensor(0.0 if noise is None else 2 * math.log(noise))
+        start = torch.tensor(0.0 if noise is None else math.log(noise))
         self.log_variance: Tensor
         if self.learnt:
             self.log_variance = nn.Parameter(start)
@@ -138,5 +138,5 @@ def observation(kind: str, levels: int | None, noise: float | None) -> Observati
     if levels is not None:
         return Levels(count("levels", levels, least=2))
     if noise is not None:
-        noise = real("noise", noise, "a standard deviation above 0", lambda found: found > 0)
+        noise = real("noise", noise, "a variance above 0", lambda found: found > 0)
     return Binary() if kind == "bernoulli" else Numbers(noise)

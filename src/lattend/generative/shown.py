@@ -23,6 +23,7 @@ from lattend.generative.vae import VAE
 from lattend.generative.writing import fixed, many, number
 
 K, REPEATS = 128, 2  # of the bound on test digits
+LITTLE = 1.0  # nats of KL below which z is hardly used
 
 
 def show_linear(
@@ -57,9 +58,12 @@ def show_digits(
     picture: str = "samples",
     *,
     seed: int = 0,
-    progress: Callable[[Epoch], object] | None = None,
+    progress: Callable[[Epoch | str], object] | None = None,
 ) -> Figure:
-    """A VAE trained on the digits: its bounds on those it has not seen, and one of its pictures."""
+    """A VAE trained on the digits: its bounds on those it has not seen, and one of its pictures.
+
+    `progress` is called with each epoch, then with what comes next in words.
+    """
     choice("the picture", picture, PICTURES)
     if picture == "plane" and latent != 2:
         raise NamingError(f"the plane is that of two latents, got {latent}")
@@ -67,6 +71,8 @@ def show_digits(
     data, start = digits(binary), time.monotonic()
     vae = digits_vae(data, latent=latent, epochs=epochs, seed=seed, progress=progress)
     seconds = time.monotonic() - start
+    if progress:
+        progress(f"bounds of {len(data.test)} test digits, k = {K} …")
     bound, tighter = digits_bounds(vae, data, seed)
     figure = digits_picture(picture, vae, data, seed)
     parameters = sum(parameter.numel() for parameter in vae.parameters())
@@ -79,6 +85,8 @@ def show_digits(
         (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
         ("model", f"{size}, {many(epochs, 'epoch')} in {seconds:.0f} s"),
     )
+    if bound.kl.item() < LITTLE:
+        facts += (("z", f"tells little yet: KL {fixed(bound.kl.item())} nats; more epochs help"),)
     told = {"elbo": bound.json(), "importance": tighter.json(), "parameters": parameters, "seconds": seconds}
     told |= {"history": vae.history.json(), "picture": dict(figure.data)}
     title = f"{figure.title}; test ELBO {fixed(bound.value.item())} nats"

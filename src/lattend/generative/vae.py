@@ -32,7 +32,7 @@ class VAE(nn.Module):
 
     The encoder gives q(z|x), a diagonal Gaussian; the decoder p(x|z), each pixel on its own given z:
     "bernoulli" for pixels 0 or 1, "categorical" for whole numbers below `levels`, "gaussian" for any numbers,
-    whose standard deviation `noise` is learnt unless it is given. `net` is "mlp" or "conv", with widths
+    whose variance `noise` is learnt unless it is given. `net` is "mlp" or "conv", with widths
     `hidden`; "conv" takes (rows, cols) or (channels, rows, cols), and halves the image from width to width.
     `beta` and `free_bits` (nats a latent) change the loss alone, as in `elbo`; `dropout` is for training.
 

@@ -17,7 +17,7 @@ SUM_SLACK = 1e-6  # at least, that weights may be off 1
 def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int, ...]:
     """The leading axes; raises where the keys or the weights are none, or have a sum off 1 by the slack."""
     if keys.ndim < 2 or 0 in keys.shape:
-        raise TensorError(f"keys has shape {keys.shape}; give [..., m, d], a row for each of m keys")
+        raise TensorError(f"keys has shape {keys.shape}; give [..., m, D], a row for each of m keys")
     many = keys.shape[-2]
     if weights.ndim < 1 or weights.shape[-1] != many:
         shape = f"weights has shape {weights.shape} for {many} keys"
@@ -74,7 +74,7 @@ def check_scale(scale: Any, width: int) -> float:
     try:
         found = check_number(scale)
     except DomainError as error:
-        raise DomainError(f'scale is a number or "sqrt", for 1/√d: {error}') from None
+        raise DomainError(f'scale is a number or "sqrt", for 1/√D: {error}') from None
     if not math.isfinite(found) or found == 0:
         raise DomainError(f"scale is {found:g}; no query would change a weight, give a finite number but 0")
     return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-import re
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import DomainError, TensorError
+from lattend.errors import DomainError
 from lattend.steering.linear import SMALL
 
 MOST_EXACT = 256  # numbers that are worked with as Fractions
 MOST_DIGITS = 12  # a float with more is the rounding of something
-MOST_ZEROS = 400  # of a number in a text
 LONGEST = 24  # characters of a number that are shown
-_POWER = re.compile(r"[eE]([+-]?[\d_]+)\s*$")
+ROWS = (list, tuple, np.ndarray)
 
 
 class Given(NamedTuple):
@@ -31,7 +30,7 @@ class Given(NamedTuple):
 
 
 def read(name: str, given: Any) -> Given:
-    """The numbers of a nested list or an array: whole numbers, Fractions, floats, or text such as "1/3".
+    """The numbers of a list, a list of lists or an array: Fractions, floats, text as "1/3" or "sqrt(2)".
 
     >>> read("weights", ["1/3", 0.25, 2]).fractions.tolist()
     [Fraction(1, 3), Fraction(1, 4), Fraction(2, 1)]
@@ -39,9 +38,10 @@ def read(name: str, given: Any) -> Given:
     if isinstance(given, np.ndarray) and given.dtype.kind in "fiub":
         entries, floats, small = given, given.astype(np.float64), rounding(given.dtype)
     else:
-        entries = _entries(name, given)
-        floats = np.array([_float(name, at, entries[at]) for at in np.ndindex(entries.shape)])
-        floats, small = floats.reshape(entries.shape), SMALL
+        entries, small = _entries(name, given), SMALL
+        floats = np.empty(entries.shape)
+        for at in np.ndindex(entries.shape):
+            entries[at], floats[at] = _number(name, at, entries[at])
     check_finite(name, floats)
     if floats.size > MOST_EXACT:
         return Given(floats, None, small)
@@ -65,12 +65,12 @@ def rounding(dtype: Any) -> float:
 def fraction(entry: Any) -> Fraction | None:
     """A number exactly, a float as the shortest decimal that names it; None for floats with too many digits.
 
-    >>> fraction(0.1), fraction("1/3"), fraction(1 / 3)
-    (Fraction(1, 10), Fraction(1, 3), None)
+    >>> fraction(0.1), fraction(3), fraction(1 / 3)
+    (Fraction(1, 10), Fraction(3, 1), None)
     """
     if isinstance(entry, numbers.Rational):
         return Fraction(int(entry.numerator), int(entry.denominator))
-    if isinstance(entry, (Decimal, str)):
+    if isinstance(entry, Decimal):
         return Fraction(entry)
     digits = Decimal(repr(float(entry))).normalize()
     return Fraction(digits) if len(digits.as_tuple().digits) <= MOST_DIGITS else None
@@ -80,10 +80,21 @@ def _entries(name: str, given: Any) -> NDArray[Any]:
     try:
         entries = np.array(given, dtype=object)
     except ValueError:
-        entries = np.array([[]], dtype=object)
-    if not entries.size or any(isinstance(entry, (list, tuple, np.ndarray)) for entry in entries.flat):
-        raise TensorError(f"{name} is empty or has rows of different lengths; give a number for every place")
+        entries = None
+    if entries is None or any(isinstance(entry, ROWS) for entry in entries.flat):
+        raise DomainError(f"{name} must have as many numbers in each row{_uneven(given)}")
+    if not entries.size:
+        raise DomainError(f"{name} must be numbers; there is no number in it")
     return entries
+
+
+def _uneven(rows: Any) -> str:
+    """Which rows differ: `; row 1 has 2 and row 2 has 1`."""
+    lengths = [len(row) for row in rows if isinstance(row, ROWS)]
+    for place, length in enumerate(lengths, 1):
+        if length != lengths[0]:
+            return f"; row 1 has {lengths[0]:,} and row {place} has {length:,}"
+    return next(filter(None, (_uneven(row) for row in rows if isinstance(row, ROWS))), "")
 
 
 def check_number(entry: Any) -> float:
@@ -92,27 +103,31 @@ def check_number(entry: Any) -> float:
     >>> check_number("1/4")
     0.25
     """
+    return _meant(entry)[1]
+
+
+def _meant(entry: Any) -> tuple[Any, float]:
+    """A number itself, or what a text means; and the float of it."""
+    number = entry
+    if isinstance(entry, str):
+        from lattend.exact.numbers import exact  # loads sympy, which numbers alone do not need
+
+        number = exact(entry)
     try:
-        if isinstance(entry, str):
-            power = _POWER.search(entry)
-            if power is not None and abs(int(power[1])) > MOST_ZEROS:  # before such a number is written out
-                raise OverflowError
-            found, is_zero = float(Fraction(entry)), not Fraction(entry)
-        else:
-            found, is_zero = float(entry), not entry
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise DomainError(f'{entry!r} is no number; give 2, 0.5 or text such as "1/3"') from None
+        found = float(number)
+    except (TypeError, ValueError):
+        raise DomainError(f'{entry!r} is not a number; give 2, 0.5 or text such as "1/3"') from None
     except OverflowError:
-        found, is_zero = 0.0, False
-    if found == 0 and not is_zero:
+        found = 0.0
+    if (found == 0 and number != 0) or (isinstance(entry, str) and math.isinf(found)):
         shown = str(entry) if len(str(entry)) <= LONGEST else f"{str(entry)[:LONGEST]}…"
         raise DomainError(f"{shown} is beyond floats, which go from 1e-308 to 1e308; use another unit")
-    return found
+    return number, found
 
 
-def _float(name: str, place: tuple[int, ...], entry: Any) -> float:
+def _number(name: str, place: tuple[int, ...], entry: Any) -> tuple[Any, float]:
     try:
-        return check_number(entry)
+        return _meant(entry)
     except DomainError as error:
         raise DomainError(f"{name}{place_of(place)}: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lattend.draw.curve import Curve
 from lattend.draw.figure import Figure
 from lattend.draw.plane import Arrows, Dots, Plane, Shape, Stroke
-from lattend.steering.fit import softmax
+from lattend.steering.fit import divergence, softmax
 from lattend.steering.ray import LIMIT, NEVER
 from lattend.steering.steered import one, plain
 from lattend.steering.words import number, numbers, tidy, why
@@ -23,6 +24,7 @@ MOST_LINES = 4  # keys with a line of their own
 MOST_ROWS = 12  # keys in a table
 MOST_OTHERS = 3  # of them with no wanted weight, where there are more keys
 MOST_HEADS = 5  # with a line of their own
+ROOM = 0.06  # of a map's longer side, on each side, for the names of keys
 
 
 def summary(steered: Steered) -> Figure:
@@ -67,13 +69,13 @@ def _facts(steered: Steered) -> tuple[tuple[str, str], ...]:
         facts += why(ray.certificate, ray.wanted)
     total = "half the sum of the differences of weights"
     error, bound = one(steered.error), one(steered.bound)
-    said = "" if steered.exact else f"; bound {number(bound)}"
+    said = "" if ray.face.all() else f"; bound {number(bound)}"  # else the error itself
     facts.append(("error", f"{number(error)}, {total}{said}"))
     if steered.output is not None:
         facts.append(("output", numbers(plain(steered.output))))
         facts.append(("wanted", numbers(plain(steered.wanted_output))))
         apart, most = one(steered.output_error), one(steered.output_bound)
-        said = "the diameter of the values times the bound above"
+        said = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
         facts.append(("apart", f"{number(apart)}; bound {number(most)}, {said}"))
     return tuple(facts)
 
@@ -115,10 +117,13 @@ def _by_sharpness(steered: Steered) -> tuple[Curve, ...]:
     ray, here = steered.ray, one(steered.sharpness)
     places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
     weights = np.array([softmax(ray.logits(beta)) for beta in places])
+    gets = Curve("What keys get", "sharpness β", "weight", _lines(steered, places, weights), log=False)
+    if ray.reach == NEVER:
+        return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
     errors, bounds = _errors(steered, places)
     at_here = ((f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error)))),)
     return (
-        Curve("What keys get", "sharpness β", "weight", _lines(steered, places, weights), log=False),
+        gets,
         Curve(
             "Error and bound",
             "sharpness β",
@@ -141,13 +146,28 @@ def _by_length(steered: Steered) -> tuple[Curve, ...]:
     if np.ptp(plain(steered.logits)) < 1e-9:
         return ()
     lengths = np.linspace(0.0, 2.0, PLACES)
-    weights = np.array([softmax(length * plain(steered.logits)) for length in lengths])
-    errors = np.abs(weights - steered.ray.wanted).sum(axis=1) / 2
+    logits = [length * plain(steered.logits) for length in lengths]
+    weights = np.array([softmax(row) for row in logits])
     across = "length of the query, 1 as given"
-    return (
-        Curve("What keys get", across, "weight", _lines(steered, lengths, weights), log=False),
-        Curve("Error", across, "error", (("error", _points(lengths, errors)),), log=False),
+    gets = Curve("What keys get", across, "weight", _lines(steered, lengths, weights), log=False)
+    if steered.reach == NEVER:
+        return gets, _divergences(steered, across, lengths, logits, 1.0)
+    errors = np.abs(weights - steered.ray.wanted).sum(axis=1) / 2
+    return gets, Curve("Error", across, "error", (("error", _points(lengths, errors)),), log=False)
+
+
+def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Curve:
+    """The KL that the best fit makes least, with the least for any query and where this one is."""
+    assert steered.certificate is not None
+    wanted, least = steered.ray.wanted, steered.certificate.nats
+    nats = [divergence(wanted, row) for row in logits]
+    found = divergence(wanted, plain(steered.logits))
+    lines = (
+        ("this direction", _points(places, nats)),
+        ("least of any query", _points(places, np.full(len(nats), least))),
     )
+    dots = ((f"this query {number(found)}", (here, found)),)
+    return Curve("KL(wanted ‖ attention)", across, "nats", lines, dots, log=False)
 
 
 def _map(steered: Steered) -> Plane:
@@ -171,7 +191,10 @@ def _map(steered: Steered) -> Plane:
         arrows = (Arrows(((mean.tolist(), tip.tolist()),), "query", "#1c1f26", 1.4),)
     edge = _hull(keys)
     lines = (Stroke(edge, "hull of the keys", "#8c96a3", 1.2, under=True),) if len(edge) > 1 else ()
-    return Plane("Keys", "first number", "second number", lines=lines, dots=tuple(marks), arrows=arrows)
+    plane = Plane("Keys", "first number", "second number", lines=lines, dots=tuple(marks), arrows=arrows)
+    (left, right), (bottom, top) = plane.ends()
+    room = ROOM * max(right - left, top - bottom)
+    return replace(plane, x=(left - room, right + room), y=(bottom - room, top + room))
 
 
 def _hull(points: Any) -> list[tuple[float, float]]:
@@ -227,8 +250,9 @@ def _heads_table(steered: SteeredHeads) -> tuple[tuple[str, ...], ...]:
     rows = [("head", "reached", "sharpness", "error", "bound")]
     for name, head in _named(steered)[:MOST_ROWS]:
         beta = "" if head.ray.face.all() else number(one(head.sharpness))
-        reach = "never, best fit" if head.reach == NEVER else head.reach
-        rows.append((name, reach, beta, number(one(head.error)), number(one(head.bound))))
+        reach = "never, nearest by KL" if head.reach == NEVER else head.reach
+        bound = "" if head.ray.face.all() else number(one(head.bound))
+        rows.append((name, reach, beta, number(one(head.error)), bound))
     more = len(steered.heads) - MOST_ROWS
     if more > 0:
         rows.append((f"{more:,} more", "", "", "", ""))

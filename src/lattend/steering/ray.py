@@ -158,7 +158,7 @@ def sharpness_of(error: float, keys: int, many: int) -> float:
 
 
 def aim(keys: Given, wanted: Given) -> Ray:
-    """The ray of queries whose attention comes nearest to the wanted weights [m], for keys [m, d]."""
+    """The ray of queries whose attention comes nearest to the wanted weights [m], for keys [m, D]."""
     unit = unit_of(keys.floats)
     numbers, weights = keys.floats / unit, wanted.floats
     exact = numbers if keys.fractions is None else keys.fractions / Fraction(unit)

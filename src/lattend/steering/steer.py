@@ -25,9 +25,9 @@ def steer(
     values: Any = None,
     scale: float | str = 1,
 ) -> Steered | SteeredHeads:
-    """The query q for which attention over `keys` [m, d] returns the wanted `weights` [m].
+    """The query q for which attention over `keys` [m, D] returns the wanted `weights` [m].
 
-    Logits are scale·Kq; scale "sqrt" is 1/√d. Weights of 0 are only neared: `sharpness` β makes the mean
+    Logits are scale·Kq; scale "sqrt" is 1/√D. Weights of 0 are only neared: `sharpness` β makes the mean
     wanted weight e^β times the greatest other, `error` ε takes the β at which at most ε goes elsewhere, and
     0.001 does unless one is given. Leading axes are heads. Tensors give tensors, with gradients.
 

@@ -29,7 +29,7 @@ def one(number: Any) -> float:
 class Steered:
     """A query steered to wanted weights over m keys; tensors where tensors were given.
 
-    `query` [d] gives `logits` scale·Kq [m] and `weights` softmax(logits). `error` is the total-variation
+    `query` [D] gives `logits` scale·Kq [m] and `weights` softmax(logits). `error` is the total-variation
     distance of these weights from the wanted ones, half the sum of the differences, measured for this very
     query; it is never above `bound`, which is what is promised of the sharpness, or the error where the
     rounding of the query to floats costs more. With values there are `output` and `wanted_output`, and the

@@ -16,6 +16,7 @@ MOST_TERMS = 8  # of a relation that are written out
 MOST_POWER = 9  # of weights in a product that is written out
 LONGEST = 9  # characters of a fraction
 NOTICED = 1e-9  # of the largest number of a relation
+LEAST = "KL(wanted ‖ attention) is least"
 FADING = "What the others get fades as β grows, and never is 0."
 
 
@@ -43,9 +44,20 @@ def _way(ray: Ray) -> str:
             f"The convex hull of {_count(int(ray.face.sum()), 'wanted key')} is a face of the hull of all: "
             f"from there a direction leads away from all other keys at once. {FADING}"
         )
-    where = "" if ray.face.all() else " It is neared as the sharpness grows."
     assert ray.certificate is not None
-    return f"No query gives these weights; this is the nearest, with the least KL from them.{where}"
+    because = f": {_no_face(ray.wanted)}" if math.isinf(ray.certificate.total) else ""
+    end = f"is nearest by KL: {LEAST}"
+    if not ray.face.all():
+        end = f"nears the nearest by KL as β grows: {LEAST} there"
+    return f"No query gives these weights{because}. This one {end}."
+
+
+def _no_face(wanted: Any) -> str:
+    """Why the wanted keys cannot be favoured alone."""
+    alone = np.flatnonzero(wanted).tolist()
+    if len(alone) == 1:
+        return f"no corner of the hull of the keys has {_keys(alone)} and no other"
+    return f"no face (side, edge) of the hull of the keys has {_keys(alone)} and no others"
 
 
 def _settable(ray: Ray) -> str:
@@ -71,14 +83,19 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     inside = math.isinf(certificate.total)
     if inside:
         barred = [at for at, y in enumerate(relation) if y > 0 and wanted[at] == 0]
-        facts.append(("so", f"{_keys(barred)} cannot fade while the wanted keys keep their weights"))
+        together = " together" if len(barred) > 1 else ""
+        facts.append(
+            ("so", f"{_keys(barred)}{together} cannot fade while the wanted keys keep their weights")
+        )
     elif asks:
         left, right = (_product(relation, wanted, sign) for sign in (1, -1))
         facts.append(
             ("so", f"attention has {asks}; the wanted weights have {number(left)} and {number(right)}")
         )
     else:
-        facts.append(("so", f"Σ yᵢ log aᵢ = 0 for attention, and {number(certificate.total)} for the wanted"))
+        factors = "with y the factors above, those on the left negative"
+        said = f"attention has Σ yᵢ log aᵢ = 0, and the wanted weights {number(certificate.total)}"
+        facts.append(("so", f"{factors}, {said}"))
     alone = np.flatnonzero(wanted)
     if len(alone) == 1:
         most = number(float(certificate.weights[alone[0]]))
@@ -130,7 +147,7 @@ def _product(relation: Sequence[Any], weights: Any, sign: int) -> float:
 
 def _keys(places: Sequence[int]) -> str:
     shown = [str(at) for at in places[:MOST_TERMS]] + (["…"] if len(places) > MOST_TERMS else [])
-    return f"key {shown[0]}" if len(shown) == 1 else f"keys {', '.join(shown)} together"
+    return f"key {shown[0]}" if len(shown) == 1 else f"keys {', '.join(shown)}"
 
 
 def _count(many: int, noun: str) -> str:

@@ -6,13 +6,14 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.exact.numbers import exact, many, short
 from lattend.worked.entry import CONTEXT, MASKED, decimal_of
 from lattend.worked.inputs import depth
+from lattend.worked.span import Span
 
 if TYPE_CHECKING:
     from lattend.worked.recipes import Tables
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Place = tuple[str, int, int, int]  # step, head, row, column
 MOST_POWER = 10**6  # of ten; e to the largest score has 434,294 digits
 NEAR = Decimal("1e-40")  # what an exact form may be off, from the 60 digits it is compared in
+LEVELS = ("head", "row", "number")
 ABSENT = ("", "?", "-", "–")
 HIDDEN = ("-inf", "-infinity", "-∞")
 SINGULAR = {
@@ -47,11 +49,13 @@ class Written:
         """The decimals it has; those that an exact form is compared in."""
         return max(0, -int(self.half.adjusted()) - 1)
 
-    def near(self, value: Decimal) -> bool:
-        """Whether a number rounds to this one."""
-        if not (value.is_finite() and self.value.is_finite()):
-            return value == self.value
-        return CONTEXT.abs(CONTEXT.subtract(self.value, value)) <= self.half
+    def near(self, number: Decimal | Span) -> bool:
+        """Whether a number, or one of a span, rounds to this one."""
+        low, high = (number.low, number.high) if isinstance(number, Span) else (number, number)
+        if not self.value.is_finite() or low == high == MASKED:
+            return low == self.value
+        with localcontext(CONTEXT):
+            return low - self.half <= self.value <= high + self.half
 
 
 def read_number(value: Any, places: int | None = None) -> Written | None:
@@ -79,7 +83,9 @@ def read_number(value: Any, places: int | None = None) -> Written | None:
     return Written(text, decimal_of(exact(value)), NEAR, is_form=True)
 
 
-def read_answer(worked: Worked, answer: Any, places: int | None = None) -> dict[Place, Written]:
+def read_answer(
+    worked: Worked, answer: Any, places: int | None = None, nothing: str = "None"
+) -> dict[Place, Written]:
     """Every number of an answer by its place; raises where its shape is not that of the step."""
     if not isinstance(answer, Mapping) or not answer:
         known = ", ".join(step.name for step in worked.steps)
@@ -91,7 +97,7 @@ def read_answer(worked: Worked, answer: Any, places: int | None = None) -> dict[
     for given, rows in answer.items():
         name = _name(worked, str(given))
         step = worked.parts[name]
-        tables = _tables(name, rows, worked.have[name], step.per_head)
+        tables = _tables(name, rows, worked.have[name], step.per_head, nothing)
         for head, table in enumerate(tables):
             for row, numbers in enumerate(table):
                 for column, number in enumerate(numbers):
@@ -113,31 +119,47 @@ def _name(worked: Worked, given: str) -> str:
     raise NamingError(f"the work has no step {given}; it has {', '.join(known)}{hint}")
 
 
-def _tables(name: str, rows: Any, wanted: Tables, per_head: bool) -> list[list[list[Any]]]:
+def _tables(name: str, rows: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
     """The rows of each head; a step with one number a row may be a plain list of them."""
     listed = _listed(rows)
-    tables = listed if per_head and depth(listed) >= (2 if len(wanted[0][0]) == 1 else 3) else [listed]
-    if len(wanted[0][0]) == 1:
-        tables = [_upright(table) for table in tables]
-    fits = len(tables) == len(wanted) and all(
-        isinstance(table, list)
-        and len(table) == len(shape)
-        and all(isinstance(row, list) and len(row) == len(shape[0]) for row in table)
-        for table, shape in zip(tables, wanted, strict=True)
-    )
-    if not fits:
-        heads = f"{len(wanted)} heads of " if per_head else ""
-        alone = ", for one head" if per_head and tables[0] is listed else ""
+    shape = (len(wanted), len(wanted[0]), len(wanted[0][0]))
+    levels = LEVELS[0 if per_head else 1 :]
+    shape = shape[-len(levels) :]
+    try:
+        filled = _filled(listed, shape, levels)
+    except _Misfit as misfit:
+        said = " of ".join(many(length, level) for length, level in zip(shape, levels, strict=True))
+        without = per_head and isinstance(listed, list) and depth(listed) < (2 if shape[-1] == 1 else 3)
+        found = "it has no list for each head, as in [head 1, head 2]" if without else str(misfit)
         raise TensorError(
-            f"{name} in the answer must be {heads}{many(len(wanted[0]), 'row')} of "
-            f"{many(len(wanted[0][0]), 'number')}, with None where there is none; got {_shape(listed)}{alone}"
-        )
-    return tables
+            f"{name} in the answer must be {said}, with {nothing} for a number"
+            f"{', row or head' if per_head else ' or row'} that is not given; {found}"
+        ) from None
+    return filled if per_head else [filled]
 
 
-def _upright(table: Any) -> Any:
-    single = isinstance(table, list) and not any(isinstance(row, list) for row in table)
-    return [[number] for number in table] if single else table
+class _Misfit(Exception):
+    """Where nested lists are not as long as they should be."""
+
+
+def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where: str = "it") -> Any:
+    """Nested lists of this shape, None wherever nothing is given for a part."""
+    if not shape:
+        if isinstance(values, list):
+            raise _Misfit(f"{where} is a list")
+        return values
+    if not isinstance(values, list) and shape == (1,):
+        return [values]  # the only number of its row
+    if values is None:
+        return [_filled(None, shape[1:], levels[1:]) for _ in range(shape[0])]
+    if not isinstance(values, list):
+        raise _Misfit(f"{where} is {short(values)}")
+    if len(values) != shape[0]:
+        raise _Misfit(f"{where} has {many(len(values), levels[0])}")
+    of = "" if where == "it" else f"{where}, "
+    return [
+        _filled(value, shape[1:], levels[1:], f"{of}{levels[0]} {at + 1}") for at, value in enumerate(values)
+    ]
 
 
 def _listed(values: Any) -> Any:
@@ -147,17 +169,6 @@ def _listed(values: Any) -> Any:
     if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
         return values
     return [_listed(value) for value in values]
-
-
-def _shape(values: Any) -> str:
-    if not isinstance(values, list):
-        return short(values)
-    if depth(values) > 2:
-        return f"{many(len(values), 'head')} of {_shape(values[0])}"
-    lengths = sorted({len(row) if isinstance(row, list) else 0 for row in values})
-    if lengths in ([], [0]):
-        return f"{many(len(values), 'number')} in one row"
-    return f"{many(len(values), 'row')} of {' and '.join(map(str, lengths))}"
 
 
 def _read(

@@ -21,13 +21,12 @@ def steps(given: Given, have: Have) -> dict[str, Step]:
     """Every step by its name, in order; `have` holds the decimals."""
     heads = [_Head(given, have, head) for head in range(given.heads)]
     source = "{} = y W_{}, y the memory" if given.crosses else "{} = x W_{}"
-    scale = "" if given.scale == 1 else f"{text(given.scale)} · "
     mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
     words = (  # name, title, formula, what a row is, what a column is
         ("q", "Queries", "q = x W_q", "query", "component"),
         ("k", "Keys", source.format("k", "k"), "key", "component"),
         ("v", "Values", source.format("v", "v"), "key", "component"),
-        ("scores", "Scores", f"s = {scale}q·k", "query", "key"),
+        ("scores", "Scores", _score(given), "query", "key"),
         ("masked", "Masked scores", f"s where {given.rule}, else -inf", "query", "key"),
         ("exponentials", "Exponentials", "e^s", "query", "key"),
         ("sums", "Row sums", "sum of e^s over the keys", "query", ""),
@@ -41,6 +40,35 @@ def steps(given: Given, have: Have) -> dict[str, Step]:
         for name, title, formula, down, across in words
     }
     return {**found, "outputs": _outputs(given, have, found["mixed"])}
+
+
+def exercise(given: Given) -> tuple[Step, ...]:
+    """What the work starts from: tokens, memory and matrices."""
+    found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
+    if given.crosses:
+        found.append(Step("memory", "Memory", "y", (_numbers(given.memory),), False, "token", "component"))
+    for name, title, matrices in (
+        ("q", "Query matrix", given.wq),
+        ("k", "Key matrix", given.wk),
+        ("v", "Value matrix", given.wv),
+        ("o", "Output matrix", () if given.wo is None else (given.wo,)),
+    ):
+        if matrices:
+            tables = tuple(map(_numbers, matrices))
+            several = given.heads > 1 and name != "o"
+            found.append(Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column"))
+    return tuple(found)
+
+
+def _numbers(matrix: Matrix) -> Rows:
+    return tuple(tuple(map(number, row)) for row in matrix)
+
+
+def _score(given: Given) -> str:
+    """`s = q·k / sqrt(2)`."""
+    if given.divisor is not None:
+        return f"s = q·k / {text(given.divisor)}"
+    return "s = q·k" if given.scale == 1 else f"s = {text(given.scale)} · q·k"
 
 
 def product(rows: Matrix, matrix: Matrix) -> Matrix:

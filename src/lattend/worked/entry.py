@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
@@ -18,10 +19,12 @@ CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_E
 MASKED = Decimal("-Infinity")
 E = exact("e")
 LONGEST = 60  # characters of an exact form that is still read
+LONGEST_FRACTION = 12  # of each fraction in it
 MOST_PLACES = 40
 HIGHEST_POWER = 40  # of e, up to which common factors are looked for
 MOST_TERMS = LONGEST // 5  # each at least 5 characters, as in 2e +
 LARGE = Decimal(10) ** 9  # written as 1.2346e9 from here on
+_FRACTION = re.compile(r"\d+/\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,13 +48,15 @@ class Entry:
 
     @cached_property
     def text(self) -> str | None:
-        """The exact form as people type it; None where it is longer than 60 characters."""
+        """The exact form as people type it; None where it, or a fraction in it, is too long to be read."""
         if self.value == MASKED:
             return "-inf"
         if self.length > 4 * LONGEST:
             return None
         written = writing.text(self.exact)
-        return written if len(written) <= LONGEST else None
+        fractions = _FRACTION.findall(written)
+        short = len(written) <= LONGEST and all(len(found) <= LONGEST_FRACTION for found in fractions)
+        return written if short else None
 
     @property
     def whole(self) -> bool:

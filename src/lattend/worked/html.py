@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lattend.exact.writing import text
 from lattend.worked.entry import Entry
-from lattend.worked.step import Rows, Step, too_long
+from lattend.worked.step import Rows, Step
 from lattend.worked.terminal import forms_of
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _ROOT = re.compile(r"sqrt\((\d+)\)")
 
 def html(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps in one element, with the style they need."""
-    facts = "".join(f"<p>{_signs(fact)}</p>\n" for fact in worked.facts)
-    steps = [_step(step, places, show) for step in worked.steps]
-    first = f'<div class="beside">\n{"".join(steps[:3])}</div>\n'  # queries, keys, values
+    facts = "".join(f"<p>{_signs(said)}</p>\n" for said in worked.said(show))
+    given, steps = ([_step(step, places, show) for step in part] for part in (worked.exercise, worked.steps))
+    beside = (f'<div class="beside">\n{"".join(part)}</div>\n' for part in (given, steps[:3]))
     return (
         f'<div class="worked">\n<style>{STYLE}</style>\n<h2>Attention worked through</h2>\n'
-        f"{facts}{first}{''.join(steps[3:])}</div>\n"
+        f"{facts}{''.join(beside)}{''.join(steps[3:])}</div>\n"
     )
 
 
@@ -51,8 +51,7 @@ def _step(step: Step, places: int, show: str) -> str:
         _table(step, rows, places, forms_of(step, rows, show), f"head {head + 1}" if step.per_head else "")
         for head, rows in enumerate(step.tables)
     )
-    note = f"<p>{escape(too_long(step))}</p>\n" if not step.written and show != "decimal" else ""
-    return f"<section>\n{title}{tables}{note}</section>\n"
+    return f"<section>\n{title}{tables}</section>\n"
 
 
 def _table(step: Step, rows: Rows, places: int, forms: tuple[str, ...], caption: str) -> str:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lattend.errors import DomainError, TensorError, TooLarge
+from lattend.errors import DomainError, NamingError, TensorError, TooLarge
 from lattend.exact.numbers import exact, exact_rows
+from lattend.exact.writing import text
+from lattend.rules.catalogue import CATALOGUE
 from lattend.rules.named import from_name
 from lattend.rules.rule import Rule, check_integer
 from lattend.rules.rule import rule as make_rule
@@ -42,6 +44,12 @@ class Given:
         return self.memory is not self.tokens
 
     @property
+    def divisor(self) -> Any:
+        """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
+        inverse = 1 / self.scale if self.scale else self.scale
+        return inverse if len(text(inverse)) < len(text(self.scale)) else None
+
+    @property
     def masks(self) -> bool:
         """Whether the rule hides any key from any query."""
         return not all(seen for table in self.mask for row in table for seen in row)
@@ -70,6 +78,7 @@ def read(
     _check_shapes(x, y, matrices, out)
     _check_size(x, y, matrices, out)
     found = _rule(rule)
+    _check_sizes(found, sizes)
     queries, keys, values = matrices.values()
     mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
     bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
@@ -157,6 +166,12 @@ def _rule(rule: Any) -> Rule:
     if isinstance(rule, Rule):
         return rule
     return from_name(rule) if isinstance(rule, str) else make_rule(rule)
+
+
+def _check_sizes(rule: Rule, sizes: dict[str, Any]) -> None:
+    for name in sizes:
+        if name in CATALOGUE and name not in rule.parameters:
+            raise NamingError(f'{name} is the name of a rule; give it as rule="{name}"')
 
 
 def _mask(

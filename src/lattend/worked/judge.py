@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.worked.answer import Place, Written, read_answer
+from lattend.worked.entry import CONTEXT
 from lattend.worked.inputs import Given
 from lattend.worked.recipes import ORDER, Have, Tables, follow
+from lattend.worked.span import Span, hull, span
 
 if TYPE_CHECKING:
     from lattend.worked.work import Worked
@@ -36,7 +38,7 @@ class Verdict:
     form: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """What was found of each number; true when there is no slip. Prints each slip once."""
 
@@ -69,26 +71,35 @@ class Judgement:
     def __str__(self) -> str:
         return self.terminal()
 
+    def __repr__(self) -> str:
+        from lattend.worked.words import summary
 
-def judge(worked: Worked, answer: Any, places: int | None = None) -> Judgement:
-    """Every number of the answer: right, rounded, following from a slip, or a slip."""
-    return Judgement(
-        tuple(_Judge(worked, read_answer(worked, answer, places)).verdicts()), worked.given.heads
-    )
+        return f"<Judgement {summary(self)}>"
+
+
+def judge(worked: Worked, answer: Any, places: int | None = None, nothing: str = "None") -> Judgement:
+    """Every number of the answer: right, rounded, following from a slip, or a slip.
+
+    `nothing` is how the answer's language writes that there is no number.
+    """
+    written = read_answer(worked, answer, places, nothing)
+    with localcontext(CONTEXT):
+        return Judgement(tuple(_Judge(worked, written).verdicts()), worked.given.heads)
 
 
 @dataclass
 class _Judge:
     """An answer laid over the work.
 
-    A number that is off may still follow from the numbers given in some earlier step, with every step in
-    between worked out from them. Steps are tried from the nearest one back: people go on with what they
-    wrote down, or with what their pocket calculator still holds.
+    A given number stands for all that its writer may have gone on with: the digits written down, or those a
+    pocket calculator still held. A number that is off follows if it rounds one of those that the steps make
+    of these. Steps are tried from the nearest one back, with every step in between worked out anew.
     """
 
     worked: Worked
     written: dict[Place, Written]
     found: dict[Place, Verdict] = field(default_factory=dict[Place, Verdict])
+    reached: dict[Place, Span] = field(default_factory=dict[Place, Span])  # what a number was compared with
     remembered: dict[tuple[Place, int], frozenset[Place]] = field(default_factory=dict[Any, Any])
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -99,16 +110,20 @@ class _Judge:
 
     def _verdict(self, place: Place, step: int) -> Verdict:
         written, exact = self.written[place], at(self.worked.have, place)
-        own = at(self._chain(step - 1), place)
+        own = self.reached[place] = span(at(self._chain(step - 1), place))
         if written.near(exact):
-            return Verdict(place, written, exact, RIGHT, own)
+            return Verdict(place, written, exact, RIGHT, own.value)
         for last in reversed(range(step)):
-            if ORDER[last] in self._given and written.near(at(self._chain(last), place)):
+            if ORDER[last] not in self._given:
+                continue
+            leads_to = span(at(self._chain(last), place))
+            if written.near(leads_to):
+                self.reached[place] = leads_to
                 roots = self._roots(place, last)
-                return Verdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
+                return Verdict(place, written, exact, FOLLOWS if roots else ROUNDED, own.value, roots)
         name, head, row, column = place
         form = self.worked.parts[name].tables[head][row][column].text
-        return Verdict(place, written, exact, SLIP, own, frozenset({place}), form)
+        return Verdict(place, written, exact, SLIP, own.value, frozenset({place}), form)
 
     @cached_property
     def _given(self) -> set[str]:
@@ -133,11 +148,12 @@ class _Judge:
         return self._chains[last]
 
     def _overlaid(self, name: str, tables: Tables) -> Tables:
-        """A step with the numbers that the answer gives in it."""
+        """A step with what the numbers that the answer gives in it stand for."""
+        slipped = {place[:3] for place, verdict in self.found.items() if verdict.kind == SLIP}
         return tuple(
             tuple(
                 tuple(
-                    self.written[name, head, row, column].value
+                    self._stands_for((name, head, row, column), (name, head, row) in slipped)
                     if (name, head, row, column) in self.written
                     else value
                     for column, value in enumerate(values)
@@ -146,6 +162,25 @@ class _Judge:
             )
             for head, table in enumerate(tables)
         )
+
+    def _stands_for(self, place: Place, beside: bool) -> Span:
+        """All that may have been gone on with in place of a given number.
+
+        A slip stands for what rounds to it, as does a right number `beside` one in its row, since both may
+        come from a mistake that was not handed in. Others stand for themselves and what they were rounded
+        from.
+        """
+        written, verdict = self.written[place], self.found[place]
+        value, low, high = written.value, written.value - written.half, written.value + written.half
+        whole = written.places == 0
+        if verdict.kind == SLIP:
+            return span(value) if whole else Span(low, value, high)
+        reached = self.reached[place]
+        kept = (max(low, reached.low), min(high, reached.high))
+        own = kept if kept[0] <= kept[1] else ()
+        if verdict.kind == RIGHT:
+            own = (*own, verdict.exact, *((low, high) if beside and not whole else ()))
+        return hull(value, *own)
 
     def _roots(self, place: Place, last: int) -> frozenset[Place]:
         """The slips that a number worked out from the steps up to `last` comes from."""
@@ -161,7 +196,7 @@ class _Judge:
         return self.remembered[key]
 
 
-def at(have: Have, place: Place) -> Decimal:
+def at(have: Have, place: Place) -> Any:
     """The number at a place."""
     name, head, row, column = place
     return have[name][head][row][column]

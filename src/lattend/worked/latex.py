@@ -6,19 +6,24 @@ from typing import TYPE_CHECKING
 
 from lattend.exact import writing
 from lattend.worked.entry import Entry
-from lattend.worked.step import Rows, Step, too_long
+from lattend.worked.step import Rows, Step
 from lattend.worked.terminal import forms_of
 
 if TYPE_CHECKING:
     from lattend.worked.work import Worked
 
+MOST_COLUMNS = 16  # of given matrices in one line; a name and its brackets are as wide as two
 WIDEST = 44  # characters of a row of exact forms that have decimals beside them
 _SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "%&_#{}"} | {"^": r"\^{}", "·": r"$\cdot$"})
 
 
 def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps, each a paragraph with its formula and its matrices."""
-    lines = [r"% needs \usepackage{amsmath}", *(_words(fact) + r"\par" for fact in worked.facts)]
+    lines = [r"% needs \usepackage{amsmath}", *(_words(said) + r"\par" for said in worked.said(show))]
+    lines += ["", r"\paragraph{Given}", r"\begin{gather*}"]
+    wide = sum(len(rows[0]) + 2 for step in worked.exercise for rows in step.tables)
+    between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
+    lines += [between.join(_given(step, places, show) for step in worked.exercise), r"\end{gather*}"]
     for step in worked.steps:
         lines += ["", rf"\paragraph{{{step.title}}} ${_formula(worked, step)}$"]
         for head, rows in enumerate(step.tables):
@@ -27,23 +32,35 @@ def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
             apart = len(shown) > 1 and _wide(rows)
             between = " \\\\\n\\approx " if apart else r" \approx "
             lines += [r"\begin{gather*}", label + between.join(shown), r"\end{gather*}"]
-        if not step.written and show != "decimal":
-            lines.append(_words(too_long(step)) + r"\par")
     return "\n".join(lines) + "\n"
+
+
+def _given(step: Step, places: int, show: str) -> str:
+    """A given matrix behind its name, or one a head beside each other."""
+    name = step.formula.upper() if len(step.formula) == 1 else step.formula  # x is a row of X
+    return r",\quad ".join(
+        (f"{name}^{{({head + 1})}} = " if step.per_head else f"{name} = ")
+        + r" \approx ".join(_matrix(rows, form, places) for form in forms_of(step, rows, show))
+        for head, rows in enumerate(step.tables)
+    )
 
 
 def _formula(worked: Worked, step: Step) -> str:
     """The formula of a step over whole matrices."""
     given = worked.given
     source = "Y" if given.crosses else "X"
-    scale = "" if given.scale == 1 else rf"{writing.latex(given.scale)} \cdot "
+    product = r"Q K^{\top}"
+    if given.divisor is not None:
+        product = rf"\frac{{{product}}}{{{writing.latex(given.divisor)}}}"
+    elif given.scale != 1:
+        product = rf"{writing.latex(given.scale)} \cdot {product}"
     heads = ", ".join(f"Z_{{{head + 1}}}" for head in range(given.heads))
     joined = "Z" if given.heads == 1 else f"[{heads}]"
     return {
         "q": "Q = X W_q",
         "k": f"K = {source} W_k",
         "v": f"V = {source} W_v",
-        "scores": rf"S = {scale}Q K^{{\top}}",
+        "scores": f"S = {product}",
         "masked": r"S_{qk} = -\infty \text{ where the rule hides the key}",
         "exponentials": "e^{S}",
         "sums": r"\sum_k e^{S_{qk}}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lattend.worked.entry import Entry
-from lattend.worked.step import Rows, Step, too_long
+from lattend.worked.step import Rows, Step
 from lattend.worked.terminal import forms_of
 
 if TYPE_CHECKING:
@@ -13,17 +13,15 @@ if TYPE_CHECKING:
 
 
 def markdown(worked: Worked, places: int = 4, show: str = "both") -> str:
-    """All steps, each under a heading of its own."""
+    """What is given and all steps, each under a heading of its own."""
     lines = ["# Attention worked through", ""]
-    for fact in worked.facts:
-        lines += [fact.replace("|", r"\|"), ""]
-    for step in worked.steps:
+    for said in worked.said(show):
+        lines += [said.replace("|", r"\|"), ""]
+    for step in (*worked.exercise, *worked.steps):
         lines += [f"## {step.title}", "", f"`{step.formula}`", ""]
         for head, rows in enumerate(step.tables):
             lines += [f"Head {head + 1}:", ""] if step.per_head else []
             lines += [*_table(step, rows, places, forms_of(step, rows, show)), ""]
-        if not step.written and show != "decimal":
-            lines += [too_long(step), ""]
     return "\n".join(lines)
 
 

@@ -1,14 +1,15 @@
-"""The steps of attention on decimals, each from the ones before it: for the work, and to follow an answer."""
+"""The steps of attention, each from the ones before it: on decimals, and on spans to follow an answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal, localcontext
+from typing import Any
 
 from lattend.worked.entry import CONTEXT, MASKED, decimal_of
 from lattend.worked.inputs import Given, Matrix, columns
 
-Decimals = tuple[tuple[Decimal, ...], ...]
+Decimals = tuple[tuple[Any, ...], ...]  # or spans of them
 Tables = tuple[Decimals, ...]  # one a head, or one for all
 Have = Mapping[str, Tables]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.worked.entry import LONGEST, Entry
+from lattend.worked.entry import LONGEST, LONGEST_FRACTION, Entry
 
 Rows = tuple[tuple[Entry, ...], ...]
 
@@ -64,9 +64,9 @@ class Step:
         }
 
     def __str__(self) -> str:
-        from lattend.worked.terminal import step_lines
+        from lattend.worked.terminal import step_text
 
-        return "\n".join(step_lines(self))
+        return step_text(self)
 
     def __repr__(self) -> str:
         rows = self.tables[0]
@@ -79,6 +79,13 @@ def plain(rows: Rows) -> bool:
     return all(entry.text == entry.decimal(0) for row in rows for entry in row)
 
 
-def too_long(step: Step) -> str:
-    """Why a step shows decimals alone."""
-    return f"decimals alone: exact forms are longer than {LONGEST} characters; {step.name}.exact has them"
+def too_long(steps: Sequence[Step], show: str = "both") -> list[str]:
+    """Why steps show decimals alone, in one sentence; none where exact forms are short or not asked for."""
+    names = [step.name for step in steps if not step.written]
+    if show == "decimal" or not names:
+        return []
+    said = "here" if len(steps) == 1 else f"in {', '.join(names)}"
+    return [
+        f"decimals alone {said}: exact forms have more than {LONGEST} characters, or fractions of more than "
+        f"{LONGEST_FRACTION}; .exact has them"
+    ]

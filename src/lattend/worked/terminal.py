@@ -22,18 +22,14 @@ Cells = list[list[str]]
 
 
 def terminal(worked: Worked, width: int | None = None, places: int = 4, show: str = "both") -> str:
-    """All steps, in lines no longer than `width`; queries, keys and values beside each other."""
+    """What is given and all steps, in lines no longer than `width`; short tables beside each other."""
     columns = max(NARROWEST, width or terminal_columns())
     lines = broken("Attention worked through", columns)
-    for fact in worked.facts:
-        lines += broken(fact, columns)
-    first, rest = worked.steps[:3], worked.steps[3:]
-    lines += [
-        "",
-        *_beside([step_lines(step, columns, places, show) for step in first], columns, between=[""]),
-    ]
-    for step in rest:
-        lines += ["", *step_lines(step, columns, places, show)]
+    for said in worked.said(show):
+        lines += broken(said, columns)
+    for steps in (worked.exercise, worked.steps[:3], *((step,) for step in worked.steps[3:])):
+        blocks = [step_lines(step, columns, places, show) for step in steps]
+        lines += ["", *_beside(blocks, columns, between=[""])]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -45,20 +41,34 @@ def step_lines(step: Step, width: int | None = None, places: int = 4, show: str 
     if step.per_head:
         tables = [[f"head {head + 1}", *table] for head, table in enumerate(tables)]
     lines += _beside(tables, columns)
-    if not step.written and show != "decimal":
-        lines += broken(too_long(step), columns)
     return [line.rstrip() for line in lines]
 
 
+def step_text(step: Step) -> str:
+    """One step by itself, and why it has no exact forms where it has none."""
+    columns = max(NARROWEST, terminal_columns())
+    notes = [part for said in too_long([step]) for part in broken(said, columns)]
+    return "\n".join([*step_lines(step, columns), *notes])
+
+
 def _beside(blocks: list[list[str]], width: int, between: Sequence[str] = ()) -> list[str]:
-    """The blocks in one row where they fit, else below each other."""
-    if sum(map(_width, blocks)) + len(GAP) * (len(blocks) - 1) <= width:
-        wide = [_width(block) for block in blocks]
-        return [
-            GAP.join(part.ljust(columns) for part, columns in zip(parts, wide, strict=True)).rstrip()
-            for parts in zip_longest(*blocks, fillvalue="")
-        ]
-    return [line for at, block in enumerate(blocks) for line in ([*between, *block] if at else block)]
+    """The blocks in rows, as many in each as fit."""
+    lines: list[str] = []
+    while blocks:
+        many = 1
+        while many < len(blocks) and _width(_row(blocks[: many + 1])) <= width:
+            many += 1
+        lines += [*(between if lines else ()), *_row(blocks[:many])]
+        blocks = blocks[many:]
+    return lines
+
+
+def _row(blocks: list[list[str]]) -> list[str]:
+    wide = [_width(block) for block in blocks]
+    return [
+        GAP.join(part.ljust(columns) for part, columns in zip(parts, wide, strict=True)).rstrip()
+        for parts in zip_longest(*blocks, fillvalue="")
+    ]
 
 
 def forms_of(step: Step, rows: Rows, show: str) -> tuple[str, ...]:

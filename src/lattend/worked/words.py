@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.picture import terminal_columns
 from lattend.draw.scene import broken
-from lattend.worked.answer import Place
-from lattend.worked.entry import MOST_PLACES, rounded
+from lattend.worked.answer import NEAR, Place
+from lattend.worked.entry import CONTEXT, MOST_PLACES, rounded
 from lattend.worked.recipes import ORDER
 from lattend.worked.terminal import NARROWEST
 
@@ -24,9 +25,9 @@ NOUNS = {
     "mixed": "mixed value",
     "outputs": "output",
 }
-BY_ROW = ("sums", "outputs")  # called by their row alone: output 1
 MOST_LINES = 24  # about slips, that are printed
 EXACT_PLACES = 8  # shown of the true number beside an exact form
+FEWEST_PLACES = 4  # shown of a true number that is not whole
 
 
 def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]:
@@ -39,7 +40,9 @@ def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]
         lines += [first, *(f"  {part}" for piece in rest for part in broken(piece, columns - 2))]
     if len(groups) > MOST_LINES:
         lines += broken(f"and {len(groups) - MOST_LINES:,} more such lines, which JSON has", columns)
-    return [*lines, *broken(_summary(judgement), columns)]
+    for said in (summary(judgement), *notes(judgement)):
+        lines += broken(said, columns)
+    return lines
 
 
 def _groups(judgement: Judgement) -> list[list[Verdict]]:
@@ -47,7 +50,7 @@ def _groups(judgement: Judgement) -> list[list[Verdict]]:
     by_row: dict[tuple[Any, ...], list[Verdict]] = {}
     for slip in judgement.slips:
         name, head, row, _ = slip.place
-        said = (slip.written.text, shown(slip), _as_written(slip, slip.own))
+        said = (slip.written.text, shown(slip), _shown(slip, slip.own))
         by_row.setdefault((name, head, row, *said), []).append(slip)
     alike: dict[tuple[Any, ...], list[Verdict]] = {}
     for (name, head, _, *said), slips in by_row.items():
@@ -57,7 +60,7 @@ def _groups(judgement: Judgement) -> list[list[Verdict]]:
 
 
 def _sentence(judgement: Judgement, slips: Sequence[Verdict]) -> str:
-    """`row 1, weight 1: you have .1967, exact .1966; output 1 follows from it`."""
+    """`row 1, weight 1: you have .1967, exact .1966; output 2 of row 1 follows from it`."""
     first = slips[0]
     name, head, _, _ = first.place
     rows = sorted({slip.place[2] for slip in slips})
@@ -66,9 +69,8 @@ def _sentence(judgement: Judgement, slips: Sequence[Verdict]) -> str:
     which = "" if name == "sums" else f" {_listed(columns)}"
     said = f"{where}row{_s(len(rows))} {_listed(rows)}, {_noun(name, len(columns))}{which}: "
     said += f"you have {first.written.text}, exact {shown(first)}"
-    own = _as_written(first, first.own)
-    if own != _as_written(first, first.exact):
-        said += f", and {own} from your numbers before it"
+    if _as_written(first, first.own) != _as_written(first, first.exact):
+        said += f", and {_shown(first, first.own)} from your numbers before it"
     places = {slip.place for slip in slips}
     follow = [verdict.place for verdict in judgement.of("follows") if verdict.roots & places]
     if follow:
@@ -78,39 +80,69 @@ def _sentence(judgement: Judgement, slips: Sequence[Verdict]) -> str:
 
 
 def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
-    """`weights of row 2 and output 2`, and whether that is more than one thing."""
+    """`weights of row 2 and output 2 of row 2`, and whether that is more than one thing."""
     by_step: dict[str, list[Place]] = {}
     for place in sorted(places, key=lambda place: ORDER.index(place[0])):
         by_step.setdefault(place[0], []).append(place)
     parts: list[str] = []
-    several = len(by_step) > 1
     for name, found in by_step.items():
-        rows, of_heads = sorted({place[2] for place in found}), sorted({place[1] for place in found})
-        many = len(rows) if name in BY_ROW else len(found)
-        of = "" if name in BY_ROW else f" of row{_s(len(rows))}"
-        the = "the " if many == 1 and of else ""
-        parts.append(f"{the}{_noun(name, many)}{of} {_listed(rows)}")
+        of_heads, rows, columns = (
+            sorted(set(part)) for part in zip(*(place[1:] for place in found), strict=True)
+        )
+        if name == "sums":
+            part = "the sum" if len(found) == 1 else "sums"
+        elif len(columns) == 1:
+            part = f"{_noun(name, 1)} {columns[0] + 1}"
+        else:
+            part = _noun(name, len(found))
+        parts.append(f"{part} of row{_s(len(rows))} {_listed(rows)}")
         if heads > 1 and name != "outputs":
             parts[-1] += f" of head{_s(len(of_heads))} {_listed(of_heads)}"
-        several = several or many > 1
-    return _joined(parts), several
+    return _joined(parts), sum(map(len, by_step.values())) > 1
 
 
 def shown(verdict: Verdict) -> str:
-    """The exact number, with as many digits as the answer gives, or in its exact form beside another."""
+    """The exact number, with the digits that the answer gives or four, or its form beside another form."""
     if verdict.written.is_form and verdict.form is not None:
         return verdict.form
-    return _as_written(verdict, verdict.exact)
+    return _shown(verdict, verdict.exact)
 
 
-def _as_written(verdict: Verdict, value: Any) -> str:
-    places = verdict.written.places
+def _shown(verdict: Verdict, value: Decimal) -> str:
+    return _as_written(verdict, value, 0 if is_whole(value) else FEWEST_PLACES)
+
+
+def _as_written(verdict: Verdict, value: Decimal, fewest: int = 0) -> str:
+    """A number with as many digits as the answer's, and at least so many."""
+    places = max(fewest, verdict.written.places)
     text = rounded(value, places if places <= MOST_PLACES - 2 else EXACT_PLACES)
     bare = verdict.written.text.lstrip("+-").startswith(".")
     return text.replace("0.", ".", 1) if bare and text.lstrip("-").startswith("0.") else text
 
 
-def _summary(judgement: Judgement) -> str:
+def is_whole(value: Decimal) -> bool:
+    """Whether a number has no decimals, as far as 60 digits tell."""
+    return not value.is_finite() or abs(CONTEXT.subtract(value, value.to_integral_value())) < NEAR
+
+
+def notes(judgement: Judgement) -> list[str]:
+    """Which whole numbers were taken for numbers that are not whole."""
+    taken = [
+        verdict
+        for verdict in judgement.of("right")
+        if verdict.written.places == 0 and not is_whole(verdict.exact)
+    ]
+    if not taken:
+        return []
+    first = taken[0]
+    said = "1 whole number passes" if len(taken) == 1 else f"{len(taken)} whole numbers pass"
+    return [
+        f"{said} for one within 1/2 that is not whole, as {first.written.text} for {shown(first)}; "
+        f"places=4 (--places 4) asks for decimals"
+    ]
+
+
+def summary(judgement: Judgement) -> str:
     """`23 numbers: 17 right, 4 slips, 2 follow from them`."""
     count = {kind: len(judgement.of(kind)) for kind in ("right", "rounded", "follows", "slip")}
     total = len(judgement.verdicts)
@@ -129,7 +161,8 @@ def judgement_data(judgement: Judgement) -> dict[str, Any]:
     """Every number with its verdict; rows and columns are counted from 1."""
     return {
         "right": bool(judgement),
-        "summary": _summary(judgement),
+        "summary": summary(judgement),
+        "notes": notes(judgement),
         "slips": [_sentence(judgement, group) for group in _groups(judgement)],
         "numbers": [
             {

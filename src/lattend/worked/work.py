@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from lattend.worked import build
 from lattend.worked.entry import check_places
 from lattend.worked.inputs import Given, read
 from lattend.worked.recipes import ORDER, Tables, follow
-from lattend.worked.step import Step
+from lattend.worked.step import Step, too_long
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
@@ -135,6 +136,11 @@ class Worked:
         }
         return tuple(step for name, step in self.parts.items() if not left_out.get(name))
 
+    @cached_property
+    def exercise(self) -> tuple[Step, ...]:
+        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o."""
+        return build.exercise(self.given)
+
     @property
     def facts(self) -> tuple[str, ...]:
         """What was given, and which queries see no key, in sentences."""
@@ -142,8 +148,14 @@ class Worked:
         count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
         memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
         scale = "no scaling" if given.scale == 1 else f"scores times {text(given.scale)}"
+        if given.divisor is not None:
+            scale = f"scores divided by {text(given.divisor)}"
         rule = f"rule {given.rule}" if given.masks else "every query sees every key"
         return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
+
+    def said(self, show: str = "both") -> tuple[str, ...]:
+        """The facts, and which tables have decimals alone though exact forms are asked for."""
+        return (*self.facts, *too_long((*self.exercise, *self.steps), show))
 
     def _empty(self) -> list[str]:
         found: list[str] = []
@@ -191,6 +203,7 @@ class Worked:
             "heads": given.heads,
             "places": places,
             "facts": list(self.facts),
+            "given": {step.name: step.json(places) for step in self.exercise},
             "steps": {step.name: step.json(places) for step in self.steps},
         }
 
@@ -224,9 +237,9 @@ class Worked:
     def check(self, answer: Any, places: int | None = None) -> Judgement:
         """A given answer, judged number by number: right, a slip, or following from an earlier slip.
 
-        `answer` has rows of numbers for any of the steps, None where there is none. A number passes within
-        half a unit of its last digit, so give it as text where that matters: "0.1050". With `places`, a
-        number with fewer decimals must be exact.
+        `answer` has rows of numbers for any of the steps, or a list of such rows for each head; None where a
+        number, row or head is not given. A number passes within half a unit of its last digit, so give it as
+        text where that matters: "0.1050". With `places`, a number with fewer decimals must be exact.
 
         >>> print(work(**EXAMPLE).check({"sums": [["13.8256"], ["70.3764"], [4], ["13.8256"]]}))
         row 2, sum: you have 70.3764, exact 70.3763

@@ -7,8 +7,8 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.exact.inertia import sign
 from lattend.exact.powers.disc import Disc, Z, disc
+from lattend.exact.sign import sign
 
 # Factors and where their roots lie, by hand
 KNOWN = [

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import sympy
 
-from lattend.exact.inertia import changes, inertia, sign
+from lattend.exact.inertia import inertia
 from lattend.exact.roots import Poly, horner
+from lattend.exact.sign import changes, sign
 
 Z, W = sympy.symbols("z w")
 

@@ -19,7 +19,7 @@ def dirac(loss: str = "logistic") -> Game:
     """The Dirac-GAN as a game: min over p, max over q of g(p·q) + g(0), with the loss's g.
 
     logistic   g(t) = −log(1 + e^t): the GAN of Goodfellow et al., 2014
-    linear     g(t) = −t: a Wasserstein GAN without its bound, the game of S17 turned round
+    linear     g(t) = −t: a Wasserstein GAN without its bound, the game p·q turned round
 
     At the equilibrium (0, 0) its field turns with frequency |g'(0)|, 1/2 or 1, and nothing pulls inwards. R1,
     the usual cure, penalises the discriminator's slope at the data, ½q². `gradient_penalty` penalises

@@ -1,10 +1,10 @@
-"""Ring: data on a ring of Gaussians, how a GAN's samples are judged on it, and the pictures of a run."""
+"""Modes: data on a ring of Gaussians, which of its modes a GAN's samples cover, and pictures of runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ class Moment:
 
     step: int
     shares: tuple[float, ...]
-    samples: tuple[tuple[float, ...], ...] = field(repr=False)
+    samples: tuple[tuple[float, ...], ...]
 
     @property
     def covered(self) -> int:
@@ -79,6 +79,9 @@ class Moment:
     def near(self) -> float:
         """The share of samples that belong to a mode."""
         return sum(self.shares)
+
+    def __repr__(self) -> str:
+        return f"<Moment step {self.step}: {self.covered} of {len(self.shares)} modes, {self.near:.0%} near>"
 
 
 @dataclass(frozen=True, eq=False)

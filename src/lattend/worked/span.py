@@ -1,0 +1,68 @@
+"""Span: a number of which only the bounds are known, since it was rounded on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+ZERO = Decimal(0)
+
+
+@dataclass(frozen=True)
+class Span:
+    """All numbers from `low` to `high`; `value` is the one that written digits alone lead to.
+
+    It is added, multiplied, divided and raised as decimals are, also together with them; the bounds hold
+    every result that numbers between the bounds can have.
+
+    >>> found = Span(Decimal("1.5"), Decimal(2), Decimal("2.5")) * Decimal(-2)
+    >>> str(found.low), str(found.value), str(found.high)
+    ('-5.0', '-4', '-3.0')
+    """
+
+    low: Decimal
+    value: Decimal
+    high: Decimal
+
+    def __bool__(self) -> bool:
+        return bool(self.low or self.high)
+
+    def __add__(self, other: Decimal | Span) -> Span:
+        other = span(other)
+        return Span(self.low + other.low, self.value + other.value, self.high + other.high)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Decimal | Span) -> Span:
+        other = span(other)
+        ends = [_times(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
+        return Span(min(ends), self.value * other.value, max(ends))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Decimal | Span) -> Span:
+        other = span(other)
+        least = ZERO if other.low <= 0 < other.high else other.low  # sums of exponentials are above 0
+        ends = [x / y if x else ZERO for x in (self.low, self.high) for y in (least, other.high)]
+        return Span(min(ends), self.value / other.value, max(ends))
+
+    def __rtruediv__(self, other: Decimal) -> Span:
+        return span(other) / self
+
+    def exp(self) -> Span:
+        """E to the power of each number."""
+        return Span(self.low.exp(), self.value.exp(), self.high.exp())
+
+
+def span(number: Decimal | Span) -> Span:
+    """The span of a number that is known."""
+    return number if isinstance(number, Span) else Span(number, number, number)
+
+
+def hull(value: Decimal, *others: Decimal) -> Span:
+    """From the least to the greatest of the numbers; the first is the one written."""
+    return Span(min(value, *others), value, max(value, *others))
+
+
+def _times(x: Decimal, y: Decimal) -> Decimal:
+    return x * y if x and y else ZERO  # 0 · infinity is 0: a bound of 0 is reached, infinity is not
