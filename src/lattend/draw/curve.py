@@ -140,7 +140,8 @@ class Block:
             yield Rect(x - 3, y - 3, 6, 6, TEXT)
             beyond = x + 8 + text_width(name, LABEL) > left + WIDE
             if beyond:  # lines fall, so that there is room below to the left and above to the right
-                yield Text(x - 7, y + 13, name, LABEL, TEXT, "end")
+                below = y + 13 < top + HIGH
+                yield Text(x - 7, y + 13 if below else y - 7, name, LABEL, TEXT, "end")
             else:
                 yield Text(x + 7, y - 5, name, LABEL, TEXT)
 

@@ -29,6 +29,7 @@ def inertia(rows: Sequence[Sequence[Any]], domain: Domain) -> Inertia:
     All are real, so Descartes' rule is exact: as many are above 0 as the characteristic polynomial's
     coefficients change sign.
 
+    >>> import sympy
     >>> inertia([[sympy.QQ(0), sympy.QQ(1)], [sympy.QQ(1), sympy.QQ(0)]], sympy.QQ)
     Inertia(above=1, below=1, zero=0)
     """

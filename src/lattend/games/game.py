@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -155,6 +156,16 @@ class Game:
         if first not in ("p", "q") and first in self.names:
             options["first"] = "p" if first in self.minimise else "q"
         return method_of(given, **options)
+
+    def rule_text(self, method: Method) -> str:
+        """The method as it is said of this game, with the player's own name.
+
+        >>> game = Game("x*u", minimise="x")
+        >>> game.rule_text(game.method("alternating", first="x"))
+        'alternating, x first'
+        """
+        players = {"p": " and ".join(self.minimise), "q": " and ".join(self.maximise)}
+        return re.sub(r"\b([pq])(?= first)", lambda found: players[found[1]], str(method))
 
     def equilibria(self) -> Equilibria:
         """Where the gradient is 0: all of them for polynomials, exactly, and what each one is."""

@@ -155,7 +155,10 @@ def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
 
 def _names(orbits: Sequence[Orbit]) -> list[str]:
     """What tells the orbits apart: the method, the steps, or both."""
-    methods, steps = [str(orbit.method) for orbit in orbits], [orbit.step_text for orbit in orbits]
+    methods, steps = (
+        [orbit.game.rule_text(orbit.method) for orbit in orbits],
+        [orbit.step_text for orbit in orbits],
+    )
     if len(orbits) == 1:
         return ["orbit"]
     if len(set(steps)) == 1:
@@ -167,7 +170,7 @@ def _names(orbits: Sequence[Orbit]) -> list[str]:
 
 def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
     """What all orbits have in common, which their names do not say."""
-    common = {str(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
+    common = {orbit.game.rule_text(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
     said = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
     return (said,) if said else ()
 

@@ -26,7 +26,7 @@ TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degr
 
 def orbit_told(orbit: Orbit) -> Figure:
     """The orbit as facts and a table of its places."""
-    about = (f"{orbit.method}, {orbit.step_text}",)
+    about = (f"{orbit.game.rule_text(orbit.method)}, {orbit.step_text}",)
     facts, table = _orbit_facts(orbit), _places(orbit)
     return Figure(str(orbit.game), (), (), about, facts=facts, table=table, data=orbit.json())
 
@@ -41,7 +41,7 @@ def analysis_told(analysis: Analysis) -> Figure:
     """The analysis as facts and a table of ranges."""
     game, ratio = analysis.game, analysis.ratio
     steps = "steps h" if ratio == 1 else f"steps h and {written(ratio * H)}"
-    about = (f"{analysis.method}, {steps}, near {where(game, analysis.equilibrium.point)}",)
+    about = (f"{game.rule_text(analysis.method)}, {steps}, near {where(game, analysis.equilibrium.point)}",)
     table: tuple[tuple[str, ...], ...] = ()
     if analysis.ranges:
         table = (("steps", "what happens", "factor a step"), *range_rows(analysis.ranges, analysis.radius))
