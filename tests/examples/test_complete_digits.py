@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,17 +12,6 @@ import pytest
 import torch
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "complete_digits.py"
-
-
-@pytest.fixture
-def example() -> Iterator[ModuleType]:
-    spec = importlib.util.spec_from_file_location("complete_digits", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    threads = torch.get_num_threads()
-    spec.loader.exec_module(module)
-    yield module
-    torch.set_num_threads(threads)
 
 
 def test_it_beats_the_tables_and_writes_its_picture(

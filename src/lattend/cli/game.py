@@ -244,7 +244,7 @@ def _pair(text: str | None) -> Any:
 
 def _seeds(first: int, runs: int) -> list[int]:
     """The seeds of so many runs, all checked before one begins."""
-    from lattend.games.gan import check_seed
+    from lattend.seeds import check_seed
 
     if not 1 <= runs <= 100:
         raise DomainError(f"--runs is 1 to 100, got {runs}")

@@ -8,8 +8,9 @@ configuration), mfu (utilisation). `help(lt.cost.attention)` tells the arguments
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
 
 if TYPE_CHECKING:
     from lattend.costs.cost import Cost as Cost
@@ -57,14 +58,4 @@ _HOME = {
     "of": "lattend.meters",  # needs torch
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"lt.cost has no {name!r}; it has {', '.join(_HOME)}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(_HOME)
+__getattr__, __dir__ = on_first_use(globals(), "lt.cost", _HOME)

@@ -12,6 +12,7 @@ import sympy
 
 from lattend.errors import DomainError, TextError
 from lattend.exact.formula import LARGEST_POWER, formula
+from lattend.wording import many, short
 
 
 def exact(value: Any) -> Any:
@@ -89,14 +90,3 @@ def _entry(name: str, row: int, column: int, value: Any) -> Any:
         return exact(value)
     except DomainError as error:
         raise DomainError(f"{name}, row {row + 1}, column {column + 1}: {error}") from None
-
-
-def short(value: Any) -> str:
-    """A value as it is typed, cut after 40 characters."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def many(count: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -10,8 +10,9 @@ Pictures  portrait, distances, compare_orbits, compare_methods, draw_runs
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
 
 if TYPE_CHECKING:
     from lattend.games.analysis import Analysis as Analysis
@@ -85,14 +86,4 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
     "draw_runs",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"lt.games has no {name!r}; it has {', '.join(_HOME)}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = on_first_use(globals(), "lt.games", _HOME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -15,18 +16,20 @@ from lattend.games.methods import Vector
 Number = Callable[[Fraction], Any]
 
 
-class PlainField:
+class PlainField(ABC):
     """Both penalties come from the gradient g and the Hessian H: ∇½‖g‖² = H g."""
 
     def __init__(self, first: int, number: Number) -> None:
         self.first = first  # how many numbers the minimiser has
         self.number = number
 
+    @abstractmethod
     def all(self, values: Sequence[Any]) -> Vector:
-        raise NotImplementedError
+        """The gradient over all numbers of both players."""
 
+    @abstractmethod
     def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
-        raise NotImplementedError
+        """The second derivatives."""
 
     def gradient(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
         return self._shared(self.all((*p, *q)), movers)

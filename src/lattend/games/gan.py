@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -19,9 +18,9 @@ from lattend.errors import DomainError
 from lattend.games.game import step_pair
 from lattend.games.methods import Method, method_of
 from lattend.games.modes import Moment, Ring, RingRun
+from lattend.seeds import check_seed
 
 SHOWN = 2000  # samples that are judged and drawn
-SEEDS = range(-(2**63), 2**64)  # that torch's generators can start from
 
 
 class Net:
@@ -143,17 +142,6 @@ def ring(
             state = chosen.step(field, state, h)
     seconds = time.perf_counter() - began
     return RingRun(field.ring, str(chosen), pair, steps, seed, tuple(moments), seconds)
-
-
-def check_seed(seed: Any) -> int:
-    """A number that torch's generators can start from."""
-    try:
-        found = None if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        found = None
-    if found is None or found not in SEEDS:
-        raise DomainError(f"seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got {seed!r}")
-    return found
 
 
 def _slopes(value: Tensor, p: Tensor, q: Tensor, movers: str) -> tuple[Any, Any]:

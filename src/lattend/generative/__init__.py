@@ -14,8 +14,9 @@ VAE             VAE, digits
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
 
 if TYPE_CHECKING:
     from lattend.generative.bound import ELBO as ELBO
@@ -66,14 +67,4 @@ __all__ = [  # noqa: RUF022  (in the order a reader meets them)
 ]
 PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"lt.generative has no {name!r}; it has {', '.join(_HOME)}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = on_first_use(globals(), "lt.generative", _HOME)

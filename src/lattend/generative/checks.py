@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
-
-SEEDS = range(-(2**63), 2**64)  # those torch takes
+from lattend.seeds import check_seed
 
 
 def count(name: str, number: Any, least: int = 1) -> int:
@@ -32,14 +31,6 @@ def counts(name: str, given: Any) -> tuple[int, ...]:
     if not numbers:
         raise DomainError(f"{name} needs at least one number")
     return tuple(count(f"a number in {name}", number) for number in numbers)
-
-
-def check_seed(seed: Any) -> int:
-    """A number that torch's generators can start from."""
-    found = _whole(seed)
-    if found is None or found not in SEEDS:
-        raise DomainError(f"seed must be a whole number from −2⁶³ to 2⁶⁴ − 1, got {seed!r}")
-    return found
 
 
 def seeded(seed: Any, device: torch.device | str = "cpu") -> torch.Generator:

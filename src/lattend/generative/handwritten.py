@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from lattend.errors import LattendError
-from lattend.generative.checks import check_seed
 from lattend.generative.training import Epoch
 from lattend.generative.vae import VAE
+from lattend.seeds import check_seed
 
 SIZE, LEVELS, TEST = 8, 17, 360
 INK = 8  # from this level on a pixel is ink where digits are binary

@@ -13,7 +13,8 @@ from lattend.generative.checks import check_data, choice, count
 from lattend.generative.distributions import Distribution
 from lattend.generative.divergence import score
 from lattend.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
-from lattend.generative.writing import many, number
+from lattend.generative.writing import number
+from lattend.wording import many
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from lattend.generative.checks import check_data, count, counts, seeded
 from lattend.generative.distributions import Gaussian
 from lattend.generative.importance_bound import Importance, importance
 from lattend.generative.linear import Identity, LinearGaussian
-from lattend.generative.writing import LEAST, fixed, many, number
+from lattend.generative.writing import LEAST, fixed, number
+from lattend.wording import many
 
 KS = tuple(2**power for power in range(10))
 AT_ONCE = 2**20  # numbers decoded at a time

@@ -20,7 +20,8 @@ from lattend.generative.linear import LinearGaussian
 from lattend.generative.linear_picture import KS, draw_linear
 from lattend.generative.training import Epoch
 from lattend.generative.vae import VAE
-from lattend.generative.writing import fixed, many, number
+from lattend.generative.writing import fixed, number
+from lattend.wording import many
 
 K, REPEATS = 128, 2  # of the bound on test digits
 LITTLE = 1.0  # nats of KL below which z is hardly used

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -21,7 +22,7 @@ Decode = Callable[[Tensor], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bound:
+class Bound(ABC):
     """A lower bound of log p(x), in one of the units."""
 
     dimensions: int  # numbers in one example
@@ -40,9 +41,9 @@ class Bound:
         return replace(self, unit=unit)
 
     @property
+    @abstractmethod
     def values(self) -> Tensor:
         """The bound of each example, [batch]."""
-        raise NotImplementedError
 
     @property
     def population_error(self) -> float | None:

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError
-from lattend.generative.checks import check_seed, count, real, seeded
+from lattend.generative.checks import count, real, seeded
 from lattend.generative.writing import fixed
+from lattend.seeds import check_seed
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure

@@ -29,8 +29,3 @@ def fixed(value: float, places: int = 2) -> str:
     ('−1,234.50', '0.00')
     """
     return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
-
-
-def many(number: int, name: str) -> str:
-    """`1 example`, `1,797 examples`."""
-    return f"{number:,} {name}{'' if number == 1 else 's'}"

@@ -14,8 +14,9 @@ Pictures     draw_patches, draw_heads, draw_scores, draw_conv, draw_grid
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
 
 if TYPE_CHECKING:
     from lattend.layers.attention.attention import MultiHeadAttention as MultiHeadAttention
@@ -71,14 +72,4 @@ _HOME: dict[str, str] = {
     "draw_grid": "lattend.layers.pictures.grid",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"lt.nn has no {name!r}; it has {', '.join(_HOME)}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(_HOME)
+__getattr__, __dir__ = on_first_use(globals(), "lt.nn", _HOME)

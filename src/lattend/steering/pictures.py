@@ -14,6 +14,7 @@ from lattend.steering.fit import divergence, softmax
 from lattend.steering.ray import LIMIT, NEVER
 from lattend.steering.steered import one, plain
 from lattend.steering.words import number, numbers, tidy, why
+from lattend.wording import many
 
 if TYPE_CHECKING:
     from lattend.steering.steered import Steered, SteeredHeads
@@ -52,7 +53,7 @@ def figure(steered: Steered) -> Figure:
 
 def _title(steered: Steered) -> str:
     m, s = len(steered.ray.wanted), int((steered.ray.wanted > 0).sum())
-    return f"Attention over {m:,} {_plural('key', m)}, steered to {s:,} of them"
+    return f"Attention over {many(m, 'key')}, steered to {s:,} of them"
 
 
 def _facts(steered: Steered) -> tuple[tuple[str, str], ...]:
@@ -242,8 +243,8 @@ def _named(steered: SteeredHeads) -> list[tuple[str, Steered]]:
 
 
 def _heads_title(steered: SteeredHeads) -> str:
-    m, many = len(steered.heads[0].ray.wanted), len(steered.heads)
-    return f"Attention over {m:,} {_plural('key', m)}, steered in {many:,} {_plural('head', many)}"
+    m, heads = len(steered.heads[0].ray.wanted), len(steered.heads)
+    return f"Attention over {many(m, 'key')}, steered in {many(heads, 'head')}"
 
 
 def _heads_table(steered: SteeredHeads) -> tuple[tuple[str, ...], ...]:
@@ -257,7 +258,3 @@ def _heads_table(steered: SteeredHeads) -> tuple[tuple[str, ...], ...]:
     if more > 0:
         rows.append((f"{more:,} more", "", "", "", ""))
     return tuple(rows)
-
-
-def _plural(noun: str, many: int) -> str:
-    return noun if many == 1 else f"{noun}s"

@@ -10,7 +10,8 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.exact.numbers import exact, many, short
+from lattend.exact.numbers import exact
+from lattend.wording import many, short
 from lattend.worked.entry import CONTEXT, MASKED, decimal_of
 from lattend.worked.inputs import depth
 from lattend.worked.span import Span

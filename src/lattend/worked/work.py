@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError
-from lattend.exact.numbers import many
 from lattend.exact.writing import text
+from lattend.wording import many
 from lattend.worked import build
 from lattend.worked.entry import check_places
 from lattend.worked.inputs import Given, read

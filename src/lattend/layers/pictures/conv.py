@@ -23,6 +23,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.layers.convolution.geometry import Along, Geometry, Mode
 from lattend.layers.pictures.leaks import Leaks
 from lattend.layers.pictures.modules import of_conv, refuse
+from lattend.wording import many
 
 Pair = int | tuple[int, int]
 LARGEST = 4096  # rows or columns of an image
@@ -85,7 +86,7 @@ def draw_conv(
     if all(draws_labels(panel, len(panels), GRID) for panel in panels):
         drawn += "; numbers are those of the heads"
     return Figure(
-        f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {_many(geometry.heads, 'head')}",
+        f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {many(geometry.heads, 'head')}",
         panels,
         (),
         (found.words,),
@@ -242,11 +243,11 @@ class _Kernel:
         )
         soft = (mixed + linear(n=heads * queries, d_in=c_in, d_out=c_out, bias=False)).multiplies
         channels = [shown(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
-        product = f"{_many(squares, 'square')} × {' × '.join(channels)}"
+        product = f"{many(squares, 'square')} × {' × '.join(channels)}"
         product += f" = {hard:,}" if isinstance(hard, int) else ""
         equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == squares else ""
         zeros = "" if str(needed) == str(dense) else f"; {shown(dense)} with the zeros of the padding"
-        every = f"each head on all of {_many(heads * queries * keys, 'square')}"
+        every = f"each head on all of {many(heads * queries * keys, 'square')}"
         facts = (
             ("convolution", f"{shown(needed)} multiplies{zeros}"),
             ("heads, hard", f"{product} multiplies{equal}"),
@@ -315,10 +316,6 @@ def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, m
         axes.append(Along(taps_[axis], by[axis], apart[axis], before, after))
     chosen: Mode = "zeros" if mode == "zeros" else "replicate"
     return Geometry(axes[0], axes[1], chosen)
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _article(number: int) -> str:

@@ -21,6 +21,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.layers.grid.schedule import WAITS, steps
 from lattend.layers.pictures.modules import of_grid, refuse
 from lattend.plain.grid import check_directions
+from lattend.wording import many
 
 Pair = int | tuple[int, int]
 # Rows and columns turned around before the sweep, and back after it
@@ -137,8 +138,8 @@ class _Grid:
 
     def until(self, pixel: Pixel, layers: int | None = None) -> Ints:
         """How many layers of the convnet a pixel needs to see each one."""
-        many = self.layers if layers is None else layers
-        return wavefront.layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), many)
+        most = self.layers if layers is None else layers
+        return wavefront.layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), most)
 
     def whole(self, pixel: Pixel) -> int | None:
         """The layers until a pixel sees the whole image; None where it never does."""
@@ -174,19 +175,19 @@ class _Grid:
         more = (
             "more layers never show it the whole image"
             if whole is None
-            else f"{_many(whole, 'layer')} show{'s' if whole == 1 else ''} it the whole image"
+            else f"{many(whole, 'layer')} show{'s' if whole == 1 else ''} it the whole image"
         )
-        many = f"{_many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
-        cells = _many(total * self.directions, "cell")
+        stack = f"{many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
+        cells = many(total * self.directions, "cell")
         return (
             ("steps", f"{self.depth}, one after another: {_schedule(rnn)}"),
             ("at once", f"up to {self.widest * self.directions} of {cells}"),
             ("2-D RNN", f"{shown(rnn.multiplies)} multiplies, {shown(rnn.parameters)} parameters"),
-            ("convnet", f"{many}: {shown(net.multiplies)} multiplies, {shown(net.parameters)} parameters"),
+            ("convnet", f"{stack}: {shown(net.multiplies)} multiplies, {shown(net.parameters)} parameters"),
             ("its steps", f"{self.layers}, all pixels of a layer at once"),
             (
                 f"pixel {pixel}",
-                f"sees {seen:,} of {_many(total, 'pixel')} in the 2-D RNN, {conv:,} in the convnet; {more}",
+                f"sees {seen:,} of {many(total, 'pixel')} in the 2-D RNN, {conv:,} in the convnet; {more}",
             ),
         )
 
@@ -231,7 +232,7 @@ def _sights(
     ]
     looks = wavefront.layer_looks(grid.layers)
     panels.append(wavefront.seen_panel("seen in the 2-D RNN", grid.seen(pixel), pixel))
-    net = f"seen in {_many(grid.layers, 'layer')} of a convnet"
+    net = f"seen in {many(grid.layers, 'layer')} of a convnet"
     panels.append(wavefront.layers_panel(net, grid.until(pixel), looks))
     legend = _used(panels[-2:], (wavefront.HERE, wavefront.SEEN, *looks[2:]))
     columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
@@ -294,10 +295,6 @@ def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int,
     if layers > MOST_LAYERS:
         raise DomainError(f"layers must be at most {MOST_LAYERS}, got {layers}")
     return rows, cols
-
-
-def _many(count: int, name: str) -> str:
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _schedule(cost: Cost) -> str:

@@ -1,0 +1,24 @@
+"""Names that are loaded when they are first used, so that a folder is imported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def on_first_use(
+    namespace: dict[str, Any], called: str, home: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A module's `__getattr__` and `__dir__`: names from the modules that `home` says, kept in `namespace`.
+
+    `called` is what users call the module, for the error.
+    """
+
+    def load(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"{called} has no {name!r}; it has {', '.join(home)}")
+        namespace[name] = getattr(import_module(home[name]), name)
+        return namespace[name]
+
+    return load, lambda: list(home)
