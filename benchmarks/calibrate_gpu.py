@@ -1,4 +1,4 @@
-"""What a program and a step of each kernel cost on this GPU: the numbers in kernels/gpu/shapes.py.
+"""What a program and a step of each kernel cost on this GPU: the numbers in attend/kernels/triton/shapes.py.
 
     python benchmarks/calibrate_gpu.py --json costs.json
 
@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.kernels.gpu.fixed import Fixed
-from lattend.kernels.gpu.launch import Runner
-from lattend.kernels.gpu.shapes import Shape, apart, candidates, steps
+from lattend.attend.kernels.triton.fixed import Fixed
+from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.shapes import Shape, apart, candidates, steps
 from lattend.plans.plan import plan
 
 HEADS = 16

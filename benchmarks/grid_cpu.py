@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 import lattend as lt
-from lattend.layers.grid.cells import Neighbours, state
+from lattend.nn.grid.cells import Neighbours, state
 
 Contender = tuple[Callable[[Tensor], Tensor], list[Any]]
 C = 3

@@ -28,7 +28,7 @@ import torch
 import triton
 from torch import Tensor
 
-from lattend.layers.grid.rnn import GridRNN
+from lattend.nn.grid.rnn import GridRNN
 
 BATCH, CHANNELS, STRIP = 16, 3, 16
 RATE, BANDWIDTH = 798e12, 4.3e12  # measured on an H200: multiplies and adds, bytes a second

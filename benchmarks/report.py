@@ -276,8 +276,8 @@ BAR, GAP, LEFT, PLOT, TOP = 15, 14, 236, 640, 96
 
 def chart(rows: Sequence[Row], about: dict[str, Any], title: str) -> Any:
     """A scene: a group of bars a row, lattend's first, on a logarithmic scale, a mark at the floor."""
-    from lattend.draw.palette import FAINT_TEXT, PAPER, TEXT
-    from lattend.draw.scene import Item, Line, Rect, Scene, Text, text_width
+    from lattend.draw.formats.palette import FAINT_TEXT, PAPER, TEXT
+    from lattend.draw.formats.scene import Item, Line, Rect, Scene, Text, text_width
 
     names = contenders(rows)
     mine, peers = [n for n in names if n.startswith(OURS)], [n for n in names if not n.startswith(OURS)]
@@ -339,7 +339,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: str) -> list[Path]:
     """Writes one chart a pass, as PNG or SVG by the file's ending; the forward pass has the plain name."""
-    from lattend.draw.svg import svg
+    from lattend.draw.formats.svg import svg
 
     written: list[Path] = []
     for work in PASSES:
@@ -350,7 +350,7 @@ def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: st
         file = Path(path).with_stem(Path(path).stem + end)
         scene, head = chart(some, about, f"{title}: {work}"), f"{title}: {work}"
         if file.suffix == ".png":
-            from lattend.draw.png import png
+            from lattend.draw.formats.png import png
 
             file.write_bytes(png(scene, 2))
         else:

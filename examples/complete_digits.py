@@ -23,10 +23,10 @@ from torch.nn import functional
 
 import lattend as lt
 from lattend.draw.figure import Figure
-from lattend.draw.palette import Look
-from lattend.draw.panel import Panel, Side
-from lattend.generative.handwritten import LEVELS, SIZE
-from lattend.generative.pictures import grey
+from lattend.draw.formats.palette import Look
+from lattend.draw.grid.panel import Panel, Side
+from lattend.study.generative.handwritten import LEVELS, SIZE
+from lattend.study.generative.pictures import grey
 
 BATCH, RATE, DECAY = 32, 6e-3, 0.3
 GIVEN = {  # what is known of a digit
@@ -40,8 +40,8 @@ def main(words: list[str] | None = None) -> None:
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # products this small are not worth sharing, least of all on a busy machine
     try:
-        data = lt.generative.digits()
-    except lt.LattendError as error:
+        data = lt.study.generative.digits()
+    except lt.errors.LattendError as error:
         raise SystemExit(str(error)) from None
     train, test = data.train, data.test
     print(f"{len(train):,} digits to train on, {len(test)} to test")

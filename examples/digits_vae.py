@@ -18,17 +18,17 @@ from pathlib import Path
 import torch
 
 import lattend as lt
-from lattend.generative import PICTURES
-from lattend.generative.handwritten import EPOCHS, Digits, digits_vae
-from lattend.generative.shown import digits_bounds, digits_picture
+from lattend.study.generative import PICTURES
+from lattend.study.generative.demonstrations import digits_bounds, digits_picture
+from lattend.study.generative.handwritten import EPOCHS, Digits, digits_vae
 
 
 def main(words: list[str] | None = None) -> None:
     options = arguments(words)
     torch.set_num_threads(1)  # products this small are not worth sharing, least of all on a busy machine
     try:
-        data = lt.generative.digits(binary=options.binary)
-    except lt.LattendError as error:
+        data = lt.study.generative.digits(binary=options.binary)
+    except lt.errors.LattendError as error:
         raise SystemExit(str(error)) from None
     print(f"{len(data.train):,} digits to train on, {len(data.test)} to test")
     vae = digits_vae(data, latent=options.latent, epochs=options.epochs, seed=options.seed, progress=print)
@@ -59,7 +59,7 @@ def positive(word: str) -> int:
     return int(word)
 
 
-def alone(vae: lt.generative.VAE, data: Digits) -> float:
+def alone(vae: lt.study.generative.VAE, data: Digits) -> float:
     """The log-probability of a test digit by a table of each pixel's levels, one more than was counted."""
     numbers = vae.pixels.alone(data.train).view(*vae.shape, -1)
     table = vae.pixels.given(numbers if data.levels > 2 else numbers[..., 0])

@@ -10,34 +10,14 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "lattend"
-# A folder may import from these, besides itself and errors
-ALLOWED = {
-    "rules": set[str](),
-    "sets": {"rules"},
-    "counts": {"rules", "sets"},
-    "draw": {"rules", "counts"},
-    "plans": {"rules", "sets", "counts"},
-    "kernels": {"rules", "plans", "counts", "draw"},
-    "costs": {"rules", "sets", "counts", "plans", "draw", "plain"},
-    "plain": set[str](),
-    "layers": {"rules", "sets", "counts", "draw", "plans", "kernels", "plain", "costs"},
-    "comparisons": {"rules", "sets", "counts", "costs", "draw"},
-    "meters": {"rules", "counts", "plans", "kernels", "costs"},
-    "exact": set[str](),
-    "worked": {"exact", "rules", "draw"},
-    "steering": {"exact", "draw"},
-    "generative": {"costs", "draw"},
-    "games": {"exact", "draw"},
-    "cli": {
-        *("rules", "sets", "counts", "draw", "kernels", "costs", "plain", "comparisons", "layers"),
-        *("exact", "worked", "steering", "generative", "games"),
-    },
-    "tour": {"rules", "counts", "draw", "cli"},
-}
-TORCH = {"kernels", "meters", "layers", "generative"}  # these run; the others count, draw and plan
-TORCH_FILES = {"steering/tensors.py", "games/gan.py", "games/tensors.py"}  # loaded when tensors are given
+# A folder imports only from those before it in this list; draw/, errors and what lies beside it serve all
+ORDER = ("rules", "sets", "counts", "plans", "attend", "cost", "nn", "study", "cli", "tour")
+DRAW = {"rules", "sets", "counts", "plans", "draw"}  # what draw/ itself may import
+TORCH = {"attend", "cost/measure", "nn", "study/generative"}  # these run; the others count, draw and plan
+# Loaded when tensors are given
+TORCH_FILES = {"study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py"}
 # Rule's methods and lt.cost open other folders when they are called
-DOORS = {"rules/rule.py", "costs/__init__.py"}
+DOORS = {"rules/rule.py", "cost/__init__.py"}
 
 
 def imports(path: Path, *, inside_functions: bool) -> set[str]:
@@ -66,23 +46,25 @@ def files() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_follow_the_arrows(path: Path) -> None:
-    name = str(path.relative_to(SOURCE))
-    folder = path.relative_to(SOURCE).parts[0]
+def test_imports_follow_the_order(path: Path) -> None:
+    name = path.relative_to(SOURCE).as_posix()
+    folder = name.split("/")[0]
     if folder.endswith(".py"):
         return
-    assert folder in ALLOWED, f"say in ALLOWED what {folder}/ may import"
+    assert folder in {*ORDER, "draw"}, f"say in ORDER where {folder}/ stands"
+    before = DRAW if folder == "draw" else {*ORDER[: ORDER.index(folder) + 1], "draw"}
     for module in imports(path, inside_functions=name not in DOORS):
         parts = module.split(".")
-        assert parts[0] not in ("torch", "triton") or folder in TORCH or name in TORCH_FILES, (
+        runs = any(name.startswith(f"{start}/") for start in TORCH)
+        assert parts[0] not in ("torch", "triton") or runs or name in TORCH_FILES, (
             f"{name} imports {parts[0]}"
         )
         assert parts[0] != "islpy" or folder == "sets", f"{name} imports islpy: only sets/ may"
-        assert parts[0] != "sympy" or folder == "exact", (
-            f"{name} imports sympy: exact/ and counts/algebra.py may"
+        assert parts[0] != "sympy" or name.startswith("study/exact/"), (
+            f"{name} imports sympy: study/exact/ and counts/algebra.py may"
         )
-        if parts[0] == "lattend" and len(parts) > 1 and parts[1] in ALLOWED:
-            assert parts[1] == folder or parts[1] in ALLOWED[folder], f"{name} imports {module}"
+        if parts[0] == "lattend" and len(parts) > 1 and parts[1] in {*ORDER, "draw"}:
+            assert parts[1] in before, f"{name} imports {module}"
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
@@ -98,7 +80,10 @@ def test_files_stay_short(path: Path) -> None:
         ("import lattend as lt; lt.rules.strided().count(n=9, t=3)", {"torch", "sympy", "PIL", "fpdf"}),
         ("import lattend as lt; print(lt.rules.strided().count())", {"torch", "PIL", "fpdf"}),
         ("import lattend as lt; lt.rules.causal().draw(n=8).svg()", {"torch", "sympy", "PIL", "fpdf"}),
-        ("import lattend as lt; lt.steer([[1, 0.5], [0, 1]], [0.5, 0.5])", {"torch", "sympy", "PIL", "fpdf"}),
+        (
+            "import lattend as lt; lt.study.steer([[1, 0.5]], [1])",
+            {"torch", "sympy", "PIL", "fpdf"},
+        ),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(code: str, unloaded: set[str]) -> None:

@@ -52,5 +52,5 @@ def _joined(times: int) -> lt.Rule:
 @pytest.mark.parametrize("name", CASES)
 def test_one_clear_error(name: str) -> None:
     make, message = CASES[name]
-    with pytest.raises(lt.LattendError, match=message):
+    with pytest.raises(lt.errors.LattendError, match=message):
         make()

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lattend.draw.samples import SAMPLES, catalogue, sample
+from lattend.draw.grid.samples import SAMPLES, catalogue, sample
 from lattend.rules import CATALOGUE
 from lattend.tour.__main__ import main
 from lattend.tour.mathml import formula

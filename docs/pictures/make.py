@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import lattend as lt
-from lattend.generative.shown import show_linear
-from lattend.layers.pictures.heads import make_heads
-from lattend.worked.work import EXAMPLE
+from lattend.draw import Picture
+from lattend.nn.pictures.heads import make_heads
+from lattend.study.generative.demonstrations import show_linear
+from lattend.study.worked.work import EXAMPLE
 
 HERE = Path(__file__).parent
 
 
-def pictures() -> dict[str, lt.Picture]:
+def pictures() -> dict[str, Picture]:
     """Each file's name and its picture."""
-    rules, game = lt.rules, lt.games.Game("p*q")
+    rules, game = lt.rules, lt.study.games.Game("p*q")
     methods = ("simultaneous", "alternating", "optimistic", "extragradient")
     return {
         "causal.svg": rules.causal().draw(n=12),
@@ -30,16 +31,16 @@ def pictures() -> dict[str, lt.Picture]:
         "conv.svg": lt.nn.draw_conv(3, size=8, c_in=16, c_out=32, alpha=2.0, error=1e-3),
         "grid.svg": lt.nn.draw_grid(8, c=3, h=64),
         "grid_steps.svg": lt.nn.draw_grid((4, 6), frames=True),
-        "worked.svg": lt.work(**EXAMPLE).draw(),
-        "steering.svg": lt.steer(
+        "worked.svg": lt.study.work(**EXAMPLE).draw(),
+        "steering.svg": lt.study.steer(
             [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]], ["1/3", "2/3", 0, 0, 0], error=1e-4
         ).draw(),
         "elbo_linear.svg": show_linear(),
         "game.svg": game.orbit((1, 1), step=1, steps=6).draw(),
-        "game_orbits.svg": lt.games.compare_orbits(
+        "game_orbits.svg": lt.study.games.compare_orbits(
             *(game.orbit((1, 1), step="1/2", steps=20, method=method) for method in methods)
         ),
-        "game_methods.svg": lt.games.compare_methods(game),
+        "game_methods.svg": lt.study.games.compare_methods(game),
     }
 
 

@@ -12,13 +12,15 @@ def on_first_use(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`: names from the modules that `home` says, kept in `namespace`.
 
-    `called` is what users call the module, for the error.
+    What is public under its own name is its own home. `called` is what users call the module, for the error.
     """
 
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"{called} has no {name!r}; it has {', '.join(home)}")
-        namespace[name] = getattr(import_module(home[name]), name)
+        module = import_module(home[name])
+        itself = home[name] == f"{namespace['__name__']}.{name}"
+        namespace[name] = module if itself else getattr(module, name)
         return namespace[name]
 
     return load, lambda: list(home)

@@ -49,7 +49,7 @@ def test_check(lattend):
 
 
 def test_check_says_no(lattend, monkeypatch):
-    from lattend.plain import simple
+    from lattend.cost.reference import simple
 
     monkeypatch.setattr(simple, "plus", lambda left, right: left)  # a linear map that forgets its bias
     ran = lattend("cost", "linear", "--at", "n=2,d_in=3,d_out=4", "--check")

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from lattend.generative.training import Epoch
+from lattend.study.generative.training import Epoch
 
 QUICK = ("--k", "1,4", "--samples", "20")
 
@@ -65,7 +65,7 @@ def test_rows_of_a_file(lattend, tmp_path, ending):
 
 
 def test_digits(lattend, monkeypatch):
-    monkeypatch.setattr("lattend.generative.shown.K", 4)
+    monkeypatch.setattr("lattend.study.generative.demonstrations.K", 4)
     ran = lattend("elbo", "digits", "--binary", "--epochs", "1", "--latent", "2", "--show", "plane", "--json")
     assert ran.code == 0
     first, then = ran.err.splitlines()
@@ -148,7 +148,7 @@ def test_wrong_input(lattend, arguments, message):
 
 def test_without_torch(lattend, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "lattend.generative.shown", raising=False)
+    monkeypatch.delitem(sys.modules, "lattend.study.generative.demonstrations", raising=False)
     said = "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     assert lattend("elbo", "linear") == (3, "", said)
 
@@ -198,7 +198,7 @@ def test_the_first_epoch_is_told_and_a_stop(lattend, monkeypatch):
             progress(Epoch(number, -90.0, -80.0, 10.0, None, 1.0))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lattend.generative.shown.show_digits", stop)
+    monkeypatch.setattr("lattend.study.generative.demonstrations.show_digits", stop)
     ran = lattend("elbo", "digits")
     seen = [line.split()[:2] for line in ran.err.splitlines()]
     assert seen == [["epoch", "1"], ["epoch", "4"], ["epoch", "8"], ["lattend:", "stopped"]]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from lattend.games.game import Game
+from lattend.study.games.game import Game
 
 HEAD = """\
 min over p, max over q of p*q
@@ -150,7 +150,7 @@ def test_ring(lattend, tmp_path):
 
 def test_ring_without_torch(lattend, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "lattend.games.gan", raising=False)
+    monkeypatch.delitem(sys.modules, "lattend.study.games.gan", raising=False)
     said = "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     assert lattend("game", "ring") == (3, "", said)
 

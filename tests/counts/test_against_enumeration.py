@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from random_rules import affine, split
 
 import lattend as lt
+from lattend.counts import Count
 from lattend.errors import DomainError, NoClosedForm
 from lattend.rules import CATALOGUE, Rule
 
@@ -67,7 +68,7 @@ def test_rows_and_columns_are_those_of_the_mask(name: str) -> None:
             assert columns.at(**values, **dict(zip(keys, place, strict=True))) == per_key[place]
 
 
-def closed(text: str) -> tuple[Rule, lt.Count]:
+def closed(text: str) -> tuple[Rule, Count]:
     """The closed form of a random rule; rules that have none in time, or none at all, are passed over."""
     rule = lt.rule(text)
     try:

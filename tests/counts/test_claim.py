@@ -121,7 +121,7 @@ def test_order_in_chosen_variables() -> None:
     assert str(WINDOWED.order()) == "O(n*w)"
     assert str(lt.rules.windowed(4).count().order()) == "O(n)"
     assert str(lt.rules.sparse_strided().count().assuming("l <= n").order()) == "O(n^2/l + n*l)"
-    with pytest.raises(lt.LattendError, match="has no w; it has n, t"):
+    with pytest.raises(lt.errors.LattendError, match="has no w; it has n, t"):
         STRIDED.order("w")
 
 

@@ -13,8 +13,8 @@ import lattend as lt
 from lattend.counts import Count
 from lattend.counts.formula import BigO, parse_formula
 from lattend.counts.formula_value import value_at
-from lattend.rules.evaluate import evaluate
-from lattend.rules.text import parse_assumption
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.parser import parse_assumption
 
 R = lt.rules
 COUNTS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved, vanishes
-from lattend.rules.text import parse
+from lattend.rules.language.parser import parse
 from lattend.sets import Linear, Quotient, Region, Space, region_of
 
 SPACE = Space(("n", "t"), (), {})

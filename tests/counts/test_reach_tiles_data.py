@@ -41,7 +41,7 @@ def test_reach_of_the_band_decides_the_cache() -> None:
     ]
     image = lt.rules.neighbourhood(3).reach()
     assert image.axes["qx"].back.at(rows=20, cols=20) == 3
-    with pytest.raises(lt.LattendError, match="this rule has 2 axes; use axes"):
+    with pytest.raises(lt.errors.LattendError, match="this rule has 2 axes; use axes"):
         print(image.back)
 
 

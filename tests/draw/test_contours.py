@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.contours import contours
+from lattend.draw.charts.contours import contours
 
 AXIS = np.linspace(-2, 2, 81)
 X, Y = np.meshgrid(AXIS, AXIS)

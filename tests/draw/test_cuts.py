@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.cuts import Cuts, patch_grid
-from lattend.draw.patches import LEFT_OUT, ZEROS, patches
 from lattend.errors import DomainError, NamingError
+from lattend.nn.pictures.patch_grid import Cuts, patch_grid
+from lattend.nn.pictures.patch_picture import LEFT_OUT, ZEROS, patches
 
 sizes = st.integers(1, 40)
 patch_sizes = st.integers(1, 9)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.draw import draw, view
-from lattend.draw.bind import bound
-from lattend.draw.palette import HERE, LEVELS, MARKED, MIXED, OWN, SHADES
+from lattend.draw import draw
+from lattend.draw.formats.palette import HERE, LEVELS, MARKED, MIXED, OWN, SHADES
+from lattend.draw.grid import view
+from lattend.draw.grid.bind import bound
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
 from lattend.rules.rule import About, Rule, rule
 

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from lattend.draw import marks
-from lattend.draw.curve import Block, Curve
+from lattend.draw.charts.curve import Block, Curve
+from lattend.draw.charts.heat import Scale
 from lattend.draw.figure import Below, Figure, types_labels
-from lattend.draw.heat import Scale
-from lattend.draw.marks import Label, Shape, box, clipped, ellipse, inside
-from lattend.draw.palette import AMOUNTS, SIGNED
-from lattend.draw.panel import Panel, cell_side
-from lattend.draw.png import png
-from lattend.draw.scene import Path, Rect, Scene, Text, text_width
-from lattend.draw.tikz import tikz
+from lattend.draw.formats.palette import AMOUNTS, SIGNED
+from lattend.draw.formats.png import png
+from lattend.draw.formats.scene import Path, Rect, Scene, Text, text_width
+from lattend.draw.formats.tikz import tikz
+from lattend.draw.grid import marks
+from lattend.draw.grid.marks import Label, Shape, box, clipped, ellipse, inside
+from lattend.draw.grid.panel import Panel, cell_side
 
 SVG = "{http://www.w3.org/2000/svg}"
 SQUARE = ((10.0, 10.0), (30.0, 10.0), (30.0, 30.0), (10.0, 30.0))

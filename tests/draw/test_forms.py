@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lattend.draw.palette import BOTH, EMPTY, MARKED, ONLY_A, ONLY_B, OWN, PAPER
-from lattend.draw.panel import cell_side, compared, squares
+from lattend.draw.formats.palette import BOTH, EMPTY, MARKED, ONLY_A, ONLY_B, OWN, PAPER
+from lattend.draw.formats.scene import POINTS_PER_UNIT, Rect
+from lattend.draw.grid.panel import cell_side, compared, squares
+from lattend.draw.grid.titles import clipped
 from lattend.draw.picture import Picture
-from lattend.draw.scene import POINTS_PER_UNIT, Rect
-from lattend.draw.words import clipped
 from lattend.errors import LattendError
 
 SVG = "{http://www.w3.org/2000/svg}"

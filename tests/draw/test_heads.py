@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.heads import Head, from_covariance, isotropic, kernel_heads, shifts, softmax
-from lattend.draw.marks import Label, Shape
-from lattend.draw.spots import HALF, MOST, spots
+from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
+from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic, kernel_heads, shifts, softmax
+from lattend.nn.pictures.head_picture import HALF, MOST, spots
 
 centres = st.tuples(st.floats(-3, 3), st.floats(-3, 3))
 precisions = st.tuples(st.floats(0.2, 4), st.floats(-0.8, 0.8), st.floats(0.2, 4)).map(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw import heat
-from lattend.draw.heat import Scale, short
-from lattend.draw.palette import AMOUNTS, SIGNED, ink
+from lattend.draw.charts import heat
+from lattend.draw.charts.heat import Scale, short
+from lattend.draw.formats.palette import AMOUNTS, SIGNED, ink
 from lattend.errors import DomainError
 
 

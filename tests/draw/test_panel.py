@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw import palette
-from lattend.draw.layout import cell_size
-from lattend.draw.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES
-from lattend.draw.panel import Side, cell_side, compact, compared_tiles, squares, tile_side, tiles
+from lattend.draw.formats import palette
+from lattend.draw.formats.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES
+from lattend.draw.formats.scene import Line, Rect, Text, patch, spelt, text_width, wrapped
+from lattend.draw.grid.layout import cell_size
+from lattend.draw.grid.panel import Side, cell_side, compact, compared_tiles, squares, tile_side, tiles
+from lattend.draw.grid.titles import clipped, share
+from lattend.draw.grid.view import edges, tile_sizes
 from lattend.draw.picture import Picture
-from lattend.draw.scene import Line, Rect, Text, patch, spelt, text_width, wrapped
-from lattend.draw.view import edges, tile_sizes
-from lattend.draw.words import clipped, share
 
 SIDE = Side("query", 1)
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lattend.draw.charts.plane import Arrows, Dots, Plane, Stroke, classes, inside, legend
+from lattend.draw.charts.plane_block import Block
+from lattend.draw.charts.plane_terminal import BRAILLE, ansi
+from lattend.draw.charts.ticks import round_numbers
 from lattend.draw.figure import Figure
-from lattend.draw.plane import Arrows, Dots, Plane, Stroke, classes, inside, legend
-from lattend.draw.plane_block import Block
-from lattend.draw.plane_terminal import BRAILLE, ansi
-from lattend.draw.scene import Line, Path, Text
-from lattend.draw.ticks import round_numbers
+from lattend.draw.formats.scene import Line, Path, Text
 from lattend.errors import DomainError
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.encodings import ENCODINGS, _Example, terms, waves
-from lattend.draw.palette import AMOUNTS, SIGNED
-from lattend.draw.scores import scores
+from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.errors import DomainError, NamingError
+from lattend.nn.pictures.score_picture import scores
+from lattend.nn.pictures.score_terms import ENCODINGS, _Example, terms, waves
 
 
 def total(found):

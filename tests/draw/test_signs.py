@@ -2,9 +2,9 @@
 
 from PIL import Image, ImageDraw, ImageFont
 
-from lattend.draw.png import IN_FONT
-from lattend.draw.scene import spelt
-from lattend.draw.signs import SIGNS, TEX
+from lattend.draw.formats.png import IN_FONT
+from lattend.draw.formats.scene import spelt
+from lattend.draw.formats.signs import SIGNS, TEX
 
 
 def test_every_sign_can_be_spelt():

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.draw.marks import Label
-from lattend.draw.taps import BEYOND, TAKEN, ZERO, Edge, legend, taps
-from lattend.draw.wavefront import (
+from lattend.draw.grid.marks import Label
+from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, Edge, legend, taps
+from lattend.nn.pictures.wavefront_picture import (
     DONE,
     NOW,
     SOME,

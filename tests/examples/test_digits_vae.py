@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.generative.handwritten import Digits
+from lattend.study.generative.handwritten import Digits
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_vae.py"
 
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_vae.py"
 def test_it_beats_the_table_and_writes_its_pictures(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lattend.generative.shown.K", 8)
+    monkeypatch.setattr("lattend.study.generative.demonstrations.K", 8)
     example.main(["--epochs", "3", "--latent", "2", "--out", str(tmp_path / "found")])
     told = capsys.readouterr().out.replace("−", "-")
     assert "1,437 digits to train on, 360 to test" in told
@@ -47,7 +47,7 @@ def test_the_table_counts_and_adds_one(example: ModuleType, binary: bool) -> Non
                 like = int((train[:, row, col] == image[row][col]).sum())
                 nats += math.log((like + 1) / (30 + levels))
     data = Digits(train, train[:, 0, 0], test, test[:, 0, 0], levels)
-    vae = lt.generative.VAE((8, 8), 2, **kind)  # pyright: ignore[reportArgumentType]
+    vae = lt.study.generative.VAE((8, 8), 2, **kind)  # pyright: ignore[reportArgumentType]
     assert example.alone(vae, data) == pytest.approx(nats / 4)
 
 

@@ -145,7 +145,9 @@ def test_random_blocks_on_both_sides_are_listed_once() -> None:
 
 def test_a_table_that_is_too_small_is_named() -> None:
     rule = lt.rule("chosen[k // 8, q // 4]", data={"chosen": np.ones((2, 6), int)})
-    with pytest.raises(lt.LattendError, match=r"is read at k // 8 = 2, outside the chosen given \(0 … 1\)"):
+    with pytest.raises(
+        lt.errors.LattendError, match=r"is read at k // 8 = 2, outside the chosen given \(0 … 1\)"
+    ):
         plan(rule, n=24).tiles(0, (4,))
 
 

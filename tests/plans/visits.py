@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
 from lattend.plans.tiles import Tiles, listed_positions, with_lists
-from lattend.rules.evaluate import evaluate, evaluate_term
+from lattend.rules.language.evaluation import evaluate, evaluate_term
 
 
 def visits(plan: Plan, shape: tuple[int, ...], *, turned: bool = False) -> NDArray[np.int64]:

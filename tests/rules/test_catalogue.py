@@ -14,8 +14,8 @@ import pytest
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules import CATALOGUE, Rule
-from lattend.rules.evaluate import evaluate, evaluate_term
-from lattend.rules.text import parse, parse_term
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.parser import parse, parse_term
 
 R = lt.rules
 Edge = Literal["clip", "shift"]

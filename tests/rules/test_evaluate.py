@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lattend.errors import DomainError, NamingError
-from lattend.rules.evaluate import evaluate, evaluate_term
-from lattend.rules.text import parse, parse_term
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.parser import parse, parse_term
 
 LINE = np.arange(4)
 TOP = 2**63 - 1

@@ -11,7 +11,7 @@ import pytest
 import lattend as lt
 from lattend.errors import NamingError
 from lattend.rules.axes import CROSS, VOLUME
-from lattend.rules.key import KNOWN, parts_of
+from lattend.rules.language.key import KNOWN, parts_of
 
 BAND = lt.rule("k <= q and q - k <= t")
 PACKED = lt.rule("doc[q] == doc[k]", data={"doc": [0, 0, 1]})

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lattend.rules import CATALOGUE, Rule
-from lattend.rules.evaluate import evaluate_term
-from lattend.rules.text import parse, parse_term
+from lattend.rules.language.evaluation import evaluate_term
+from lattend.rules.language.parser import parse, parse_term
 
 PAGE = (Path(__file__).parents[2] / "docs" / "notation.md").read_text(encoding="utf-8")
 # `strided(t)` | `k <= q and q - k <= t` | `t + 1`

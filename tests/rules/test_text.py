@@ -3,9 +3,9 @@
 import pytest
 
 from lattend.errors import TextError
-from lattend.rules import expr
-from lattend.rules.expr import And, Arith, Compare, Lookup, Name, Not, Num, Or, Truth
-from lattend.rules.text import parse, parse_assumption, parse_term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Not, Num, Or, Truth
+from lattend.rules.language.parser import parse, parse_assumption, parse_term
 
 q, k, t, w = Name("q"), Name("k"), Name("t"), Name("w")
 

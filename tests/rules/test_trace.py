@@ -10,8 +10,8 @@ import pytest
 
 import lattend as lt
 from lattend.errors import TraceError
-from lattend.rules.text import parse
-from lattend.rules.trace import trace
+from lattend.rules.language.parser import parse
+from lattend.rules.language.tracing import trace
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,10 @@ from lattend.rules.trace import trace
         (lambda q, k, w: (k <= q) & (q // w == k // w), "k <= q and q // w == k // w"),
         (lambda q, k, g: (abs(q - k) <= 3) | (q < g) | (k < g), "abs(q - k) <= 3 or q < g or k < g"),
         (lambda q, k, s: (q - k) % s != 0, "(q - k) % s != 0"),
-        (lambda q, k, t: lt.minimum(q, t) + 1 > lt.maximum(k, 0, t), "min(q, t) + 1 > max(k, 0, t)"),
+        (
+            lambda q, k, t: lt.rules.minimum(q, t) + 1 > lt.rules.maximum(k, 0, t),
+            "min(q, t) + 1 > max(k, 0, t)",
+        ),
         (lambda q, k, t: np.minimum(q, t) <= np.maximum(k, 3), "min(q, t) <= max(k, 3)"),
         (lambda q, k: np.int64(3) <= q + np.int64(2), "3 <= q + 2"),
         (lambda q, k: np.logical_and(k <= q, ~(k == 3)), "k <= q and not k == 3"),
@@ -52,7 +55,7 @@ def test_function_is_its_text(function: Callable[..., object], text: str) -> Non
 TRUTH = (
     "is true, and that is not known while a rule is being built (it asks in and, or, not, if, in, min, max "
     "and a <= b < c); write & for and, | for or, ~ for not, (a <= b) & (b < c) for a <= b < c, "
-    "lt.minimum and lt.maximum for min and max, and brackets around every comparison"
+    "lt.rules.minimum and lt.rules.maximum for min and max, and brackets around every comparison"
 )
 DATA = 'pass arrays as data, as in rule("doc[q] == doc[k]", data={"doc": ids})'
 TABLE = np.arange(9)
@@ -122,7 +125,7 @@ TABLE = np.arange(9)
         (lambda q, **rest: q < 3, "function <lambda> takes **rest; name each position and parameter"),
         (lambda q, true: q < true, "function <lambda>: true cannot be a name in a rule; use letters a to z"),
         (lambda q, _k: q < _k, "function <lambda>: _k cannot be a name in a rule; use letters a to z"),
-        (lambda q, k: lt.minimum(q) < 3, "lt.minimum takes two numbers or more, as in lt.minimum(q, t)"),
+        (lambda q, k: lt.rules.minimum(q) < 3, "lt.rules.minimum takes two numbers or more, as in"),
         (operator.itemgetter, "function itemgetter"),
         (3, "a rule is a text or a function of q and k, got 3"),
     ],
@@ -150,8 +153,8 @@ def test_a_tree_that_doubles_is_stopped() -> None:
 
 
 def test_minimum_and_maximum_of_numbers() -> None:
-    assert lt.minimum(3, 5) == 3
-    assert lt.maximum(3, 5, 4) == 5
+    assert lt.rules.minimum(3, 5) == 3
+    assert lt.rules.maximum(3, 5, 4) == 5
 
 
 def test_a_loop_may_join_many_conditions() -> None:

@@ -11,12 +11,24 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.rules import expr
-from lattend.rules.evaluate import evaluate, evaluate_term
-from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
-from lattend.rules.symbols import maximum, minimum
-from lattend.rules.text import parse, parse_term
-from lattend.rules.trace import trace
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    Compare,
+    Condition,
+    Lookup,
+    Name,
+    Not,
+    Num,
+    Or,
+    Term,
+    Truth,
+)
+from lattend.rules.language.parser import parse, parse_term
+from lattend.rules.language.symbols import maximum, minimum
+from lattend.rules.language.tracing import trace
 
 NAMES = ("q", "k", "t", "w")
 OPS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}

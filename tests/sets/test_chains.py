@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
-from lattend.rules.text import parse
+from lattend.rules.language.parser import parse
 from lattend.sets.chains import Schedule, levels, schedule
 
 GRID = parse("row < rows and col < cols")

@@ -117,5 +117,5 @@ def test_data_cannot_be_compared_as_sets() -> None:
 
 
 def test_other_axes_are_refused() -> None:
-    with pytest.raises(lt.LattendError, match="lives on a line"):
+    with pytest.raises(lt.errors.LattendError, match="lives on a line"):
         lt.rules.causal().same_as(lt.rules.axial())

@@ -22,7 +22,7 @@ _SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     """The catalogue names that begin so, with their meanings."""
-    from lattend.draw.samples import catalogue
+    from lattend.draw.grid.samples import catalogue
 
     return [
         (name, rule.about.meaning)

@@ -12,7 +12,7 @@ from lattend.cli.output import say, say_json
 from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
-    from lattend.comparisons import Architectures
+    from lattend.cost.comparison import Architectures
 
 EXAMPLES = (
     'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
@@ -79,8 +79,8 @@ def compare(
     if architectures:
         _architectures(layers, read_numbers(at), out, json)
         return
-    from lattend.comparisons import compare as compared
-    from lattend.comparisons.usual import read_layers
+    from lattend.cost.comparison import compare as compared
+    from lattend.cost.comparison.defaults import read_layers
 
     if not layers or len(layers) < 2:
         raise LattendError('compare needs two layers or more, such as rnn "attention(causal)" --over t')
@@ -104,7 +104,7 @@ def compare(
 
 
 def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str | None, json: bool) -> None:
-    from lattend.comparisons import architectures
+    from lattend.cost.comparison import architectures
 
     if layers:
         raise LattendError(f"--architectures compares layers of its own; leave {layers[0]} out")

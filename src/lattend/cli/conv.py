@@ -51,7 +51,7 @@ def conv(
     The pixels they take for a query in the middle and at the corner, the weight that soft heads leak against
     their sharpness α, and the price: hard heads cost what the convolution needs.
     """
-    from lattend.layers.pictures.conv import draw_conv
+    from lattend.nn.pictures.conv import draw_conv
 
     for name, number in (("--channels", channels), ("--out-channels", out_channels)):
         if number is not None and number < 1:

@@ -13,7 +13,7 @@ from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
-    from lattend.costs.cost import Cost
+    from lattend.cost.cost import Cost
 
 EXAMPLES = (
     "lattend cost rnn2d",
@@ -102,7 +102,7 @@ def cost(
     if claim:
         return _claims(found, claim, read_renames(rename), json)
     if out is not None:
-        from lattend.costs.bars import bars
+        from lattend.cost.bars import bars
 
         chart = bars(found)
         file = str(chart.save(out))
@@ -129,7 +129,7 @@ def cost(
 
 def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
     """The layer with its numbers: those it takes as arguments first, so that tiles can be counted."""
-    from lattend.costs.naming import from_text
+    from lattend.cost.reader import from_text
 
     given: dict[str, Any] = dict(values)
     if rule is not None:
@@ -169,7 +169,7 @@ def _claims(found: Cost, claims: list[str], rename: dict[str, str], json: bool) 
 
 def _model(path: str, length: int | None, json: bool) -> int:
     """A model read from its config.json."""
-    from lattend.costs.models import config
+    from lattend.cost.models import config
 
     model = config(path)
     if json:

@@ -10,11 +10,11 @@ import typer
 from lattend.cli.arguments import Json, Out, read_numbers_of
 from lattend.cli.output import complain, show
 from lattend.errors import DomainError, NamingError, TextError
-from lattend.generative import PICTURES
+from lattend.study.generative import PICTURES
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
-    from lattend.generative.training import Epoch
+    from lattend.study.generative.training import Epoch
 
 EXAMPLES = (
     "lattend elbo linear",
@@ -100,7 +100,7 @@ def elbo(
 
 
 def _linear(options: dict[str, Any]) -> Figure:
-    from lattend.generative.shown import show_linear
+    from lattend.study.generative.demonstrations import show_linear
 
     if "k" in options:
         options["k"] = _whole("--k", options["k"])
@@ -113,7 +113,7 @@ def _linear(options: dict[str, Any]) -> Figure:
 
 
 def _digits(options: dict[str, Any]) -> Figure:
-    from lattend.generative.shown import EPOCHS, show_digits
+    from lattend.study.generative.demonstrations import EPOCHS, show_digits
 
     if "show" in options:
         options["picture"] = options.pop("show")
@@ -122,7 +122,7 @@ def _digits(options: dict[str, Any]) -> Figure:
 
 def _progress(epochs: int) -> Any:
     """Prints the first epoch, about ten more and what comes next on standard error, away from the answer."""
-    from lattend.draw.scene import spelt
+    from lattend.draw.formats.scene import spelt
 
     every = max(1, epochs // 10)
 
@@ -137,7 +137,7 @@ def _progress(epochs: int) -> Any:
 def _rows(given: str) -> Any:
     """The rows of --data, a file or a text, as floats."""
     from lattend.cli.files import read_matrix
-    from lattend.steering.numbers import check_number, read
+    from lattend.study.steering.numbers import check_number, read
 
     rows = read("--data", read_matrix("data", given, check_number)).floats
     if rows.ndim != 2 or rows.shape[1] > LARGEST:

@@ -17,11 +17,11 @@ from lattend.errors import DomainError, LattendError, NamingError
 
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
-    from lattend.games.analysis import Analysis
-    from lattend.games.game import Game
-    from lattend.games.methods import Method
-    from lattend.games.modes import RingRun
-    from lattend.games.orbit import Orbit
+    from lattend.study.games.analysis import Analysis
+    from lattend.study.games.game import Game
+    from lattend.study.games.methods import Method
+    from lattend.study.games.modes import RingRun
+    from lattend.study.games.orbit import Orbit
 
 EXAMPLES = (
     'lattend game "p*q" --step 1 --method alternating --start 1,1 --steps 6',
@@ -139,7 +139,7 @@ def game(
     played = _game(called, minimise, maximise, loss or "logistic")
     methods = _methods(names or ["alternating"], options, played.method)
     if table:
-        from lattend.games.table import ROWS, STEPS, compare_methods
+        from lattend.study.games.table import ROWS, STEPS, compare_methods
 
         chosen = methods if names else ROWS
         show(compare_methods(played, _numbers(step) or STEPS, chosen, _numbers(at)), out, json)
@@ -148,7 +148,7 @@ def game(
     place = _numbers(start) or ["1"] * len(played.names)
     orbits = [played.orbit(place, pair, method=one, floats=floats, **many) for one in methods]
     if len(orbits) > 1:
-        from lattend.games.pictures import compare_orbits
+        from lattend.study.games.pictures import compare_orbits
 
         show(compare_orbits(*orbits), out, json)
         return
@@ -157,8 +157,8 @@ def game(
 
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
     """One method's orbit, what is proved of it, and its pictures."""
-    from lattend.games.pictures import with_pictures
-    from lattend.games.report import analysis_told, equilibria_told, orbit_told
+    from lattend.study.games.pictures import with_pictures
+    from lattend.study.games.report import analysis_told, equilibria_told, orbit_told
 
     file = None if out is None else str(with_pictures(orbit, at).save(out))
     if file is not None and not json:
@@ -202,20 +202,20 @@ def _refuse_unused(context: typer.Context, *answers: str) -> None:
 
 def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
     if text == DIRAC:
-        from lattend.games.smallest_gan import dirac
+        from lattend.study.games.smallest_gan import dirac
 
         return dirac(loss)
     close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []
     if close:
         raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
-    from lattend.games.game import Game
+    from lattend.study.games.game import Game
 
     return Game(text, minimise, maximise)
 
 
 def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:
     """The methods with the options given; of several methods, each takes those it knows."""
-    from lattend.games.methods import options_of
+    from lattend.study.games.methods import options_of
 
     if len(names) == 1:
         return [method(names[0], **options)]
@@ -259,9 +259,9 @@ def _ring(
     options: dict[str, str],
 ) -> Figure:
     """Each method on several seeds, said as they end."""
-    from lattend.games.gan import ring
-    from lattend.games.methods import method_of
-    from lattend.games.modes import draw_runs
+    from lattend.study.games.gan import ring
+    from lattend.study.games.methods import method_of
+    from lattend.study.games.modes import draw_runs
 
     runs: list[RingRun] = []
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):

@@ -40,7 +40,7 @@ def grid(
     The step of each cell, how many run one after another and how many at once, what one pixel sees, and the
     same of a convnet; prices are formulas in c and h until --at gives them.
     """
-    from lattend.layers.pictures.grid import draw_grid
+    from lattend.nn.pictures.grid import draw_grid
 
     numbers = read_numbers(at)
     unknown = [name for name in numbers if name not in ("c", "h")]

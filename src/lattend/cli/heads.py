@@ -85,14 +85,14 @@ def heads(
     place = read_place(pixel)
     if scores is not None:
         _refuse(given, ("FILE", *OF_HEADS), "is not for --scores")
-        from lattend.layers.pictures.heads import draw_scores
+        from lattend.nn.pictures.heads import draw_scores
 
         options: dict[str, Any] = {"width": channels, "seed": seed, "centres": where, "alpha": widths}
         told = {name: value for name, value in options.items() if value is not None}
         show(draw_scores(scores, size=image, pixel=place, **told), out, json)
         return
     _refuse(given, OF_SCORES, "is for --scores")
-    from lattend.layers.pictures.heads import draw_heads, make_heads
+    from lattend.nn.pictures.heads import draw_heads, make_heads
 
     if file is not None:
         _refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads")

@@ -49,7 +49,7 @@ def _print(text: str, stream: IO[Any] | None) -> None:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        from lattend.draw.scene import spelt
+        from lattend.draw.formats.scene import spelt
 
         text = spelt(text, encoding)
     print(text, file=stream)

@@ -49,7 +49,7 @@ def patches(
     if (channels is None) != (width is None):
         missing = "--channels" if channels is None else "--width"
         raise NamingError(f"the price of an embedding needs --channels and --width: give {missing} too")
-    from lattend.layers.pictures.patches import draw_patches
+    from lattend.nn.pictures.patches import draw_patches
 
     found = draw_patches(
         read_size("IMAGE", image),

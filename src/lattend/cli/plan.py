@@ -66,7 +66,7 @@ def plan(
                 raise NamingError(f"{name} is given by --{name} and by --at; give it once")
             values[name] = given
     chosen = chosen.at(**{name: values.pop(name) for name in chosen.parameters if name in values})
-    from lattend.kernels.explain import explain
+    from lattend.attend.explain.explain import explain
 
     found = explain(
         chosen,

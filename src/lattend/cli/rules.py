@@ -36,7 +36,7 @@ def rules(
 
     What they mean and exactly how many keys a query has; with NAME one of them in full, with its picture.
     """
-    from lattend.draw.samples import catalogue
+    from lattend.draw.grid.samples import catalogue
 
     known = catalogue()
     if name is None:
@@ -59,7 +59,7 @@ def _chosen(name: str, known: dict[str, Rule]) -> Rule:
 
 
 def _data(name: str, rule: Rule) -> dict[str, Any]:
-    from lattend.rules import expr
+    from lattend.rules.language import expr
 
     about = rule.about
     return {
@@ -130,7 +130,7 @@ def _full(name: str, rule: Rule) -> None:
 
 def _picture(rule: Rule) -> str:
     """The rule at the numbers of its sample, where it has one."""
-    from lattend.draw.samples import sample
+    from lattend.draw.grid.samples import sample
 
     shown = sample(rule.about.name) if rule.about else None
     if shown is None:

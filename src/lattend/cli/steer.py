@@ -63,7 +63,7 @@ def steer(
     With its logits, the weights it gives, their exact error and a bound. Weights of 0 are neared as the
     sharpness grows. Where no query leads there: the nearest one, and the proof that none is better.
     """
-    from lattend.steering.steer import steer as steered
+    from lattend.study.steering.steer import steer as steered
 
     if (keys is None) == (orthonormal is None):
         raise NamingError('steer needs --keys, such as --keys "1,0;0,1", or --orthonormal with their number')
@@ -98,7 +98,7 @@ def _orthonormal(many: int, weights: Any) -> tuple[Any, Any]:
 
 def _matrix(name: str, given: str) -> Any:
     from lattend.cli.files import read_matrix
-    from lattend.steering.numbers import check_number
+    from lattend.study.steering.numbers import check_number
 
     return read_matrix(name, given, check_number)
 

@@ -12,7 +12,7 @@ from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
 
 if TYPE_CHECKING:
-    from lattend.worked.work import Worked
+    from lattend.study.worked.work import Worked
 
 EXAMPLES = (
     "lattend work --example",
@@ -98,7 +98,7 @@ def work(
             raise NamingError(f"--check prints its verdict; leave {option} away, or --check")
     given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
     told = {"rule": rule, "scale": scale, "heads": heads, **read_numbers(at)}
-    from lattend.worked.work import work as work_out
+    from lattend.study.worked.work import work as work_out
 
     case = _case(file, example, given)
     case |= {name: value for name, value in told.items() if value is not None}
@@ -123,8 +123,8 @@ def work(
 def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict[str, Any]:
     """What is worked out: an example or a file, with single matrices given in place of its own."""
     from lattend.cli.files import NEEDED, read_case, read_matrix
-    from lattend.exact.numbers import exact
-    from lattend.worked.work import EXAMPLE
+    from lattend.study.exact.numbers import exact
+    from lattend.study.worked.work import EXAMPLE
 
     if file is not None and example:
         raise NamingError("FILE and --example are two pieces of work; give one")
@@ -144,8 +144,8 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
 
 def _judged(worked: Worked, answer: str, places: int | None, json: bool) -> int:
     from lattend.cli.files import read_json
-    from lattend.worked.entry import check_places
-    from lattend.worked.judge import judge
+    from lattend.study.worked.entry import check_places
+    from lattend.study.worked.judge import judge
 
     if places is not None:
         check_places(places)

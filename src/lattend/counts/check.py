@@ -15,7 +15,7 @@ from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
 from lattend.counts.enumeration import CHUNK, MAX_SQUARES
 from lattend.errors import DomainError
-from lattend.rules.evaluate import evaluate
+from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import Rule
 
 MOST_COMBINATIONS = 50_000  # of parameter values

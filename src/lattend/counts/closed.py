@@ -14,9 +14,9 @@ from lattend.counts.factor import by_axis
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified, uncovered
 from lattend.errors import NoClosedForm
-from lattend.rules import expr
 from lattend.rules.axes import LINE, Axis
-from lattend.rules.expr import Condition, Name, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Condition, Name, Truth
 from lattend.rules.rule import Rule
 from lattend.sets import (
     Atom,

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed, raw_form
 from lattend.errors import DeadlineError, EngineMissing, NoClosedForm, NotAffineError
-from lattend.rules import expr
 from lattend.rules.axes import Axis
-from lattend.rules.expr import Compare, Condition, Name, Num, Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num, Term
 from lattend.rules.rule import Rule
 from lattend.sets.guard import guarded
 

@@ -11,10 +11,10 @@ from lattend.counts.closed import Closed
 from lattend.counts.display import Line, as_latex, as_text, written
 from lattend.counts.simplify import Piece, uncovered
 from lattend.errors import DomainError, NamingError
-from lattend.rules import expr
-from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
-from lattend.rules.text import parse_assumption
 from lattend.sets import region_of
 
 if TYPE_CHECKING:

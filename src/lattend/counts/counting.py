@@ -21,7 +21,7 @@ from lattend.errors import (
     NotAffineError,
     TooLarge,
 )
-from lattend.rules import expr
+from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 from lattend.sets.guard import guarded
 

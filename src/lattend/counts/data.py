@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from lattend.counts.corners import corner_counts
 from lattend.counts.enumeration import MAX_SQUARES, enumerated
 from lattend.errors import NoClosedForm
-from lattend.rules import expr
 from lattend.rules.axes import POSITIONS
-from lattend.rules.evaluate import evaluate, evaluate_term
-from lattend.rules.expr import Compare, Condition, Lookup, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.expr import Compare, Condition, Lookup, Truth
 from lattend.rules.rule import Rule
 
 MAX_ATOMS = 4

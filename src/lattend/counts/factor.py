@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from lattend.rules import expr
 from lattend.rules.axes import Axis
-from lattend.rules.expr import And, Condition, Not, Or, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.expr import And, Condition, Not, Or, Truth
 
 MAX_ATOMS = 6
 

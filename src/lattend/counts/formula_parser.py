@@ -11,7 +11,7 @@ from typing import cast
 from lattend.counts.formula_scan import FUNCTIONS, tokens
 from lattend.counts.formula_tree import Apply, BigO, Formula, Number, Op, Sum, Symbol
 from lattend.errors import TextError
-from lattend.rules.tokens import MAX_NESTING, Source, Token
+from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from lattend.rules.tokens import Source, Token, scan_number
+from lattend.rules.language.tokens import Source, Token, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 

@@ -10,7 +10,7 @@ from lattend.counts.counting import bind
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
 from lattend.errors import NamingError, NoClosedForm
-from lattend.rules import expr
+from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
 from lattend.sets.guard import guarded

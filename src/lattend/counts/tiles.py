@@ -12,7 +12,7 @@ from lattend.counts.corners import corner_counts
 from lattend.counts.data import data_tiles
 from lattend.counts.enumeration import MAX_SQUARES
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
-from lattend.rules import expr
+from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
 MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits

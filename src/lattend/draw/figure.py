@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from lattend.draw import layout
-from lattend.draw.curve import Curve
-from lattend.draw.heat import Scale
-from lattend.draw.marks import Label, word_size
-from lattend.draw.palette import SHADES, Look
-from lattend.draw.panel import Panel
+from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.plane import Plane
+from lattend.draw.formats.palette import SHADES, Look
+from lattend.draw.formats.scene import Scene
+from lattend.draw.grid import layout
+from lattend.draw.grid.marks import Label, word_size
+from lattend.draw.grid.panel import Panel
 from lattend.draw.picture import Picture, terminal_columns, wants_colour
-from lattend.draw.plane import Plane
-from lattend.draw.scene import Scene
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Figure(Picture):
         self, width: int | None = None, colour: bool | None = None, encoding: str | None = None
     ) -> str:
         """The figure as lines of text, by default as wide, coloured and encoded as standard output."""
-        from lattend.draw.terminal import terminal
+        from lattend.draw.formats.terminal import terminal
 
         columns = width or terminal_columns()
         below = self._below(columns)
@@ -120,7 +120,7 @@ class Figure(Picture):
 
 def types_labels(panel: Panel, width: int) -> bool:
     """Whether a terminal of so many columns has room for the words in a panel's cells."""
-    from lattend.draw.terminal import NARROWEST
+    from lattend.draw.formats.terminal import NARROWEST
 
     margin = max((len(text) for _, text in panel.rows.ticks), default=0) + 1
     room, cols = max(8, max(NARROWEST, width) - margin), panel.cells.shape[1]

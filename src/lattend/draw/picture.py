@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lattend.draw import layout
-from lattend.draw.palette import Look
-from lattend.draw.panel import Panel
-from lattend.draw.scene import Scene
+from lattend.draw.formats.palette import Look
+from lattend.draw.formats.scene import Scene
+from lattend.draw.grid import layout
+from lattend.draw.grid.panel import Panel
 from lattend.errors import LattendError
 
 
@@ -49,7 +49,7 @@ class Picture:
 
         Colour is left out where NO_COLOR is set or the output is no terminal.
         """
-        from lattend.draw.terminal import terminal
+        from lattend.draw.formats.terminal import terminal
 
         return terminal(
             self.title,
@@ -64,25 +64,25 @@ class Picture:
 
     def svg(self) -> str:
         """The picture as a standalone SVG image."""
-        from lattend.draw.svg import svg
+        from lattend.draw.formats.svg import svg
 
         return svg(self.scene, self.title, self.words)
 
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as a PNG file, `scale` pixels a unit."""
-        from lattend.draw.png import png
+        from lattend.draw.formats.png import png
 
         return png(self.scene, scale)
 
     def pdf(self) -> bytes:
         """The picture as a PDF file of one page; equal pictures give equal bytes."""
-        from lattend.draw.pdf import pdf
+        from lattend.draw.formats.pdf import pdf
 
         return pdf(self.scene, self.title)
 
     def tikz(self) -> str:
         """The picture as a `tikzpicture`, for a document that uses tikz."""
-        from lattend.draw.tikz import tikz
+        from lattend.draw.formats.tikz import tikz
 
         return tikz(self.scene)
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from itertools import product
 
 from lattend.plans.solve import FLIPPED, minus
-from lattend.rules import expr
-from lattend.rules.expr import And, Arith, Compare, Condition, Not, Num, Or, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.expr import And, Arith, Compare, Condition, Not, Num, Or, Truth
 
 Branch = tuple[Condition, ...]
 Empty = Callable[[Branch], bool]  # whether a conjunction surely holds nowhere

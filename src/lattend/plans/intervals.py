@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.rules import expr
-from lattend.rules.expr import Arith, Lookup, Name, Num, Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Ends = int | NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
 def interval(term: Term, names: Mapping[str, Interval]) -> Interval:
     """Where the term lies.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> interval(parse("q - t <= 0").left, {"q": Interval(4, 7), "t": Interval(3, 3)})
     Interval(low=1, high=4)
     """

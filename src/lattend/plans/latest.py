@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from lattend.plans.linear import Atom, Form, Whole, form
-from lattend.rules import expr
-from lattend.rules.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
 
 FOREVER = 1 << 62  # a last query that never comes
 NEVER = -1
@@ -41,7 +41,7 @@ class Latest:
 def latest(condition: Condition, positive: bool = True) -> Latest:
     """The bound for a condition on q and k with numbers put in; for its negation if not `positive`.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> found = latest(parse("k <= q and (k < 2 or q - k <= 5)"))
     >>> int(found.last(7)), found.pinned, found.reach, found.steady, found.back
     (12, 2, 5, True, True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lattend.rules import expr
-from lattend.rules.expr import Arith, Name, Num, Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Name, Num, Term
 
 Range = tuple[int, int]
 

@@ -13,10 +13,10 @@ from typing import Any
 from lattend.errors import DomainError
 from lattend.plans.linear import Form, Whole, form
 from lattend.plans.solve import FLIPPED
-from lattend.rules import expr
 from lattend.rules.axes import HEAD
-from lattend.rules.evaluate import COMPARE
-from lattend.rules.expr import Compare, CompareOp, Condition, Lookup, Name, Term
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import COMPARE
+from lattend.rules.language.expr import Compare, CompareOp, Condition, Lookup, Name, Term
 
 LEAST_BLOCK = 4  # outer positions in a block: with fewer, tiles of one block are emptier than the table
 MOST_VALUE = 127  # compared with entries of any type
@@ -63,7 +63,7 @@ class Listed:
 def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]) -> Listed | None:
     """The table of blocks that the condition looks up, if it is one whose zeros mark nothing.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> found = listed(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})
     >>> found and (found.array, found.outer, found.inner, found.across)
     ('chosen', 16, 8, True)

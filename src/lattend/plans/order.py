@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lattend.plans.linear import Whole, form
 from lattend.plans.solve import FLIPPED
-from lattend.rules.expr import Compare, Condition
+from lattend.rules.language.expr import Compare, Condition
 
 Ints = NDArray[np.int64]
 
@@ -65,7 +65,7 @@ class Pairing:
 def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, int]) -> Pairing | None:
     """The classes that the condition is about, if it says exactly that both are of one class.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> pairing(parse("(q - k) % 4 == 1"), "q", "k", {})
     Pairing(kind='residues', modulus=4, shift=3)
     """
@@ -125,7 +125,7 @@ def group(
 ) -> tuple[Group | None, set[int]]:
     """The remainders that these conditions leave to one position, and which of them say so.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> group([parse("k % 8 >= 6")], "k", {})
     (Group(period=8, start=6, size=2), {0})
     """

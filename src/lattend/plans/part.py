@@ -19,10 +19,10 @@ from lattend.plans.linear import Range, form, least
 from lattend.plans.listed import Listed, listed
 from lattend.plans.order import Order, Pairing, group, pairing
 from lattend.plans.solve import Bound, solve
-from lattend.rules import expr
 from lattend.rules.axes import HEAD
-from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
 
 Ints = NDArray[np.int64]
 

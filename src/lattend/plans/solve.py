@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.rules import expr
-from lattend.rules.expr import Arith, CompareOp, Name, Num, Term
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, CompareOp, Name, Num, Term
 
 FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
 
@@ -62,7 +62,7 @@ def times(left: Term, right: Term) -> Term:
 def solve(compare: expr.Compare, name: str) -> Bound | None:
     """The bound that the comparison puts on `name`, or None when it cannot be solved for it.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> expr.term_text(solve(parse("q - k <= t"), "k").low)
     'q - t'
     >>> expr.term_text(solve(parse("q // w == k // w"), "k").high)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.rules.axes import HEAD
-from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import Term
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Term
 
 Ints = NDArray[np.int64]
 PER_AXIS = ("outer_slot", "outer_base", "inner_base", "inner_first", "inner_end")

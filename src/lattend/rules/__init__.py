@@ -19,7 +19,9 @@ from lattend.rules.catalogue import sparse_strided as sparse_strided
 from lattend.rules.catalogue import strided as strided
 from lattend.rules.catalogue import swin as swin
 from lattend.rules.catalogue import windowed as windowed
-from lattend.rules.named import from_name as from_name
+from lattend.rules.language.symbols import maximum as maximum
+from lattend.rules.language.symbols import minimum as minimum
+from lattend.rules.reader import from_name as from_name
 from lattend.rules.rule import About as About
 from lattend.rules.rule import Rule as Rule
 from lattend.rules.rule import rule as rule

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.rules import expr
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
-from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import Compare, Condition, Name, Num, Term, Truth
-from lattend.rules.key import first_of, key_of, unchanging
-from lattend.rules.moduli import moduli_in
-from lattend.rules.text import parse
-from lattend.rules.trace import trace
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.language.key import first_of, key_of, unchanging
+from lattend.rules.language.moduli import moduli_in
+from lattend.rules.language.parser import parse
+from lattend.rules.language.tracing import trace
 
 if TYPE_CHECKING:
     from lattend.counts import Reach

@@ -8,13 +8,25 @@ from dataclasses import dataclass
 import islpy as isl
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.rules import expr
 from lattend.rules.axes import RESERVED
-from lattend.rules.expr import And, Arith, Compare, Condition, Lookup, Name, Not, Num, Or, Term, Truth
-from lattend.rules.moduli import divisor_of, scale_of
+from lattend.rules.language import expr
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    Compare,
+    Condition,
+    Lookup,
+    Name,
+    Not,
+    Num,
+    Or,
+    Term,
+    Truth,
+)
+from lattend.rules.language.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
 from lattend.sets.space import Space
-from lattend.sets.value import Arithmetic, CannotSplit, NeedSplit, Value
+from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, Value
 
 
 @dataclass(frozen=True)

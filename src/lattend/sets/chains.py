@@ -15,9 +15,9 @@ import islpy as isl
 import numpy as np
 
 from lattend.errors import NoClosedForm
-from lattend.rules import expr
-from lattend.rules.evaluate import evaluate
-from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.sets.atoms import Atom, Linear
 from lattend.sets.pointset import PointSet, Terms, aff_terms
 from lattend.sets.region import Region

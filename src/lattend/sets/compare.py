@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lattend.errors import NamingError, NoClosedForm
-from lattend.rules import expr
-from lattend.rules.expr import Condition, Name, Num
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Condition, Name, Num
 from lattend.rules.rule import Rule, aligned
 from lattend.sets.guard import guarded
 from lattend.sets.pointset import PointSet

@@ -13,9 +13,9 @@ from typing import Any
 import islpy as isl
 import numpy as np
 
-from lattend.rules import expr
 from lattend.rules.axes import HEAD
-from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.sets.atoms import Linear, Quotient
 from lattend.sets.build import Described, describe
 from lattend.sets.region import Bound, Region, quotient_of
@@ -97,7 +97,7 @@ def future(condition: Condition, length: int | None = None, heads: int | None = 
     `length` is the number of positions where it is known, `heads` that of the heads if the condition
     speaks of them.
 
-    >>> from lattend.rules.text import parse
+    >>> from lattend.rules.language.parser import parse
     >>> found = future(parse("k <= q and q - k <= 3"))
     >>> [str(piece.query) for piece in found.pieces], found.reach, found.whole
     (['k + 3'], 3, True)

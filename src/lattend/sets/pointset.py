@@ -9,14 +9,14 @@ from fractions import Fraction
 import islpy as isl
 
 from lattend.errors import EngineMissing, NoClosedForm
-from lattend.rules import expr
 from lattend.rules.axes import HEAD, HEADS, Axis
-from lattend.rules.expr import Compare, Condition, Name, Num
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.sets.atoms import Atom, Monomial, monomial
 from lattend.sets.build import describe
 from lattend.sets.region import Region, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
-from lattend.sets.value import Arithmetic
+from lattend.sets.term import Arithmetic
 
 Terms = list[tuple[Fraction, Monomial]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lattend.cli.main import exit_code
 from lattend.cli.output import say
-from lattend.draw.samples import SAMPLES
+from lattend.draw.grid.samples import SAMPLES
 from lattend.tour.entry import Entry, measured
 from lattend.tour.page import page
 from lattend.tour.terminal import catalogue, heading, stations

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from lattend.counts import Count, forget
 from lattend.counts.check import Check, check
-from lattend.draw.samples import Sample
-from lattend.rules import Rule, expr
+from lattend.draw.grid.samples import Sample
+from lattend.rules import Rule
+from lattend.rules.language import expr
 
 RUNS = 3
 UPTO = {1: 12, 2: 6, 3: 3}  # how far sizes and parameters are checked on a line, an image, a volume

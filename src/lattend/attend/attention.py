@@ -1,0 +1,140 @@
+"""attention(q, k, v, rule): the front, where every argument is checked before any work.
+
+It is traced by torch.compile, so it reads names and shapes only, and compares sizes where they must fit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from lattend.attend import operator
+from lattend.attend.bias import Bias
+from lattend.attend.decode.kv_cache import KVCache, step
+from lattend.attend.dispatch import KERNELS
+from lattend.attend.form import form_of
+from lattend.attend.inputs import (
+    arrays_given,
+    as_one_kind,
+    check_names,
+    check_shapes,
+    numbers_given,
+    sizes_given,
+    term_given,
+)
+from lattend.errors import DomainError, LattendError, NamingError
+from lattend.rules.rule import Rule
+
+MOST_SCALE = 1e18
+
+
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = ...,
+    bias: Bias | Tensor | None = ...,
+    cache: KVCache | None = ...,
+    return_lse: Literal[False] = ...,
+    kernel: str | None = ...,
+    deterministic: bool = ...,
+    **values: Any,
+) -> Tensor: ...
+@overload
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = ...,
+    bias: Bias | Tensor | None = ...,
+    cache: KVCache | None = ...,
+    return_lse: Literal[True],
+    kernel: str | None = ...,
+    deterministic: bool = ...,
+    **values: Any,
+) -> tuple[Tensor, Tensor]: ...
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rule: Rule,
+    *,
+    scale: float | None = None,
+    bias: Bias | Tensor | None = None,
+    cache: KVCache | None = None,
+    return_lse: bool = False,
+    kernel: str | None = None,
+    deterministic: bool = True,
+    **values: Any,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """softmax(scale * q k^T) v over the squares the rule marks, zeros where a query has no key.
+
+    q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
+    [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
+    multiple of the key heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
+    the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
+    [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
+    query's scores.
+
+    With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
+    sequence; it keeps no gradients, and torch.compile leaves the call to Python.
+
+    >>> import torch
+    >>> from lattend.rules import rule
+    >>> x = torch.ones(1, 2, 6, 4)
+    >>> attention(x, x, x, rule("k <= q and q - k <= t"), t=3).shape
+    torch.Size([1, 2, 6, 4])
+    """
+    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+    if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
+    if scale is not None and not abs(scale) <= MOST_SCALE:
+        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
+    if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"deterministic is True or False, not {deterministic!r}")
+    if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
+        raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
+    if not torch.compiler.is_compiling():
+        _check_forward_mode(q, k, v)
+    form = form_of(rule.key)
+    if cache is not None:
+        if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
+        if kernel is not None:
+            raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
+        check_shapes(form, q, k, v)
+        q, k, v = as_one_kind(q, k, v)
+        return step(cache, q, k, v, scale, bias, return_lse, rule=rule, **values)
+    check_names(form, rule.values, values)
+    check_shapes(form, q, k, v)
+    q, k, v = as_one_kind(q, k, v)
+    sizes = sizes_given(form, rule.values, values, q, k)
+    numbers = numbers_given(form, rule.values, values, sizes)
+    arrays = arrays_given(form, values, sizes, q)
+    shape = q.shape[2:-1]
+    if len(shape) > 1:
+        q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
+    term, tensors = term_given(form, rule.key, bias, sizes, q)
+    out, lse = operator.forward(
+        q, k, v, rule.key, numbers, arrays, term, tensors, scale, kernel, deterministic
+    )
+    if len(shape) > 1:
+        out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
+    return (out, lse) if return_lse else out
+
+
+def _check_forward_mode(*tensors: Tensor) -> None:
+    """Raises where forward-mode differentiation would find no tangent and take it for zero."""
+    if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage]
+        return
+    if any(isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+        raise LattendError("attention has no forward-mode derivative; use backward, or torch.autograd.grad")

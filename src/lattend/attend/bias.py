@@ -1,0 +1,380 @@
+"""Bias: what is added to the scores, as a term of positions with numbers and tables in it.
+
+    Bias("-slope[head]*(q - k)", slope=slopes)                    ALiBi
+    Bias("table[head, k - q + 63]", table=learned)                a relative table
+    Bias("-a[head]*((kx - qx - x[head])*(kx - qx - x[head]) + …)", a=…, x=…)   the quadratic encoding
+
+Names are the rule's positions, sizes and parameters; any other is a tensor given here, read whole or at
+an index. Tensors that need a gradient get one; they may be added and multiplied. An index must lie in its
+tensor on every marked square; write min and max around one that may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Call
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.plans.solve import minus, plus, times
+from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
+from lattend.rules.language.parser import parse_term
+from lattend.rules.rule import check_integer
+
+_AXES = {len(axes): axes for axes in (LINE, IMAGE, VOLUME)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bias:
+    """A term and its tensors; add it to attention with `bias=`.
+
+    >>> Bias("-slope[head]*(q - k)", slope=torch.tensor([0.5, 0.25]))
+    <Bias -slope[head]*(q - k) with slope (2)>
+    """
+
+    text: str
+    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    def __init__(self, text: str, /, **tensors: Tensor | float) -> None:
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"a bias is written as text, Bias('q - k'), not as {type(text).__name__}")
+        whole = {name: _as_tensor(name, value) for name, value in tensors.items()}
+        for name, tensor in whole.items():
+            check_floating(name, tensor)
+        check_term(text, tuple(whole), tuple([tensor.dim() for tensor in whole.values()]))
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "tensors", whole)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {shape_text(tensor)}" for name, tensor in self.tensors.items())
+        return f"<Bias {self.text} with {shapes}>" if shapes else f"<Bias {self.text}>"
+
+    @property
+    def term(self) -> Term:
+        return read(self.text)
+
+    @property
+    def key(self) -> str:
+        """The names of the tensors and the text, as one text."""
+        return f"{' '.join(self.tensors)}\n{self.text}"
+
+    # Ready-made
+
+    @staticmethod
+    def table(values: Tensor) -> Bias:
+        """One number for each square of a line: [n, m] or [heads, n, m]."""
+        if values.dim() not in (2, 3):
+            raise TensorError(f"a table of squares is [n, m] or [heads, n, m], not {shape_text(values)}")
+        return Bias("table[q, k]" if values.dim() == 2 else "table[head, q, k]", table=values)
+
+    @staticmethod
+    def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
+        """Attention with linear biases: head i of `heads`, from 1, takes 2^(-8i/heads) off per position.
+
+        The slopes of Press, Smith and Lewis (2022). Where `heads` is no power of two: those of the power
+        below, then every second one of the power above.
+
+        >>> Bias.alibi(4).tensors["slope"].tolist()  # 2^-2, 2^-4, 2^-6, 2^-8
+        [0.25, 0.0625, 0.015625, 0.00390625]
+        """
+        check_integer("heads", heads)
+        if heads < 1:
+            raise DomainError(f"heads = {heads}: a bias has at least 1 head")
+        whole = 1 << (int(heads).bit_length() - 1)
+        slopes = [2 ** (-8 * i / whole) for i in range(1, whole + 1)]
+        slopes += [2 ** (-4 * i / whole) for i in range(1, 2 * (heads - whole), 2)]
+        slope = torch.tensor(slopes, dtype=torch.float64, device=device)
+        return Bias("-slope[head]*abs(q - k)", slope=slope)
+
+    @staticmethod
+    def relative(table: Tensor) -> Bias:
+        """A number for each distance k - q: [heads, 2r + 1], or on an image [heads, 2ry + 1, 2rx + 1].
+
+        The entry of distance d is at d + r. A key further away than r takes the entry at the end.
+
+        >>> Bias.relative(torch.zeros(2, 7))
+        <Bias table[head, min(max(k - q + 3, 0), 6)] with table (2, 7)>
+        """
+        if table.dim() - 1 not in _AXES or any(size % 2 == 0 for size in table.shape[1:]):
+            raise TensorError(
+                "a relative table is [heads, 2r + 1], or [heads, 2ry + 1, 2rx + 1] on an image, "
+                f"with one entry for each distance -r … r, not {shape_text(table)}"
+            )
+        places = [
+            f"min(max({axis.key} - {axis.query} + {size // 2}, 0), {size - 1})"
+            for axis, size in zip(_AXES[table.dim() - 1], table.shape[1:], strict=True)
+        ]
+        return Bias(f"table[head, {', '.join(places)}]", table=table)
+
+    @staticmethod
+    def quadratic(alpha: Tensor, centre: Tensor) -> Bias:
+        """-alpha (|delta - centre|² - |centre|²) with delta = k - q: each head looks around its centre.
+
+        alpha is [heads], centre [heads, axes]: one axis on a line, rows then columns on an image. The
+        encoding of Cordonnier, Loukas and Jaggi (2020). Written delta·(delta - 2 centre): the same, and
+        no large squares are subtracted.
+
+        >>> Bias.quadratic(torch.ones(1), torch.tensor([[2.0]]))
+        <Bias -alpha[head]*((k - q)*(k - q - 2*centre[head, 0])) with alpha (1), centre (1, 1)>
+        """
+        axes = _AXES.get(centre.shape[1] if centre.dim() == 2 else 0)
+        if axes is None or alpha.dim() != 1 or alpha.shape[0] != centre.shape[0]:
+            raise TensorError(
+                "a quadratic bias has alpha [heads] and centre [heads, axes], with 1 axis on a line and 2 on "
+                f"an image, not {shape_text(alpha)} and {shape_text(centre)}"
+            )
+        away = [f"{axis.key} - {axis.query}" for axis in axes]
+        squares = [f"({delta})*({delta} - 2*centre[head, {i}])" for i, delta in enumerate(away)]
+        return Bias(f"-alpha[head]*({' + '.join(squares)})", alpha=alpha, centre=centre)
+
+
+def _as_tensor(name: str, value: Tensor | float) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TensorError(f"{name} must be a tensor or a number, got {type(value).__name__}")
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
+def check_floating(name: str, tensor: Tensor) -> None:
+    """Raises unless the tensor holds floating numbers."""
+    if not tensor.is_floating_point():
+        kind = str(tensor.dtype).removeprefix("torch.")
+        raise TensorError(f"{name} holds {kind}, and a bias is made of floating numbers: {name}.float()")
+
+
+def shape_text(tensor: Tensor) -> str:
+    """A shape as it is written in messages: (2, 7)."""
+    return f"({', '.join([str(size) for size in tensor.shape])})"
+
+
+# What a text says: found once for each text, and constant where attention is traced
+
+
+@torch.compiler.assume_constant_result
+def check_term(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
+    """Raises unless each tensor, which has so many axes, is read in the text as it can be."""
+    return _checked(text, tensors, axes)
+
+
+@lru_cache(maxsize=256)
+def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
+    term, dims = read(text), dict(zip(tensors, axes, strict=True))
+    found = leaves(term, dims)
+    for name in tensors:
+        if name in RESERVED:
+            what = "a position" if name in POSITIONS else "a size"
+            raise NamingError(f'bias "{text}": {name} is {what}; give the tensor another name')
+        if name not in [tensor_of(leaf) for leaf in found]:
+            raise NamingError(f'bias "{text}" does not use {name}')
+    for leaf in found:
+        name = tensor_of(leaf)
+        if name not in dims:
+            raise NamingError(f'bias "{text}" reads {expr.term_text(leaf)}: give {name}=tensor')
+        read_at = len(leaf.indices) if isinstance(leaf, Lookup) else 0
+        if read_at == dims[name]:
+            continue
+        if read_at == 0:
+            raise TensorError(f"{name} has {dims[name]} axes: read it at an index, {name}[head]")
+        raise TensorError(
+            f'bias "{text}" reads {expr.term_text(leaf)}, an index for each of {read_at} axes, '
+            f"and {name} has {dims[name]}"
+        )
+    for leaf in found:
+        derivative(term, leaf)
+    return True
+
+
+@torch.compiler.assume_constant_result
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a bias that are not indexed."""
+    return tuple(expr.names(read(text)))
+
+
+class Place(NamedTuple):
+    """An axis of a tensor that is read at a position itself: it needs an entry for each."""
+
+    lookup: str
+    tensor: str
+    axis: int
+    position: str
+
+
+@torch.compiler.assume_constant_result
+def places_in(text: str) -> tuple[Place, ...]:
+    """Where a bias reads tensors at head, q, k or another position, and not at a term of them."""
+    return tuple(
+        Place(expr.term_text(node), node.array, axis, index.name)
+        for node in expr.walk(read(text))
+        if isinstance(node, Lookup)
+        for axis, index in enumerate(node.indices)
+        if isinstance(index, Name) and index.name in POSITIONS
+    )
+
+
+def parts_of(key: str) -> tuple[list[str], Term]:
+    """What a key says: the names of the tensors, and the term."""
+    names, text = key.split("\n", 1)
+    return names.split(), read(text)
+
+
+@lru_cache(maxsize=256)
+def read(text: str) -> Term:
+    """The term of a text."""
+    return parse_term(text)
+
+
+def tensor_of(leaf: Term) -> str:
+    """The name of the tensor that is read there."""
+    return leaf.array if isinstance(leaf, Lookup) else leaf.name if isinstance(leaf, Name) else ""
+
+
+def leaves(term: Term, tensors: Mapping[str, object] | Sequence[str]) -> list[Term]:
+    """The places where tensors are read, each once."""
+    found = [
+        node
+        for node in expr.walk(term)
+        if isinstance(node, Lookup) or (isinstance(node, Name) and node.name in tensors)
+    ]
+    return list(dict.fromkeys(found))  # pyright: ignore[reportReturnType]
+
+
+def derivative(term: Term, leaf: Term) -> Term:
+    """The derivative by one entry; entries may be added and multiplied, and nothing else.
+
+    >>> expr.term_text(derivative(parse_term("a[head]*(q - k) + a[head]"), parse_term("a[head]")))
+    'q - k + 1'
+    """
+    if term == leaf:
+        return Num(1)
+    if leaf not in expr.walk(term):
+        return Num(0)
+    match term:
+        case Arith(op="+", args=(a, b)):
+            return _sum(derivative(a, leaf), derivative(b, leaf))
+        case Arith(op="-", args=(a, b)):
+            return minus(derivative(a, leaf), derivative(b, leaf))
+        case Arith(op="neg", args=(a,)):
+            return minus(Num(0), derivative(a, leaf))
+        case Arith(op="*", args=(a, b)):
+            return _sum(_product(derivative(a, leaf), b), _product(a, derivative(b, leaf)))
+        case _:
+            raise TensorError(
+                f"bias: {expr.term_text(leaf)} stands inside {expr.term_text(term)}; "
+                "entries of tensors may be added and multiplied, and nothing else"
+            )
+
+
+def _sum(a: Term, b: Term) -> Term:
+    return b if a == Num(0) else a if b == Num(0) else plus(a, b)
+
+
+def _product(a: Term, b: Term) -> Term:
+    return Num(0) if Num(0) in (a, b) else times(a, b)
+
+
+def value(term: Term, names: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
+    """The term at these positions, in torch, which can differentiate it by the tensors."""
+    match term:
+        case Num():
+            return term.value
+        case Name():
+            return tensors[term.name] if term.name in tensors else names[term.name]
+        case Lookup():
+            table = tensors[term.array]
+            places = [value(index, names, tensors) for index in term.indices]
+            return table[tuple(_within(place, size) for place, size in zip(places, table.shape, strict=True))]
+        case Arith():
+            args = [value(arg, names, tensors) for arg in term.args]
+            return args[0] if len(args) == 1 and term.op in ("min", "max") else _OPERATIONS[term.op](*args)
+
+
+def _within(place: Any, size: int) -> Any:
+    """The index, at the nearest end where it lies outside: an unmarked square may ask for any."""
+    return place.clamp(0, size - 1) if isinstance(place, Tensor) else max(0, min(size - 1, place))
+
+
+def _folded(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Any]:
+    def over(*args: Any) -> Any:
+        best = torch.as_tensor(args[0])
+        for arg in args[1:]:
+            best = function(best, torch.as_tensor(arg))
+        return best
+
+    return over
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "min": _folded(torch.minimum),
+    "max": _folded(torch.maximum),
+}
+
+
+class Placed(NamedTuple):
+    """Squares of a call: head, and flat positions of queries and keys, which are broadcast."""
+
+    heads: Tensor
+    queries: Tensor
+    keys: Tensor
+
+    def names(self, call: Call) -> dict[str, Any]:
+        """The numbers of the rule and the positions of the squares on each axis, the last axis fastest."""
+        found: dict[str, Any] = {**call.rule.values, "head": self.heads}
+        queries, keys = self.queries, self.keys
+        for axis in reversed(call.rule.axes):
+            n, m = call.rule.values[axis.queries], call.rule.values[axis.keys]
+            found |= {axis.query: queries % n, axis.key: keys % m}
+            queries, keys = queries // n, keys // m
+        return found
+
+
+def added(call: Call, squares: Placed, dtype: torch.dtype) -> Tensor:
+    """The bias of these squares."""
+    if call.term is None:
+        raise ValueError("the call has no bias")
+    tensors = {name: tensor.to(dtype) for name, tensor in call.bias.items()}
+    found = value(call.term, squares.names(call), tensors)
+    return torch.as_tensor(found, dtype=dtype, device=squares.queries.device)
+
+
+def add_gradients(call: Call, squares: Placed, slope: Tensor, sums: Mapping[str, Tensor]) -> None:
+    """Adds to the sums of each tensor what the slopes of these squares' scores give it."""
+    if call.term is None or not call.learned:
+        return
+    names = squares.names(call)
+    tensors = {name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}
+    for leaf in leaves(call.term, call.bias):
+        amount = slope * value(derivative(call.term, leaf), names, tensors)
+        into = sums[tensor_of(leaf)]
+        if not isinstance(leaf, Lookup):
+            into += amount.sum()
+            continue
+        places = [torch.as_tensor(value(i, names, tensors), device=slope.device) for i in leaf.indices]
+        flat = torch.zeros((), dtype=torch.int64, device=slope.device)
+        for place, size in zip(places, into.shape, strict=True):
+            flat = flat * size + place.clamp(0, size - 1)
+        into.view(-1).index_add_(0, flat.expand(slope.shape).reshape(-1), amount.reshape(-1))
+
+
+def empty_sums(call: Call, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Zeros, one for each number in the tensors of the bias."""
+    return {name: torch.zeros_like(tensor, dtype=dtype) for name, tensor in call.bias.items()}
+
+
+def as_gradients(call: Call, sums: Mapping[str, Tensor]) -> list[Tensor]:
+    """The sums as gradients, in the dtype of each tensor."""
+    return [sums[name].to(tensor.dtype) for name, tensor in call.bias.items()]

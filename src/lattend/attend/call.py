@@ -1,0 +1,70 @@
+"""Call: what one run of attention is asked for, besides its q, k and v."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+from torch import Tensor
+
+from lattend.errors import NamingError
+from lattend.rules.language.expr import Term
+from lattend.rules.language.key import KNOWN, OPEN, parts_of
+from lattend.rules.rule import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A rule with all its numbers, the arrays it was given now, and how to run it.
+
+    An array of `data` has one axis more than the rule looks up when it differs along the batch.
+    """
+
+    rule: Rule
+    scale: float
+    kernel: str | None = None
+    deterministic: bool = True
+    data: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    term: Term | None = None  # what is added to the scores
+    bias: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])  # and the tensors in it
+    learned: bool = True  # whether the gradients of those are wanted
+
+
+class Passed(NamedTuple):
+    """What the backward pass is given: gradients of the results, inputs and results."""
+
+    grad_out: Tensor
+    grad_lse: Tensor | None
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    out: Tensor
+    lse: Tensor
+
+
+Gradients = tuple[Tensor, Tensor, Tensor, list[Tensor]]  # of q, k, v, and of the tensors of the bias
+
+
+@lru_cache(maxsize=256)  # keeps the rule of a forward until its backward
+def rule_of(key: str) -> Rule:
+    """The rule with this key; its numbers are open."""
+    known = KNOWN.get(key)
+    if known is not None:
+        return Rule(known.condition, known.axes, known.where, data=known.data, open=known.open)
+    axes, condition, where, digests = parts_of(key)
+    lost = [name for name, digest in digests.items() if digest != OPEN]
+    if lost:
+        raise NamingError(
+            f"the array {lost[0]} of a compiled rule is not in this process; "
+            "make the rule before its compiled program runs, or give the array at call time"
+        )
+    return Rule(condition, axes, where, open=tuple(digests))
+
+
+@lru_cache(maxsize=1024)
+def rule_at(key: str, numbers: tuple[int, ...]) -> Rule:
+    """The rule with this key at these numbers: its sizes, its parameters, and m if one more is given."""
+    rule = rule_of(key)
+    return rule.at(**dict(zip([*rule.sizes, *rule.parameters, "m"], numbers, strict=False)))

@@ -1,0 +1,1 @@
+"""Decoding: the KV cache, and one step of it."""

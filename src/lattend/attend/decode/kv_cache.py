@@ -1,0 +1,381 @@
+"""KVCache: keys and values of the past, only those that the rule can still reach.
+
+Slots 0 … count - 1 of two buffers hold the keys in use. Which key lies where, and when it may be
+dropped, is known on the host from positions alone, so a step waits for nothing on the device. A new key
+takes the slot of one that is dropped; where more are dropped than come, the last slots move into the gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.bias import Bias
+from lattend.attend.decode import few_queries
+from lattend.attend.operator import exactly
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.plans.latest import FOREVER
+from lattend.plans.retention import retention
+from lattend.rules.rule import Rule, check_integer
+
+OPTIONS = ("batch", "heads", "head_size", "value_size", "dtype", "device", "query_heads")
+FIRST_SLOTS = 64
+MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
+AHEAD = 1024  # keys to come whose last queries are found together
+PIECE = 512  # queries of a prompt that are answered together
+MAX_SQUARES = 1 << 22  # of one such piece, all keys included
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _left_to_python(method: F) -> F:
+    """The method, which torch.compile does not trace; torch's own decorator has the type of a function."""
+    return torch.compiler.disable(method)  # pyright: ignore[reportReturnType]
+
+
+class KVCache:
+    """The past of a sequence under a rule, for decoding token by token.
+
+    `heads` are those of the keys; `query_heads` is needed only where the rule speaks of heads and there
+    are more of them. `values` are the rule's parameters, and n where the final length is known.
+
+    >>> from lattend.rules import strided
+    >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_size=4)
+    >>> for _ in range(9):
+    ...     x = torch.ones(1, 2, 1, 4)
+    ...     out = cache.attend(x, x, x)
+    >>> len(cache), cache.kept.tolist(), cache.capacity
+    (9, [7, 8], 3)
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        *,
+        batch: int,
+        heads: int,
+        head_size: int,
+        value_size: int | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+        query_heads: int | None = None,
+        **values: int,
+    ) -> None:
+        sizes = {"batch": batch, "heads": heads, "head_size": head_size}
+        sizes |= {"value_size": head_size if value_size is None else value_size}
+        for name, size in sizes.items():
+            check_integer(name, size)
+            if size < 0 or (size == 0 and name != "batch"):
+                raise DomainError(f"{name} = {size}: it is at least {0 if name == 'batch' else 1}")
+        if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+        clash = [name for name in rule.free if name in OPTIONS and name in rule.parameters]
+        if clash:
+            raise NamingError(
+                f"the parameter {clash[0]} has the name of an option of KVCache; bind it first: "
+                f"rule.at({clash[0]}=…)"
+            )
+        self.rule = rule.at(**values)
+        self.query_heads = heads if query_heads is None else query_heads
+        self.retention = retention(rule, query_heads=self.query_heads, **values)
+        self.query_heads = self.rule.values.get("heads", self.query_heads)
+        if self.query_heads % heads:
+            raise DomainError(f"query_heads = {self.query_heads} is not a multiple of heads = {heads}")
+        self._marks = few_queries.Marks(
+            self.retention.condition, self.retention.data, self.query_heads if rule.has_heads else None
+        )
+        most = self.retention.most
+        slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
+        options: Any = {"dtype": dtype or torch.get_default_dtype(), "device": device}
+        with torch.inference_mode(False):  # else the buffers could not be written to outside of it
+            self.keys = torch.empty(batch, heads, slots, head_size, **options)
+            self.values = torch.empty(batch, heads, slots, sizes["value_size"], **options)
+        self._positions = np.zeros(slots, np.int64)
+        self._last = np.zeros(slots, np.int64)
+        self.reset()
+
+    # What it holds
+
+    def __len__(self) -> int:
+        """The number of positions seen."""
+        return self._length
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """The positions whose keys queries to come may reach, in order."""
+        held = slice(self._count)
+        return np.sort(self._positions[held][self._last[held] >= self._length])
+
+    @property
+    def capacity(self) -> int:
+        """The number of keys there is room for."""
+        return self.keys.shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of keys and values, all the room for them included."""
+        return self.keys.nbytes + self.values.nbytes
+
+    def __repr__(self) -> str:
+        room = f"{len(self.kept):,} of {self._length:,} keys kept in {self.capacity:,} slots"
+        return f"<KVCache of {self.rule}: {room}, {self.nbytes:,} bytes; {self.retention}>"
+
+    # What is done with it
+
+    @_left_to_python
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        *,
+        scale: float | None = None,
+        bias: Bias | Tensor | None = None,
+        return_lse: bool = False,
+    ) -> Any:
+        """The outputs of the next s positions, whose keys and values join the past.
+
+        q is [batch, query heads, s, D], k and v as for attention: 1 position while decoding, any number
+        of a prompt. The same rows as attention over the whole sequence gives. A table of all squares can
+        be the bias only where the cache was made with n. torch.compile leaves this to Python.
+        """
+        self._check(q, k, v)
+        scale = 1 / sqrt(q.shape[3]) if scale is None else scale
+        s = q.shape[2]
+        added = None
+        if bias is not None:
+            length, seen = self.retention.length, self._length + s
+            added = few_queries.on_a_line(bias, self.rule, length, seen, self.query_heads, q)
+        with exactly(q):
+            if s == 1:
+                out, lse = self._one(q, k, v, scale, return_lse, added)
+            elif self._length == 0 and s > 1:
+                out, lse = self._first(q, k, v, scale, added)
+            else:
+                out, lse = self._pieces(q, k, v, scale, return_lse, added)
+        return (out, lse) if return_lse else out
+
+    def select(self, indices: Tensor | list[int]) -> None:
+        """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""
+        places = torch.as_tensor(indices, device=self.keys.device)
+        with torch.inference_mode(False):
+            self.keys, self.values = (x.index_select(0, places) for x in (self.keys, self.values))
+
+    def reset(self) -> None:
+        """Forget all positions; the room stays."""
+        self._length = self._count = 0
+        self._soon, self._soon_from = np.zeros(0, np.int64), 0  # last queries of keys to come
+        self._due = FOREVER  # the first position at which a key in a slot is past its last query
+
+    # Queries
+
+    def _first(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Bias | None
+    ) -> tuple[Tensor, Tensor]:
+        """A prompt that nothing comes before: attention itself."""
+        from lattend.attend.attention import attention
+
+        found = attention(q, k, v, self.retention.rule, scale=scale, bias=bias, return_lse=True)
+        self._admit(k, v, now=q.shape[2])
+        self._length = q.shape[2]
+        return found
+
+    def _one(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
+    ) -> tuple[Tensor, Tensor | None]:
+        position = self._length
+        self._admit(k, v, now=position)
+        self._length = position + 1
+        held = slice(self._count)
+        keys, values, squares = self.keys[:, :, held], self.values[:, :, held], None
+        positions = self._positions[held]
+        if not self.retention.whole:
+            marked = self._marks.here(position, positions)
+            if self._marks.heads is not None:
+                squares = few_queries.moved(np.array(marked[:, None, :]), q.device)
+            elif not marked.all():
+                slots = few_queries.moved(np.flatnonzero(marked), q.device)
+                keys, values = keys.index_select(2, slots), values.index_select(2, slots)
+                positions = positions[marked]
+        added = None if bias is None else few_queries.added(bias, np.array([position]), positions, q)
+        return few_queries.attend(q, keys, values, squares, scale, return_lse, added)
+
+    def _pieces(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """A prompt, or a part of one, after a past: so many queries at once as leave few squares."""
+        most = self.retention.most
+        grows = most is None or most > MAX_AT_ONCE
+        outs: list[Tensor] = []
+        lses: list[Tensor] = []
+        done, s = 0, q.shape[2]
+        while done < s or not outs:
+            start = self._length
+            end = min(s, done + max(1, min(PIECE, MAX_SQUARES // (self._count + PIECE))))
+            piece_q, piece_k, piece_v = (x[:, :, done:end] for x in (q, k, v))
+            new = np.arange(start, start + end - done)
+            if grows:
+                self._admit(piece_k, piece_v, now=start)
+            held = slice(self._count)
+            keys, values, positions = self.keys[:, :, held], self.values[:, :, held], self._positions[held]
+            if not grows:  # there is room only for the keys that stay
+                keys, values = torch.cat([keys, piece_k], 2), torch.cat([values, piece_v], 2)
+                positions = np.concatenate([positions, new])
+                self._admit(piece_k, piece_v, now=start + len(new))
+            squares = self._marks.there(new, positions, q.device)
+            added = None if bias is None else few_queries.added(bias, new, positions, q)
+            out, lse = few_queries.attend(piece_q, keys, values, squares, scale, return_lse, added)
+            outs.append(out)
+            lses += [] if lse is None else [lse]
+            self._length += len(new)
+            done = end
+        return torch.cat(outs, 2), torch.cat(lses, 2) if return_lse else None
+
+    def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
+        batch, heads, _, head_size = self.keys.shape
+        s = k.shape[2] if k.dim() == 4 else 0
+        expected = ((batch, heads, s, head_size), (batch, heads, s, self.values.shape[3]))
+        if (k.shape, v.shape) != expected or q.dim() != 4:
+            raise TensorError(
+                f"this cache takes k {_shape(batch, heads, 's', head_size)} and v "
+                f"{_shape(batch, heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
+                f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
+            )
+        query_heads = q.shape[1]
+        if q.shape != (batch, query_heads, s, head_size) or query_heads % heads:
+            raise TensorError(
+                f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
+                f"{_shape(batch, 'heads', s, head_size)}, its heads a multiple of {heads}"
+            )
+        if self._marks.heads not in (None, query_heads):
+            raise TensorError(
+                f"q has {query_heads} heads, and the rule was asked for {self.query_heads}; "
+                f"make the cache with query_heads={query_heads}"
+            )
+        for name, x in (("q", q), ("k", k), ("v", v)):
+            if x.dtype != self.keys.dtype or x.device != self.keys.device:
+                raise TensorError(
+                    f"{name} is {x.dtype} on {x.device}, and this cache "
+                    f"{self.keys.dtype} on {self.keys.device}"
+                )
+            if x.requires_grad and torch.is_grad_enabled():
+                raise few_queries.keeps_no_gradient(name)
+        length = self.retention.length
+        if length is not None and self._length + s > length:
+            raise DomainError(
+                f"{self._length} positions and {s} more are beyond the {length} that this cache was made for"
+            )
+
+    # Slots
+
+    def _admit(self, k: Tensor, v: Tensor, now: int) -> None:
+        """Drop the keys whose last query is before `now`, and take in the new ones that stay."""
+        last = self._last_queries(k.shape[2])
+        staying = np.flatnonzero(last >= now)
+        gaps = np.flatnonzero(self._last[: self._count] < now) if now > self._due else _NONE
+        slots = gaps[: len(staying)]
+        if len(slots) < len(staying):
+            more = len(staying) - len(slots)
+            self._make_room(self._count + more)
+            slots = np.concatenate([slots, np.arange(self._count, self._count + more)])
+            self._count += more
+        if len(slots):
+            self._put(slots, k, v, staying)
+            self._positions[slots] = self._length + staying
+            self._last[slots] = last[staying]
+        if len(gaps) > len(staying):
+            self._close(gaps[len(staying) :], now)
+        if len(gaps):
+            self._due = int(self._last[: self._count].min(initial=FOREVER))
+        elif len(staying):
+            self._due = min(self._due, int(last[staying].min()))
+
+    def _last_queries(self, size: int) -> NDArray[np.int64]:
+        """The last queries of the next keys; found for many at a time."""
+        start = self._length - self._soon_from
+        if start < 0 or start + size > len(self._soon):
+            self._soon = self.retention.last(np.arange(self._length, self._length + max(size, AHEAD)))
+            self._soon_from, start = self._length, 0
+        return self._soon[start : start + size]
+
+    def _close(self, gaps: NDArray[np.intp], now: int) -> None:
+        """Move the last keys into the gaps, so that slots 0 … count - 1 are in use."""
+        count = self._count - len(gaps)
+        movers = count + np.flatnonzero(self._last[count : self._count] >= now)
+        targets = gaps[gaps < count]
+        if len(movers):
+            self._put(targets, self.keys, self.values, movers)
+            self._positions[targets] = self._positions[movers]
+            self._last[targets] = self._last[movers]
+        self._count = count
+
+    def _put(self, slots: NDArray[np.intp], k: Tensor, v: Tensor, places: NDArray[np.intp]) -> None:
+        """Copy keys and values at these places into slots; as slices where both lie side by side."""
+        a, c, size = int(slots[0]), int(places[0]), len(slots)
+        if int(slots[-1]) - a == size - 1 and int(places[-1]) - c == size - 1:  # both are sorted
+            self.keys[:, :, a : a + size] = k[:, :, c : c + size]
+            self.values[:, :, a : a + size] = v[:, :, c : c + size]
+            return
+        into, source = (few_queries.moved(np.ascontiguousarray(x), k.device) for x in (slots, places))
+        self.keys.index_copy_(2, into, k.index_select(2, source))
+        self.values.index_copy_(2, into, v.index_select(2, source))
+
+    def _make_room(self, slots: int) -> None:
+        """Twice the room, at least, when it is too small: each key is then copied twice at most."""
+        if slots <= self.capacity:
+            return
+        room = max(slots, 2 * self.capacity)
+        if self.retention.most is not None:
+            room = min(room, max(slots, self.retention.most))
+        more = room - self.capacity
+        with torch.inference_mode(False):
+            self.keys, self.values = (
+                torch.cat([x, x.new_empty(*x.shape[:2], more, x.shape[3])], 2)
+                for x in (self.keys, self.values)
+            )
+        self._positions, self._last = (np.pad(x, (0, more)) for x in (self._positions, self._last))
+
+
+_NONE = np.zeros(0, np.intp)
+
+
+def step(
+    cache: KVCache,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float | None = None,
+    bias: Bias | Tensor | None = None,
+    return_lse: bool = False,
+    *,
+    rule: Rule | None = None,
+    **values: int,
+) -> Any:
+    """attention(q, k, v, rule, cache=cache): rule and values, where they are given, must be the cache's."""
+    if rule is not None:
+        known = cache.rule.values
+        given = {**rule.values, **values}
+        if rule.key != cache.rule.key or any(known.get(name) != given[name] for name in given):
+            _refuse(cache.rule, rule, values)
+    return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
+
+
+def _refuse(mine: Rule, rule: Rule, values: dict[str, int]) -> None:
+    if rule.open:
+        raise NamingError(
+            f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and a cache has it from the start: '
+            "give the rule that the cache was made with"
+        )
+    raise NamingError(
+        f'the cache was made for the rule "{mine}", not for "{rule.at(**values)}"; make another'
+    )
+
+
+def _shape(*sizes: int | str) -> str:
+    return f"({', '.join(map(str, sizes))})"

@@ -1,0 +1,55 @@
+"""Which kernel runs a call, and why the others do not: the one place that says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+from torch import Tensor
+
+from lattend.attend.call import Call
+from lattend.attend.kernels import dense, reference, sdpa
+from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.triton import kernel as triton
+from lattend.errors import LattendError
+
+# In the order they are preferred
+KERNELS: dict[str, ModuleType] = {
+    "library": sdpa,
+    "triton": triton,
+    "cpu": cpu,
+    "dense": dense,
+    "reference": reference,
+}
+
+
+def reasons(call: Call, q: Tensor, k: Tensor, v: Tensor) -> dict[str, str | None]:
+    """For each kernel, None when it can take the call, or why it cannot."""
+    return {name: kernel.why_not(call, q, k, v) for name, kernel in KERNELS.items()}
+
+
+def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
+    """The kernel that was asked for, or the first that can take the call."""
+    if call.kernel is not None:
+        reason = KERNELS[call.kernel].why_not(call, q, k, v)
+        if reason is not None:
+            raise LattendError(f'kernel="{call.kernel}" cannot run this: {reason}')
+        return call.kernel
+    for name, kernel in KERNELS.items():
+        if kernel.why_not(call, q, k, v) is None:
+            return name
+    told = "; ".join(f"{name}: {reason}" for name, reason in reasons(call, q, k, v).items())
+    raise LattendError(f"no kernel can run this. {told}")
+
+
+def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
+    """The kernel of the backward pass: the forward's, unless that is a library that cannot take it."""
+    name = chosen(call, q, k, v)
+    reason = sdpa.why_not_backward(call, q, grad_lse) if name == "library" else None
+    if reason is None:
+        return name
+    instead = "cpu" if q.device.type == "cpu" else "triton"
+    missing = KERNELS[instead].why_not(replace(call, kernel=None), q, k, v)
+    if missing is not None:
+        raise LattendError(f"no kernel can run the backward pass. library: {reason}; {instead}: {missing}")
+    return instead

@@ -1,0 +1,363 @@
+"""explain(rule, like=q): what attention would do for a call, found without doing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from html import escape
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.arrays import arrays_of
+from lattend.attend.bias import Bias
+from lattend.attend.dispatch import chosen, chosen_backward, reasons
+from lattend.attend.explain import sentences
+from lattend.attend.explain.prediction import Effort, Grids, Time, Work, effort, grids, time_of
+from lattend.attend.explain.shapes import Like, Settings, Supposition, suppose
+from lattend.attend.kernels.sdpa import why_not_backward
+from lattend.draw.grid.titles import clipped, name, share
+from lattend.errors import LattendError
+from lattend.plans.plan import plan
+from lattend.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+
+
+@dataclass(frozen=True)
+class PartExplained:
+    """One part of the plan: its condition, in which order it is taken, its tiles and squares.
+
+    `rows` is the box of queries of a tile, `step` how many keys are taken at once; None takes all keys of
+    a tile. `full` counts the steps whose squares are all marked, None where that is not known; `masked`
+    says that these run with a mask too.
+    """
+
+    condition: str
+    layout: str
+    asked: str
+    span: str
+    rows: tuple[int, ...]
+    step: int | None
+    tiles: int
+    steps: int
+    full: int | None
+    masked: bool
+    executed: int
+    block: str = ""
+
+    @property
+    def partial(self) -> int | None:
+        """The steps with squares that are not marked."""
+        return None if self.full is None else self.steps - self.full
+
+    @property
+    def tile_words(self) -> str:
+        """`1,024 of 64 queries, 64 keys at a time`."""
+        if self.block:
+            return f"counted as {sentences.times(self.rows)} by {self.step}: the library does not say"
+        keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
+        queries = "queries" if prod(self.rows) > 1 else "query"
+        return f"{self.tiles:,} of {sentences.times(self.rows)} {queries}, {keys}" + (
+            f"; {self.span}" if self.span else ""
+        )
+
+    @property
+    def step_words(self) -> str:
+        """`5,110: 3,072 full, 2,038 partial`."""
+        if self.full is None:
+            return f"{self.steps:,}, each with a mask"
+        told = f"{self.steps:,}: {self.full:,} full, {self.partial:,} partial"
+        return f"{told}; each with a mask" if self.masked and self.full else told
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What attention would do: the squares it needs and executes, its parts, kernels and time.
+
+    Squares are those of one head of one batch element; of all heads where the rule speaks of heads, and
+    of the whole batch where an array differs along it: `grids` says how many grids are counted.
+    """
+
+    title: str
+    subtitle: str
+    rule: str
+    at: dict[str, int]
+    shapes: tuple[tuple[int, ...], ...]  # of q, k and v
+    dtype: str
+    device: str
+    grids: int
+    needed: int | None
+    not_counted: str
+    executed: int | None
+    bound: str  # "at most" or "about", where executed is not exact
+    dense: int
+    parts: tuple[PartExplained, ...]
+    kernels: dict[str, str | None]  # why each cannot run it, None where it can
+    kernel: str | None
+    refused: str  # what attention would raise
+    backward: str | None
+    backward_words: str
+    tf32: str
+    forward_time: Time
+    backward_time: Time
+    _asked: Supposition = field(repr=False, compare=False)
+    _rule: Rule = field(repr=False, compare=False)
+
+    @property
+    def queries(self) -> int:
+        """How many queries a head has."""
+        return self.shapes[0][2]
+
+    @property
+    def useful(self) -> float | None:
+        """The share of executed squares that are needed."""
+        return None if self.needed is None or not self.executed else self.needed / self.executed
+
+    @property
+    def why(self) -> str:
+        """Why it is no faster than dense, or does much in vain; nothing where it is fine."""
+        return sentences.why_slow(self)
+
+    @property
+    def of(self) -> str:
+        """What the squares are those of: `of a head`."""
+        if self.grids == 1:
+            return "of a head"
+        return (
+            f"of {self.grids:,} heads" if self.grids != self.shapes[0][0] else f"of a batch of {self.grids:,}"
+        )
+
+    @property
+    def tensors(self) -> str:
+        """`q (1, 8, 4096, 64), float32 on cpu`."""
+        q, k, v = (str(shape) for shape in self.shapes)
+        keys = "" if q == k == v else f", k {k}, v {v}"
+        return f"q {q}{keys}, {self.dtype} on {self.device}"
+
+    @property
+    def useful_words(self) -> str:
+        """`79.8% of the executed squares are needed`."""
+        if self.needed is None or not self.executed:
+            return ""
+        least = {"at most": "at least ", "about": "about "}.get(self.bound, "")
+        return (
+            f"{least}{share(self.needed, max(self.needed, self.executed))} of the executed squares are needed"
+        )
+
+    @property
+    def time_words(self) -> str:
+        """`forward about 2.1 ms, backward about 6.3 ms, on an H200`."""
+        found = {"forward": self.forward_time, "backward": self.backward_time}
+        said = [
+            f"{way} {t.bound} {sentences.seconds(t.seconds)}"
+            for way, t in found.items()
+            if t.seconds is not None
+        ]
+        if not said:
+            return "not predicted"
+        left = [f"{way} not predicted" for way, t in found.items() if t.seconds is None]
+        on = next(t.on for t in found.values() if t.seconds is not None)
+        return f"{', '.join([*said, *left])}, on {on}"
+
+    def text(self, width: int = 80) -> str:
+        """The explanation in lines of at most `width` columns."""
+        return sentences.text(self, width)
+
+    def picture(self, *, size: int | None = None, title: str | None = None) -> Picture:
+        """The rule with the tiles over it, each part in its own colour, at most `size` positions a side.
+
+        A long line is drawn at a smaller size, with numbers and tiles scaled down alike; of an image, the
+        keys that one tile reads.
+        """
+        from lattend.attend.explain.picture import sketch
+
+        return sketch(self, self._rule, self._asked, size, title)
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        times = {"forward": self.forward_time, "backward": self.backward_time}
+        return {
+            "rule": self.rule,
+            "title": self.title,
+            "at": dict(self.at),
+            "shapes": {name: list(shape) for name, shape in zip("qkv", self.shapes, strict=True)},
+            "dtype": self.dtype,
+            "device": self.device,
+            "squares": {
+                "grids": self.grids,
+                "needed": self.needed,
+                "not_counted": self.not_counted,
+                "executed": self.executed,
+                "bound": self.bound,
+                "dense": self.dense,
+            },
+            "useful": self.useful,
+            "why": self.why,
+            "parts": [
+                {
+                    "condition": part.condition,
+                    "layout": part.layout,
+                    "asked": part.asked,
+                    "rows": list(part.rows),
+                    "step": part.step,
+                    "tiles": part.tiles,
+                    "steps": part.steps,
+                    "full": part.full,
+                    "partial": part.partial,
+                    "executed": part.executed,
+                }
+                for part in self.parts
+            ],
+            "kernels": dict(self.kernels),
+            "kernel": self.kernel,
+            "refused": self.refused,
+            "backward": self.backward,
+            "tf32": self.tf32,
+            "time": {way: {"seconds": t.seconds, "bound": t.bound, "on": t.on} for way, t in times.items()},
+        }
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Explanation {self.title}: {self.kernel or 'no kernel'}, {self.useful_words or self.of}>"
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.picture().svg()
+        except LattendError:
+            return None
+
+    def _repr_html_(self) -> str:
+        return f"{self._repr_svg_() or ''}<pre>{escape(self.text(100))}</pre>"
+
+
+def explain(
+    rule: Rule,
+    like: Like = None,
+    *,
+    kernel: str | None = None,
+    deterministic: bool = True,
+    dtype: str | torch.dtype | None = None,
+    device: str | torch.device | None = None,
+    head_size: int | None = None,
+    heads: int | None = None,
+    batch: int | None = None,
+    bias: Bias | Tensor | None = None,
+    **values: Any,
+) -> Explanation:
+    """What attention(q, k, v, rule, …) would do: which squares, which tiles, which kernel, and why.
+
+    `like` is q, or (q, k, v), as tensors (meta tensors too) or as shapes; without it sizes come from
+    `values`, by default n = 4096, 8 heads of 64, float32 on a CPU. `dtype` and `device` take the place of
+    those of `like`, so that a call on a GPU can be explained where there is none. Nothing is computed, and
+    no memory of the size of q is taken.
+
+    >>> from lattend.rules import rule
+    >>> found = explain(rule("k <= q and q - k <= t"), n=65536, t=255, dtype="bfloat16", device="cuda")
+    >>> found.kernel, found.needed  # 256*65536 - 255*256/2
+    ('triton', 16744576)
+    """
+    settings = Settings(kernel, deterministic, dtype, device, head_size, heads, batch, bias)
+    asked = suppose(rule, like, settings, values)
+    call, q, k, v = asked.call, asked.q, asked.k, asked.v
+    whole = replace(call.rule, about=rule.about, source=rule.source)
+    found, many = plan(call.rule), grids(call, q)
+    refused, taken, back = "", None, None
+    try:
+        taken = chosen(call, q, k, v)
+        back = chosen_backward(call, q, k, v, None)
+    except LattendError as error:
+        refused = str(error)
+    needed, not_counted = _needed(whole, asked, many)
+    done = effort(taken, call, q, needed)
+    sizes = {size: whole.values[size] for size in [*whole.sizes, *whole.parameters] if size in whole.values}
+    nothing = Time(None, "")
+    return Explanation(
+        title=f"{name(whole)} ({sentences.numbers(sizes)})" if whole.about else clipped(whole.text),
+        subtitle=clipped(whole.text) if whole.about else sentences.numbers(sizes),
+        rule=whole.text,
+        at=sizes,
+        shapes=tuple(tuple(x.shape) for x in (q, k, v)),
+        dtype=str(q.dtype).removeprefix("torch."),
+        device=str(q.device),
+        grids=many.count,
+        needed=needed,
+        not_counted=not_counted,
+        executed=done.executed,
+        bound=done.bound,
+        dense=prod(line.outer_size * line.inner_size for line in found.lines) * many.count,
+        parts=tuple(map(_part, done.parts)),
+        kernels=reasons(call, q, k, v),
+        kernel=taken,
+        refused=refused,
+        backward=back,
+        backward_words="" if back is None else _backward(taken, back, asked),
+        tf32=_tf32(taken, q),
+        forward_time=time_of(taken, "forward", call, q, v, done),
+        backward_time=nothing
+        if back is None
+        else time_of(back, "backward", call, q, v, _same(taken, back, done)),
+        _asked=asked,
+        _rule=whole,
+    )
+
+
+def _same(taken: str | None, back: str, done: Effort) -> Effort:
+    """The work of the forward pass, where the backward pass goes through the same tiles."""
+    return done if back == taken else Effort((), None)
+
+
+def _needed(rule: Rule, asked: Supposition, many: Grids) -> tuple[int | None, str]:
+    """The marked squares of all grids, or why they are not counted."""
+    try:
+        return sum(_counted(rule, asked, element) for element in range(many.batch)), ""
+    except LattendError as error:
+        return None, str(error)
+
+
+def _counted(rule: Rule, asked: Supposition, element: int) -> int:
+    """The marked squares of one batch element."""
+    return replace(rule, data=arrays_of(asked.call, element), open=()).count()
+
+
+def _part(work: Work) -> PartExplained:
+    shape = work.cut.shape
+    return PartExplained(
+        condition=sentences.condition(work.part),
+        layout=work.block or sentences.layout(work.part, work.cut.rows),
+        asked=sentences.asked(work.part),
+        span=sentences.span(work.part),
+        rows=work.cut.rows,
+        step=work.cut.step,
+        tiles=work.tiles,
+        steps=work.steps,
+        full=work.full,
+        masked=shape is not None and not shape.split,
+        executed=work.executed,
+        block=work.block,
+    )
+
+
+def _backward(taken: str | None, back: str, asked: Supposition) -> str:
+    """The kernel of the backward pass, and why it is another one."""
+    if taken == back:
+        anyhow = taken == "library" and asked.q.device.type != "cpu"
+        return f"{back}, which adds up in any order" if anyhow else f"{back}, the same on every run"
+    return f"{back}; not library: {why_not_backward(asked.call, asked.q, None)}"
+
+
+def _tf32(taken: str | None, q: Tensor) -> str:
+    """Whether float32 products are rounded to TF32, and why."""
+    if q.dtype != torch.float32:
+        return f"not used: q is {str(q.dtype).removeprefix('torch.')}"
+    if q.device.type != "cuda":
+        return f"not used: it is a format of GPUs, and q is on {q.device.type}"
+    if taken == "reference":
+        return "not used: the reference computes in float64"
+    if torch.backends.cuda.matmul.allow_tf32:
+        return "used: torch.backends.cuda.matmul.allow_tf32 is True"
+    return "not used: torch.backends.cuda.matmul.allow_tf32 is False; True is faster, and rounds factors"

@@ -1,0 +1,271 @@
+"""Effort: the tiles and squares that each kernel goes through for a plan, and the time it should take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.arrays import arrays_of, batch_of
+from lattend.attend.call import Call
+from lattend.attend.kernels.cpu.kernel import best_rows, cut_to
+from lattend.attend.kernels.sdpa import Blocks, blocks
+from lattend.attend.kernels.triton.kernel import arrays
+from lattend.attend.kernels.triton.shapes import Shape, choose, steps
+from lattend.attend.kernels.triton.tables import refined
+from lattend.plans.intervals import Interval, interval
+from lattend.plans.part import Part, PartAxis
+from lattend.plans.plan import Plan, plan
+from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
+from lattend.rules.axes import HEAD
+from lattend.rules.language.expr import Term
+
+Ints = NDArray[np.int64]
+LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
+FLOAT = 4  # bytes
+GPU_BANDWIDTH = 4.3e12  # bytes a second, a large copy on an H200
+# Nanoseconds of cuDNN on an H200 for a query and for a square in those tiles (benchmarks/calibrate_gpu.py)
+LIBRARY_COST = {
+    **{("forward", 64): (0.077, 0.589e-3), ("forward", 128): (0.131, 0.826e-3)},
+    **{("backward", 64): (0.520, 1.51e-3), ("backward", 128): (0.847, 2.29e-3)},
+}
+# Squares times (head size + value size) in a second: float32, one thread of an AMD EPYC, within some 25%
+CPU_RATE = {"forward": 3.7e10, "backward": 1.3e10}
+CPU_ROW = 96  # what a query of a tile costs beside its squares, in squares
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a kernel takes a part: boxes of queries, and the keys of each box `step` at a time, or at once."""
+
+    rows: tuple[int, ...]
+    step: int | None
+    shape: Shape | None = None  # the choice of the Triton kernel
+
+
+@dataclass(frozen=True)
+class Work:
+    """The tiles of one part: how many, in how many steps, how many of these full, with how many squares.
+
+    `full` is None where it is not known; `block` says what a library takes in place of tiles.
+    """
+
+    part: Part = field(repr=False)
+    cut: Cut
+    tiles: int
+    steps: int
+    full: int | None
+    executed: int
+    block: str = ""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """The work on all parts; `bound` is "at most" or "about" where the squares are not known exactly."""
+
+    parts: tuple[Work, ...]
+    executed: int | None
+    bound: str = ""
+
+
+@dataclass(frozen=True)
+class Grids:
+    """How many grids of squares are counted: one, or one for each head or batch element where they differ."""
+
+    batch: int
+    heads: int
+
+    @property
+    def count(self) -> int:
+        return self.batch * self.heads
+
+
+def grids(call: Call, q: Tensor) -> Grids:
+    """The grids of a call that differ."""
+    return Grids(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
+
+
+def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Effort:
+    """What the kernel goes through; squares are those of all grids that differ."""
+    found, many = plan(call.rule), grids(call, q)
+    dense = prod(line.outer_size * line.inner_size for line in found.lines) * many.count
+    match kernel:
+        case "triton" | "cpu":
+            return _of_tiles(kernel, call, found, q, many)
+        case "library":
+            return _of_blocks(found, blocks(found) or Blocks(False, None))
+        case "dense":
+            return Effort((), dense)
+        case "reference":
+            return Effort((), needed)
+        case _:
+            return Effort((), None)
+
+
+def cut_of(kernel: str, found: Plan, place: int, head_size: int, dtype: torch.dtype) -> Cut:
+    """How the kernel takes one part of a plan."""
+    if kernel == "triton":
+        shape = choose(found, place, "forward", head_size, dtype).shape
+        return Cut(shape.outer, shape.step, shape)
+    return Cut(best_rows(found, place), None)
+
+
+def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> Effort:
+    works: list[Work] = []
+    bound = ""
+    for place, part in enumerate(found.parts):
+        cut = cut_of(kernel, found, place, q.shape[-1], q.dtype)
+        table, known = table_of(kernel, call, part, found.tiles(place, cut.rows))
+        batch, heads = table.shape[:2]
+        each = many.batch // batch * (many.heads // heads)
+        numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
+        count, taken, full, squares = (sum(column) * each for column in zip(*numbers, strict=True))
+        seen = part.knows_full and known if cut.shape is not None else part.listed is None
+        works.append(Work(part, cut, count, taken, full if seen else None, squares))
+        if not known or (kernel == "cpu" and not part.exact):
+            bound = "at most"
+    return Effort(tuple(works), sum(work.executed for work in works), bound)
+
+
+def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray[np.int32], bool]:
+    """The table [batch or 1, heads or 1, tiles, columns], cut to the data where the kernel does that.
+
+    And whether it is known: False where the data are not.
+    """
+    table = tiles.table[None]
+    if tiles.lists is not None or not (part.listed or part.same):
+        return table, True
+    if any(array.is_meta for array in call.data.values()):
+        return table, False
+    if kernel == "triton":
+        given = arrays(replace(call, bias={}), torch.device("cpu"))
+        return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
+    batch = batch_of(call)
+    elements = range(1 if batch is None else batch)
+    known = [arrays_of(call, element) for element in elements]
+    return np.stack([with_lists(part, cut_to(part, tiles, found), found).table for found in known]), True
+
+
+def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
+    """Tiles, steps, full ones of them, and squares, of all heads of the table."""
+    heads, live = len(tiles.table), tiles.inner > 0
+    if cut.shape is not None:
+        partial, full = (round(x * heads) for x in steps(tiles, part, replace(cut.shape, split=True)))
+        taken = full + partial
+        return int(live.sum()), taken, full, taken * cut.shape.step * prod(cut.rows)
+    if not tiles.table.shape[1]:
+        return 0, 0, 0, 0
+    rows = rows_in(part, tiles)
+    full = 0 if part.listed else int((live & _full(part, tiles)).sum())
+    return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
+
+
+def rows_in(part: Part, tiles: Tiles) -> Ints:
+    """How many queries each tile has: fewer than its box at the ends."""
+    counts = [_ends(axis, tiles, a)[1] for a, axis in enumerate(part.axes)]
+    return prod(counts[1:], start=counts[0])
+
+
+def _ends(axis: PartAxis, tiles: Tiles, a: int) -> tuple[Ints, Ints]:
+    """The first slot of each tile along an axis, and how many there are."""
+    slot, base = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[:2])
+    end = axis.outer_order.below(axis.last + 1, base)
+    if axis.class_slots is not None:
+        end = np.minimum(end, axis.class_slots)
+    return slot, np.minimum(tiles.shape[a], end - slot)
+
+
+def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
+    """Which tiles are surely marked all over: what the bounds say at the ends of each."""
+    heads = np.arange(len(tiles.table))[:, None]
+    names = {name: Interval(value, value) for name, value in part.numbers.items()}
+    names[HEAD] = Interval(heads, heads)
+    for a, axis in enumerate(part.axes):
+        slot, count = _ends(axis, tiles, a)
+        base = tiles.column("outer_base", a).astype(np.int64)
+        first, last = (axis.outer_order.positions(s, base) for s in (slot, slot + count - 1))
+        names[axis.line.outer] = Interval(first, last)
+    found = np.full(tiles.table.shape[:2], part.exact and part.listed is None)
+    for a, axis in enumerate(part.axes):
+        base, begin, end = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[2:])
+        first, last = (axis.inner_order.positions(s, base) for s in (begin, end - 1))
+        found &= _every(axis.lows, names, 1, lambda term, at=first: term <= at)
+        found &= _every(axis.highs, names, 0, lambda term, at=last: term >= at)
+    return found
+
+
+def _every(terms: tuple[Term, ...], names: dict[str, Interval], end: int, holds: Any) -> Any:
+    found: Any = True
+    for term in terms:
+        found = found & holds(interval(term, names)[end])
+    return found
+
+
+def _of_blocks(found: Plan, these: Blocks) -> Effort:
+    """Blocks of a library: all squares of each, or of the tiles up to the diagonal."""
+    queries = prod(line.outer_size for line in found.lines)
+    keys = prod(line.inner_size for line in found.lines)
+    side, other = these.window or queries, these.window or keys
+    count = queries // side if these.window else 1
+    name = f"{count:,} blocks of {side:,} × {other:,}" if count > 1 else f"one block of {side:,} × {other:,}"
+    cut = Cut((LIBRARY_TILE,), LIBRARY_TILE)
+    rows, columns = (-(-size // LIBRARY_TILE) for size in (side, other))
+    part = found.parts[0]
+    if not these.causal:
+        taken = count * rows * columns
+        work = Work(part, cut, count * rows, taken, taken, count * side * other, f"{name}, whole")
+        return Effort((work,), work.executed)
+    ends = [min(side, (i + 1) * LIBRARY_TILE) for i in range(rows)]
+    squares = count * sum((end - i * LIBRARY_TILE) * end for i, end in enumerate(ends))
+    taken, full = count * rows * (rows + 1) // 2, count * rows * (rows - 1) // 2
+    work = Work(part, cut, count * rows, taken, full, squares, f"{name}, up to the diagonal")
+    return Effort((work,), squares, "about")
+
+
+# Time
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds that are expected, on what, and "at most" where they may be fewer."""
+
+    seconds: float | None
+    on: str
+    bound: str = "about"
+
+
+def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work: Effort) -> Time:
+    """The time of a pass, `way` forward or backward, by this kernel."""
+    members = q.shape[0] * q.shape[1]
+    if kernel == "triton":
+        found = plan(call.rule)
+        parts = {"forward": found.parts, "queries": found.parts, "keys": found.turned}
+        passes = ("forward",) if way == "forward" else ("queries", "keys")
+        choices = [
+            choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype)
+            for name in passes
+            for place in range(len(parts[name]))
+        ]
+        if not all(choice.measured for choice in choices):
+            return Time(None, "")
+        sums = {"forward": v.shape[-1], "queries": q.shape[-1], "keys": q.shape[-1] + v.shape[-1]}
+        carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
+        total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / GPU_BANDWIDTH
+        cut = any(part.same for part in found.parts)  # the data may leave fewer steps
+        return Time(total * members, "an H200, launches not counted", "at most" if cut else "about")
+    if kernel == "library" and q.device.type == "cuda" and work.executed is not None:
+        row, square = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
+        return Time((row * q.shape[2] + square * work.executed) * members * 1e-9, "an H200")
+    if kernel == "cpu" and work.executed is not None:
+        threads = torch.get_num_threads()
+        each = grids(call, q).count
+        begun = sum(CPU_ROW * prod(part.cut.rows) * part.tiles for part in work.parts)
+        products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
+        on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
+        return Time(products / (CPU_RATE[way] * threads), on)
+    return Time(None, "")

@@ -1,0 +1,243 @@
+"""Supposed tensors: shape, dtype and device of a call that nobody runs, and no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.bias import Bias, parts_of
+from lattend.attend.call import Call, rule_at
+from lattend.attend.dispatch import KERNELS
+from lattend.attend.form import Form, form_of
+from lattend.attend.inputs import (
+    DTYPES,
+    arrays_given,
+    as_one_kind,
+    check_names,
+    check_shapes,
+    numbers_given,
+    sizes_given,
+    term_given,
+)
+from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
+from lattend.rules.rule import Rule
+
+SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
+VOLUME = {"depth": 16, "rows": 16, "cols": 16}
+HEADS, HEAD_SIZE = 8, 64
+MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
+OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_size", "batch", "bias")
+
+Shape = Sequence[int]
+Like = Tensor | Shape | Sequence[Tensor | Shape] | None
+
+
+class Supposed(Tensor):
+    """A tensor without memory that says it is on some device, there or not."""
+
+    on: torch.device
+
+    @property
+    def device(self) -> torch.device:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.on
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What explain was told besides the rule and its numbers."""
+
+    kernel: str | None = None
+    deterministic: bool = True
+    dtype: str | torch.dtype | None = None
+    device: str | torch.device | None = None
+    head_size: int | None = None
+    heads: int | None = None
+    batch: int | None = None
+    bias: Bias | Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Supposition:
+    """A call as attention would make it, with tensors that only say what they are."""
+
+    call: Call
+    q: Tensor
+    k: Tensor
+    v: Tensor
+
+
+def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> Supposition:
+    """The call, checked as attention checks it."""
+    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+    if settings.kernel is not None and settings.kernel not in KERNELS:
+        known = ", ".join(KERNELS)
+        raise NamingError(f"kernel is one of {known}, not {settings.kernel!r}; leave it out for the best")
+    for name in rule.parameters:
+        if name in OPTIONS and name not in rule.values:
+            raise NamingError(
+                f"{name} is an argument of explain too; bind the rule's first: rule.at({name}=…)"
+            )
+    form = form_of(rule.key)
+    check_names(form, rule.values, values)
+    device, dtype = _device(like, settings), _dtype(like, settings)
+    q, k, v = (_meta(shape, dtype) for shape in _shapes(rule, form, like, settings, values))
+    check_shapes(form, q, k, v)
+    as_one_kind(q, k, v)
+    sizes = sizes_given(form, rule.values, values, q, k)
+    rule.at(**{name: size for name, size in sizes.items() if name not in rule.values})  # within its domain
+    numbers = numbers_given(form, rule.values, values, sizes)
+    arrays = arrays_given(form, {name: _moved(x) for name, x in values.items()}, sizes, q)
+    given = [values[array.name] for array in form.arrays] if arrays else []
+    key, _ = term_given(form, rule.key, _moved(settings.bias), sizes, q)
+    names, term = ([], None) if key is None else parts_of(key)
+    call = Call(
+        rule_at(rule.key, tuple(numbers)),
+        q.shape[-1] ** -0.5,
+        settings.kernel,
+        settings.deterministic,
+        dict(zip([array.name for array in form.arrays], given, strict=True)),
+        term,
+        dict(zip(names, _tensors(settings.bias), strict=True)),
+    )
+    flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
+    return Supposition(call, *(_on(x, device) for x in flat))
+
+
+def _on(x: Tensor, device: torch.device) -> Tensor:
+    found = x.as_subclass(Supposed)
+    found.on = device
+    return found
+
+
+def _moved(value: Any) -> Any:
+    """An array or a bias where the supposed tensors are, which is nowhere."""
+    if isinstance(value, Bias):
+        return Bias(value.text, **{name: tensor.to("meta") for name, tensor in value.tensors.items()})
+    return value.to("meta") if isinstance(value, Tensor) else value
+
+
+def _tensors(bias: Bias | Tensor | None) -> list[Tensor]:
+    return [bias] if isinstance(bias, Tensor) else [] if bias is None else list(bias.tensors.values())
+
+
+def _meta(shape: Shape, dtype: torch.dtype) -> Tensor:
+    positions = prod(shape[2:-1])
+    if positions > MOST_POSITIONS:
+        raise TooLarge(
+            f"{positions:,} positions have more tiles than explain lists, whose most is {MOST_POSITIONS:,}"
+        )
+    return torch.empty(tuple(shape), dtype=dtype, device="meta")
+
+
+# Shapes
+
+
+def _shapes(
+    rule: Rule, form: Form, like: Like, settings: Settings, values: Mapping[str, Any]
+) -> list[tuple[int, ...]]:
+    """The shapes of q, k and v."""
+    found = [_shape(one) for one in _three(like)]
+    if not found:
+        found = [_shape_from_numbers(rule, form, settings, values)]
+    asked = {
+        0: ("batch", settings.batch),
+        1: ("heads", settings.heads),
+        -1: ("head_size", settings.head_size),
+    }
+    for axis, (name, number) in asked.items():
+        if like is not None and number is not None and len(found[0]) > 3 and found[0][axis] != number:
+            raise DomainError(f"{name} = {number} is given, but like has {found[0][axis]}; leave it out")
+    if len(found) == 3:
+        return found
+    (q,) = found
+    keys = values.get("m", rule.values.get("m")) if form.queries == ("q",) and len(q) == 4 else None
+    k = q if keys is None else (*q[:2], _whole("m", keys, 0), q[3])
+    return [q, k, k]
+
+
+def _three(like: Like) -> Sequence[Any]:
+    """`like` as one, three or no tensors or shapes."""
+    if like is None:
+        return ()
+    if isinstance(like, Tensor) or all(isinstance(x, int) for x in like):
+        return (like,)
+    if len(like) == 3:
+        return like
+    raise TensorError("like is q, or (q, k, v): tensors, or shapes such as (1, 8, 4096, 64)")
+
+
+def _shape(one: Tensor | Shape) -> tuple[int, ...]:
+    try:
+        sizes = tuple(one.shape) if isinstance(one, Tensor) else tuple(int(size) for size in one)
+    except (TypeError, ValueError):
+        raise TensorError(
+            f"like is q, or (q, k, v): tensors, or shapes such as (1, 8, 4096, 64), not {one!r}"
+        ) from None
+    if any(size < 0 for size in sizes):
+        raise TensorError(f"like has shape {sizes}: a size is at least 0")
+    return sizes
+
+
+def _shape_from_numbers(
+    rule: Rule, form: Form, settings: Settings, values: Mapping[str, Any]
+) -> tuple[int, ...]:
+    sizes = form.sizes[: len(form.queries)]
+    default = VOLUME if "depth" in sizes else SIZES
+    long = [_whole(size, values.get(size, rule.values.get(size, default[size])), 0) for size in sizes]
+    heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
+    batch = 1 if settings.batch is None else settings.batch
+    size = HEAD_SIZE if settings.head_size is None else settings.head_size
+    return (
+        _whole("batch", batch, 1),
+        _whole("heads", heads, 1),
+        *long,
+        _whole("head_size", size, 1),
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DomainError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise DomainError(f"{name} must be at least {least}, got {value}")
+    return value
+
+
+# Dtype and device
+
+
+def _first(like: Like) -> Tensor | None:
+    found = _three(like)
+    return found[0] if found and isinstance(found[0], Tensor) else None
+
+
+def _device(like: Like, settings: Settings) -> torch.device:
+    tensor = _first(like)
+    if settings.device is None:
+        return torch.device("cpu") if tensor is None or tensor.device.type == "meta" else tensor.device
+    try:
+        return torch.device(settings.device)
+    except (RuntimeError, TypeError):
+        raise LattendError(f'device is "cpu" or "cuda", not {settings.device!r}') from None
+
+
+def _dtype(like: Like, settings: Settings) -> torch.dtype:
+    tensor = _first(like)
+    if settings.dtype is not None:
+        names = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+        name = str(settings.dtype).removeprefix("torch.")
+        if name not in names:
+            raise LattendError(f"dtype is one of {', '.join(names)}, not {name}")
+        return names[name]
+    if tensor is None:
+        return torch.float32
+    device = _device(like, settings).type
+    if tensor.dtype != torch.float64 and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return tensor.dtype

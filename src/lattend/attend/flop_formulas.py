@@ -1,0 +1,101 @@
+"""The formulas of lattend::attention and lattend::attention_backward in torch's own counter.
+
+Importing this file registers them with torch.utils.flop_counter, so that a plain FlopCounterMode counts
+twice the needed multiply-adds of lt.attention. lattend.attend does so.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils.flop_counter import flop_registry, register_flop_formula
+
+from lattend.attend import operator
+from lattend.attend.arrays import arrays_of
+from lattend.attend.bias import parts_of
+from lattend.attend.call import Call, rule_at, rule_of
+from lattend.attend.explain.prediction import grids
+from lattend.errors import LattendError
+
+FORWARD, BACKWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_backward
+
+
+def forward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+    """Twice the needed multiply-adds of lattend::attention."""
+    return 2 * _needed(operator.forward, args, kwargs)
+
+
+def backward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+    """Twice the needed multiply-adds of lattend::attention_backward, which are twice the forward's."""
+    return 4 * _needed(operator.backward, args, kwargs)
+
+
+def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The multiply-adds of the forward pass; those of all squares where the marked ones are not known."""
+    names = [argument.name for argument in func._schema.arguments]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    q, k, v = given["q"], given["k"], given["v"]
+    each, members = q.shape[3] + v.shape[3], q.shape[0] * q.shape[1]
+    sizes = [*q.shape, *k.shape, *v.shape, *given["numbers"]]
+    if not any(isinstance(size, torch.SymInt) for size in sizes):  # else torch.compile would fix them
+        call = call_of(given)
+        many = grids(call, q)
+        try:
+            return needed_squares(given, call, many.batch) * (members // max(1, many.count)) * each
+        except (LattendError, RuntimeError) as reason:  # arrays without values, or more than can be counted
+            warnings.warn(
+                f"attention is counted dense, its marked squares are not known: {reason}", stacklevel=2
+            )
+    return members * q.shape[2] * k.shape[2] * each
+
+
+def call_of(given: Mapping[str, Any]) -> Call:
+    """The call of attention that the operator's arguments stand for."""
+    q, key, scale = given["q"], given["rule"], given["scale"]
+    names, term = ([], None) if given["term"] is None else parts_of(given["term"])
+    return Call(
+        rule_at(key, _numbers(given)),
+        q.shape[-1] ** -0.5 if scale is None else scale,
+        given["kernel"],
+        given["deterministic"],
+        dict(zip(rule_of(key).open, given["data"], strict=True)),
+        term,
+        dict(zip(names, given["bias"], strict=True)),
+    )
+
+
+def _numbers(given: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(number) for number in given["numbers"])
+
+
+def needed_squares(given: Mapping[str, Any], call: Call, batch: int) -> int:
+    """The marked squares of all grids that differ."""
+    if not call.data:
+        return _counted(given["rule"], _numbers(given))
+    elements = (replace(call.rule, data=arrays_of(call, element), open=()) for element in range(batch))
+    return sum(rule.count() for rule in elements)
+
+
+@lru_cache(maxsize=1024)
+def _counted(key: str, numbers: tuple[int, ...]) -> int:
+    return rule_at(key, numbers).count()
+
+
+def _register() -> None:
+    """Tell torch's counter, and those that are counting already: each took its formulas when it was made."""
+    for target, formula in ((FORWARD, forward_formula), (BACKWARD, backward_formula)):
+        if target not in flop_registry:
+            register_flop_formula(target, get_raw=True)(formula)
+    for mode in _get_current_dispatch_mode_stack():
+        known = getattr(getattr(mode, "counter", mode), "flop_registry", None)
+        if isinstance(known, dict):
+            known.update({target: flop_registry[target] for target in (FORWARD, BACKWARD)})
+
+
+_register()

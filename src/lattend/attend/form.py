@@ -1,0 +1,68 @@
+"""Form: the names in a rule, all that the front of attention asks of it.
+
+Under torch.compile the front is traced. It reads the rule's key, a string that Dynamo guards on, and
+its values; the Form follows from the key and is held as a constant. Nothing of the rule's tree is traced.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from lattend.attend.call import rule_of
+from lattend.rules.language.expr import Lookup, Name, term_text, walk
+
+
+class Array(NamedTuple):
+    """An array left open: how it is first looked up, and the positions that index each of its axes."""
+
+    name: str
+    lookup: str
+    positions: tuple[tuple[str, ...], ...]
+
+
+class Form(NamedTuple):
+    """The text of a rule and its names: sizes as in Rule.sizes, the query and key of each axis."""
+
+    text: str
+    sizes: tuple[str, ...]
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    parameters: tuple[str, ...]
+    arrays: tuple[Array, ...]
+
+
+@torch.compiler.assume_constant_result
+def form_of(key: str) -> Form:
+    """The form of the rule with this key."""
+    return _form(key)
+
+
+@lru_cache(maxsize=1024)
+def _form(key: str) -> Form:
+    rule = rule_of(key)
+    return Form(
+        rule.text,
+        tuple(rule.sizes),
+        tuple(axis.query for axis in rule.axes),
+        tuple(axis.key for axis in rule.axes),
+        tuple(rule.parameters),
+        tuple(_array(name, key) for name in rule.open),
+    )
+
+
+def _array(name: str, key: str) -> Array:
+    rule = rule_of(key)
+    lookups = [n for n in walk(rule.condition) if isinstance(n, Lookup) and n.array == name]
+    if not lookups:
+        return Array(name, f"{name}[...]", ())
+    places = zip(*(node.indices for node in lookups), strict=True)
+    plain = ([p.name for p in at if isinstance(p, Name) and p.name in rule.positions] for at in places)
+    return Array(name, term_text(lookups[0]), tuple(tuple(dict.fromkeys(found)) for found in plain))
+
+
+def axes_looked_up(key: str) -> list[int]:
+    """How many axes each open array of a rule has, less that of the batch."""
+    return [len(array.positions) for array in _form(key).arrays]

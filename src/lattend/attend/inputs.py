@@ -1,0 +1,351 @@
+"""What attention is given, checked: tensors that fit, a number for every name, an array where one is open."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lattend.attend.bias import Bias, check_floating, names_in, places_in, shape_text
+from lattend.attend.call import rule_of
+from lattend.attend.form import Array, Form
+from lattend.errors import DomainError, NamingError, TensorError
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
+OPTIONS = ("v", "rule", "scale", "bias", "cache", "return_lse", "kernel", "deterministic")  # not q and k
+
+
+# Tensors
+
+
+def check_shapes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raises unless q, k and v are tensors whose axes fit the rule and each other."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
+    if q.dim() not in (4, 3 + len(form.queries)):
+        raise TensorError(f"q has shape {shape_text(q)}, and {_expected(form)}")
+    for name, x in (("k", k), ("v", v)):
+        if x.dim() != q.dim():
+            raise TensorError(
+                f"{name} has {x.dim()} axes and q has {q.dim()}: {name} is {shape_text(x)}, "
+                f"and {_expected(form)}"
+            )
+        _same("batch", name, x, "q", q, 0)
+    _same("heads", "v", v, "k", k, 1)
+    if k.shape[1] < 1 or q.shape[1] % k.shape[1] != 0:
+        raise TensorError(
+            f"q has {q.shape[1]} heads and k has {k.shape[1]}; "
+            "the heads of q must be a multiple of those of k"
+        )
+    for axis in range(2, k.dim() - 1):
+        _same("keys", "v", v, "k", k, axis)
+    _same("head size", "k", k, "q", q, -1)
+    if q.shape[-1] < 1:
+        raise TensorError(f"q has shape {shape_text(q)}: its head size, the last axis, must be at least 1")
+    for name, x in (("q", q), ("k", k)):
+        length = 1
+        for size in x.shape[2:-1]:
+            length = length * size
+        if length > MOST_POSITIONS:
+            raise TensorError(
+                f"{name} has {length:,} positions, and at most {MOST_POSITIONS:,} can be addressed; "
+                "cut it into parts"
+            )
+
+
+def as_one_kind(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The tensors, cast where autocast says so; raises unless one kernel takes their device and dtype."""
+    for name, x in (("k", k), ("v", v)):
+        if x.device != q.device:
+            raise TensorError(f"q is on {q.device} and {name} on {x.device}; move one: {name}.to(q.device)")
+    device = q.device.type
+    if device != "meta" and torch.is_autocast_enabled(device):
+        kind = torch.get_autocast_dtype(device)
+        q, k, v = (x.to(kind) if x.is_floating_point() and x.dtype != torch.float64 else x for x in (q, k, v))
+    if q.dtype not in DTYPES:
+        raise TensorError(
+            f"q is {_kind(q)}, and attention takes {', '.join(map(_name, DTYPES))}; cast it first"
+        )
+    for name, x in (("k", k), ("v", v)):
+        if x.dtype != q.dtype:
+            raise TensorError(f"q is {_kind(q)} and {name} is {_kind(x)}; cast one: {name}.to(q.dtype)")
+    return q, k, v
+
+
+def _same(what: str, name: str, x: Tensor, other: str, y: Tensor, axis: int) -> None:
+    if x.shape[axis] != y.shape[axis]:
+        raise TensorError(
+            f"{name} has {what} {x.shape[axis]} and {other} has {y.shape[axis]} (axis {axis}); "
+            f"they must be equal: {name} is {shape_text(x)}, {other} is {shape_text(y)}"
+        )
+
+
+def _expected(form: Form) -> str:
+    if len(form.queries) == 1:
+        return f'the rule "{form.text}" on a line takes (batch, heads, n, D)'
+    sizes, kind = form.sizes[: len(form.queries)], "an image" if len(form.queries) == 2 else "a volume"
+    return (
+        f'the rule "{form.text}" on {kind} takes (batch, heads, {", ".join(sizes)}, D), '
+        f"or (batch, heads, n, D) with {_choices(sizes)}"
+    )
+
+
+def _choices(sizes: tuple[str, ...]) -> str:
+    """`rows=… or cols=…`, `two of depth=…, rows=… and cols=…`."""
+    if len(sizes) == 2:
+        return f"{sizes[0]}=… or {sizes[1]}=…"
+    return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
+
+
+def _kind(x: Tensor) -> str:
+    return _name(x.dtype)
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+# Numbers
+
+
+def check_names(form: Form, bound: Mapping[str, int], values: Mapping[str, Any]) -> None:
+    """Raises unless every name given is one of the rule's, once, and no parameter or array is missing."""
+    arrays = [array.name for array in form.arrays]
+    for name, value in values.items():
+        if name in arrays:
+            continue
+        line_keys = name == "m" and form.queries == ("q",)  # any rule on a line takes it
+        if name not in form.sizes and name not in form.parameters and not line_keys:
+            raise _unknown(name, form, arrays)
+        if name in form.parameters and name in bound:
+            raise NamingError(f"{name} already has the value {bound[name]}; give it once")
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise DomainError(f"{name} must be an integer, got {value!r}")
+    missing = [name for name in form.parameters if name not in values and name not in bound]
+    if missing:
+        raise _missing(form, missing)
+    for name in arrays:
+        if name not in values:
+            raise NamingError(f'rule "{form.text}" needs the array {name}: give {name}=tensor')
+
+
+def sizes_given(
+    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
+) -> dict[str, int]:
+    """Each size by its name, from the shapes; raises where one that is given says otherwise."""
+    sizes = _line(form, values, q, k) if form.queries == ("q",) else _image(form, bound, values, q, k)
+    if "heads" in form.sizes:
+        sizes["heads"] = q.shape[1]
+    for name, found in sizes.items():
+        for given in (values.get(name), bound.get(name)):
+            if given is not None and given != found:
+                raise DomainError(
+                    f"{name} = {given} is given, but the tensors have {name} = {found}; leave it out"
+                )
+    return sizes
+
+
+def numbers_given(
+    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], sizes: Mapping[str, int]
+) -> list[int]:
+    """The sizes, the parameters, then m where the rule has none of its own: in the order of rule_at."""
+    numbers = [sizes[name] for name in form.sizes]
+    for name in form.parameters:
+        value = values[name] if name in values else bound[name]
+        if not -MOST_NUMBER <= value <= MOST_NUMBER:
+            raise DomainError(f"{name} = {value} is more than 64 bits hold; take a smaller one")
+        numbers.append(value if type(value) is int else int(value))
+    if "m" in sizes and "m" not in form.sizes:
+        numbers.append(sizes["m"])
+    return numbers
+
+
+def _line(form: Form, values: Mapping[str, Any], q: Tensor, k: Tensor) -> dict[str, int]:
+    n, m = q.shape[2], k.shape[2]
+    if "m" in form.sizes or "m" in values:
+        return {"n": n, "m": m}
+    if n != m:
+        raise TensorError(
+            f'q has {n} positions and k has {m}, but the rule "{form.text}" has one size n for both; '
+            f"give m={m}, and q = 0, k = 0 are the first of each"
+        )
+    return {"n": n}
+
+
+def _image(
+    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
+) -> dict[str, int]:
+    for axis in range(2, q.dim() - 1):
+        _same("positions", "k", k, "q", q, axis)
+    names = form.sizes[: len(form.queries)]
+    if q.dim() > 4:
+        return dict(zip(names, q.shape[2:-1], strict=True))
+    known = {name: values.get(name, bound.get(name)) for name in names}
+    left = [name for name, size in known.items() if size is None]
+    n, area = q.shape[2], 1
+    if len(left) > 1:
+        raise NamingError(f"q is flattened to {n} positions: give {_choices(names)}")
+    for size in known.values():
+        area = area if size is None else area * size
+    if left:
+        known[left[0]] = n // area if area > 0 else 0
+        area = area * known[left[0]]
+    if area != n:
+        shown = ", ".join(f"{name} = {size}" for name, size in known.items() if name not in left)
+        raise TensorError(f"q has {n} positions, which {shown} does not cut into {' × '.join(names)}")
+    return known
+
+
+def _unknown(name: str, form: Form, arrays: list[str]) -> NamingError:
+    known = (*form.sizes, *form.parameters, *arrays)
+    return NamingError(f'rule "{form.text}" has no {name}; it has {", ".join(known)}{_hint(name, known)}')
+
+
+@torch.compiler.assume_constant_result
+def _hint(name: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _missing(form: Form, missing: list[str]) -> NamingError:
+    for name in missing:
+        if name in OPTIONS:
+            return NamingError(
+                f"{name} is an argument of attention too; bind the rule's first: rule.at({name}=…)"
+            )
+    asked = ", ".join(f"{name}=…" for name in missing)
+    return NamingError(f'rule "{form.text}" needs a value for {" and ".join(missing)}: give {asked}')
+
+
+# Arrays
+
+
+def arrays_given(form: Form, values: Mapping[str, Any], sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
+    """The arrays the rule leaves open, in its order; raises unless each fits its lookups."""
+    extent = _extents(form, sizes, q)
+    found: list[Tensor] = []
+    for array in form.arrays:
+        x = values[array.name]
+        _check_array(array, x, extent, q)
+        found.append(x)
+    return found
+
+
+def _extents(form: Form, sizes: Mapping[str, int], q: Tensor) -> dict[str, int]:
+    """How many values each position has."""
+    names = form.sizes[: len(form.queries)]
+    extent = {query: sizes[name] for query, name in zip(form.queries, names, strict=True)}
+    keys = {key: sizes[name] for key, name in zip(form.keys, names, strict=True)}
+    extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
+    extent["head"] = q.shape[1]
+    return extent
+
+
+def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) -> None:
+    name, axes = array.name, len(array.positions)
+    if not isinstance(x, Tensor):
+        raise TensorError(f"{name} must be a tensor, got {type(x).__name__}: torch.as_tensor({name})")
+    if x.is_floating_point() or x.is_complex():
+        raise TensorError(f"{name} must hold whole numbers, got {_kind(x)}")
+    if x.device != q.device:
+        raise TensorError(f"q is on {q.device} and {name} on {x.device}; move one: {name}.to(q.device)")
+    if x.dim() not in (axes, axes + 1) or (x.dim() > axes and x.shape[0] != q.shape[0]):
+        raise TensorError(
+            f"{name} has shape {shape_text(x)}; {array.lookup} takes {axes} axes, "
+            f"or {axes + 1} with the batch of {q.shape[0]} first"
+        )
+    for axis, positions in enumerate(array.positions, x.dim() - axes):
+        for position in positions:
+            if x.shape[axis] < extent[position]:
+                raise TensorError(
+                    f"{name} has shape {shape_text(x)}; {array.lookup} needs {extent[position]} places "
+                    f"on axis {axis}, one for each {position}"
+                )
+
+
+# The bias
+
+
+def term_given(
+    form: Form, key: str, bias: Bias | Tensor | None, sizes: Mapping[str, int], q: Tensor
+) -> tuple[str | None, list[Tensor]]:
+    """The key of the bias and its tensors, which must fit the rule with this key, its sizes and q."""
+    if bias is None:
+        return None, []
+    if isinstance(bias, Tensor):
+        return _table_given(form, bias, sizes, q)
+    if not isinstance(bias, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
+    tensors = _tensors_given(form, bias, sizes, q)
+    arrays = _arrays_of(key)
+    for name in bias.tensors:
+        if name in form.parameters or name in arrays:
+            what = "a parameter" if name in form.parameters else "an array"
+            raise NamingError(f"bias: {name} is {what} of the rule too; give the tensor another name")
+    extent = _extents(form, sizes, q)
+    for lookup, name, axis, position in places_in(bias.text):
+        tensor = bias.tensors[name]
+        if tensor.shape[axis] < extent[position]:
+            raise TensorError(
+                f"bias: {name} has shape {shape_text(tensor)}; {lookup} needs {extent[position]} places "
+                f"on axis {axis}, one for each {position}"
+            )
+    return bias.key, tensors
+
+
+def _tensors_given(form: Form, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
+    """The tensors of the bias; raises unless its names are known and they are on the device of q."""
+    known = (*form.queries, *form.keys, *sizes, *form.parameters, "head", *bias.tensors)
+    for name in names_in(bias.text):
+        if name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {close[0]}?" if close else f"; give it as a tensor, Bias(…, {name}=…)"
+            raise NamingError(f'bias "{bias.text}" speaks of {name}, which this rule does not have{hint}')
+    for name, tensor in bias.tensors.items():
+        if tensor.dim():
+            _check_device(f"bias: {name}", tensor, q)
+    return [tensor.to(q.device) for tensor in bias.tensors.values()]
+
+
+def _table_given(
+    form: Form, table: Tensor, sizes: Mapping[str, int], q: Tensor
+) -> tuple[str | None, list[Tensor]]:
+    """A table of all squares; on an image of its flat positions."""
+    extent, n, m = _extents(form, sizes, q), 1, 1
+    for query, key in zip(form.queries, form.keys, strict=True):
+        n, m = n * extent[query], m * extent[key]
+    check_floating("bias", table)
+    _check_device("bias", table, q)
+    squares = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
+    if table.dim() not in (2, 3) or table.shape != squares:
+        raise TensorError(
+            f"bias has shape {shape_text(table)}, and a table has one number for each square: "
+            f"({n}, {m}), or ({q.shape[1]}, {n}, {m}) with heads"
+        )
+    rows, columns = (_flat(names, form.sizes) for names in (form.queries, form.keys))
+    return f"table\ntable[{'head, ' if table.dim() == 3 else ''}{rows}, {columns}]", [table]
+
+
+def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:
+    """The text of a flat position: `(qz*rows + qy)*cols + qx`."""
+    text = positions[0]
+    for i in range(1, len(positions)):
+        text = f"({text})*{sizes[i]} + {positions[i]}"
+    return text
+
+
+@torch.compiler.assume_constant_result
+def _arrays_of(key: str) -> tuple[str, ...]:
+    rule = rule_of(key)
+    return (*rule.data, *rule.open)
+
+
+def _check_device(name: str, tensor: Tensor, q: Tensor) -> None:
+    if tensor.device != q.device:
+        raise TensorError(f"{name} is on {tensor.device} and q on {q.device}; put them on one device")

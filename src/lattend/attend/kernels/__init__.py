@@ -1,0 +1,1 @@
+"""The kernels: each computes attention over a plan, forward and backward."""

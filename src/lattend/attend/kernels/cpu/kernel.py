@@ -1,0 +1,323 @@
+"""The CPU kernel: a plan's tiles, those of one shape and mask together, run as batched products in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.arrays import arrays_of, batch_of
+from lattend.attend.bias import Placed, add_gradients, added, as_gradients, empty_sums
+from lattend.attend.call import Call, Gradients, Passed
+from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
+from lattend.attend.kernels.cpu.tiles import Gradients as Backward
+from lattend.attend.kernels.cpu.tiles import Running
+from lattend.attend.kernels.triton.tables import cut
+from lattend.plans.part import Part
+from lattend.plans.plan import Plan, plan
+from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.expr import Term
+
+Ints = NDArray[np.int64]
+Data = Mapping[str, NDArray[Any]]
+ROWS = {
+    1: ((32,), (64,), (128,), (256,)),
+    2: ((4, 8), (8, 8), (8, 16), (1, 128), (128, 1)),
+    3: ((4, 4, 4), (1, 8, 8)),
+}
+GROUP = 30_000  # what a group of tiles costs beside its squares, in squares: measured on two cores
+MOST_MASKS = 1 << 22  # squares with masks of their own that are remembered
+CHUNK = 1 << 22  # squares whose masks or bias are made at once
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why this kernel cannot take the call, or None when it can."""
+    if q.device.type != "cpu":
+        return f"it runs on the CPU, and q is on {q.device.type}"
+    return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    out, lse = (
+        q.new_empty(*q.shape[:-1], v.shape[-1]),
+        q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32)),
+    )
+    for some in _members(call, q):
+        mine = _of(some, q, k, v)
+        run = Running(*mine, call.scale, biased=call.term is not None)
+        for group in some.pieces(call):
+            run.add(group, _bias(call, some, group, run.q.dtype))
+        found, sums = run.finish()
+        some.put(out, found)
+        some.put(lse, sums)
+    return out, lse
+
+
+def backward(call: Call, given: Passed) -> Gradients:
+    """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
+    grad_out, grad_lse, q, k, v, out, lse = given
+    wide = torch.promote_types(q.dtype, torch.float32)
+    dq = torch.empty_like(q, dtype=wide)
+    dk, dv = (x.new_zeros(x.shape[0], q.shape[1], *x.shape[2:], dtype=wide) for x in (k, v))
+    sums = empty_sums(call, wide)
+    for some in _members(call, q):
+        theirs = None if grad_lse is None else some.of(grad_lse)
+        run = Backward(*_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs)
+        for group in some.pieces(call):
+            bias = _bias(call, some, group, wide)
+            slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
+            run.add(group, bias, slopes)
+            if slopes is not None:
+                add_gradients(call, _squares(some, group), slopes, sums)
+        for whole, mine in ((dq, run.dq), (dk, run.dk), (dv, run.dv)):
+            some.put(whole, mine)
+    share = (k.shape[1], q.shape[1] // k.shape[1])
+    dk, dv = (x.unflatten(1, share).sum(2) for x in (dk, dv))
+    return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Heads of batch elements that have the same marked squares, and those squares as groups of tiles."""
+
+    batch: slice
+    heads: slice
+    groups: list[TileGroup]
+
+    def pieces(self, call: Call) -> Iterator[TileGroup]:
+        """The groups; with a bias in pieces, since a bias is held for all squares of a group."""
+        members = (self.batch.stop - self.batch.start) * (self.heads.stop - self.heads.start)
+        for group in self.groups:
+            _, rows, columns = group.shape
+            most = CHUNK // max(1, rows * columns * members) if call.term is not None else group.shape[0]
+            yield from group.pieces(max(1, most))
+
+    def of(self, x: Tensor) -> Tensor:
+        """Their part of [batch, heads, …], as [members, …]."""
+        return x[self.batch, self.heads].flatten(0, 1)
+
+    def put(self, x: Tensor, found: Tensor) -> None:
+        part = x[self.batch, self.heads]
+        part.copy_(found.view(part.shape))
+
+
+def _of(some: Members, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Their queries, and the keys and values they share, once for each."""
+    share = q.shape[1] // k.shape[1]
+    first, end, _ = some.heads.indices(q.shape[1])
+    k, v = (x[some.batch] if share == 1 else x[some.batch].repeat_interleave(share, 1) for x in (k, v))
+    return some.of(q), k[:, first:end].flatten(0, 1), v[:, first:end].flatten(0, 1)
+
+
+def _members(call: Call, q: Tensor) -> Iterator[Members]:
+    """All heads of all batch elements, together where they have the same squares."""
+    found = plan(call.rule)
+    batch, heads = q.shape[:2]
+    by_head = any(part.by_head for part in found.parts)
+    data = [part for part in found.parts if part.data]
+    elements = range(batch) if data and batch_of(call) is not None else [None]
+    for element in elements:
+        arrays = arrays_of(call, element or 0)
+        rows = slice(0, batch) if element is None else slice(element, element + 1)
+        for head in range(heads) if by_head else [None]:
+            columns = slice(0, heads) if head is None else slice(head, head + 1)
+            yield Members(rows, columns, _groups(found, head or 0, arrays, remember=not data))
+
+
+_KNOWN: WeakKeyDictionary[Plan, dict[int, list[TileGroup]]] = WeakKeyDictionary()
+
+
+def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[TileGroup]:
+    known = _KNOWN.setdefault(found, {})
+    if head in known:
+        return known[head]
+    made: list[TileGroup] = []
+    for place, part in enumerate(found.parts):
+        tiles = cut_to(part, found.tiles(place, best_rows(found, place)), arrays)
+        tiles = with_lists(part, tiles, arrays)
+        made += _part_groups(part, tiles, head, arrays)
+    masks = sum(group.unmarked.numel() for group in made if group.unmarked is not None)
+    if remember and masks <= MOST_MASKS:
+        known[head] = made
+    return made
+
+
+def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
+    """The tiles cut to the positions whose entries are equal."""
+    if not part.same:
+        return tiles
+    given = {name: torch.tensor(arrays[name])[None] for name in part.same}
+    table = cut(part, torch.from_numpy(tiles.table)[None], prod(tiles.shape), given)
+    return replace(tiles, table=table[0].numpy())
+
+
+def best_rows(found: Plan, place: int) -> tuple[int, ...]:
+    """The box of queries with the least work: the squares in tiles, and what it takes to begin them."""
+    axes, listed = len(found.parts[place].axes), found.parts[place].listed
+    if listed is not None:  # all rows of a block have the same keys
+        return (min(listed.outer, ROWS[1][-1][0]),)
+
+    def work(shape: tuple[int, ...]) -> float:
+        tiles = found.tiles(place, shape)
+        return prod(shape) * float(tiles.inner.sum()) + GROUP * len(np.unique(tiles.inner))
+
+    return min(ROWS[axes], key=work)
+
+
+def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[TileGroup]:
+    """The tiles of a part, those with the same mask together."""
+    table = tiles.table[head % len(tiles.table)].astype(np.int64)
+    table = table[tiles.inner[head % len(tiles.table)] > 0]
+    outer = [_outer_counts(part, tiles.shape, table, a) for a in range(len(part.axes))]
+    width = len(PER_AXIS)
+    inner = [table[:, a * width + 4] - table[:, a * width + 3] for a in range(len(part.axes))]
+    kinds, which = np.unique(np.stack([*outer, *inner], axis=1), axis=0, return_inverse=True)
+    for kind, sizes in enumerate(kinds):
+        rows = table[which.ravel() == kind]
+        axes = len(part.axes)
+        yield from _alike(part, tiles, rows, sizes[:axes].tolist(), sizes[axes:].tolist(), head, arrays)
+
+
+def _outer_counts(part: Part, shape: tuple[int, ...], table: Ints, a: int) -> Ints:
+    """How many rows of each tile exist along one axis."""
+    axis, width = part.axes[a], len(PER_AXIS)
+    end = axis.outer_order.below(axis.last + 1, table[:, a * width + 1])
+    if axis.class_slots is not None:
+        end = np.minimum(end, axis.class_slots)
+    return np.minimum(shape[a], end - table[:, a * width])
+
+
+def _alike(
+    part: Part, tiles: Tiles, table: Ints, outer: list[int], inner: list[int], head: int, arrays: Data
+) -> Iterator[TileGroup]:
+    """Tiles of one shape, cut into those with the same bounds."""
+    rows = [_slots(part, table, a, outer[a], "outer") for a in range(len(outer))]  # [tiles, size] each
+    columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
+    if part.listed is not None:
+        columns = [listed_positions(part, tiles, table[:, 2, None], np.arange(inner[0])[None])]
+    names: dict[str, Any] = {**part.numbers, "head": head}
+    for a, axis in enumerate(part.axes):
+        shape = [len(table)] + [outer[a] if b == a else 1 for b in range(len(outer))]
+        names[axis.line.outer] = rows[a].reshape(shape)
+    bounds: list[Ints] = []
+    whole = (len(table), *outer)
+    for a, axis in enumerate(part.axes):
+        base, first = table[:, a * len(PER_AXIS) + 2], table[:, a * len(PER_AXIS) + 3]
+        low = _extreme(np.maximum, 0, axis.lows, names, arrays, whole)
+        high = _extreme(np.minimum, axis.line.inner_size - 1, axis.highs, names, arrays, whole)
+        for position in (low, high + 1):
+            if part.listed is None:
+                slot = axis.inner_order.below(position, base[:, None]) - first[:, None]
+            else:
+                slot = _count_below(columns[0], position, axis.line.inner_size)
+            bounds.append(np.clip(slot, 0, inner[a]))
+    queries, keys = _flat(part, rows, "outer"), _flat(part, columns, "inner")
+    if not part.exact:
+        yield from _each_its_own(part, bounds, queries, keys, rows, columns, names, arrays, inner)
+        return
+    marks, which = np.unique(np.stack(bounds, axis=1), axis=0, return_inverse=True)
+    for kind, mark in enumerate(marks):
+        mine = which.ravel() == kind
+        mask = _mask(mark[None], inner)[0]
+        yield _group(queries[mine], keys[mine], mask)
+
+
+def _count_below(columns: Ints, positions: Ints, size: int) -> Ints:
+    """How many of a tile's columns, in order and all below `size`, lie below each of its positions."""
+    shift = np.arange(len(columns))[:, None] * size
+    found = np.searchsorted((columns + shift).ravel(), np.clip(positions, 0, size) + shift)
+    return found - np.arange(len(columns))[:, None] * columns.shape[1]
+
+
+def _slots(part: Part, table: Ints, a: int, size: int, side: str) -> Ints:
+    axis = part.axes[a]
+    order = axis.outer_order if side == "outer" else axis.inner_order
+    slot, base = (0, 1) if side == "outer" else (3, 2)
+    return order.positions(
+        table[:, a * len(PER_AXIS) + slot, None] + np.arange(size), table[:, a * len(PER_AXIS) + base, None]
+    )
+
+
+def _extreme(
+    choose: np.ufunc, start: int, terms: tuple[Term, ...], names: dict[str, Any], arrays: Data, shape: Any
+) -> Ints:
+    best = np.full(shape, start, np.int64)
+    for term in terms:
+        best = choose(best, evaluate_term(term, names, arrays))
+    return best.reshape(shape[0], -1)
+
+
+def _flat(part: Part, positions: list[Ints], side: str) -> Ints:
+    """Flat positions [tiles, rows or columns] from those along each axis, the last fastest."""
+    flat = np.zeros((len(positions[0]), 1), np.int64)
+    for axis, along in zip(part.axes, positions, strict=True):
+        size = axis.line.outer_size if side == "outer" else axis.line.inner_size
+        flat = (flat[:, :, None] * size + along[:, None, :]).reshape(len(along), -1)
+    return flat
+
+
+def _mask(bounds: Ints, inner: list[int]) -> NDArray[np.bool_]:
+    """Which columns each row is marked at, [tiles, rows, columns], from its bounds [tiles, 2*axes, rows]."""
+    tiles, _, rows = bounds.shape
+    marked = np.ones((tiles, rows, 1), bool)
+    for a, size in enumerate(inner):
+        slot = np.arange(size)
+        along = (slot >= bounds[:, 2 * a, :, None]) & (slot < bounds[:, 2 * a + 1, :, None])
+        marked = (marked[:, :, :, None] & along[:, :, None, :]).reshape(tiles, rows, -1)
+    return marked
+
+
+def _each_its_own(
+    part: Part, bounds: list[Ints], queries: Ints, keys: Ints, rows: list[Ints], columns: list[Ints],
+    names: dict[str, Any], arrays: Data, inner: list[int],
+) -> Iterator[TileGroup]:  # fmt: skip
+    """Tiles whose masks are asked of every square, some at a time."""
+    count = max(1, CHUNK // max(1, queries.shape[1] * keys.shape[1]))
+    axes = len(inner)
+    for begin in range(0, len(queries), count):
+        some = slice(begin, begin + count)
+        env = dict(names)
+        for a, axis in enumerate(part.axes):
+            env[axis.line.outer] = _on_axis(rows[a][some], a, 2 * axes)
+            env[axis.line.inner] = _on_axis(columns[a][some], axes + a, 2 * axes)
+        held = np.asarray(evaluate(part.rest, env, arrays), bool)
+        sizes = (len(queries[some]), *(x.shape[1] for x in rows), *(x.shape[1] for x in columns))
+        held = np.broadcast_to(held, sizes).reshape(len(queries[some]), queries.shape[1], keys.shape[1])
+        mask = held & _mask(np.stack(bounds, axis=1)[some], inner)
+        live = mask.any((1, 2))
+        if live.any():
+            yield _group(queries[some][live], keys[some][live], mask[live])
+
+
+def _on_axis(positions: Ints, axis: int, axes: int) -> Ints:
+    """Positions [tiles, size] as [tiles, 1, …, size, …, 1], to be broadcast with those of other axes."""
+    return positions.reshape(len(positions), *(positions.shape[1] if a == axis else 1 for a in range(axes)))
+
+
+def _group(queries: Ints, keys: Ints, mask: NDArray[np.bool_]) -> TileGroup:
+    given = None if mask.all() else torch.from_numpy(mask)
+    return tile_group(torch.from_numpy(queries), torch.from_numpy(keys), given)
+
+
+def _squares(some: Members, group: TileGroup) -> Placed:
+    """The squares of a group for each member, [members, tiles, rows, columns]."""
+    heads = torch.arange(some.heads.start, some.heads.stop).repeat(some.batch.stop - some.batch.start)
+    queries, keys = (x if isinstance(x, Tensor) else x.positions() for x in (group.queries, group.keys))
+    return Placed(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
+
+
+def _bias(call: Call, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:
+    if call.term is None:
+        return None
+    squares = _squares(some, group)
+    shape = torch.broadcast_shapes(*(x.shape for x in squares))
+    return added(call, squares, dtype).expand(shape).contiguous()

@@ -1,0 +1,162 @@
+"""The reference: attention written out, one marked square after another, in NumPy and float64.
+
+Every other kernel is held against it. It visits each marked square once forward and once backward, and
+touches no other, so that a NaN or an infinity stays where the mathematics lets it go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lattend.attend.arrays import arrays_of
+from lattend.attend.call import Call, Gradients, Passed
+from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
+
+Floats = NDArray[np.float64]
+MAX_SQUARES = 1 << 24  # of all heads and batch elements
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why the reference cannot take the call, or None when it can."""
+    squares = prod(q.shape[:3]) * k.shape[2]
+    if squares > MAX_SQUARES:
+        return f"it looks at squares one by one, at most {MAX_SQUARES:,} of them, and these are {squares:,}"
+    return None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query of one head of one batch element: its keys and the places of all tensors it meets."""
+
+    at: tuple[int, int, int]
+    shared: tuple[int, int]  # batch element and key head
+    keys: NDArray[np.intp]
+
+
+def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
+    """All queries with their marked keys, from the rule itself."""
+    batch, heads, queries, _ = q.shape
+    share = heads // k.shape[1]
+    for element in range(batch):
+        rule = replace(call.rule, data=arrays_of(call, element), open=())
+        differ = heads if rule.has_heads else 1
+        mask = rule.mask().reshape(differ, queries, k.shape[2])
+        for head in range(heads):
+            for query in range(queries):
+                keys = np.flatnonzero(mask[head % differ, query])
+                yield Row((element, head, query), (element, head // share), keys)
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
+    q_, k_, v_ = map(_exact, (q, k, v))
+    out = np.zeros((*q.shape[:-1], v.shape[-1]))
+    lse = np.full(q.shape[:-1], -np.inf)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities come from the caller
+        for row in rows(call, q, k):
+            if len(row.keys):
+                scores = _scores(call, q_, k_, row)
+                lse[row.at] = _log_sum_exp(scores)
+                if lse[row.at] == -np.inf:  # a bias may be -inf, as if the square were not marked
+                    continue
+                for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
+                    out[row.at] += weight * v_[(*row.shared, key)]
+    return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
+
+
+def backward(call: Call, given: Passed) -> Gradients:
+    """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
+    grad_out, grad_lse, q, k, v, *_ = given
+    q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
+    grad_lse_ = np.zeros(q.shape[:-1]) if grad_lse is None else _exact(grad_lse)
+    dq, dk, dv = np.zeros(q_.shape), np.zeros(k_.shape), np.zeros(v_.shape)
+    biases = {name: np.zeros(tuple(tensor.shape)) for name, tensor in call.bias.items()}
+    with np.errstate(invalid="ignore", over="ignore"):
+        for row in rows(call, q, k):
+            if not len(row.keys):
+                continue
+            scores = _scores(call, q_, k_, row)
+            if _log_sum_exp(scores) == -np.inf:
+                continue
+            weights = np.exp(scores - _log_sum_exp(scores))
+            reach = np.array([grad[row.at] @ v_[(*row.shared, key)] for key in row.keys])
+            slopes = weights * (reach - weights @ reach + grad_lse_[row.at])
+            for weight, slope, key in zip(weights, slopes, row.keys, strict=True):
+                at = (*row.shared, key)
+                dq[row.at] += call.scale * slope * k_[at]
+                dk[at] += call.scale * slope * q_[row.at]
+                dv[at] += weight * grad[row.at]
+                if call.term is not None:
+                    for (name, place), partial in _dual(call, row, key)[1].items():
+                        biases[name][place] += slope * partial
+    return _like(dq, q), _like(dk, k), _like(dv, v), [_like(biases[x], t) for x, t in call.bias.items()]
+
+
+def _scores(call: Call, q: Floats, k: Floats, row: Row) -> Floats:
+    added = [0.0 if call.term is None else _dual(call, row, key)[0] for key in row.keys]
+    return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys]) + added
+
+
+Dual = tuple[Any, dict[tuple[str, tuple[int, ...]], float]]  # a number, and its derivative by each entry
+
+
+def _dual(call: Call, row: Row, key: int) -> Dual:
+    """The bias of one square and its derivatives."""
+    if call.term is None:
+        return 0.0, {}
+    names: dict[str, int] = {**call.rule.values, "head": row.at[1]}
+    query = row.at[2]
+    for axis in reversed(call.rule.axes):
+        query, names[axis.query] = divmod(query, call.rule.values[axis.queries])
+        key, names[axis.key] = divmod(int(key), call.rule.values[axis.keys])
+    return _walked(call.term, names, {name: _exact(tensor) for name, tensor in call.bias.items()})
+
+
+def _walked(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Dual:
+    match term:
+        case Num():
+            return term.value, {}
+        case Name() if term.name not in tensors:
+            return names[term.name], {}
+        case Name():
+            return float(tensors[term.name]), {(term.name, ()): 1.0}
+        case Lookup():
+            asked = [int(_walked(index, names, tensors)[0]) for index in term.indices]
+            sizes = tensors[term.array].shape  # outside, the nearest end
+            place = tuple(max(0, min(size - 1, at)) for at, size in zip(asked, sizes, strict=True))
+            return float(tensors[term.array][place]), {(term.array, place): 1.0}
+        case Arith():
+            (a, da), *others = [_walked(arg, names, tensors) for arg in term.args]
+            if term.op in ("neg", "abs"):
+                return (-a, {at: -x for at, x in da.items()}) if term.op == "neg" else (abs(a), {})
+            if term.op in ("min", "max"):
+                return (min if term.op == "min" else max)(a, *(b for b, _ in others)), {}
+            b, db = others[0]
+            if term.op in ("//", "%"):
+                return (a // b if term.op == "//" else a % b), {}
+            left, right = (b, a) if term.op == "*" else (1.0, 1.0 if term.op == "+" else -1.0)
+            total = {at: left * x for at, x in da.items()}
+            for at, x in db.items():
+                total[at] = total.get(at, 0.0) + right * x
+            return {"+": a + b, "-": a - b, "*": a * b}[term.op], total
+
+
+def _log_sum_exp(scores: Floats) -> np.float64:
+    top = scores.max()
+    return top + np.log(np.exp(scores - top).sum()) if np.isfinite(top) else top
+
+
+def _exact(x: Tensor) -> Floats:
+    return x.detach().cpu().double().numpy()
+
+
+def _like(found: Floats, x: Tensor) -> Tensor:
+    return torch.from_numpy(found).to(x.device, x.dtype)

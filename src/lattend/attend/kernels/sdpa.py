@@ -1,0 +1,151 @@
+"""The library kernel: whole or causal blocks go to cuDNN, or to torch on a CPU, which are at the limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Call, Gradients, Passed
+from lattend.plans.order import pairing
+from lattend.plans.plan import Plan, plan
+from lattend.rules.language.expr import Compare, Condition, Name
+
+DTYPES = {
+    "cuda": (torch.bfloat16, torch.float16),  # cuDNN
+    "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
+}
+MAX_HEAD = 128
+SMALL_WINDOW = 256 * 128  # numbers in a window's keys; measured on an H200
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """All squares of blocks on the diagonal, or those up to it; `window` None is one block."""
+
+    causal: bool
+    window: int | None
+
+
+@lru_cache(maxsize=256)
+def blocks(found: Plan) -> Blocks | None:
+    """The blocks a plan consists of, if it is blocks that a library can run."""
+    if len(found.parts) != 1:
+        return None
+    part, line = found.parts[0], found.lines[0]
+    if len(part.axes) > 1:
+        return Blocks(False, None) if not part.branch else None
+    left = list(part.branch)
+    causal = _take(left, lambda c: _is_causal(c, line.outer, line.inner))
+    window = None
+    for condition in list(left):
+        pair = pairing(condition, line.outer, line.inner, part.numbers)
+        if pair is not None and pair.kind == "windows" and pair.shift == 0:
+            left.remove(condition)
+            window = pair.modulus
+    square = line.outer_size == line.inner_size
+    if left or ((causal or window) and not square):
+        return None
+    if window is not None and window >= line.outer_size:
+        window = None
+    if window is not None and line.outer_size % window:
+        return None
+    return Blocks(causal, window)
+
+
+def _take(conditions: list[Condition], wanted: Any) -> bool:
+    found = [condition for condition in conditions if wanted(condition)]
+    for condition in found:
+        conditions.remove(condition)
+    return bool(found)
+
+
+def _is_causal(condition: Condition, query: str, key: str) -> bool:
+    return condition in (Compare("<=", Name(key), Name(query)), Compare(">=", Name(query), Name(key)))
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why the library cannot take the call, or None when it can."""
+    device = q.device.type
+    if device not in DTYPES:
+        return f"it runs on CPU and CUDA, and q is on {device}"
+    if q.dtype not in DTYPES[device]:
+        return f"it does not compute in {str(q.dtype).removeprefix('torch.')} on {device}"
+    sizes = (q.shape[-1], v.shape[-1])
+    if device == "cuda" and (max(sizes) > MAX_HEAD or any(size % 8 for size in sizes)):
+        return f"its heads are multiples of 8 up to {MAX_HEAD}, and these are {sizes[0]} and {sizes[1]}"
+    if device == "cpu" and sizes[0] != sizes[1]:
+        return f"its values are as wide as its keys, and these have {sizes[1]} and {sizes[0]}"
+    if q.shape[1] != k.shape[1]:
+        return f"{q.shape[1]} query heads share {k.shape[1]} key heads"
+    if call.scale <= 0:
+        return f"it takes a positive scale, and this is {call.scale:g}"
+    if 0 in (*q.shape, *k.shape):
+        return "there is nothing to compute"
+    if call.term is not None:
+        return "there is a bias"
+    if call.rule.has_heads:
+        return "heads differ"
+    if blocks(plan(call.rule)) is None:
+        return "the marked squares are not whole or causal blocks of one size"
+    return None
+
+
+def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | None:
+    """Why the library cannot take the backward pass of a call that fits."""
+    if grad_lse is not None:
+        return "it takes no gradient of the log-sum-exp"
+    if q.device.type == "cpu":
+        return None
+    if call.deterministic:
+        return "its backward pass adds up in any order: ask with deterministic=False"
+    found = blocks(plan(call.rule))
+    if found is not None and found.window is not None and found.window * q.shape[-1] < SMALL_WINDOW:
+        return "its backward pass is slower on windows this small"
+    return None
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    found = blocks(plan(call.rule)) or Blocks(False, None)
+    given = [_in_windows(x, found.window) for x in (q, k, v)]
+    aten = torch.ops.aten
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu
+        out, lse = run(*given, 0.0, found.causal, attn_mask=None, scale=call.scale)
+    else:
+        run = aten._scaled_dot_product_cudnn_attention
+        out, lse = run(*given, None, True, 0.0, found.causal, False, scale=call.scale)[:2]
+    kind = torch.promote_types(q.dtype, torch.float32)
+    return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
+
+
+def backward(call: Call, given: Passed) -> Gradients:
+    """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
+    grad_out, _, q, k, v, out, lse = given
+    found = blocks(plan(call.rule)) or Blocks(False, None)
+    cut = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
+    sums = lse.reshape(cut[1].shape[:-1])
+    aten = torch.ops.aten
+    if q.device.type == "cpu":
+        run = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        grads = run(*cut, sums, 0.0, found.causal, attn_mask=None, scale=call.scale)
+    else:
+        run = aten._scaled_dot_product_cudnn_attention_backward
+        seed = torch.zeros((), dtype=torch.int64, device=q.device)
+        sizes = (cut[1].shape[2], cut[2].shape[2])
+        how = (seed, seed, None, None, None, *sizes, 0.0, found.causal)
+        grads = run(*cut, sums[..., None], *how, scale=call.scale)
+    dq, dk, dv = (grad.reshape(x.shape) for grad, x in zip(grads, (q, k, v), strict=True))
+    return dq, dk, dv, []
+
+
+def _in_windows(x: Tensor, window: int | None) -> Tensor:
+    """Windows as heads of their own, [batch * heads, windows, window, D]; rows that lie apart are copied."""
+    x = x if x.stride(-1) == 1 else x.contiguous()
+    if window is None:
+        return x
+    return x.reshape(x.shape[0] * x.shape[1], x.shape[2] // window, window, x.shape[3])

@@ -1,0 +1,241 @@
+"""The backward kernels: gradients of queries by tiles of queries, of keys and values by tiles of keys.
+
+Each program owns the rows it writes, so that the result does not depend on the order of programs. With
+P the weights and dS = P * (dP - delta): dQ = dS K, dK = dSᵀ Q, dV = Pᵀ dO; delta is the row sum of
+out * dout, less the gradient of the log-sum-exp. P is found again from the merged log-sum-exp, so the
+parts of a plan just add up.
+"""
+
+# Kernels are read by Triton, not by Python
+# pyright: reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lattend.attend.kernels.triton.forward import (
+    LOG2E,
+    block_of,
+    full_range,
+    marked_squares,
+    product,
+    row_bounds,
+    rows_of,
+)
+from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+
+
+@triton.jit
+def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr, ENDS: tl.constexpr):
+    """Adds to the float32 sum of earlier parts; the last part writes the gradient itself."""
+    if CONTINUES:
+        value += tl.load(Sum + at_sum, mask=mask, other=0.0)
+    if ENDS:
+        tl.store(Final + at_final, value.to(Final.dtype.element_ty), mask=mask)
+    else:
+        tl.store(Sum + at_sum, value, mask=mask)
+
+
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
+def attention_bwd_dq_kernel(
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
+    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
+    o_batch, o_head, o_row, g_batch, g_head, g_row,
+    heads, share, rows, tiles, table_batch, table_head,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
+    AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
+    OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """The gradient of a tile of queries; the first part that holds all of them also makes Delta."""
+    program = tl.program_id(0)
+    tile, pair = program % tiles, program // tiles
+    batch, head = (pair // heads).to(tl.int64), pair % heads
+    entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+    oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
+    la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+    Q += batch * q_batch + head.to(tl.int64) * q_head
+    key_head = head // share
+    if not BULK:
+        K += batch * k_batch + key_head.to(tl.int64) * k_head
+        V += batch * v_batch + key_head.to(tl.int64) * v_head
+    begin = tl.load(entry + 2) + tl.load(entry + 3)  # the first inner position, where slots are in order
+    GradOut += batch * g_batch + head.to(tl.int64) * g_head
+    state_rows = (batch * heads + head) * rows + place
+
+    q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
+    grad = rows_of(GradOut, place, inside, g_row, DV, DVP, True)  # [BLOCK_M, DVP]
+    lse = tl.load(Lse + state_rows, mask=inside, other=float("inf")) * LOG2E
+    lse = tl.where(lse == -float("inf"), float("inf"), lse)  # a row with no key: all weights 0
+    if MAKES_DELTA:
+        Out += batch * o_batch + head.to(tl.int64) * o_head
+        out = rows_of(Out, place, inside, o_row, DV, DVP, True)
+        delta = tl.sum(out.to(tl.float32) * grad.to(tl.float32), 1)
+        if HAS_GRAD_LSE:
+            delta -= tl.load(GradLse + state_rows, mask=inside, other=0.0)
+        tl.store(Delta + state_rows, delta, mask=inside)
+    else:
+        delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
+    acc = tl.zeros([BLOCK_M, DP], tl.float32)
+    sharpness = scale * LOG2E
+
+    count = inner_count(entry, AXES)
+    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
+    for index in range(0, steps):
+        step = tl.where(index < full_first, index, index + full_end - full_first)
+        slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+        ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+        k = block_of(K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK)
+        v = block_of(
+            V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
+        )
+        s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
+        if BIAS is not None:
+            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+        marked = marked_squares(
+            oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
+        )
+        p = tl.where(marked, tl.math.exp2(s - lse[:, None]), 0.0)
+        dp = product(grad, tl.trans(v), PRECISION, UPCAST)
+        ds = tl.where(marked, p * (dp - delta[:, None]), 0.0)
+        if SLOPES is not None:
+            SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
+        acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
+    if HAS_FULL:
+        for step in range(full_first, full_end):
+            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+            k = block_of(
+                K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
+            )
+            v = block_of(
+                V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
+            )
+            s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
+            if BIAS is not None:
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+            p = tl.math.exp2(s - lse[:, None])
+            dp = product(grad, tl.trans(v), PRECISION, UPCAST)
+            ds = p * (dp - delta[:, None])
+            if SLOPES is not None:
+                SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
+            acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
+
+    column = tl.arange(0, DP)
+    at_rows = state_rows.to(tl.int64)[:, None] * D + column[None, :]
+    mask = inside[:, None] & (column[None, :] < D)
+    store_sum(SumQ, GradQ, at_rows, at_rows, acc * scale, mask, CONTINUES, ENDS)
+
+
+@triton.jit(do_not_specialize=PLAIN)
+def attention_bwd_dkdv_kernel(
+    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data, scale,
+    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
+    heads, share, rows, keys, tiles, table_batch, table_head,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
+    AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
+    OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """The gradients of a tile of keys and values; all query heads that share them are taken in turn."""
+    program = tl.program_id(0)
+    tile, pair = program % tiles, program // tiles
+    key_heads = heads // share
+    batch, key_head = (pair // key_heads).to(tl.int64), pair % key_heads
+    K += batch * k_batch + key_head.to(tl.int64) * k_head
+    V += batch * v_batch + key_head.to(tl.int64) * v_head
+    entry = Table + (batch * table_batch + key_head * share * table_head + tile) * (5 * AXES + 2)
+    oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
+    k = rows_of(K, place, inside, k_row, D, DP, True)  # [BLOCK_M, DP]
+    v = rows_of(V, place, inside, v_row, DV, DVP, True)  # [BLOCK_M, DVP]
+    acc_k = tl.zeros([BLOCK_M, DP], tl.float32)
+    acc_v = tl.zeros([BLOCK_M, DVP], tl.float32)
+    sharpness = scale * LOG2E
+
+    for member in range(0, share):
+        head = key_head * share + member
+        entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+        la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+        begin = tl.load(entry + 2) + tl.load(entry + 3)
+        if BULK:
+            QHead, GradHead = Q, GradOut
+        else:
+            QHead = Q + batch * q_batch + head.to(tl.int64) * q_head
+            GradHead = GradOut + batch * g_batch + head.to(tl.int64) * g_head
+        first_row = (batch * heads + head) * rows
+        count = inner_count(entry, AXES)
+        full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+        steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
+        for index in range(0, steps):
+            step = tl.where(index < full_first, index, index + full_end - full_first)
+            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+            q = block_of(
+                QHead, at, there, q_row, batch, head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
+            )  # [BLOCK_N, DP]
+            grad = block_of(
+                GradHead, at, there, g_row, batch, head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
+            )  # [BLOCK_N, DVP]
+            lse = tl.load(Lse + first_row + at, mask=there, other=float("inf")) * LOG2E
+            delta = tl.load(Delta + first_row + at, mask=there, other=0.0)
+            s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
+            if BIAS is not None:
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+            marked = marked_squares(
+                oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
+            )
+            p = tl.where(marked, tl.math.exp2(s - lse[None, :]), 0.0)
+            acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
+            dp = product(v, tl.trans(grad), PRECISION, UPCAST)
+            ds = tl.where(marked, p * (dp - delta[None, :]), 0.0)
+            acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
+        if HAS_FULL:
+            for step in range(full_first, full_end):
+                slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+                ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+                q = block_of(
+                    QHead, at, there, q_row, batch, head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
+                )
+                grad = block_of(
+                    GradHead,
+                    at,
+                    there,
+                    g_row,
+                    batch,
+                    head,
+                    begin + step * BLOCK_N,
+                    DV,
+                    DVP,
+                    BLOCK_N,
+                    False,
+                    BULK,
+                )
+                lse = tl.load(Lse + first_row + at) * LOG2E
+                delta = tl.load(Delta + first_row + at)
+                s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness
+                if BIAS is not None:
+                    s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
+                p = tl.math.exp2(s - lse[None, :])
+                acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
+                dp = product(v, tl.trans(grad), PRECISION, UPCAST)
+                ds = p * (dp - delta[None, :])
+                acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
+
+    at_rows = ((batch * key_heads + key_head) * keys + place).to(tl.int64)[:, None]
+    column = tl.arange(0, DP)
+    mask = inside[:, None] & (column[None, :] < D)
+    at_k = at_rows * D + column[None, :]
+    store_sum(SumK, GradK, at_k, at_k, acc_k * scale, mask, CONTINUES, ENDS)
+    wide_column = tl.arange(0, DVP)
+    mask_v = inside[:, None] & (wide_column[None, :] < DV)
+    at_v = at_rows * DV + wide_column[None, :]
+    store_sum(SumV, GradV, at_v, at_v, acc_v, mask_v, CONTINUES, ENDS)

@@ -1,0 +1,210 @@
+"""The forward kernel: one program computes one tile of queries against the keys its part marks."""
+
+# Kernels are read by Triton, not by Python
+# pyright: reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+
+LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
+LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
+
+
+@triton.jit
+def product(a, b, PRECISION: tl.constexpr, UPCAST: tl.constexpr):
+    """The matrix product in float32; UPCAST is for the interpreter, whose bfloat16 product is wrong."""
+    if UPCAST:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, input_precision=PRECISION)
+
+
+@triton.jit
+def rows_of(Base, place, inside, stride, SIZE: tl.constexpr, PADDED: tl.constexpr, GUARD: tl.constexpr):
+    """Rows of a matrix with SIZE columns, as [rows, PADDED]; zeros beyond."""
+    column = tl.arange(0, PADDED)
+    pointers = Base + place[:, None] * stride + column[None, :]  # [rows, PADDED]
+    if GUARD:
+        if SIZE == PADDED:
+            return tl.load(pointers, mask=inside[:, None], other=0.0)
+        return tl.load(pointers, mask=inside[:, None] & (column[None, :] < SIZE), other=0.0)
+    if SIZE == PADDED:
+        return tl.load(pointers)
+    return tl.load(pointers, mask=column[None, :] < SIZE, other=0.0)
+
+
+@triton.jit
+def block_of(
+    Base, place, inside, stride, batch, head, first,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, GUARD: tl.constexpr, BULK: tl.constexpr,
+):  # fmt: skip
+    """The same for STEP inner slots; BULK takes rows that follow each other with one bulk copy."""
+    if BULK:
+        return Base.load([batch.to(tl.int32), head, first, 0]).reshape(STEP, PADDED)
+    else:
+        return rows_of(Base, place, inside, stride, SIZE, PADDED, GUARD)
+
+
+@triton.jit
+def between(at, low, span):
+    """Whether low <= at <= low + span, for each row and column: what lies below low wraps around."""
+    gap = at.to(tl.int32)[None, :] - low[:, None]
+    return gap.to(tl.uint32, bitcast=True) <= span.to(tl.uint32, bitcast=True)[:, None]
+
+
+@triton.jit
+def spanned(low, high):
+    """A row's bounds as the least and how far it goes on; a row with nothing begins where no position is."""
+    empty = high < low
+    return tl.where(empty, -2147483648, low).to(tl.int32), tl.where(empty, 0, high - low).to(tl.int32)
+
+
+@triton.jit
+def marked_squares(
+    oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data,
+    REST: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Which squares of a tile are marked: each column within its row's bounds, and the rest of the rule."""
+    marked = between(ia, la, ha)
+    if AXES >= 2:
+        marked &= between(ib, lb, hb)
+    if AXES >= 3:
+        marked &= between(ic, lc, hc)
+    if REST is not None:
+        marked &= REST(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
+    return marked
+
+
+@triton.jit
+def row_bounds(
+    oa, ob, oc, head, batch, Header, Data, BOUNDS: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr
+):
+    """The least inner position of each row and how far it goes on, on up to three axes."""
+    if AXES == 1:
+        la, ha = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
+        return la, ha, la, ha, la, ha
+    elif AXES == 2:
+        la, ha, lb, hb = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
+        lb, hb = spanned(lb, hb)
+        return la, ha, lb, hb, lb, hb
+    else:
+        la, ha, lb, hb, lc, hc = BOUNDS(oa, ob, oc, head, batch, Header, Data, WIDE)
+        la, ha = spanned(la, ha)
+        lb, hb = spanned(lb, hb)
+        lc, hc = spanned(lc, hc)
+        return la, ha, lb, hb, lc, hc
+
+
+@triton.jit
+def full_range(entry, count, STEP: tl.constexpr, AXES: tl.constexpr, HAS_FULL: tl.constexpr):
+    """Which steps of STEP inner slots need no mask: from the first to before the second."""
+    if HAS_FULL:
+        begin = tl.load(entry + 3)
+        first = tl.cdiv(tl.load(entry + 5 * AXES) - begin, STEP)
+        end = (tl.load(entry + 5 * AXES + 1) - begin) // STEP
+        return first, tl.maximum(first, end)
+    return tl.cdiv(count, STEP), tl.cdiv(count, STEP)
+
+
+@triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
+def attention_fwd_kernel(
+    Q, K, V, Out, State, Lse, Table, Header, Data, scale,
+    q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
+    heads, share, rows, tiles, table_batch, table_head,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
+    AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
+    OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
+    program = tl.program_id(0)
+    tile, pair = program % tiles, program // tiles
+    batch, head = (pair // heads).to(tl.int64), pair % heads
+    entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
+    oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
+    la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+    Q += batch * q_batch + head.to(tl.int64) * q_head
+    key_head = head // share
+    if not BULK:
+        K += batch * k_batch + key_head.to(tl.int64) * k_head
+        V += batch * v_batch + key_head.to(tl.int64) * v_head
+    begin = tl.load(entry + 2) + tl.load(entry + 3)  # the first inner position, where slots are in order
+    state_rows = (batch * heads + head) * rows + place  # [BLOCK_M]
+
+    q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
+    if CONTINUES:
+        m = tl.load(Lse + state_rows, mask=inside, other=-float("inf")) * LOG2E
+        total = tl.where(m == -float("inf"), 0.0, 1.0)
+        acc = rows_of(State, state_rows.to(tl.int64), inside, DV, DV, DVP, True)
+    else:
+        m = tl.full([BLOCK_M], -float("inf"), tl.float32)
+        total = tl.zeros([BLOCK_M], tl.float32)
+        acc = tl.zeros([BLOCK_M, DVP], tl.float32)
+    scale = tl.maximum(scale, 1e-20)  # so that -inf times it stays -inf
+    sharpness, per_score = scale * LOG2E, 1.0 / scale
+
+    count = inner_count(entry, AXES)
+    full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
+    for index in range(0, steps):
+        step = tl.where(index < full_first, index, index + full_end - full_first)
+        slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+        ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+        k = block_of(
+            K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
+        )  # [BLOCK_N, DP]
+        s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
+        if BIAS is not None:
+            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
+        marked = marked_squares(
+            oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
+        )
+        s = tl.where(marked, s, -float("inf"))
+        higher = tl.maximum(m, tl.max(s, 1) * sharpness)
+        base = tl.where(higher == -float("inf"), 0.0, higher)  # no key yet: -inf less -inf is no number
+        p = tl.math.exp2(s * sharpness - base[:, None])
+        shrink = tl.math.exp2(m - base)
+        total = total * shrink + tl.sum(p, 1)
+        v = block_of(
+            V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
+        )  # [BLOCK_N, DVP]
+        acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
+        m = higher
+    if HAS_FULL:
+        for step in range(full_first, full_end):
+            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
+            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
+            k = block_of(
+                K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
+            )
+            s = product(q, tl.trans(k), PRECISION, UPCAST)
+            if BIAS is not None:
+                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
+            higher = tl.maximum(m, tl.max(s, 1) * sharpness)
+            p = tl.math.exp2(s * sharpness - higher[:, None])
+            shrink = tl.math.exp2(m - higher)
+            total = total * shrink + tl.sum(p, 1)
+            v = block_of(
+                V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
+            )
+            acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
+            m = higher
+
+    acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
+    lse = tl.where(total == 0.0, -float("inf"), (m + tl.math.log2(total)) * LN2)
+    tl.store(Lse + state_rows, lse, mask=inside)
+    column = tl.arange(0, DVP)
+    mask = inside[:, None] & (column[None, :] < DV)
+    if ENDS:
+        Out += batch * o_batch + head.to(tl.int64) * o_head
+        tl.store(Out + place[:, None] * o_row + column[None, :], acc.to(Out.dtype.element_ty), mask=mask)
+    else:
+        tl.store(State + state_rows.to(tl.int64)[:, None] * DV + column[None, :], acc, mask=mask)

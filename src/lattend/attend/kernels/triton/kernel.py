@@ -1,0 +1,82 @@
+"""The Triton kernel: why it does not fit a call, and its forward and backward."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Call, Gradients, Passed, rule_of
+from lattend.attend.form import axes_looked_up
+from lattend.plans.plan import Plan, plan
+
+MAX_HEAD = 256
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+
+
+def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """Why this kernel cannot take the call, or None when it can."""
+    try:
+        from lattend.attend.kernels.triton.launch import INTERPRETED
+    except ImportError:
+        return "Triton is not installed: pip install triton"
+    if q.device.type != "cuda" and not (INTERPRETED and call.kernel == "triton"):
+        return f"it needs a GPU, and q is on {q.device.type}"
+    if q.dtype not in DTYPES:
+        return f"it computes in bfloat16, float16 or float32, and q is {_name(q.dtype)}"
+    size = max(q.shape[-1], v.shape[-1])
+    if size > MAX_HEAD:
+        return f"its tiles hold heads of size {MAX_HEAD} at most, and this one has {size}"
+    return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp."""
+    return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
+
+
+def backward(call: Call, given: Passed) -> Gradients:
+    """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
+    grad_out, grad_lse, q, k, v, out, lse = given
+    found = arrays(call, q.device)
+    dq, dk, dv, biases = _runner(call, q.device).backward(
+        grad_out, grad_lse, q, k, v, out, lse, call.scale, found, learned=call.learned
+    )
+    if not call.learned:
+        biases = [torch.zeros_like(tensor) for tensor in call.bias.values()]
+    return dq, dk, dv, biases
+
+
+def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:
+    """The arrays of the rule and the tensors of the bias, on the device, each [batch or 1, …]."""
+    found = dict(_bound(call.rule.key, str(device))) if call.rule.data else {}
+    for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
+        whole = array.to(device)
+        found[name] = (whole if whole.ndim > axes else whole[None]).contiguous()
+    return found | {name: tensor.to(device)[None].contiguous() for name, tensor in call.bias.items()}
+
+
+@lru_cache(maxsize=64)
+def _bound(key: str, device: str) -> dict[str, Tensor]:
+    return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
+
+
+_RUNNERS: WeakKeyDictionary[Plan, dict[object, Any]] = WeakKeyDictionary()
+
+
+def _runner(call: Call, device: torch.device) -> Any:
+    """The runner of the call's plan; remembered."""
+    from lattend.attend.kernels.triton.launch import Runner
+
+    known = _RUNNERS.setdefault(plan(call.rule), {})
+    key = (device, call.term, tuple(call.bias))
+    if key not in known:
+        known[key] = Runner(plan(call.rule), device, term=call.term, tensors=tuple(call.bias))
+    return known[key]
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

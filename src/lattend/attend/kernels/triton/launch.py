@@ -1,0 +1,341 @@
+"""Running a plan on the GPU: one launch of a kernel for each part, sums carried on from part to part."""
+
+# Kernels take plain numbers for constexpr
+# pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from lattend.attend.kernels.triton.backward import (
+    attention_bwd_dkdv_kernel,
+    attention_bwd_dq_kernel,
+)
+from lattend.attend.kernels.triton.fixed import Fixed
+from lattend.attend.kernels.triton.forward import attention_fwd_kernel
+from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
+from lattend.attend.kernels.triton.shapes import Shape, choose
+from lattend.attend.kernels.triton.source import Generated, generated
+from lattend.attend.kernels.triton.tables import refined, with_known_lists
+from lattend.attend.memory import empty_like
+from lattend.plans.order import Order
+from lattend.plans.part import Part
+from lattend.plans.plan import Plan
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Num, Term
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+REACH_32 = 1 << 31  # offsets from here on need 64 bits
+Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
+Shapes = Callable[[str, int], Shape]  # kernel and part to shape
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A part with its tables on the device and the arguments that every kernel takes."""
+
+    part: Part
+    shape: Shape
+    written: Generated
+    table: Tensor  # [batch or 1, heads or 1, tiles, columns]
+    header: Tensor
+    data: tuple[Tensor, ...]
+    known: dict[object, dict[str, Any]] = field(default_factory=dict[object, dict[str, Any]])
+
+    @property
+    def tiles(self) -> int:
+        return self.table.shape[-2]
+
+    @property
+    def bulk(self) -> bool:
+        """Whether inner rows are copied in bulk: asked for, and they follow each other."""
+        return self.shape.bulk and _inner_kinds(self.part) == (0,)
+
+    def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
+        """The tensors whose rows are inner, as the kernel takes them."""
+        if not self.bulk:
+            return tensors
+        step = self.shape.step
+        return tuple(TensorDescriptor.from_tensor(x, [1, 1, step, padded(x.shape[-1])]) for x in tensors)
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """How many tiles to go on in the table for the next batch element and the next head."""
+        batch, heads, tiles, _ = self.table.shape
+        return (heads * tiles if batch > 1 else 0), (tiles if heads > 1 else 0)
+
+    def constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+        """The compile-time arguments; remembered."""
+        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32())
+        if key not in self.known:
+            self.known[key] = self._constants(q, k, v)
+        return self.known[key]
+
+    def _constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+        axes, outer = self.part.axes, self.shape.outer
+        return {
+            "BOUNDS": self.written.bounds,
+            "REST": self.written.rest,
+            "BIAS": self.written.bias,
+            "AXES": len(axes),
+            "TY": outer[-2] if len(outer) > 1 else 1,
+            "TX": outer[-1],
+            "OUTER_KINDS": tuple(_kind(axis.outer_order) for axis in axes),
+            "INNER_KINDS": _inner_kinds(self.part),
+            "BLOCK_M": self.shape.rows,
+            "BLOCK_N": self.shape.step,
+            "D": q.shape[-1],
+            "DP": padded(q.shape[-1]),
+            "DV": v.shape[-1],
+            "DVP": padded(v.shape[-1]),
+            "HAS_FULL": self.shape.split and self.part.knows_full,
+            "BULK": self.bulk,
+            "PRECISION": "ieee" if q.dtype == torch.float32 and not uses_tf32() else "tf32",
+            "UPCAST": INTERPRETED,
+            "WIDE": _wide(self.part, q, k, v),
+            "num_warps": self.shape.warps,
+            "num_stages": self.shape.stages,
+            "maxnreg": self.shape.registers,
+        }
+
+
+class Runner:
+    """The tables of one plan on one device, and the launches."""
+
+    def __init__(
+        self, plan: Plan, device: torch.device, shapes: Shapes | None = None, term: Term | None = None,
+        tensors: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        self.plan, self.device, self.shapes = plan, device, shapes
+        self.term, self.tensors = term, tensors
+        self.prepared: dict[object, Prepared] = {}
+        self.sent: dict[object, Tensor] = {}
+
+    def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
+        """A part made ready, and remembered where it depends on nothing that is given now."""
+        size = max(q.shape[-1], v.shape[-1])
+        key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
+        if key in self.prepared:
+            return self.prepared[key]
+        if self.shapes is None:
+            shape = choose(self.plan, place, kernel, size, q.dtype).shape
+        else:
+            shape = self.shapes(kernel, place)
+        if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
+            shape = replace(shape, bulk=False)  # the copy engine takes rows of whole 16 bytes
+        turned = kernel == "keys"
+        part = (self.plan.turned if turned else self.plan.parts)[place]
+        tiles = self.plan.tiles(place, shape.outer, turned=turned)
+        table = self._sent((turned, place, shape.outer), lambda: with_known_lists(tiles, self.device))
+        if tiles.lists is None:
+            table = refined(part, table, shape.rows, arrays)
+        written = generated(part, self.term, self.tensors)
+        numbers = _header(part, written, arrays)
+        header = self._sent(tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device))
+        data = tuple(arrays[name] for name in written.arrays)
+        ready = Prepared(part, shape, written, table, header, data)
+        if self.term is None and all(name in self.plan.rule.data for name in part.data):
+            self.prepared[key] = ready
+        return ready
+
+    def _sent(self, key: object, make: Callable[[], Tensor]) -> Tensor:
+        """A small table on the device, sent there once."""
+        if key not in self.sent:
+            self.sent[key] = make()
+        return self.sent[key]
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
+        """The output in the inputs' dtype, and the log-sum-exp in float32."""
+        if scale < 0:  # the kernel takes the largest score before it multiplies
+            q, scale = -q, -scale
+        q, k, v = map(_rows_together, (q, k, v))
+        batch, heads, rows, _ = q.shape
+        order, begins, ends = sequence(self.plan.parts)
+        out = empty_like(q, v.shape[-1])
+        sums, lse = out, q.new_empty(q.shape[:-1], dtype=torch.float32)
+        if len(order) > 1 or not ends:
+            sums = out.new_empty((*q.shape[:-1], v.shape[-1]), dtype=torch.float32)
+        if not begins:
+            sums.zero_()
+            lse.fill_(float("-inf"))
+        for turn, place in enumerate(order):
+            ready = self.part("forward", place, q, v, arrays)
+            last = ends and turn == len(order) - 1
+            if ready.tiles and batch * heads:
+                attention_fwd_kernel[(ready.tiles * batch * heads,)](
+                    q, *ready.inner(k, v), out, sums, lse,
+                    ready.table, ready.header, ready.data or (lse,), scale,
+                    *_strides(q), *_strides(k), *_strides(v), *_strides(out),
+                    heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
+                    CONTINUES=turn > 0 or not begins, ENDS=last, **ready.constants(q, k, v),
+                )  # fmt: skip
+        return (out if ends else sums.to(q.dtype)), lse
+
+    def backward(
+        self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
+        lse: Tensor, scale: float, arrays: Arrays, *, learned: bool = True,
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:  # fmt: skip
+        """The gradients of queries, keys and values, and of a bias; the same on every run."""
+        q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
+        delta = torch.empty_like(lse)
+        tensors = self.tensors if learned else ()
+        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, grad_lse, v)
+        grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
+        grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
+        return grad_q, grad_k, grad_v, fixed.gradients()
+
+    def queries(
+        self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
+        lse: Tensor, delta: Tensor, scale: float, arrays: Arrays, fixed: Fixed,
+    ) -> Tensor:  # fmt: skip
+        """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
+        batch, heads, rows, _ = q.shape
+        order, begins, ends = sequence(self.plan.parts)
+        found, sums = _sums(q, len(order), begins, ends)
+        if not begins:
+            delta.copy_(torch.linalg.vecdot(out.float(), grad.float()))
+            delta -= 0.0 if grad_lse is None else grad_lse
+        other = delta if grad_lse is None else grad_lse.contiguous()
+        for turn, place in enumerate(order):
+            ready = self.part("queries", place, q, v, arrays)
+            if ready.tiles and batch * heads:
+                attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
+                    q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
+                    fixed.sums or (lse,), fixed.quanta,
+                    ready.table, ready.header, ready.data or (lse,), scale,
+                    *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
+                    heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
+                    CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
+                    SLOPES=ready.written.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
+                    HAS_GRAD_LSE=grad_lse is not None, **ready.constants(q, k, v),
+                )  # fmt: skip
+        return found if ends else sums.to(q.dtype)
+
+    def keys(
+        self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, lse: Tensor, delta: Tensor,
+        scale: float, arrays: Arrays,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The gradients of the keys and values."""
+        batch, heads, rows, _ = q.shape
+        key_heads, keys = k.shape[1], k.shape[2]
+        order, begins, ends = sequence(self.plan.turned)
+        found_k, sums_k = _sums(k, len(order), begins, ends)
+        found_v, sums_v = _sums(v, len(order), begins, ends)
+        for turn, place in enumerate(order):
+            ready = self.part("keys", place, q, v, arrays)
+            inner_q, inner_grad = ready.inner(q, grad)
+            if ready.tiles and batch * key_heads:
+                attention_bwd_dkdv_kernel[(ready.tiles * batch * key_heads,)](
+                    inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
+                    ready.table, ready.header, ready.data or (lse,), scale,
+                    *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
+                    heads, heads // key_heads, rows, keys, ready.tiles, *ready.strides,
+                    CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
+                    **ready.constants(q, k, v),
+                )  # fmt: skip
+        return (found_k, found_v) if ends else (sums_k.to(k.dtype), sums_v.to(v.dtype))
+
+
+def uses_tf32() -> bool:
+    """Whether float32 products may round their factors to TF32, as torch is told for its own."""
+    return torch.backends.cuda.matmul.allow_tf32
+
+
+def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
+    """The order of parts, and whether the first and the last of them write every row.
+
+    A part that covers all rows begins, so that no sums need to be cleared, and one ends.
+    """
+    whole = [place for place, part in enumerate(parts) if part.covers]
+    others = [place for place in range(len(parts)) if place not in whole]
+    if not whole:
+        return others, False, False
+    order = [*whole[:-1], *others, whole[-1]]
+    return order, order[0] in whole, True
+
+
+def padded(size: int) -> int:
+    """The next power of two, at least 16."""
+    return max(16, triton.next_power_of_2(size))
+
+
+def _kind(order: Order) -> int:
+    return 2 if order.group > 1 else int(order.period > 1)
+
+
+def _inner_kinds(part: Part) -> tuple[int, ...]:
+    """As geometry.py has them: 3 where blocks are listed."""
+    return (3,) if part.listed is not None else tuple(_kind(axis.inner_order) for axis in part.axes)
+
+
+def _strides(x: Tensor) -> tuple[int, int, int]:
+    return x.stride(0), x.stride(1), x.stride(2)
+
+
+def _rows_together(x: Tensor) -> Tensor:
+    """The tensor, or a copy, that the copy engine can read: rows whole, all strides multiples of 16 bytes."""
+    apart = 16 // x.element_size()
+    fits = x.stride(-1) == 1 and all(s % apart == 0 for s in x.stride()[:-1]) and x.data_ptr() % 16 == 0
+    return x if fits else x.contiguous()
+
+
+def _sums(x: Tensor, parts: int, begins: bool, ends: bool) -> tuple[Tensor, Tensor]:
+    """Where a gradient goes, and where it is summed up over several parts."""
+    found = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if parts == 1 and ends:
+        return found, found
+    sums = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    return found, sums if begins else sums.zero_()
+
+
+def _wide(part: Part, q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether a place in memory, or a number of the rule, may need 64 bits."""
+    literals = [node.value for node in expr.walk(expr.all_of(*part.branch)) if isinstance(node, Num)]
+    numbers = max((abs(value) for value in (*part.numbers.values(), *literals)), default=0)
+    return _furthest(q, k, v) >= REACH_32 or numbers >= 1 << 28
+
+
+def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
+    return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
+
+
+def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
+    found: list[int] = []
+    for place, axis in enumerate(part.axes):
+        later = part.axes[place + 1 :]
+        found += [
+            axis.outer_order.period,
+            axis.outer_order.group,
+            axis.inner_order.period,
+            axis.inner_order.group if part.listed is None else part.listed.inner,
+            axis.line.outer_size,
+            axis.line.inner_size,
+            prod(other.line.outer_size for other in later),
+            prod(other.line.inner_size for other in later),
+            axis.first,
+            axis.last,
+            axis.class_slots if axis.class_slots is not None else REACH_32 - 1,
+            0,
+        ]
+    found += [0] * (NUMBERS - AXIS_NUMBERS * len(part.axes))
+    return found + [_number(name, part, arrays) for name in written.numbers]
+
+
+def _number(name: str, part: Part, arrays: Arrays) -> int:
+    """A number of the rule, or of an array it looks up."""
+    if not name.startswith("__"):
+        return part.numbers[name]
+    what, array = name.split(" ", 1)
+    whole = arrays[array]
+    if what == "__stride":
+        return whole.stride(0) if whole.shape[0] > 1 else 0
+    return whole.shape[1 + int(what.removeprefix("__axis"))]

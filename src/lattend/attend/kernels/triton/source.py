@@ -1,0 +1,217 @@
+"""From a part's bounds and conditions to Triton functions: the source is written, then read back.
+
+A part gives `bounds`, from an outer position to its least and greatest inner position on each axis, and
+`rest`, from a pair of positions to whether the square is marked; a bias gives `bias`, what is added to a
+score, and `slopes`, which adds to its gradients. Numbers of the rule are read from memory, so that one
+compiled kernel serves all of their values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from lattend.attend.bias import derivative, leaves, tensor_of
+from lattend.attend.kernels.triton.geometry import NUMBERS, floor_divide, read, remainder
+from lattend.plans.part import Part
+from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    Compare,
+    Condition,
+    Lookup,
+    Name,
+    Not,
+    Num,
+    Or,
+    Term,
+    Truth,
+)
+
+OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
+_NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The functions of a part and a bias, and the names of the numbers and arrays they read, in order."""
+
+    bounds: Any
+    rest: Any | None
+    bias: Any | None
+    slopes: Any | None  # adds to the gradients of the bias
+    numbers: tuple[str, ...]
+    arrays: tuple[str, ...]
+
+
+def generated(part: Part, term: Term | None = None, tensors: tuple[str, ...] = ()) -> Generated:
+    """The functions of this part and a bias; parts that differ in their numbers alone share them."""
+    axes = tuple((axis.line.outer, axis.line.inner, axis.lows, axis.highs) for axis in part.axes)
+    return _generated(axes, part.rest, term, tensors)
+
+
+@lru_cache(maxsize=256)
+def _generated(
+    axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...],
+    rest: Condition,
+    term: Term | None,
+    tensors: tuple[str, ...],
+) -> Generated:
+    outer = {names[0]: OUTER[place] for place, names in enumerate(axes)}
+    inner = {names[1]: INNER[place] for place, names in enumerate(axes)}
+    writer = _Writer({**outer, HEAD: "head"})
+    ends: list[str] = []
+    for place, (_, _, lows, highs) in enumerate(axes):
+        size = f"read(Header, {12 * place + 5}, WIDE) - 1"
+        ends.append(_folded("tl.maximum", ["0", *map(writer.term, lows)]))
+        ends.append(_folded("tl.minimum", [size, *map(writer.term, highs)]))
+    values = ", ".join(f"{end} + oa * 0" for end in ends)
+    bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
+    columns = {name: f"{place}[:, None]" for name, place in outer.items()}
+    columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
+    writer.names = {**columns, HEAD: "head"}
+    asked = biased = slopes = None
+    if rest != Truth(True):
+        asked = _function("rest", _on_squares("rest", writer.condition(rest)))
+    if term is not None:
+        writer.scalars = tensors
+        every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
+        biased = _function("bias", _on_squares("bias", f"{writer.term(term)} + {every}"))
+        slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
+    numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
+    return Generated(_function("bounds", bounds), asked, biased, slopes, numbers, arrays)
+
+
+def _on_squares(name: str, value: str) -> str:
+    """A function of the squares of a tile."""
+    given = "oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
+    return f"def {name}({given}):\n    return {value}\n"
+
+
+def _slopes(writer: _Writer, term: Term, tensors: tuple[str, ...], outer: set[str], inner: set[str]) -> str:
+    """A function that adds a tile's share of the gradients of the bias, as whole numbers of a quantum.
+
+    Whole numbers add up to the same in any order. What goes to one entry is summed up in the tile first.
+    """
+    lines = [
+        "def slopes(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, Sums, Quanta,",
+        "           WIDE: tl.constexpr):",
+        "    none = (ia[None, :] + oa[:, None]) * 0",
+    ]
+    for leaf in leaves(term, tensors):
+        place = tensors.index(tensor_of(leaf))
+        names = set(expr.names(leaf)) if isinstance(leaf, Lookup) else set[str]()
+        index = writer.index(leaf) if isinstance(leaf, Lookup) else "0"
+        lines.append(f"    share = ds * ({writer.term(derivative(term, leaf))})")
+        if not names & (outer | inner):
+            lines.append("    share = tl.sum(tl.sum(share, 1), 0)")
+            lines.append(f"    at = {index}")
+        elif not names & inner:
+            lines.append("    share = tl.sum(share, 1)[:, None]")
+            lines.append(f"    at = {index}")
+        elif not names & outer:
+            lines.append("    share = tl.sum(share, 0)[None, :]")
+            lines.append(f"    at = {index}")
+        else:
+            lines.append(f"    at = none + {index}")
+        lines.append(f"    amount = tl.floor(share * tl.load(Quanta + {place}) + 0.5).to(tl.int64)")
+        lines.append(f"    tl.atomic_add(Sums[{place}] + at, amount, sem='relaxed')")
+    return "\n".join(lines) + "\n"
+
+
+def _folded(function: str, values: Sequence[str]) -> str:
+    best = values[0]
+    for value in values[1:]:
+        best = f"{function}({best}, {value})"
+    return best
+
+
+def _function(name: str, source: str) -> Any:
+    """A Triton function from its source, which stays readable for Triton and in tracebacks."""
+    mark = hashlib.sha256(source.encode()).hexdigest()[:16]
+    file = f"<lattend {name} {mark}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {**_NAMESPACE, "__name__": f"lattend.attend.kernels.triton.generated_{mark}"}
+    exec(compile(source, file, "exec"), namespace)
+    return triton.jit(namespace[name])
+
+
+class _Writer:
+    """Terms and conditions as Triton expressions; notes which numbers and arrays they read."""
+
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names = names
+        self.numbers: list[str] = []
+        self.arrays: list[str] = []
+        self.scalars: tuple[str, ...] = ()
+
+    def term(self, node: Term) -> str:
+        match node:
+            case Num():
+                return f"({node.value})"
+            case Name():
+                if node.name in self.scalars:
+                    return f"tl.load(Data[{self._array(node.name)}]).to(tl.float32)"
+                return self.names[node.name] if node.name in self.names else self._number(node.name)
+            case Lookup():
+                return self._entry(node)
+            case Arith(op="//", args=(a, b)):
+                return f"floor_divide({self.term(a)}, {self.term(b)})"
+            case Arith(op="%", args=(a, b)):
+                return f"remainder({self.term(a)}, {self.term(b)})"
+            case Arith(op="neg", args=(a,)):
+                return f"(-{self.term(a)})"
+            case Arith(op="abs", args=(a,)):
+                return f"tl.abs({self.term(a)})"
+            case Arith(op="min" | "max"):
+                return _folded(f"tl.{node.op}imum", [self.term(arg) for arg in node.args])
+            case Arith(args=(a, b)):
+                return f"({self.term(a)} {node.op} {self.term(b)})"
+            case _:
+                raise ValueError(f"{node} cannot be written")
+
+    def _number(self, name: str) -> str:
+        if name not in self.numbers:
+            self.numbers.append(name)
+        return f"read(Header, {NUMBERS + self.numbers.index(name)}, WIDE)"
+
+    def _array(self, name: str) -> int:
+        if name not in self.arrays:
+            self.arrays.append(name)
+        return self.arrays.index(name)
+
+    def _entry(self, node: Lookup) -> str:
+        place, stride = self._array(node.array), self._number(f"__stride {node.array}")
+        entry = f"tl.load(Data[{place}] + batch * {stride} + {self.index(node)})"
+        return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
+
+    def index(self, node: Lookup) -> str:
+        """The place of an entry in its array; on each axis the nearest end where it lies outside."""
+        flat = ""
+        for axis, part in enumerate(node.indices):
+            size = self._number(f"__axis{axis} {node.array}")
+            inside = f"tl.minimum(tl.maximum({self.term(part)}, 0), {size} - 1)"
+            flat = f"({flat} * {size} + {inside})" if flat else inside
+        return flat
+
+    def condition(self, node: Condition) -> str:
+        match node:
+            case Truth():
+                raise ValueError("a truth needs no function")
+            case Compare():
+                return f"({self.term(node.left)} {node.op} {self.term(node.right)})"
+            case And():
+                return f"({' & '.join(self.condition(arg) for arg in node.args)})"
+            case Or():
+                return f"({' | '.join(self.condition(arg) for arg in node.args)})"
+            case Not():
+                return f"({self.condition(node.arg)} == 0)"

@@ -1,0 +1,157 @@
+"""The torch operators lattend::attention and lattend::attention_backward.
+
+A rule travels as its key, a string, with its numbers beside it: sizes, then parameters. To
+torch.compile both operators are opaque, so plans and kernels are chosen when they run, and no number
+is written into a compiled program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend import execute
+from lattend.attend.bias import parts_of
+from lattend.attend.call import Call, Gradients, Passed, rule_at, rule_of
+from lattend.attend.form import axes_looked_up
+from lattend.attend.memory import empty_like, laid_out
+from lattend.errors import LattendError
+
+_HOW = (
+    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, "
+    "float? scale, str? kernel, bool deterministic"
+)
+_TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+_LIBRARY = torch.library.Library("lattend", "DEF")
+_LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {_HOW}) -> (Tensor, Tensor)", tags=_TAGS)
+_LIBRARY.define(
+    "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
+    f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[])",
+    tags=_TAGS,
+)
+forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
+
+
+# Running
+
+
+@torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
+def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    with exactly(q):
+        out, lse = execute.forward(_call(q, *how), q, k, v)
+    return laid_out(out, q), lse.contiguous()
+
+
+@torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
+def _backward(*given: Any) -> Gradients:
+    tensors, learned, how = given[:7], given[7], given[8:]
+    q, k, v = tensors[2:5]
+    with exactly(q):
+        dq, dk, dv, biases = execute.backward(replace(_call(q, *how), learned=learned), Passed(*tensors))
+    return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
+
+
+def exactly(q: Tensor) -> AbstractContextManager[Any]:
+    """Where a kernel's own products keep their dtype; q, k and v were cast before."""
+    device = q.device.type
+    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+
+
+def _call(
+    q: Tensor,
+    rule: str,
+    numbers: Sequence[int],
+    data: Sequence[Tensor],
+    term: str | None,
+    bias: Sequence[Tensor],
+    scale: float | None,
+    kernel: str | None,
+    deterministic: bool,
+) -> Call:
+    arrays = dict(zip(rule_of(rule).open, data, strict=True))
+    factor: float = q.shape[-1] ** -0.5 if scale is None else scale
+    names, added = ([], None) if term is None else parts_of(term)
+    biases = dict(zip(names, bias, strict=True))
+    return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
+
+
+# Shapes alone
+
+
+@torch.library.register_fake(forward, lib=_LIBRARY)
+def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    kind = torch.promote_types(q.dtype, torch.float32)
+    return empty_like(q, v.shape[-1]), q.new_empty(q.shape[:-1], dtype=kind)
+
+
+@torch.library.register_fake(backward, lib=_LIBRARY)
+def _backward_shapes(*given: Any) -> Gradients:
+    dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
+    return dq, dk, dv, [torch.empty_like(x) for x in given[12]]
+
+
+# Gradients
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    q, k, v, rule, numbers, data, term, bias, *options = inputs
+    ctx.set_materialize_grads(False)
+    ctx.learned = any(x.requires_grad for x in bias)
+    ctx.save_for_backward(q, k, v, *output, *data, *bias)
+    ctx.rule, ctx.numbers, ctx.term, ctx.arrays, ctx.options = rule, numbers, term, len(data), options
+
+
+def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
+    q, k, v, out, lse, *rest = ctx.saved_tensors
+    data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
+    grad = torch.zeros_like(out) if grad_out is None else grad_out
+    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, *ctx.options)
+    *grads, biases = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
+    return *grads, None, None, [None] * len(data), None, biases, None, None, None
+
+
+def _refuse(ctx: Any, *grads: Tensor) -> None:
+    raise LattendError(
+        "attention has first derivatives only, and a second one was asked for: "
+        "take the first without create_graph=True, or differentiate scaled_dot_product_attention with a mask"
+    )
+
+
+torch.library.register_autograd(forward, _differentiate, setup_context=_keep, lib=_LIBRARY)
+torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
+
+
+# vmap: the mapped axis joins the batch
+
+
+def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
+    *qkv, rule, numbers, data, term, bias, scale, kernel, deterministic = given
+    if any(dim is not None for dim in in_dims[7]):
+        raise LattendError("bias: vmap maps the batch of q, k and v, and a bias has none")
+    size = info.batch_size
+    whole = [_mapped_first(x, dim, size) for x, dim in zip(qkv, in_dims, strict=False)]
+    batch = whole[0].shape[1]
+    arrays: list[Tensor] = []
+    for array, dim, axes in zip(data, in_dims[5], axes_looked_up(rule), strict=True):
+        batched = array.dim() - (dim is not None) > axes
+        if dim is None and not batched:
+            arrays.append(array)  # one for all
+            continue
+        each = _mapped_first(array, dim, size)
+        each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
+        arrays.append(each.flatten(0, 1))
+    folded = [x.flatten(0, 1) for x in whole]
+    found = forward(*folded, rule, numbers, arrays, term, bias, scale, kernel, deterministic)
+    return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
+
+
+def _mapped_first(x: Tensor, dim: int | None, size: int) -> Tensor:
+    return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+
+torch.library.register_vmap(forward, _mapped, lib=_LIBRARY)

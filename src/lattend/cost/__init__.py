@@ -1,0 +1,65 @@
+"""Costs: the exact price of whole layers, as formulas; public as `lt.cost`.
+
+Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
+transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
+configuration), mfu (utilisation). Side by side as a size grows: compare. `help(lt.cost.attention)` tells
+the arguments of one, and `lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
+
+if TYPE_CHECKING:
+    from lattend.cost.comparison.comparison import compare as compare
+    from lattend.cost.cost import Cost as Cost
+    from lattend.cost.layers.attention import attention as attention
+    from lattend.cost.layers.conv import conv as conv
+    from lattend.cost.layers.conv import patch_embedding as patch_embedding
+    from lattend.cost.layers.grid import rnn2d as rnn2d
+    from lattend.cost.layers.recurrent import gru as gru
+    from lattend.cost.layers.recurrent import lstm as lstm
+    from lattend.cost.layers.recurrent import rnn as rnn
+    from lattend.cost.layers.simple import embedding as embedding
+    from lattend.cost.layers.simple import feed_forward as feed_forward
+    from lattend.cost.layers.simple import linear as linear
+    from lattend.cost.layers.simple import norm as norm
+    from lattend.cost.layers.transformer import decoder as decoder
+    from lattend.cost.layers.transformer import encoder as encoder
+    from lattend.cost.layers.transformer import transformer_block as transformer_block
+    from lattend.cost.layers.transformer import vit as vit
+    from lattend.cost.layers.vae import vae as vae
+    from lattend.cost.measure.counter import FlopCounter as FlopCounter
+    from lattend.cost.measure.measure import of as of
+    from lattend.cost.models import config as config
+    from lattend.cost.models import mfu as mfu
+
+# Where each name lives, loaded when it is first used
+_HOME = {
+    "Cost": "lattend.cost.cost",
+    "attention": "lattend.cost.layers.attention",
+    "conv": "lattend.cost.layers.conv",
+    "patch_embedding": "lattend.cost.layers.conv",
+    "gru": "lattend.cost.layers.recurrent",
+    "lstm": "lattend.cost.layers.recurrent",
+    "rnn": "lattend.cost.layers.recurrent",
+    "rnn2d": "lattend.cost.layers.grid",
+    "embedding": "lattend.cost.layers.simple",
+    "feed_forward": "lattend.cost.layers.simple",
+    "linear": "lattend.cost.layers.simple",
+    "norm": "lattend.cost.layers.simple",
+    "decoder": "lattend.cost.layers.transformer",
+    "encoder": "lattend.cost.layers.transformer",
+    "transformer_block": "lattend.cost.layers.transformer",
+    "vit": "lattend.cost.layers.transformer",
+    "vae": "lattend.cost.layers.vae",
+    "config": "lattend.cost.models",
+    "mfu": "lattend.cost.models",
+    "compare": "lattend.cost.comparison.comparison",
+    "of": "lattend.cost.measure.measure",  # needs torch
+    "FlopCounter": "lattend.cost.measure.counter",  # needs torch
+}
+
+__getattr__, __dir__ = on_first_use(globals(), "lt.cost", _HOME)

@@ -1,0 +1,147 @@
+"""A cost checked by running: plain code on numbers that count themselves, against the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from lattend.cost.layer import Run
+from lattend.cost.reference.layers import Plain, plain_layer, plain_names
+from lattend.cost.sizes import number_of
+from lattend.cost.statement import OPERATIONS
+from lattend.cost.table import LINES, aligned, shown
+from lattend.errors import NamingError, TooLarge
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
+
+MOST = 1_000_000  # numbers and operations of a run, forward and back: a few seconds
+RUNNABLE = (*plain_names(), "patch_embedding")
+BACK = "backward"
+WORK = (*OPERATIONS, *(f"{BACK} {op}" for op in OPERATIONS))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity: the formula, its number at the sizes of the run, and what the run counted."""
+
+    quantity: str
+    formula: Any  # a Count, or a number
+    number: int
+    counted: int
+
+    @property
+    def equal(self) -> bool:
+        return self.number == self.counted
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The row as it is shown, without its formula."""
+        verdict = "equal" if self.equal else "differs"
+        return self.quantity, f"{self.number:,}", f"{self.counted:,}", verdict
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a cost says and what a run counted, quantity by quantity; true if all are equal."""
+
+    name: str
+    values: Mapping[str, int]
+    rows: tuple[Row, ...]
+
+    def __bool__(self) -> bool:
+        return all(row.equal for row in self.rows)
+
+    def text(self, width: int | None = None) -> str:
+        """The check as a table; formulas stand below their rows where it is wider than `width`."""
+        at = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
+        title = f"{self.name}{' at ' + at if at else ''}, run on numbers that count themselves"
+        cells = [("", "number", "counted", ""), *(row.cells for row in self.rows)]
+        table = aligned(cells, (1, 2))
+        if any(not isinstance(row.formula, int) for row in self.rows):
+            formulas = ["formula", *(shown(row.formula) for row in self.rows)]
+            wide = [(cell[0], formula, *cell[1:]) for cell, formula in zip(cells, formulas, strict=True)]
+            lines = aligned(wide, (2, 3))
+            if width is None or max(map(len, lines)) <= width:
+                table = lines
+            else:
+                formulas[0] = ""
+                below = [[f"  {line}" for line in formula.splitlines()] for formula in formulas]
+                table = [line for row, more in zip(table, below, strict=True) for line in (row, *more)]
+        return "\n".join([title, "", *table])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        rows = [
+            {
+                "quantity": row.quantity,
+                "formula": str(row.formula),
+                "number": row.number,
+                "counted": row.counted,
+                "equal": row.equal,
+            }
+            for row in self.rows
+        ]
+        return {"layer": self.name, "at": dict(self.values), "equal": bool(self), "rows": rows}
+
+
+def check(cost: Cost, values: Mapping[str, int]) -> Check:
+    """What is needed, forward and backward, against a run at these sizes."""
+    if not cost.runs:
+        raise NamingError(
+            f"{cost.name} has no plain code to run; these have it, and sums of them: {', '.join(RUNNABLE)}"
+        )
+    needed = cost.needed.forward
+    known = needed.at(**values)
+    if known.names:
+        missing = ", ".join(f"{name}=…" for name in known.names)
+        raise NamingError(f"a run needs a number for every size: give {missing}")
+    said, formulas = _quantities(known), _quantities(replace(needed, values={}))
+    runs = [(known.number(times), _plain(run, known.values)) for times, run in cost.runs]
+    work = sum(said[name] for name in WORK) + sum(plain.size for _, plain in runs)
+    if work > MOST:
+        raise TooLarge(
+            f"{cost.name} has {work:,} numbers and operations at these sizes, and a run at most {MOST:,}; "
+            "give smaller sizes"
+        )
+    counted = dict.fromkeys(said, 0)
+    for times, plain in runs:
+        for name, number in _counted(plain).items():
+            counted[name] += times * number
+    rows = (Row(name, formulas[name], said[name], counted[name]) for name in said)
+    done = tuple(row for row in rows if row.number or row.counted)
+    fixed = {name: number_of(size) for _, run in cost.runs for name, size in run.sizes.items()}
+    sizes = {name: number for name, number in fixed.items() if number is not None and number > 1}
+    return Check(cost.name, sizes | dict(known.values), done)
+
+
+def _quantities(cost: Cost) -> dict[str, Any]:
+    """Numbers, or formulas where sizes are open."""
+    return {
+        "parameters": cost.parameters,
+        LINES["depth"]: cost.depth,
+        **{op: getattr(cost, op) for op in OPERATIONS},
+        **{f"{BACK} {op}": getattr(cost.backward, op) for op in OPERATIONS},
+    }
+
+
+def _counted(plain: Plain) -> dict[str, int]:
+    """The same of one run."""
+    ran = plain.run()
+    return {
+        "parameters": ran.parameters,
+        LINES["depth"]: ran.depth,
+        **{op: getattr(ran.forward, op) for op in OPERATIONS},
+        **{f"{BACK} {op}": getattr(ran.backward, op) for op in OPERATIONS},
+    }
+
+
+def _plain(run: Run, values: Mapping[str, int]) -> Plain:
+    sizes = {name: number_of(size.mapped_values(values)) for name, size in run.sizes.items()}
+    return plain_layer(run.name, **sizes, **run.options)

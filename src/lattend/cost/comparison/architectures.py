@@ -1,0 +1,217 @@
+"""Convolution, RNN and self-attention side by side: numbers from the cost model, words from one file."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+from lattend.cost.amount import Amount
+from lattend.cost.comparison.comparison import Comparison, compare
+from lattend.cost.comparison.table import WIDTH, crossing_lines
+from lattend.cost.cost import Cost
+from lattend.cost.layers.attention import attention
+from lattend.cost.layers.conv import conv
+from lattend.cost.layers.recurrent import rnn
+from lattend.cost.sizes import Size, need_number, read_size
+from lattend.counts.count import Count
+from lattend.counts.notation import Written
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.verdict import Verdict
+from lattend.errors import DomainError, NamingError
+from lattend.sets import monomial
+
+LABELS = {"convolution": "convolution", "rnn": "RNN", "attention": "self-attention"}
+NUMBERS = {
+    "parameters": "parameters",
+    "multiplies": "multiplies",
+    "dense": "multiplies, padding too",
+    "bare": "multiplies, no projections",
+    "order": "order of multiplies",
+    "depth": "sequential steps",
+    "path": "longest path, in layers or steps",
+    "training_memory": "kept for training, numbers",
+}
+SAME = "="
+Row = tuple[str, dict[str, str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Architectures:
+    """The table: n pixels of a square image, n steps or n tokens of d numbers; kernels of k × k."""
+
+    n: Size
+    d: Size
+    k: int
+    costs: Mapping[str, Cost]
+
+    @property
+    def rows(self) -> list[Row]:
+        """Every row by its name: first those that are derived, then those in words."""
+        return [*self.numbers, *self.sentences]
+
+    @cached_property
+    def numbers(self) -> list[Row]:
+        """The rows that the cost model gives."""
+        found = [
+            (words, {name: self._cell(name, cost, quantity) for name, cost in self.costs.items()})
+            for quantity, words in NUMBERS.items()
+        ]
+        return [row for row in found if any(cell != SAME for cell in row[1].values())]
+
+    @cached_property
+    def sentences(self) -> list[Row]:
+        """The rows in words, from the file beside this one."""
+        text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+        return [(row["name"], {name: row[name] for name in LABELS}) for row in tomllib.loads(text)["rows"]]
+
+    def _cell(self, name: str, cost: Cost, quantity: str) -> str:
+        match quantity:
+            case "dense" | "bare":
+                given = {"attention": attention("full", n=self.n, heads=1, D_hid=self.d, projections=None)}
+                other = cost.dense if quantity == "dense" else given.get(name, cost)
+                needed, found = (self._shown(x.amount("multiplies")) for x in (cost, other))
+                return SAME if needed == found else found
+            case "order":
+                return SAME if isinstance(self.n, int) else self.comparison.orders[LABELS[name]]
+            case "path":
+                ((_, layer),) = cost.parts
+                return "never" if layer.path is None else self._shown(layer.path)
+            case _:
+                return self._shown(cost.amount(quantity))
+
+    def _shown(self, amount: Amount) -> str:
+        """A number with commas, or a formula in which the square of the side is n."""
+        found, plain, side = amount.count(), amount.plain, self.side
+        if not isinstance(found, Count):
+            return f"{found:,}"
+        if plain is None or side not in plain.atoms:
+            return " ".join(str(found).split())
+        terms: list[Any] = []
+        for powers, coefficient in plain.terms.items():
+            exponent = dict(powers).get(side, 0)
+            rest = [(name, power) for name, power in powers if name != side]
+            whole = monomial([*rest, (str(self.n), exponent // 2), (side, exponent % 2)])
+            terms.append((coefficient, whole))
+        return Written([str(self.n), side]).formula(Polynomial.of(terms))
+
+    @property
+    def side(self) -> str:
+        """The symbol of the image's side, where n is a symbol."""
+        return "" if isinstance(self.n, int) else _side(self.n, self.d)
+
+    @cached_property
+    def claims(self) -> list[tuple[str, Verdict]]:
+        """What a convolution of n pixels costs, padding counted, against k²·d·n and k²·d²·n.
+
+        The first is a depthwise one, or one with a single output channel; for d channels in and out it fails.
+        """
+        image: dict[str, Any] = {"rows": "n", "cols": 1, "kernel": self.k, "padding": self.k // 2}
+        short, whole = f"{self.k}^2*d*n", f"{self.k}^2*d^2*n"
+        tried: list[tuple[str, dict[str, Any], str]] = [
+            ("k^2*d*n with d channels in and out", {"c_in": "d", "c_out": "d"}, short),
+            ("k^2*d^2*n with d channels in and out", {"c_in": "d", "c_out": "d"}, whole),
+            ("k^2*d*n where it is depthwise", {"c_in": "d", "c_out": "d", "groups": "d"}, short),
+            ("k^2*d*n with one output channel", {"c_in": "d", "c_out": 1}, short),
+        ]
+        return [
+            (words, conv(**image, **channels, bias=False).dense.claim("multiplies", text))
+            for words, channels, text in tried
+        ]
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """The three as n grows; padding is counted, so that the image's shape does not matter."""
+        over = "n" if isinstance(self.n, int) else self.n
+        found = dict(architectures(over, self.d, self.k).costs)
+        image: dict[str, Any] = {"rows": over, "cols": 1, "kernel": self.k, "padding": self.k // 2}
+        found["convolution"] = conv(**image, c_in=self.d, c_out=self.d, bias=False).dense
+        return compare({LABELS[name]: cost for name, cost in found.items()}, over=over)
+
+    @property
+    def title(self) -> str:
+        cells = [cell for _, row in self.numbers for cell in row.values()]
+        has_side = self.side and any(re.search(rf"(?<![a-z]){self.side}\b", cell) for cell in cells)
+        root = f"; {self.side} = √{self.n} is the side of the image" if has_side else ""
+        return f"One layer each: {self.n} positions of {self.d} numbers, {self.k} × {self.k} kernel{root}"
+
+    def __str__(self) -> str:
+        rows = [("", *LABELS.values()), *((name, *cells.values()) for name, cells in self.rows)]
+        first = max(len(row[0]) for row in rows)
+        wide = (WIDTH - first - 2 * len(LABELS)) // len(LABELS)
+        lines = [self.title, ""]
+        for row in rows:
+            cells = [textwrap.wrap(cell, wide) or [""] for cell in row[1:]]
+            for line in range(max(map(len, cells))):
+                texts = [cell[line] if line < len(cell) else "" for cell in cells]
+                name = row[0] if line == 0 else ""
+                lines.append("  ".join([f"{name:<{first}}", *(f"{text:<{wide}}" for text in texts)]).rstrip())
+        lines += ["", f"{self.comparison.title}, padding too", *crossing_lines(self.comparison)]
+        lines += ["", f"multiplies of a convolution of n pixels, padding counted, k = {self.k}"]
+        for words, verdict in self.claims:
+            lines += textwrap.wrap(
+                f"{words}: {verdict}", WIDTH, initial_indent="  ", subsequent_indent="    "
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def markdown(self) -> str:
+        """The table as Markdown."""
+        rows = [("", *LABELS.values()), ("---",) * (len(LABELS) + 1)]
+        rows += [(name, *cells.values()) for name, cells in self.rows]
+        return "\n".join([self.title, "", *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+    _repr_markdown_ = markdown
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "n": self.n,
+            "d": self.d,
+            "k": self.k,
+            "columns": list(LABELS.values()),
+            "numbers": {name: list(cells.values()) for name, cells in self.numbers},
+            "words": {name: list(cells.values()) for name, cells in self.sentences},
+            "claims": [{"words": words, **verdict.json()} for words, verdict in self.claims],
+            "crossovers": [pair.json() for pair in self.comparison.crossovers],
+        }
+
+
+def architectures(n: Size = "n", d: Size = "d", k: int = 3) -> Architectures:
+    """The table of CNNs, RNNs and Transformers for n positions of d numbers, as formulas or numbers.
+
+    >>> dict(architectures(n=64, d=8).rows)["sequential steps"]
+    {'convolution': '1', 'rnn': '64', 'attention': '1'}
+    """
+    if need_number("k", k) % 2 == 0:
+        raise DomainError(f"k must be odd, so that the kernel has a middle, got {k}")
+    if isinstance(n, int):
+        side: Size = isqrt(need_number("n", n))
+        if side * side != n:
+            raise DomainError(f"n is the number of pixels of a square image, and {n} is no square number")
+    else:
+        if read_size("n", n) != Polynomial.atom(n):
+            raise NamingError(f"n is a number or a name here, not {n}")
+        side = _side(n, d)
+    image: dict[str, Any] = {"rows": side, "cols": side, "kernel": k, "padding": k // 2}
+    return Architectures(
+        n,
+        d,
+        k,
+        {
+            "convolution": conv(**image, c_in=d, c_out=d, bias=False),
+            "rnn": rnn(steps=n, inputs=d, hidden=d),
+            "attention": attention("full", n=n, heads=1, D_i=d, D_hid=d, out_bias=False),
+        },
+    )
+
+
+def _side(n: Size, d: Size) -> str:
+    return next(name for name in ("s", "side", "edge") if name not in (str(n), str(d)))

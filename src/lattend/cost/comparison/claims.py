@@ -1,0 +1,181 @@
+"""Claims: what the signs of a difference are as a size grows, and the fewest that are right everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice, product
+
+from lattend.cost.comparison.cells import Cell, Signs, Values, When, told
+from lattend.cost.comparison.places import Place
+from lattend.counts.polynomial import Polynomial
+
+MOST_TRIED = 64
+PASSES = 3
+MANY = 100  # cells from which on their words are no longer polished
+Run = tuple[int, int, int]  # sign, first and last number that was looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The other symbols' numbers, the numbers of the growing size, and the signs found there."""
+
+    values: Values
+    numbers: list[int]
+    signs: list[int]
+
+    @property
+    def runs(self) -> list[Run]:
+        """Stretches of one sign."""
+        runs: list[Run] = []
+        for number, sign in zip(self.numbers, self.signs, strict=True):
+            begun = runs and runs[-1][0] == sign
+            runs[-1:] = [(sign, runs[-1][1], number)] if begun else [*runs[-1:], (sign, number, number)]
+        return runs
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """Signs, and the places between them."""
+
+    signs: Signs
+    places: tuple[Place, ...]
+
+    @property
+    def effort(self) -> tuple[int, list[tuple[bool, bool, int]]]:
+        return len(self.signs), [place.effort for place in self.places]
+
+    def same_as(self, other: Claim) -> bool:
+        return self.signs == other.signs and all(
+            a is b for a, b in zip(self.places, other.places, strict=True)
+        )
+
+    def holds(self, sample: Sample) -> bool:
+        """Whether it is right at a sample, and does not speak of a place before the first number."""
+        found: list[Fraction] = []
+        for place in self.places:
+            number = place.at(sample.values)
+            if number is None or number <= (found[-1] if found else sample.numbers[0] - 1):
+                return False
+            found.append(number)
+        for number, sign in zip(sample.numbers, sample.signs, strict=True):
+            passed = 0
+            for place, at in zip(self.places, found, strict=True):
+                if number == at and not place.jump:
+                    passed = -1
+                    break
+                passed += number >= at
+            if sign != (0 if passed < 0 else self.signs[passed]):
+                return False
+        return True
+
+
+def claims(sample: Sample, places: Sequence[Place]) -> Iterator[Claim]:
+    """All that is right at this sample, what is easy to read first."""
+    known = [(place, place.at(sample.values)) for place in places]
+    signs: list[int] = []
+    fits: list[list[Place]] = []
+    before: Run | None = None
+    zero: int | None = None
+    runs = sample.runs
+    for run in runs:
+        sign, first, last = run
+        if sign == 0 and first == last and len(runs) > 1:
+            zero = first
+            continue
+        if before is not None or zero is not None:
+            if before is None:  # equal at the first number only: as if it had been less before
+                signs.append(-sign)
+            fits.append([p for p, c in known if c is not None and _fits(c, p.jump, before, run, zero)])
+        signs.append(sign)
+        before, zero = run, None
+    ordered = [sorted(fit, key=lambda p: p.effort) for fit in fits]
+    for chosen in islice(product(*ordered), MOST_TRIED):
+        claim = Claim(tuple(signs), chosen)
+        if claim.holds(sample):
+            yield claim
+
+
+def _fits(place: Fraction, jump: bool, before: Run | None, after: Run, zero: int | None) -> bool:
+    """Whether the change from one run to the next can be at this place."""
+    if jump:
+        return zero is None and place == after[1]
+    if zero is not None or before is None:
+        return place == zero
+    low = before[2] <= place if before[0] == 0 else before[2] < place
+    high = place <= after[1] if after[0] == 0 else place < after[1]
+    return low and high
+
+
+def covering(cells: Sequence[tuple[Cell, list[Sample]]], places: Sequence[Place]) -> dict[int, Claim] | None:
+    """A claim for every cell, as few different ones as can be; None where a cell has none."""
+    pool: list[Claim] = []
+    for _, samples in cells:
+        longest = max(samples, key=lambda sample: len(sample.runs))
+        for claim in claims(longest, places):
+            if not any(claim.same_as(other) for other in pool) and all(map(claim.holds, samples)):
+                pool.append(claim)
+    right = [[i for i, (_, samples) in enumerate(cells) if all(map(c.holds, samples))] for c in pool]
+    found: dict[int, Claim] = {}
+    weights = [len(samples) for _, samples in cells]
+    while len(found) < len(cells):
+        gains = [sum(weights[i] for i in where if i not in found) for where in right]
+        best = max(range(len(pool)), key=lambda c: (gains[c], _less(pool[c])), default=None)
+        if best is None or not gains[best]:
+            return None
+        for cell in right[best]:
+            found.setdefault(cell, pool[best])
+    return found
+
+
+def _less(claim: Claim) -> tuple[int, ...]:
+    """What is easier to read is greater."""
+    return tuple(-int(part) for effort in claim.effort[1] for part in effort)
+
+
+def conditions(
+    tests: Sequence[Polynomial], cells: Sequence[tuple[Cell, list[Sample]]], found: dict[int, Claim]
+) -> list[tuple[Claim, When]]:
+    """Each claim with its condition; a cell where several are right goes where that is said most shortly."""
+    used = list({id(claim): claim for claim in found.values()}.values())
+    options = [[c for c in used if all(map(c.holds, samples))] for _, samples in cells]
+
+    known: dict[tuple[frozenset[int], frozenset[int]], When] = {}
+
+    def lines(assigned: dict[int, Claim]) -> list[tuple[Claim, When]]:
+        found: list[tuple[Claim, When]] = []
+        for claim in used:
+            mine, others = _apart(assigned, claim)
+            if mine and (mine, others) not in known:
+                signs = [[cells[i][0].signs for i in sorted(side)] for side in (mine, others)]
+                known[mine, others] = told(tests, *signs)
+            found += [(claim, known[mine, others])] if mine else []
+        return found
+
+    def length(assigned: dict[int, Claim]) -> int:
+        return sum(len(when.text) for _, when in lines(assigned))
+
+    def improved(chosen: dict[int, Claim]) -> dict[int, Claim]:
+        for _ in range(PASSES):
+            before = length(chosen)
+            for place, possible in enumerate(options):
+                if len(possible) > 1:
+                    chosen = min([chosen, *({**chosen, place: claim} for claim in possible)], key=length)
+            if length(chosen) == before:
+                break
+        return chosen
+
+    starts = [found]
+    for target in used if len(cells) <= MANY else ():
+        starts.append({i: target if target in options[i] else claim for i, claim in found.items()})
+    return lines(min(map(improved, starts), key=length))
+
+
+def _apart(assigned: dict[int, Claim], claim: Claim) -> tuple[frozenset[int], frozenset[int]]:
+    """The cells of a claim, and those of others. One sign throughout does not mind where all is equal."""
+    mine = frozenset(i for i, c in assigned.items() if c is claim)
+    one_sign = len(claim.signs) == 1 and claim.signs != (0,)
+    return mine, frozenset(
+        i for i, c in assigned.items() if i not in mine and not (one_sign and c.signs == (0,))
+    )

@@ -1,0 +1,242 @@
+"""Comparison: several layers side by side as one size grows, with the places where they cross."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.cost.amount import Amount, rank
+from lattend.cost.comparison.crossover import Crossover, crossover
+from lattend.cost.comparison.difference import conditions
+from lattend.cost.comparison.equal import Width, equal_parameters
+from lattend.cost.comparison.evaluated import numbers
+from lattend.cost.comparison.quantities import amount_of, words
+from lattend.cost.cost import Cost
+from lattend.counts.count import Count
+from lattend.errors import DomainError, NamingError
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.rule import check_integer
+
+if TYPE_CHECKING:
+    from lattend.draw.charts.chart import Chart
+
+At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
+CHOSEN, CHOSEN_BY_NAME = (
+    64,
+    {"heads": 8, "layers": 12, "l": 12},
+)  # where a number is needed and none was given
+MOST_ROWS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Layers by label, one quantity of each as a formula, and what becomes of them as `over` grows.
+
+    >>> from lattend.cost import attention, rnn
+    >>> full = attention("full", n="t", heads=1, D_hid="n", projections=None)
+    >>> found = compare({"rnn": rnn(steps="t", inputs="n", hidden="n"), "full": full}, over="t")
+    >>> found.crossovers[0]  # 2nt² against 2n²t
+    full passes rnn at t = n; equal there, dearer from t = n + 1 on
+    """
+
+    costs: Mapping[str, Cost]
+    over: str
+    quantity: str
+    numbers: Mapping[str, int]  # of the other symbols, for the table and the chart
+    chosen: tuple[str, ...]  # those of them that nobody gave
+    given_sizes: tuple[int, ...] = ()
+    widths: tuple[Width, ...] = ()
+
+    @cached_property
+    def amounts(self) -> dict[str, Amount]:
+        return {label: amount_of(cost, self.quantity) for label, cost in self.costs.items()}
+
+    @cached_property
+    def formulas(self) -> dict[str, Count | int]:
+        """The quantity of each layer, with the places where it holds."""
+        return {label: amount.count(f"{label} ({self.quantity})") for label, amount in self.amounts.items()}
+
+    @cached_property
+    def orders(self) -> dict[str, str]:
+        """How each grows when all its symbols do."""
+        return {
+            label: str(count.order()) if isinstance(count, Count) else "O(1)"
+            for label, count in self.formulas.items()
+        }
+
+    @cached_property
+    def crossovers(self) -> list[Crossover]:
+        """For every two layers, where the later one in the list passes the earlier one."""
+        found: list[Crossover] = []
+        for first, second in combinations(self.amounts, 2):
+            pair = (self.amounts[second], self.amounts[first])
+            found.append(crossover((second, first), pair, self.over))
+        return found
+
+    @cached_property
+    def crossings(self) -> list[tuple[Crossover, float]]:
+        """The places as numbers, at `numbers`."""
+        found: list[tuple[Crossover, float]] = []
+        for pair in self.crossovers:
+            here = pair.at(**self.numbers)
+            found += [(pair, float(number)) for number in (here[1] if here else [])]
+        return found
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The rows of the table: those that were given, or powers of two around the crossovers."""
+        if self.given_sizes:
+            return self.given_sizes
+        places = [place for _, place in self.crossings if place >= 1]
+        low, high = (min(places) / 8, max(places) * 8) if places else (16, 4096)
+        first, last = max(0, int(np.floor(np.log2(max(1, low))))), int(np.ceil(np.log2(high)))
+        step = -(-(last - first) // (MOST_ROWS - 1))
+        return tuple(2**power for power in range(first, last + 1, max(1, step)))
+
+    def values(self, label: str, sizes: Sequence[int]) -> list[int | None]:
+        """The quantity of one layer at these sizes; None where it is not defined."""
+        amount = self.amounts[label]
+        defined = [size for size in sizes if self._is_defined(amount, size)]
+        kind = np.int64 if max(defined, default=0) < 2**31 else object
+        env: dict[str, Any] = {self.over: np.array(defined, kind)}
+        env |= {name: np.full(len(defined), value, kind) for name, value in self.numbers.items()}
+        found = dict(zip(defined, numbers(amount, env, len(defined)), strict=True))
+        return [int(found[size]) if size in found else None for size in sizes]
+
+    def _is_defined(self, amount: Amount, size: int) -> bool:
+        known = {**self.numbers, self.over: size}
+        return all(bool(evaluate(part, known, {})) for part in conditions(amount.where))
+
+    @cached_property
+    def rows(self) -> list[tuple[int, dict[str, int | None]]]:
+        """The table: every size with the quantity of each layer."""
+        columns = {label: self.values(label, self.sizes) for label in self.costs}
+        return [(size, {label: columns[label][i] for label in columns}) for i, size in enumerate(self.sizes)]
+
+    @property
+    def title(self) -> str:
+        return f"{words(self.quantity)} as {self.over} grows"
+
+    def __str__(self) -> str:
+        from lattend.cost.comparison.table import as_text
+
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        from lattend.cost.comparison.table import as_json
+
+        return as_json(self)
+
+    @cached_property
+    def chart(self) -> Chart:
+        """Lines on logarithmic scales, a dot where two of them cross."""
+        from lattend.cost.comparison.lines import lines
+
+        return lines(self)
+
+    def svg(self) -> str:
+        """The chart as a standalone SVG image."""
+        return self.chart.svg()
+
+    def png(self, path: str | os.PathLike[str] | None = None, scale: float = 2.0) -> bytes:
+        """The chart as a PNG file, written to `path` if one is given."""
+        content = self.chart.png(scale)
+        if path is not None:
+            Path(path).write_bytes(content)
+        return content
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the chart as the path's ending says: .svg .png .pdf."""
+        return self.chart.save(path)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+
+def compare(
+    costs: Sequence[Cost] | Mapping[str, Cost],
+    over: str = "n",
+    quantity: str = "multiplies",
+    at: At = None,
+    equal: str | None = None,
+) -> Comparison:
+    """Several layers as one size grows: formulas, orders, a table, and where they cross, in closed form.
+
+    `at` gives numbers for other symbols and rows for the table: {"n": 512, "t": [64, 128]}, or [64, 128].
+    With equal="parameters" every layer after the first is made as wide as the first one's parameters
+    allow; nothing is scaled otherwise.
+    """
+    named = _labelled(costs)
+    numbers_, sizes = _read_at(at, over)
+    widths: list[Width] = []
+    if equal is not None:
+        if equal != "parameters":
+            raise NamingError(f'equal is "parameters" or None, not {equal!r}')
+        named, widths = equal_parameters(named, over, numbers_)
+    names: dict[str, None] = {}
+    for cost in named.values():
+        names |= dict.fromkeys(amount_of(cost, quantity).names)
+    known = dict.fromkeys(name for cost in named.values() for name in cost.names)
+    if over not in {**names, **known}:
+        raise NamingError(f"none of these has {over}: give over= one of {', '.join({**names, **known})}")
+    given = {name for cost in named.values() for name in cost.values}
+    unknown = [name for name in numbers_ if name not in {**names, **known} and name not in given]
+    if unknown:
+        raise NamingError(f"none of these has {unknown[0]}; they have {', '.join({**names, **known})}")
+    others = sorted((name for name in names if name != over), key=rank)
+    chosen = tuple(name for name in others if name not in numbers_)
+    values = {name: numbers_.get(name, CHOSEN_BY_NAME.get(name, CHOSEN)) for name in others}
+    return Comparison(named, over, quantity, values, chosen, sizes, tuple(widths))
+
+
+def _labelled(costs: Sequence[Cost] | Mapping[str, Cost]) -> dict[str, Cost]:
+    """The costs by label: their names, with a number where several have the same."""
+    if isinstance(costs, Mapping):
+        found = dict(costs.items())
+    else:
+        names = [cost.name for cost in costs]
+        seen: dict[str, int] = {}
+        found = {}
+        for name, cost in zip(names, costs, strict=True):
+            seen[name] = seen.get(name, 0) + 1
+            found[f"{name} {seen[name]}" if names.count(name) > 1 else name] = cost
+    if len(found) < 2:
+        raise NamingError(f"compare needs two layers or more, got {len(found)}")
+    return found
+
+
+def _read_at(at: At, over: str) -> tuple[dict[str, int], tuple[int, ...]]:
+    """Numbers for other symbols, and sizes to show."""
+    if at is None:
+        return {}, ()
+    if not isinstance(at, Mapping):
+        return {}, _sizes(over, at)
+    numbers_: dict[str, int] = {}
+    sizes: tuple[int, ...] = ()
+    for name, value in at.items():
+        if name == over:
+            sizes = _sizes(over, [value] if isinstance(value, int) else value)
+            continue
+        if not isinstance(value, int):
+            raise NamingError(f"{name} takes one number; only {over} grows")
+        check_integer(name, value)
+        numbers_[name] = value
+    return numbers_, sizes
+
+
+def _sizes(over: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    for size in sizes:
+        check_integer(over, size)
+        if size < 0:
+            raise DomainError(f"{over} must not be negative, got {size}")
+    return tuple(sorted(set(sizes)))

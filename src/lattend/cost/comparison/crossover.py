@@ -1,0 +1,187 @@
+"""Crossover: where one layer's quantity passes another's as a size grows, as formulas and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from lattend.cost.amount import Amount
+from lattend.cost.comparison.difference import Difference, difference
+from lattend.cost.comparison.evaluated import LOOKED_AT, evaluated, numbers
+from lattend.cost.comparison.solve import Case, sample_at, solve
+from lattend.errors import LattendError, NoClosedForm, TooLarge
+
+SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
+
+
+@dataclass(frozen=True, eq=False)
+class Crossover:
+    """Two layers, and in each case which of them is dearer from where on.
+
+    `method` is "solved" (in closed form), "evaluated" (number by number) or "open"; `why` says why.
+    """
+
+    first: str
+    second: str
+    over: str
+    cases: tuple[Case, ...]
+    method: str = SOLVED
+    where: str = ""
+    checked: int = 0
+    why: str = ""
+    difference: Difference | None = field(default=None, repr=False)
+
+    def at(self, **values: int) -> tuple[Case, list[Fraction]] | None:
+        """The case that holds at numbers for the other symbols, and its places as numbers."""
+        if self.difference is None:
+            case = self.cases[0] if self.cases else None
+            return None if case is None else (case, [x for p in case.places if (x := p.at({})) is not None])
+        missing = [name for name in self.difference.names if name not in values]
+        if missing:
+            raise LattendError(f"give a number for {missing[0]} too")
+        known = {name: values[name] for name in self.difference.names}
+        places = [place for case in self.cases for place in case.claim.places]
+        sample = sample_at(self.difference, places, known)
+        for case in self.cases:
+            if sample is not None and case.claim.holds(sample):
+                return case, [x for place in case.places if (x := place.at(known)) is not None]
+        return None
+
+    @property
+    def sentences(self) -> list[str]:
+        """One for each case."""
+        if not self.cases:
+            return [f"where {self.first} and {self.second} cross is not solved: {self.why}"]
+        tail = f" ({LOOKED_AT})" if self.method == EVALUATED else ""
+        return [f"{self._sentence(case)}{tail}" for case in self.cases]
+
+    def _sentence(self, case: Case) -> str:
+        text = self._said(case)
+        when = [part for part in (case.when.text, self.where) if part]
+        if when:
+            head, colon, tail = text.partition("; ")
+            text = f"{head} when {' and '.join(when)}{colon}{tail}"
+        return text
+
+    def _said(self, case: Case) -> str:
+        who = {1: self.first, -1: self.second}
+        other = {1: self.second, -1: self.first}
+        both = f"{self.first} and {self.second}"
+        places = [f"{self.over} = {place}" for place in case.places]
+        match case.signs:
+            case (0,):
+                return f"{both} are the same at every {self.over}"
+            case (sign,) if case.start is not None:
+                after = "beyond" if case.start.next is None else f"from {self.over} = {case.start.next} on"
+                same = f"the same at {self.over} = {case.start}"
+                return f"{who[sign]} is dearer than {other[sign]} {after}; {same}"
+            case (sign,):
+                return f"{who[sign]} is dearer than {other[sign]} at every {self.over}"
+            case (0, sign):
+                return f"{both} are the same up to {places[0]}; beyond, {who[sign]} is dearer"
+            case (sign, 0):
+                return f"{who[sign]} is dearer than {other[sign]} up to {places[0]}; the same from there on"
+            case (one, two) if one == two:
+                return f"{who[one]} is dearer than {other[one]} but at {places[0]}; equal there"
+            case (_, sign):
+                return f"{who[sign]} passes {other[sign]} at {places[0]}{self._from(case, who[sign])}"
+            case _:
+                return self._stretches(case, places, who)
+
+    def _from(self, case: Case, dearer: str) -> str:
+        """From which whole number on, where that can be said."""
+        (place,) = case.places
+        if place.jump:
+            return f"; {dearer} is dearer from there on"
+        if place.next is None:
+            return f"; {dearer} is dearer beyond"
+        lead = "equal there, " if place.is_whole else ""
+        return f"; {lead}dearer from {self.over} = {place.next} on"
+
+    def _stretches(self, case: Case, places: list[str], who: Mapping[int, str]) -> str:
+        """Three and more: who is dearer up to where."""
+        names = {**who, 0: "neither"}
+        first = f"{names[case.signs[0]]} is dearer up to {places[0]}"
+        middle = [
+            f"{names[sign]} from there to {place}"
+            for sign, place in zip(case.signs[1:-1], places[1:], strict=True)
+        ]
+        return ", ".join([first, *middle, f"{names[case.signs[-1]]} beyond"])
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data; `dearer` says who is, stretch by stretch, between the places."""
+        names = {1: self.first, -1: self.second, 0: None}
+        return {
+            "first": self.first,
+            "second": self.second,
+            "over": self.over,
+            "method": self.method,
+            "where": self.where or None,
+            "why": self.why or None,
+            "checked": self.checked,
+            "cases": [
+                {
+                    "when": case.when.text or "always",
+                    "dearer": [names[sign] for sign in case.signs],
+                    "places": [place.text for place in case.places],
+                    "verdict": verdict(case),
+                    "sentence": self._sentence(case),
+                }
+                for case in self.cases
+            ],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+    __repr__ = __str__
+
+
+def verdict(case: Case) -> str:
+    """What becomes of the first layer: passes, is passed, always or never dearer, the same, or several."""
+    match case.signs:
+        case (0,):
+            return "same"
+        case (1,):
+            return "always"
+        case (-1,):
+            return "never"
+        case (-1 | 0, 1):
+            return "passes"
+        case (1 | 0, -1):
+            return "is passed"
+        case _:
+            return "several"
+
+
+def crossover(labels: tuple[str, str], amounts: tuple[Amount, Amount], over: str) -> Crossover:
+    """Solved where the difference is made of polynomials, else evaluated where only `over` is open."""
+    first, second = labels
+    try:
+        found = difference(*amounts, over)
+        solution = solve(found)
+        checked = _check(found, amounts, solution.points, solution.signs)
+        return Crossover(first, second, over, solution.cases, SOLVED, found.where, checked, "", found)
+    except (NoClosedForm, TooLarge) as problem:
+        why = str(problem)
+    names = {name for amount in amounts for name in amount.names} - {over}
+    if names:
+        return Crossover(first, second, over, (), OPEN, why=f"{why}; give {', '.join(sorted(names))} numbers")
+    case, checked = evaluated(amounts, over)
+    return Crossover(first, second, over, (case,), EVALUATED, checked=checked, why=why)
+
+
+def _check(found: Difference, amounts: tuple[Amount, Amount], points: Mapping[str, Any], signs: Any) -> int:
+    """At how many points the two quantities, evaluated apart, compare as the solved difference says."""
+    real = np.ones(len(signs), bool)
+    for name, modulus in found.multiples.items():
+        real &= points[name] % points[modulus] == 0
+    chosen = {name: values[real] for name, values in points.items()}
+    one, other = (numbers(amount, chosen, int(real.sum())) for amount in amounts)
+    if not np.array_equal(np.asarray(one > other, int) - np.asarray(one < other, int), signs[real]):
+        raise NoClosedForm("the solved difference does not agree with the two formulas")
+    return int(real.sum())

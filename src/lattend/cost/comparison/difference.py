@@ -1,0 +1,193 @@
+"""Difference: one quantity minus another, piece by piece, in plain polynomials of one growing size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.cost.amount import Amount
+from lattend.counts.count import Count
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import uncovered
+from lattend.errors import DomainError, NoClosedForm
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Condition, Num
+from lattend.sets import Quotient, Region, Remainder, Space, region_of
+
+ZERO = Polynomial.constant(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """`form >= 0`, or `form == 0`."""
+
+    form: Polynomial
+    equal: bool = False
+
+    def holds(self, values: Mapping[str, Any]) -> Any:
+        found = self.form.value(values)
+        return found == 0 if self.equal else found >= 0
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A formula, and the limits within which it is the difference."""
+
+    limits: tuple[Limit, ...]
+    formula: Polynomial
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """First minus second, as a function of `over`; `names` are the other symbols."""
+
+    over: str
+    names: tuple[str, ...]
+    parts: tuple[Part, ...]
+    domain: Condition
+    multiples: Mapping[str, str]  # it is said only where these moduli divide these sizes
+
+    @property
+    def region(self) -> Region:
+        """The numbers that the other symbols may have."""
+        known = [c for c in conditions(self.domain) if set(expr.names(c)) <= set(self.names)]
+        space = Space(self.names, (), {})
+        return region_of(expr.all_of(*known), space).aligned(space)
+
+    @property
+    def where(self) -> str:
+        """What is supposed besides, in words."""
+        return " and ".join(f"{modulus} divides {name}" for name, modulus in self.multiples.items())
+
+    def is_defined(self, env: Mapping[str, Any]) -> Any:
+        """Whether numbers, or arrays of them, lie in the domain and in one of the parts."""
+        found: Any = False
+        for part in self.parts:
+            here: Any = True
+            for limit in part.limits:
+                here = here & limit.holds(env)
+            found = found | here
+        return self._whole.holds(env) & found
+
+    @cached_property
+    def _whole(self) -> Region:
+        space = Space((*self.names, self.over), (), {})
+        return region_of(self.domain, space).aligned(space)
+
+    def signs(self, env: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """-1, 0 or 1 at arrays of numbers, exactly."""
+        shape = np.broadcast_shapes(*(np.shape(x) for x in env.values()))
+        found = np.zeros(shape, int)
+        for part in self.parts:
+            here = np.ones(shape, bool)
+            for limit in part.limits:
+                here &= np.broadcast_to(np.asarray(limit.holds(env), bool), shape)
+            if here.any():
+                chosen = {name: np.broadcast_to(x, shape)[here] for name, x in env.items()}
+                values = part.formula.times(_denominator(part.formula)).values(chosen)
+                found[here] = np.asarray(values > 0, int) - np.asarray(values < 0, int)
+        return found
+
+
+def difference(first: Amount, second: Amount, over: str) -> Difference:
+    """The difference of two amounts that are plain polynomials, or become so where a modulus divides."""
+    found = first - second
+    names = tuple(name for name in found.names if name != over)
+    whole = found.count()
+    if not isinstance(whole, Count):
+        return Difference(over, names, (Part((), Polynomial.constant(whole)),), found.where, {})
+    parts: list[Part] = []
+    for region, formula in _covering(whole):
+        for clause in region.clauses:
+            limits = [
+                Limit(_plain(Polynomial.linear(bound.form), found.split), bound.equal) for bound in clause
+            ]
+            if any(limit.form.is_constant and not limit.holds({}) for limit in limits):
+                continue
+            open_ = tuple(limit for limit in limits if not limit.form.is_constant)
+            parts.append(Part(open_, _plain(formula, found.split)))
+    used = {name: by for name, by in found.split.items() if name in found.names}
+    return Difference(over, names, tuple(parts), found.where, used)
+
+
+def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
+    """The amount with numbers for some of its names."""
+    known = {name: value for name, value in values.items() if name in amount.names}
+    if not known:
+        return amount
+    if any(name in amount.split or name in amount.split.values() for name in known):
+        raise NoClosedForm("a number for a modulus is put in before the layer is made")
+    left: list[Condition] = []
+    for part in conditions(amount.where):
+        moved = expr.substituted(part, {name: Num(value) for name, value in known.items()})
+        if expr.names(moved):
+            left.append(moved)
+        elif not evaluate(part, dict(known), {}):
+            given = ", ".join(f"{name} = {known[name]}" for name in expr.names(part))
+            raise DomainError(f"this cost needs {expr.text(part)}, got {given}")
+    space = Space(tuple(name for name in amount.names if name not in known), (), amount.split)
+    pieces: list[tuple[Region | None, Polynomial]] = []
+    for region, formula in amount.pieces:
+        fixed = None if region is None else region.fixed(known, space).aligned(space)
+        if fixed is None or not fixed.is_empty():
+            pieces.append((fixed, formula.mapped_values(known)))
+    if not space.parameters:
+        pieces = [(None, formula) for _, formula in pieces[:1]]
+    return Amount(tuple(pieces) or ((None, ZERO),), expr.all_of(*left), amount.split)
+
+
+def conditions(condition: Condition) -> tuple[Condition, ...]:
+    """The conditions that are joined by `and`."""
+    if isinstance(condition, expr.Truth):
+        return ()
+    return condition.args if isinstance(condition, expr.And) else (condition,)
+
+
+def _covering(count: Count) -> Iterator[tuple[Region, Polynomial]]:
+    """Its pieces, and 0 where there is none."""
+    for piece in count.pieces:
+        yield piece.region, piece.formula
+    rest = uncovered(count.pieces, count.closed.domain)
+    if not rest.is_empty():
+        yield rest, ZERO
+
+
+def _plain(formula: Polynomial, split: Mapping[str, str]) -> Polynomial:
+    """The formula, times a power of the modulus, where n % w is 0 and n // w is n/w."""
+    if all(isinstance(atom, str) for atom in formula.atoms):
+        return formula
+    terms: list[tuple[Fraction, dict[str, int]]] = []
+    for powers, coefficient in formula.terms.items():
+        exponents: dict[str, int] = {}
+        gone = False
+        for atom, exponent in powers:
+            if isinstance(atom, str):
+                exponents[atom] = exponents.get(atom, 0) + exponent
+                continue
+            name = str(atom.of)
+            if split.get(name) != atom.by:
+                raise NoClosedForm(f"{atom} is rounded, so that there is no polynomial to solve")
+            if isinstance(atom, Remainder):
+                gone = True
+            elif isinstance(atom, Quotient) and isinstance(atom.by, str):
+                exponents[name] = exponents.get(name, 0) + exponent
+                exponents[atom.by] = exponents.get(atom.by, 0) - exponent
+        if not gone:
+            terms.append((coefficient, exponents))
+    least = {by: min((e.get(by, 0) for _, e in terms), default=0) for by in split.values()}
+    total: list[tuple[Fraction, tuple[tuple[str, int], ...]]] = []
+    for coefficient, exponents in terms:
+        raised = {n: e - min(0, least.get(n, 0)) for n, e in {**dict.fromkeys(least, 0), **exponents}.items()}
+        total.append((coefficient, tuple(sorted((n, e) for n, e in raised.items() if e))))
+    return Polynomial.of(total)
+
+
+def _denominator(formula: Polynomial) -> int:
+    return int(np.lcm.reduce([c.denominator for c in formula.terms.values()] or [1]))

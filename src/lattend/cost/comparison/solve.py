@@ -1,0 +1,155 @@
+"""Solving: where a difference is positive, 0 or negative as one size grows, in closed form.
+
+The candidates are all places where it can change. In a cell of the other symbols the same ones count, in the
+same order, so that a few exact samples of each cell tell which; what is found is checked at all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.cost.comparison.candidates import Candidates, candidates
+from lattend.cost.comparison.cells import Cell, Signs, Values, When, cells, far_samples
+from lattend.cost.comparison.claims import Claim, Sample, conditions, covering
+from lattend.cost.comparison.difference import Difference
+from lattend.cost.comparison.places import Place
+from lattend.errors import NoClosedForm
+
+ALWAYS = When()
+ROUNDS = 4  # of putting in numbers at which an answer was wrong
+START = 8  # numbers from the first on that are always looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The signs of the difference as the size grows, the places between them, and when that is so.
+
+    At `start`, the first number, the difference is 0.
+    """
+
+    signs: Signs
+    places: tuple[Place, ...]
+    when: When = ALWAYS
+    start: Place | None = None
+
+    @property
+    def claim(self) -> Claim:
+        if self.start is None:
+            return Claim(self.signs, self.places)
+        return Claim((0, *self.signs), (self.start, *self.places))
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The cases, and every point at which they were checked, with the sign there."""
+
+    cases: tuple[Case, ...]
+    points: dict[str, NDArray[Any]]
+    signs: NDArray[Any]
+
+
+def solve(found: Difference) -> Solution:
+    """All cases; NoClosedForm where a candidate is not a fraction or a square root."""
+    possible = candidates(found)
+    region = found.region
+    far = far_samples(region, found.names)
+    more: list[Values] = []
+    for _ in range(ROUNDS):
+        solution = _solved(found, possible, cells(possible.tests, region, found.names, more))
+        wrong = [values for values in far if not _is_right(found, solution.cases, possible.places, values)]
+        if not wrong:
+            return solution
+        more += wrong
+    raise NoClosedForm(f"the cases are too many to tell as {found.over} grows")
+
+
+def _is_right(found: Difference, cases: Sequence[Case], places: Sequence[Place], values: Values) -> bool:
+    """Whether what is said to hold at these numbers holds there."""
+    sample = sample_at(found, places, values)
+    if sample is None:
+        return True
+    right = [case for case in cases if case.claim.holds(sample) and case.when.holds(values)]
+    same = any(case.signs == (0,) for case in right)
+    return bool(right) and (same or all(case in right for case in cases if case.when.holds(values)))
+
+
+def _solved(found: Difference, possible: Candidates, grid: Sequence[Cell]) -> Solution:
+    """The cases that are right at all samples."""
+    values = [sample for cell in grid for sample in cell.samples]
+    ranges = [_looked_at(found, possible.places, sample) for sample in values]
+    points = _points(found, values, ranges)
+    signs = found.signs(points)
+    samples: list[tuple[Cell, list[Sample]]] = []
+    at = place = 0
+    for cell in grid:
+        mine: list[Sample] = []
+        for sample in cell.samples:
+            numbers = ranges[place]
+            if numbers:
+                mine.append(Sample(sample, numbers, signs[at : at + len(numbers)].tolist()))
+            at, place = at + len(numbers), place + 1
+        if mine:
+            samples.append((cell, mine))
+    covered = covering(samples, possible.places)
+    if covered is None or not samples:
+        raise NoClosedForm(f"the sign changes in more ways than can be told as {found.over} grows")
+    told = conditions(possible.tests, samples, covered)
+    every = [sample for _, mine in samples for sample in mine]
+    cases = [_case(claim, when, every) for claim, when in told]
+    return Solution(tuple(sorted(cases, key=_rank)), points, signs)
+
+
+def _case(claim: Claim, when: When, samples: Sequence[Sample]) -> Case:
+    """The claim; nothing is said of what would come before the first number."""
+    if claim.places and not any(_before(claim.places[0], s) for s in samples if claim.holds(s)):
+        return Case(claim.signs[1:], claim.places[1:], when, claim.places[0])
+    return Case(claim.signs, claim.places, when)
+
+
+def _before(place: Place, sample: Sample) -> bool:
+    number = place.at(sample.values)
+    return number is not None and sample.numbers[0] < number
+
+
+def sample_at(found: Difference, places: Sequence[Place], values: Values) -> Sample | None:
+    """The signs at numbers for all other symbols, around these places."""
+    numbers = _looked_at(found, places, values)
+    if not numbers:
+        return None
+    points = _points(found, [values], [numbers])
+    return Sample(values, numbers, found.signs(points).tolist())
+
+
+def _rank(case: Case) -> tuple[int, int]:
+    """Crossings first, equality throughout last."""
+    return -len(case.signs), case.signs == (0,)
+
+
+def _looked_at(found: Difference, places: Sequence[Place], values: Values) -> list[int]:
+    """The first numbers, those around every candidate, and some far beyond."""
+    known = [number for place in places if (number := place.at(values)) is not None]
+    far = max([START, *(abs(ceil(number)) for number in known)])
+    numbers = {*range(START), 2 * far + 3, 4 * far + 9}
+    for number in known:
+        numbers |= set(range(floor(number) - 2, ceil(number) + 3))
+    chosen = np.array(sorted(number for number in numbers if number >= 0), object)
+    inside = np.broadcast_to(found.is_defined({**values, found.over: chosen}), chosen.shape)
+    return [int(number) for number in chosen[inside.astype(bool)]]
+
+
+def _points(
+    found: Difference, samples: Sequence[Values], ranges: Sequence[list[int]]
+) -> dict[str, NDArray[Any]]:
+    """Every sample with every number, as arrays."""
+    lengths = [len(numbers) for numbers in ranges]
+    over = np.array([number for numbers in ranges for number in numbers], object)
+    env = {name: np.repeat(np.array([v[name] for v in samples], object), lengths) for name in found.names}
+    largest = max((abs(int(x)) for array in (over, *env.values()) for x in array), default=0)
+    kind = np.int64 if largest < 2**31 else object
+    return {name: array.astype(kind) for name, array in {found.over: over, **env}.items()}

@@ -1,0 +1,107 @@
+"""Layer: a few statements, the cells they belong to, and which cells wait for which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from lattend.cost.amount import ONE, ZERO, Amount
+from lattend.cost.points import Sizes, at_least, put
+from lattend.cost.statement import Array, Columns, Statement, meeting
+from lattend.counts.closed import Closed
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Condition
+from lattend.rules.language.parser import parse
+from lattend.sets.chains import Shift, schedule
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How many cells must run one after another, and at which step each cell runs."""
+
+    steps: Amount
+    schedule: str  # "cell (row, col) runs at step row + col"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The plain code that does what a cost says: its name there, its sizes and its other arguments."""
+
+    name: str
+    sizes: Sizes
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+ONE_STEP = Depth(ONE, "all of it runs at once")
+NO_STEP = Depth(ZERO, "nothing runs")
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What one layer does, and how its cells follow each other."""
+
+    name: str
+    statements: tuple[Statement, ...]
+    parameters: tuple[Array, ...] = ()
+    depth: Depth = ONE_STEP
+    across: bool = False  # whether it looks across tokens
+    path: Amount | None = None  # the longest way between two positions, in steps of this layer
+    cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
+    streams: bool = False  # it runs cell by cell, so that only the cache is alive
+
+    def arrays(self) -> list[Array]:
+        """All arrays, each once, in the order they are met."""
+        met = (array.base for s in self.statements for array in (*s.reads, s.writes))
+        return list(dict.fromkeys(met))
+
+    def kept(self) -> list[Array]:
+        """The activations that training keeps for the backward pass."""
+        kept = (array.base for s in self.statements for array in s.kept())
+        return [array for array in dict.fromkeys(kept) if array.kind in ("input", "made")]
+
+    def operations(self, way: str) -> dict[str, list[Columns]]:
+        """How many of each, statement by statement; going back, gradients that meet are added."""
+        found: dict[str, list[Columns]] = {}
+        for statement in self.statements:
+            for op, points in statement.operations(backward=way == "backward").items():
+                found.setdefault(op, []).append(points)
+        if way == "backward":
+            found.setdefault("adds", []).append(meeting(self.statements))
+        return found
+
+    def alive(self, number: Callable[[Amount], int]) -> int:
+        """The most numbers that are alive at once, without parameters: statements in order, no gradients."""
+        if self.streams:
+            return number(self.cache)
+        end = len(self.statements)
+        last = {array.base: place for place, s in enumerate(self.statements) for array in s.reads}
+        held = {array: number(array.size.needed) for array in self.arrays() if array.kind == "input"}
+        most = sum(held.values())
+        for place, statement in enumerate(self.statements):
+            held[statement.writes] = number(statement.writes.size.needed)
+            most = max(most, sum(held.values()))
+            held = {array: size for array, size in held.items() if last.get(array, end) > place}
+        return most
+
+
+def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> Depth:
+    """The depth of cells that wait for others: `depth_of("row < n and col < n", ((0, -1), (-1, 0)), …)`."""
+    condition = parse(cells)
+    indices = tuple(name for name in expr.names(condition) if name not in sizes)
+    used = tuple(name for name in expr.names(condition) if name in sizes)
+    closed, step = _scheduled(condition, indices, used, waits)
+    words = f"cell ({', '.join(indices)}) runs at step {step}"
+    return Depth(put(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
+
+
+@lru_cache(maxsize=64)
+def _scheduled(
+    condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
+) -> tuple[Closed, str]:
+    found = schedule(condition, indices, sizes, waits)
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.steps]
+    return Closed(found.domain.space, found.domain, pieces), str(found.step)

@@ -1,0 +1,171 @@
+"""Attention: the price of the squares a rule marks, with its projections and encodings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lattend.cost.amount import Amount
+from lattend.cost.cost import Cost, single
+from lattend.cost.layer import ONE_STEP, Layer
+from lattend.cost.layers.scores import SHIFT, Options, Scores
+from lattend.cost.layers.simple import columns, elementwise
+from lattend.cost.pairs import marked, need_sizes, read_rule
+from lattend.cost.paths import looks_across, path_of
+from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.statement import Array, Columns
+from lattend.counts.polynomial import Polynomial
+from lattend.errors import DomainError, NamingError
+from lattend.rules.axes import untied
+from lattend.rules.rule import Rule
+
+
+def attention(
+    rule: Rule | str = "full",
+    *,
+    heads: Size = "heads",
+    D_i: Size = "D_i",
+    D_hid: Size = "D_hid",
+    D_o: Size | None = None,
+    D_out: Size | None = None,
+    D_p: Size | None = None,
+    D_keys: Size | None = None,
+    D_values: Size | None = None,
+    key_heads: Size | None = None,
+    encoding: str | None = None,
+    content: bool = False,
+    learned: bool = True,
+    radius: int | tuple[int, ...] | None = None,
+    projections: str | None = "shared",
+    bias: bool = False,
+    out_bias: bool = True,
+    scaled: bool = False,
+    **sizes: Size,
+) -> Cost:
+    """Multi-head attention under a rule.
+
+    A head's queries and keys have D_hid numbers, its values D_o (or D_hid), tokens D_i and D_out (or D_i);
+    tokens that keys and values come from may have D_keys and D_values of their own.
+
+    `encoding` is None, "absolute" (a learned table added to the tokens of queries and keys), "sinusoidal"
+    (the same, not learned), "relative" (four terms, D_p numbers a shift), "tables" (a learned number a
+    shift and head, within `radius` if given) or "quadratic" (D_p numbers a head, 3 on an image; instead of
+    q·k, or with `content` added to it). `learned=False` counts an encoding's numbers as given.
+
+    `projections` are "shared" (each token projected once), "naive" (again for every pair, four terms, as in
+    lecture notes) or None (queries, keys and values are given). 1/√D_hid costs nothing, folded into a
+    projection, unless `scaled`. Sizes and parameters of the rule are given by name: n=…, t=….
+
+    >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 squares * (2 + 2)
+    40
+    """
+    chosen, given = _sizes(read_rule(rule), sizes)
+    cross = "m" in chosen.sizes or D_keys is not None or D_values is not None
+    if projections == "naive" and D_keys is not None:
+        raise NamingError("naive projections take keys of D_i numbers; leave D_keys out")
+    reach = _radius(radius, len(chosen.axes))
+    options = Options(encoding, projections, bias, cross, content, learned, reach)
+    told: dict[str, Size] = {"heads": heads, "D_i": D_i, "D_hid": D_hid}
+    told["D_o"] = D_hid if D_o is None else D_o
+    told["D_out"] = D_i if D_out is None else D_out
+    told["D_p"] = D_p if D_p is not None else SHIFT if encoding == "quadratic" else D_i
+    told["D_keys"] = D_i if D_keys is None else D_keys
+    told["D_values"] = told["D_keys"] if D_values is None else D_values
+    told["key_heads"] = heads if key_heads is None else key_heads
+    given |= {name: read_size(name, size, parts=True) for name, size in told.items()}
+    many, shared = number_of(given["heads"]), number_of(given["key_heads"])
+    if many is not None and shared is not None and many % shared:
+        raise DomainError(f"{many} heads cannot share {shared} key heads alike; key_heads must divide heads")
+    builder = _Attention(given, marked(chosen, given), options)
+    builder.build(scaled=scaled, out_bias=out_bias)
+    return single(
+        Layer(
+            "attention",
+            tuple(builder.statements),
+            tuple(builder.parameters),
+            ONE_STEP,
+            looks_across(chosen),
+            path_of(chosen, given),
+            builder.cache(),
+        )
+    )
+
+
+def _radius(given: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] | None:
+    if given is None:
+        return None
+    each = given if isinstance(given, tuple) else (given,) * axes
+    return tuple(need_number("radius", reach, 0) for reach in each)
+
+
+def _sizes(rule: Rule, sizes: dict[str, Size]) -> tuple[Rule, dict[str, Polynomial]]:
+    """The rule, with keys of their own number if m is given, and its sizes, by name where not given."""
+    if "m" in sizes and "m" not in rule.sizes and "n" in rule.sizes:
+        rule = replace(rule, axes=untied(rule.axes), about=None)
+    known = [*rule.sizes, *rule.parameters]
+    unknown = [name for name in sizes if name not in known]
+    if unknown:
+        raise NamingError(f'attention under "{rule.text}" has no {unknown[0]}; it has {", ".join(known)}')
+    found: dict[str, Polynomial] = {}
+    for name in known:
+        least = 1 if name in rule.sizes else 0
+        found[name] = read_size(name, rule.values.get(name, sizes.get(name, name)), least)
+    need_sizes(rule, found)
+    return rule, found
+
+
+class _Attention(Scores):
+    """The statements of attention, as they are put down."""
+
+    def build(self, *, scaled: bool, out_bias: bool) -> None:
+        """Scores, softmax, mixing, and the map that joins the heads."""
+        tokens = Array("x", columns("token < N and i < D_i", self.sizes), "input")
+        keyed = valued = tokens
+        if self.options.cross:
+            keyed = valued = Array("y", columns("token < M and i < D_keys", self.sizes), "input")
+            if self.sizes["D_values"] != self.sizes["D_keys"]:
+                valued = Array("z", columns("token < M and i < D_values", self.sizes), "input")
+        if self.options.adds_positions:
+            tokens = self.positions(tokens, "N", "D_i")
+            keyed = self.positions(keyed, "M", "D_keys") if self.options.cross else tokens
+        scores = self.scores(tokens, keyed)
+        if scaled:
+            scores = self.each("scaled scores", "constant multiplies", scores)
+        # The weights alone are kept: the backward pass of a softmax needs nothing else
+        made = self.each("exponentials", "exponentials", scores, keeps="")
+        total = Array("row sums", self.rows)
+        every_key = self.of("M")
+        self.put("row sums", self.marked, (made,), total, self.rows, every_key, kind="sums", again=False)
+        weights = self.each("weights", "divisions", made, total, keeps="")
+        values = self.values(valued)
+        every = Columns.same(self.of("N", "heads", "D_o"))  # rows without keys are zeros
+        mixed = Array("mixed", self.rows * self.of("D_o"), touched=every)
+        points = self.marked * self.of("D_o")
+        self.put(
+            "mixing", points, (weights, values), mixed, mixed.size, every_key, and_="o < D_o", again=False
+        )
+        if self.options.projections is not None:
+            heads = self.sizes["heads"] * self.sizes["D_o"]
+            sizes = {"n": self.sizes["N"], "d_in": heads, "d_out": self.sizes["D_out"]}
+            self.take(mixed, sizes, "out", out_bias)
+
+    def positions(self, tokens: Array, count: str, wide: str) -> Array:
+        """Tokens with their positions added, from a table that is learned or of sines and cosines."""
+        if self.options.encoding == "sinusoidal":
+            table = Array("positions", tokens.size, "constant")
+        else:
+            table = self.encoding("positions", tokens.size, tokens.size)
+        over = f"token < {count} and i < {wide}"
+        moved, statement = elementwise("x + p", "adds", over, self.sizes, tokens, table)
+        self.statements.append(statement)
+        return moved
+
+    def values(self, others: Array) -> Array:
+        if self.options.projections is None:
+            return self.given("v", "D_o")
+        return self.projected("v", others, "M", "D_values", "key_heads", "D_o", self.keys)
+
+    def cache(self) -> Amount:
+        """Keys and values of all positions that are kept."""
+        if not self.options.looks:
+            return self.of("M", "key_heads", "D_o")
+        return self.of("M", "key_heads") * (self.of("D_hid") + self.of("D_o"))

@@ -1,0 +1,226 @@
+"""Convolutions on an image: products inside the image are needed, those on padding are only dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from lattend.cost.amount import Amount
+from lattend.cost.cost import Cost, single
+from lattend.cost.layer import ONE_STEP, Layer, Run
+from lattend.cost.paths import conv_path
+from lattend.cost.points import Sizes, points
+from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.statement import Array, Columns, Statement
+from lattend.counts.polynomial import Polynomial
+from lattend.errors import DomainError, NamingError
+
+Pair = Size | tuple[Size, Size]
+Padding = int | tuple[int, int] | str
+MODES = ("zeros", "replicate")
+
+
+def conv(
+    *,
+    rows: Size = "rows",
+    cols: Size = "cols",
+    c_in: Size = "c_in",
+    c_out: Size = "c_out",
+    kernel: Pair = 3,
+    stride: int | tuple[int, int] = 1,
+    dilation: int | tuple[int, int] = 1,
+    padding: Padding = 0,
+    padding_mode: str = "zeros",
+    groups: Size = 1,
+    bias: bool = True,
+    name: str = "conv",
+) -> Cost:
+    """A 2-D convolution; kernel, stride, dilation and padding are numbers or (rows, cols).
+
+    Padding may also be "same" or "valid", and by `padding_mode` zeros or the nearest pixel ("replicate").
+    Needed leaves out multiplies with the zeros of the padding; dense counts them, as most tools do.
+
+    >>> conv(rows=4, cols=4, c_in=1, c_out=1, padding=1, bias=False).multiplies  # (3*4 - 2)^2
+    100
+    """
+    if padding_mode not in MODES:
+        raise NamingError(f"padding_mode is one of {', '.join(MODES)}, not {padding_mode!r}")
+    sizes = {"rows": read_size("rows", rows), "cols": read_size("cols", cols)}
+    channels = {"c_in": read_size("c_in", c_in), "c_out": read_size("c_out", c_out)}
+    axes = [
+        _Axis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
+        for place, size in enumerate(sizes)
+    ]
+    inside, outputs, seen, pixels, used = (
+        getattr(axes[0], name) * getattr(axes[1], name)
+        for name in ("inside", "outputs", "filled", "pixels", "taps")
+    )
+    each = _per_group(channels["c_in"], channels["c_out"], read_size("groups", groups))
+    depth, out_channels = Amount.of(each * channels["c_out"]), Amount.of(channels["c_out"])
+    taps = Amount.number(axes[0].kernel * axes[1].kernel)
+    whole = outputs * taps * depth
+    made = Columns.same(outputs * out_channels)
+    filled = Columns.of(seen * out_channels, made.dense)
+    image = Array(
+        "x",
+        Columns.same(Amount.of(sizes["rows"] * sizes["cols"] * channels["c_in"])),
+        "input",
+        Columns.same(pixels * Amount.of(channels["c_in"])),
+    )
+    weight = Array("W", Columns.same(taps * depth), "parameter", Columns.same(used * depth))
+    out = Array("y", made, touched=filled)
+    products = Columns.of(inside * depth, whole)
+    over = "output, tap inside the image, channel in, channel out"
+    steps = [
+        Statement(name, "products", products, (image, weight), out, filled, over, (taps * Amount.of(each),))
+    ]
+    parameters = [weight]
+    if bias:
+        offset = Array("b", Columns.same(out_channels), "parameter")
+        parameters.append(offset)
+        done = Array("y + b", made)
+        steps.append(Statement("bias", "adds", filled, (out, offset), done))
+        steps.append(Statement("bias alone", "copies", made - filled, (offset,), done))
+    sides = (axes[0].kernel, axes[1].kernel)
+    path = None
+    if all(axis.stride == 1 and axis.padding == (axis.dilation * (axis.kernel // 2),) * 2 for axis in axes):
+        path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
+    across = max(sides) > 1
+    pads = padding if isinstance(padding, str) else (axes[0].padding[0], axes[1].padding[0])
+    options: dict[str, Any] = {
+        what: tuple(getattr(axis, what) for axis in axes) for what in ("kernel", "stride", "dilation")
+    }
+    options |= {"padding": pads, "padding_mode": padding_mode, "bias": bias}
+    run = Run("conv", {**sizes, **channels, "groups": read_size("groups", groups)}, options)
+    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path), run)
+
+
+def patch_embedding(
+    *,
+    rows: Size = "rows",
+    cols: Size = "cols",
+    patch: int | tuple[int, int] = 16,
+    c: Size = 3,
+    d: Size = "d",
+    bias: bool = True,
+) -> Cost:
+    """An image cut into patches, each made a token of d numbers; a rest at the edges is dropped."""
+    found = conv(rows=rows, cols=cols, c_in=c, c_out=d, kernel=patch, stride=patch, bias=bias, name="patches")
+    return found.named("patch embedding")
+
+
+def output_size(size: int, kernel: int, stride: int = 1, dilation: int = 1, padding: int = 0) -> int:
+    """How many outputs a convolution has along an axis.
+
+    >>> output_size(224, 16, 16)
+    14
+    """
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Along one axis: pairs (output, tap) inside the image, and what takes part in one."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    padding: tuple[int, int]  # before and after
+    inside: Amount
+    outputs: Amount
+    filled: Amount  # outputs that see the image
+    pixels: Amount  # pixels that are seen
+    taps: Amount  # taps that see one
+
+    @staticmethod
+    def of(
+        name: str,
+        sizes: Sizes,
+        kernel: Pair,
+        stride: Pair,
+        dilation: Pair,
+        padding: Padding,
+        place: int,
+        mode: str,
+    ) -> _Axis:
+        taps, by, apart = (
+            _of_axis(what, given, place, 1)
+            for what, given in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
+        )
+        size, reach = number_of(sizes[name]), apart * (taps - 1) + 1
+        before, after = pad = _padded(padding, place, reach, by)
+        if size is not None and size + before + after < reach:
+            shown = str(before) if before == after else f"{before} + {after}"
+            raise DomainError(
+                f"{name} = {size} with padding {shown} is less than the {reach} the kernel spans; pad it more"
+            )
+        fits = f"{by}*o + {reach} <= {name} + {before + after}"
+        tapped, seen = f"{fits} and tap < {taps}", f"{by}*o + {apart}*tap - {before}"
+        along, large = {name: sizes[name]}, f"{name} >= {reach - before - after}"
+        if mode == "replicate":
+            inside = tapped
+            pixels = _repeated(name, along, tapped, seen, large, by, after, before + after - reach)
+        else:
+            inside = f"{tapped} and pixel == {seen} and pixel < {name}"
+            pixels = points(inside, along, ("pixel",), large)
+        return _Axis(
+            taps,
+            by,
+            apart,
+            pad,
+            points(inside, along, where=large),
+            points(fits, along, where=large),
+            points(inside, along, ("o",), large),
+            pixels,
+            points(inside, along, ("tap",), large),
+        )
+
+
+def _repeated(
+    name: str, along: Sizes, tapped: str, seen: str, large: str, by: int, after: int, more: int
+) -> Amount:
+    """The pixels that are seen where those at the edge are repeated: all but the last, and the last."""
+    but_last = f"{tapped} and pixel < {name} - 1 and (pixel == {seen} or pixel == 0 and {seen} < 0)"
+    # the last output begins at the last multiple of `by` up to name + more: near enough, 1, or not, 0
+    most, near = f"{name} + {more}", min(after, by - 1)
+    last = points(f"{by}*j <= {most}", along, where=large) - points(
+        f"{by}*j < {most} - {near}", along, where=large
+    )
+    found = points(but_last, along, ("pixel",), large) + last
+    if 1 + more >= 0 and (1 + more) % by > after:  # a single pixel is always seen
+        found = found + points(f"j < 1 and {name} == 1", along, where=large)
+    return found
+
+
+def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int, int]:
+    """Pixels before and after an axis; "same" puts the odd one after, as torch does."""
+    if padding == "same":
+        if stride != 1:
+            raise DomainError(f'padding="same" needs stride 1, not {stride}; give a number of pixels')
+        return (reach - 1) // 2, reach // 2
+    if isinstance(padding, str) and padding != "valid":
+        raise NamingError(f'padding is "same", "valid" or a number of pixels, not {padding!r}')
+    pad = 0 if isinstance(padding, str) else _of_axis("padding", padding, place, 0)
+    return pad, pad
+
+
+def _of_axis(name: str, given: Pair, axis: int, least: int) -> int:
+    if isinstance(given, tuple) and len(given) != 2:
+        raise NamingError(f"{name} is one number, or two: rows and columns, not {given}")
+    return need_number(name, given[axis] if isinstance(given, tuple) else given, least)
+
+
+def _per_group(channels: Polynomial, c_out: Polynomial, groups: Polynomial) -> Polynomial:
+    """The channels each output channel sees."""
+    if channels == groups:
+        return Polynomial.constant(1)
+    number, many = number_of(groups), number_of(channels)
+    if number is None:
+        raise NamingError("groups is a number, or the same as c_in")
+    if many is not None and many % number:
+        raise DomainError(f"c_in = {many} cannot be cut into {number} groups")
+    out = number_of(c_out)
+    if out is not None and out % number:
+        raise DomainError(f"c_out = {out} cannot be cut into {number} groups")
+    return channels.times(Fraction(1, number))

@@ -1,0 +1,69 @@
+"""Entries: how many numbers of a relative table the marked squares look up."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from lattend.cost.amount import Amount
+from lattend.cost.pairs import MOST_MASK, Marked
+from lattend.cost.points import defined, points
+from lattend.cost.sizes import number_of
+from lattend.cost.statement import Columns
+from lattend.errors import DomainError, TooLarge
+from lattend.rules.language import expr
+from lattend.rules.rule import Rule
+
+
+def entries_of(squares: Marked, radius: tuple[int, ...] | None) -> Amount:
+    """The entries of one head's table: one for each shift k - q, or 2r + 1 an axis."""
+    return Amount.of(squares.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
+
+
+def used_entries(squares: Marked, radius: tuple[int, ...] | None) -> Columns:
+    """The entries that squares read, in one head, or in all of them where heads differ.
+
+    Without a radius there is one for each shift k - q; with one, shifts beyond it share those at the end.
+    """
+    rule, sizes = squares.rule, squares.sizes
+    if radius is None and not squares.per_head:
+        return squares.used_shifts()
+    if radius is not None and len(radius) != len(rule.axes):
+        many = len(rule.axes)
+        raise DomainError(
+            f'radius has one number an axis of the rule "{rule.text}", {many} in all, not {radius}'
+        )
+    every = entries_of(squares, radius)
+    every = every * Amount.of(sizes["heads"]) if squares.per_head else every
+    numbers = {name: number_of(sizes[name]) for name in rule.free}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if expr.arrays(rule.condition) and len(known) == len(numbers):
+        return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
+    bare = rule.at(**{name: v for name, v in known.items() if name in rule.parameters}).baked()
+    said, onto = [expr.text(bare.condition)], list[str]()
+    for place, axis in enumerate(bare.axes):
+        away, entry = f"{axis.key} - {axis.query}", f"entry{place}"
+        if radius is None:
+            said.append(f"{entry} == {away} + {axis.queries} - 1")
+        else:
+            said.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
+        said += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
+        onto.append(entry)
+    if squares.per_head:
+        said.append("head < heads")
+        onto.append("head")
+    condition = " and ".join(f"({part})" for part in said)
+    used = points(condition, sizes, tuple(onto), expr.text(defined(bare)))
+    return Columns.of(used, every)
+
+
+def _from_mask(bound: Rule, radius: tuple[int, ...] | None) -> int:
+    """The same from the squares of a rule that looks up data."""
+    if prod(bound.lengths.values()) > MOST_MASK:
+        raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} squares")
+    places, axes = np.argwhere(bound.mask()), len(bound.axes)
+    shifts = places[:, -axes:] - places[:, -2 * axes : -axes]
+    if radius is not None:
+        shifts = np.clip(shifts, -np.array(radius), radius)
+    return len(np.unique(np.hstack([places[:, : -2 * axes], shifts]), axis=0))

@@ -1,0 +1,204 @@
+"""Recurrent nets on an image: each cell is given its pixel and the cells to its left and above it."""
+
+from __future__ import annotations
+
+from lattend.cost.amount import ONE, ZERO, Amount
+from lattend.cost.cost import Cost
+from lattend.cost.layer import Depth, Layer, Run, depth_of
+from lattend.cost.layers.simple import columns, reached
+from lattend.cost.points import Sizes, points
+from lattend.cost.reference.grid import check_cell, check_directions
+from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.statement import NOTHING, Array, Statement
+from lattend.counts.polynomial import Polynomial
+
+IMAGE = "row < rows and col < cols"
+
+
+def rnn2d(
+    *,
+    n: Size = "n",
+    h: Size = "h",
+    c: Size = "c",
+    rows: Size | None = None,
+    cols: Size | None = None,
+    cell: str = "rnn",
+    directions: int = 1,
+    layers: Size = 1,
+    bias: bool = False,
+) -> Cost:
+    """H = σ(W_in x + W_left h_left + W_top h_top) on an image; where there is no neighbour, no product.
+
+    `cell` is "rnn", "lstm" (gates i, f, l, g, o) or "gru" (r, z, l, n). `directions` is 1, down and
+    right, 2, also down and left, or 4; the layer above is given all of them. What is kept for training is
+    what lt.nn.GridRNN keeps: pixels, states, gates.
+
+    >>> rnn2d().depth
+    2n - 1
+    >>> rnn2d(rows=1, cols=1, h=2, c=3, cell="lstm").multiplies  # 5*2*3, i∘g and o∘tanh c
+    34
+    """
+    check_cell(cell)
+    ways = need_number("directions", directions)
+    check_directions(ways)
+    sizes = {
+        "rows": read_size("rows", n if rows is None else rows),
+        "cols": read_size("cols", n if cols is None else cols),
+    }
+    sizes |= {"h": read_size("h", h), "c": read_size("c", c)}
+    many = read_size("layers", layers)
+    steps = depth_of(IMAGE, ((0, -1), (-1, 0)), sizes)
+    if ways > 1:
+        steps = Depth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
+    first = _Grid(sizes, cell, ways, bias)
+    parts = [(ONE, first.layer(steps))]
+    if number_of(many) != 1:
+        upper = {**sizes, "c": sizes["h"] * Polynomial.constant(ways)}
+        later = _Grid(upper, cell, ways, bias, above=True).layer(_later(steps, ways, sizes))
+        parts.append((Amount.of(many - Polynomial.constant(1)), later))
+    options = {"cell": cell, "directions": ways, "bias": bias}
+    run = Run("rnn2d", {**sizes, "layers": many}, options)
+    return Cost(first.name, tuple(parts), runs=((ONE, run),))
+
+
+def _later(steps: Depth, ways: int, sizes: Sizes) -> Depth:
+    """How much later a layer is done than the one below: its cells begin as soon as all directions allow.
+
+    One way, the cell below is enough. Left and right, the first cell of a row waits for the last one that
+    the other direction gives there, cols steps on. Up and down too, it waits for the whole image.
+    """
+    if ways == 1:
+        return Depth(ONE, "each cell one step after the one below")
+    if ways == 2:
+        return Depth(Amount.of(sizes["cols"]), "each cell cols steps after the one below")
+    return Depth(steps.steps, "once the layer below is done")
+
+
+class _Grid:
+    """The statements of one layer, all its directions, as they are put down."""
+
+    def __init__(self, sizes: Sizes, cell: str, ways: int, bias: bool, *, above: bool = False) -> None:
+        self.sizes, self.cell, self.bias, self.above = sizes, cell, bias, above
+        self.name = "rnn2d" if cell == "rnn" else f"rnn2d of {cell} cells"
+        self.way = "" if ways == 1 else f"way < {ways} and "
+        self.units = f"{self.way}{IMAGE} and o < h"
+        self.left = f"{self.way}row < rows and 1 <= col and col < cols and o < h"
+        self.top = f"{self.way}1 <= row and row < rows and col < cols and o < h"
+        self.some = f"{self.units} and 1 <= row + col"  # all but the corner
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+        # One direction of the layer below is kept as its states; several are put side by side, a copy
+        kind = "again" if above and ways == 1 else "input"
+        self.x = Array("x", columns(f"{IMAGE} and i < c", sizes), kind)
+        # All states are outputs, with gradients from outside
+        self.h = Array("h", columns(self.units, sizes), touched=NOTHING)
+
+    def layer(self, depth: Depth) -> Layer:
+        """The layer, which runs one cell after another with a row of states for each direction."""
+        {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
+        border = points(f"{self.way}col < cols and o < h", self.sizes) * (2 if self.cell == "lstm" else 1)
+        name, path = (f"{self.name}, upper layer", None) if self.above else (self.name, depth.steps)
+        statements, parameters = tuple(self.statements), tuple(self.parameters)
+        return Layer(name, statements, parameters, depth, True, path, border, streams=True)
+
+    def rnn(self) -> None:
+        total = self.sum("", ("in", "left", "top"))
+        self.put("σ", "functions", self.units, (total,), self.h)
+
+    def lstm(self) -> None:
+        gates = self.sum("gate < 5 and ", ("in", "left", "top"))
+        four = f"gate < 4 and {self.units}"
+        opened = self.take("σ", "functions", four, self.part(gates, four))
+        g = self.take("g", "functions", self.units, self.part(gates, self.units))
+        new = self.take("i * g", "multiplies", self.units, self.part(opened, self.units), g)
+        # tanh c begins the gradient of c, and those from the next cells are added to it
+        c = Array("c", columns(self.units, self.sizes), touched=NOTHING)
+        old = self.take(
+            "f * mixed", "multiplies", self.some, self.part(opened, self.some), self.mixed(opened, c)
+        )
+        new = self.take("c", "adds", self.some, self.part(new, self.some), old)
+        bent = self.take("tanh c", "functions", self.units, self.part(new, self.units), kept=False)
+        self.put("o * tanh c", "multiplies", self.units, (self.part(opened, self.units), bent), self.h)
+
+    def gru(self) -> None:
+        pre = self.sum("gate < 4 and ", ("in",))
+        near = self.sum("gate < 3 and ", ("left", "top"))
+        m = self.sum("", ("left", "top"), of=" of m")
+        some, three = f"gate < 3 and {self.some}", f"gate < 3 and {self.units}"
+        gates = self.take("pre + neighbours", "adds", some, self.part(pre, some), near)
+        opened = self.take("σ", "functions", three, self.part(gates, three))
+        past = self.take("r * m", "multiplies", self.some, self.part(opened, self.some), m)
+        new = self.take("pre + r * m", "adds", self.some, self.part(pre, self.some), past)
+        n = self.take("n", "functions", self.units, self.part(new, self.units))
+        z = self.part(opened, self.units)
+        rest = self.take("1 - z", "adds", self.units, z, kept=False)
+        new = self.take("(1 - z) * n", "multiplies", self.units, rest, n)
+        old = self.take("z * mixed", "multiplies", self.some, z, self.mixed(opened, self.h))
+        self.put("h", "adds", self.some, (self.part(new, self.some), old), self.h)
+
+    # Parts of a cell
+
+    def mixed(self, opened: Array, states: Array) -> Array:
+        """l∘left + (1 - l)∘top of the states before; made again in the backward pass."""
+        share = self.part(opened, self.some)
+        lefts = self.take("l * left", "multiplies", self.left, share, states)
+        other = self.take("1 - l", "adds", self.top, share, kept=False)
+        tops = self.take("(1 - l) * top", "multiplies", self.top, other, states)
+        both = f"{self.top} and 1 <= col"
+        found = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), kept=False)
+        return self.part(found, self.some)
+
+    def part(self, whole: Array, over: str) -> Array:
+        """Numbers of an array that are read here and nowhere else: one gate out of several."""
+        return Array(whole.name, columns(over, self.sizes), "again", of=whole)
+
+    def take(self, name: str, kind: str, over: str, *reads: Array, kept: bool = True) -> Array:
+        """One operation at every point of a set; what is not `kept` is made again in the backward pass."""
+        made = Array(name, columns(over, self.sizes), "made" if kept else "again")
+        self.put(name, kind, over, reads, made)
+        return made
+
+    def put(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> None:
+        points = columns(over, self.sizes)
+        self.statements.append(Statement(name, kind, points, reads, made, over=over))
+
+    def sum(self, gate: str, sources: tuple[str, ...], of: str = "") -> Array:
+        """The products with pixels and neighbours that go into one sum, and the bias with the pixels."""
+        from_pixel = "in" in sources
+        units = f"{gate}{self.units}"
+        begun = columns(units if from_pixel else f"{gate}{self.some}", self.sizes)
+        found = Array(f"sum{of}", columns(units, self.sizes), touched=begun)
+        ways = {
+            "in": (self.units, "c", self.x),
+            "left": (self.left, "h", self.h),
+            "top": (self.top, "h", self.h),
+        }
+        terms = sum((Amount.of(self.sizes[ways[source][1]]) for source in sources), ZERO)
+        # Without the pixel it is the left neighbour that begins a sum; in the first column, the one above
+        begins = {sources[0]: f"{gate}{ways[sources[0]][0]}"}
+        if not from_pixel:
+            begins["top"] = f"{gate}{self.top} and col == 0"
+        for source in sources:
+            outputs, width, reads = ways[source]
+            over, shape = f"{gate}{outputs} and i < {width}", f"{gate}{self.way}o < h and i < {width}"
+            used = reached(over, self.sizes, "gate way o i")
+            weight = Array(f"W_{source}{of}", columns(shape, self.sizes), "parameter", used)
+            self.parameters.append(weight)
+            start = columns(begins[source], self.sizes) if source in begins else NOTHING
+            self.statements.append(
+                Statement(
+                    f"{source}{of}",
+                    "products",
+                    columns(over, self.sizes),
+                    (reads, weight),
+                    found,
+                    start,
+                    over,
+                    (terms,),
+                )
+            )
+        if not from_pixel or not self.bias:
+            return found
+        bias = Array("b", columns(f"{gate}{self.way}o < h", self.sizes), "parameter")
+        self.parameters.append(bias)
+        return self.take("bias", "adds", units, found, bias)

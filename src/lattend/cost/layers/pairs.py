@@ -1,0 +1,72 @@
+"""Squares: what attention does at marked (query, key) pairs, put down statement by statement."""
+
+from __future__ import annotations
+
+from lattend.cost.amount import Amount
+from lattend.cost.layers.simple import product
+from lattend.cost.pairs import Marked
+from lattend.cost.points import Sizes
+from lattend.cost.statement import Array, Columns, Statement
+from lattend.counts.polynomial import Polynomial
+
+
+class Squares:
+    """Statements over the marked squares of all heads, and the parameters they read."""
+
+    def __init__(self, sizes: Sizes, squares: Marked) -> None:
+        self.sizes: dict[str, Polynomial] = {**sizes, "N": squares.queries, "M": squares.all_keys}
+        self.squares = squares
+        heads, key_heads = (
+            Amount.of(Polynomial.constant(1) if squares.per_head else sizes[name])
+            for name in ("heads", "key_heads")
+        )
+        self.marked, self.rows, self.keys = (
+            squares.squares * heads,
+            squares.rows * heads,
+            squares.keys * key_heads,
+        )
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+
+    def of(self, *names: str) -> Amount:
+        """The product of these sizes."""
+        total = Polynomial.constant(1)
+        for name in names:
+            total = total * self.sizes[name]
+        return Amount.of(total)
+
+    def put(
+        self,
+        name: str,
+        points: Columns,
+        reads: tuple[Array, ...],
+        out: Array,
+        begins: Columns,
+        longest: Amount,
+        *,
+        kind: str = "products",
+        and_: str = "",
+        over: str = "",
+        again: bool = True,
+    ) -> None:
+        """Sums of products, by default over marked squares; scores are computed again going back."""
+        where = over or ", ".join(part for part in ("marked (q, k)", and_) if part)
+        self.statements.append(
+            Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
+        )
+
+    def each(self, name: str, kind: str, *reads: Array, keeps: str | None = None) -> Array:
+        """One operation at every marked square."""
+        made = Array(name, self.marked)
+        again = kind in ("exponentials", "constant multiplies", "adds")
+        self.statements.append(
+            Statement(name, kind, self.marked, reads, made, over="marked (q, k)", keeps=keeps, again=again)
+        )
+        return made
+
+    def take(self, given: Array, sizes: Sizes, name: str, bias: bool) -> Array:
+        """A product with a matrix that is learned."""
+        made, weights, statements = product(given, sizes, name=name, bias=bias)
+        self.statements += statements
+        self.parameters += weights
+        return made

@@ -1,0 +1,201 @@
+"""Recurrent layers on a line: cells that wait for others."""
+
+from __future__ import annotations
+
+from lattend.cost.amount import Amount
+from lattend.cost.cost import Cost, single
+from lattend.cost.layer import Layer, Run, depth_of
+from lattend.cost.layers.simple import columns, elementwise, reached
+from lattend.cost.points import Sizes, points
+from lattend.cost.sizes import Size, number_of, read_size
+from lattend.cost.statement import NOTHING, Array, Statement
+
+CELL = "layer < l and step < t"
+
+
+def rnn(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """H' = tanh(W x + U h), layer upon layer; `initial=False` leaves the zero state out at the first step.
+
+    >>> rnn(layers="l").depth  # layers overlap: cell (layer, step) waits for two others
+    l + t - 1
+    """
+    return _recurrent("rnn", steps, inputs, hidden, layers, bias, initial)
+
+
+def lstm(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """Four gates, and a cell state beside the hidden one."""
+    return _recurrent("lstm", steps, inputs, hidden, layers, bias, initial)
+
+
+def gru(
+    *,
+    steps: Size = "t",
+    inputs: Size = "c",
+    hidden: Size = "h",
+    layers: Size = 1,
+    bias: bool = False,
+    initial: bool = True,
+) -> Cost:
+    """Three gates; the reset gate multiplies U h, as torch has it."""
+    return _recurrent("gru", steps, inputs, hidden, layers, bias, initial)
+
+
+def _recurrent(
+    name: str,
+    steps: Size,
+    inputs: Size,
+    hidden: Size,
+    layers: Size,
+    bias: bool,
+    initial: bool,
+) -> Cost:
+    sizes = {
+        "t": read_size("steps", steps),
+        "c": read_size("inputs", inputs),
+        "h": read_size("hidden", hidden),
+    }
+    sizes["l"] = read_size("layers", layers)
+    builder = _Cell(sizes, bias, initial, keeps_state=name != "rnn")
+    {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
+    depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
+    state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
+    layer = Layer(
+        name,
+        tuple(builder.statements),
+        tuple(builder.parameters),
+        depth,
+        True,
+        Amount.of(sizes["t"]),
+        state,
+        streams=True,
+    )
+    words = {"steps": "t", "inputs": "c", "hidden": "h", "layers": "l"}
+    given = {word: sizes[size] for word, size in words.items()}
+    return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
+
+
+class _Cell:
+    """The statements of a recurrent layer, as they are put down."""
+
+    def __init__(self, sizes: Sizes, bias: bool, initial: bool, *, keeps_state: bool) -> None:
+        self.sizes, self.bias, self.initial = sizes, bias, initial
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+        self.units = f"{CELL} and o < h"
+        self.one_layer = number_of(sizes["l"]) == 1
+        self.cells_before = CELL if initial else "layer < l and 1 <= step and step < t"
+        self.states = f"{self.cells_before} and o < h"  # numbers of states that a cell finds
+        self.begun = columns("layer < l and o < h", sizes) if initial else NOTHING  # initial states
+        # Outputs are the states of the top layer; their gradients come from outside
+        read = columns(f"{self.units} and layer + 1 < l", sizes)
+        self.input = Array("x", columns("step < t and i < c", sizes), "input")
+        self.below = Array("h below", columns(f"{self.units} and 1 <= layer", sizes), "again", NOTHING)
+        kind = "made" if keeps_state else "again"
+        self.before = Array("h", columns(self.states, sizes), kind, read + self.begun)
+
+    def rnn(self) -> None:
+        self.take("tanh", "functions", self.units, self.sum("h'", 1, "both"))
+
+    def lstm(self) -> None:
+        gates = self.sum("gates", 4, "both")
+        three = f"gate < 3 and {self.units}"
+        opened = self.take("σ", "functions", three, self.part(gates, three))
+        candidate = self.take("candidate", "functions", self.units, self.part(gates, self.units))
+        state = Array("c", columns(self.states, self.sizes), touched=self.begun)
+        kept = self.take("f * c", "multiplies", self.states, self.part(opened, self.states), state)
+        new = self.take("i * candidate", "multiplies", self.units, self.part(opened, self.units), candidate)
+        total = self.take("c'", "adds", self.states, kept, self.part(new, self.states))
+        bent = self.take("tanh c'", "functions", self.units, self.part(total, self.units))
+        self.take("o * tanh c'", "multiplies", self.units, self.part(opened, self.units), bent)
+
+    def gru(self) -> None:
+        ahead = self.sum("W x", 3, "input")
+        back = self.sum("U h", 3, "state")
+        some = self.units if self.bias else self.states  # where there is a U h, if only its bias
+        both, found = f"gate < 2 and {self.units}", f"gate < 2 and {some}"
+        joined = self.take("W x + U h", "adds", found, self.part(ahead, found), self.part(back, found))
+        opened = self.take("σ", "functions", both, self.part(joined, both))
+        past = self.take(
+            "r * U h", "multiplies", some, self.part(opened, some), self.part(back, some, "made")
+        )
+        total = self.take("W x + r * U h", "adds", some, self.part(ahead, some), past)
+        candidate = self.take("candidate", "functions", self.units, self.part(total, self.units))
+        update = self.part(opened, self.units)
+        rest = self.take("1 - z", "adds", self.units, update)
+        new = self.take("(1 - z) * candidate", "multiplies", self.units, rest, candidate)
+        old = self.take("z * h", "multiplies", self.states, update, self.before)
+        self.take("h'", "adds", self.states, self.part(new, self.states), old)
+
+    # Parts of a cell
+
+    def part(self, whole: Array, over: str, kind: str = "again") -> Array:
+        """Numbers of an array that are read here and nowhere else: one gate out of several."""
+        return Array(whole.name, columns(over, self.sizes), kind, of=whole)
+
+    def take(self, name: str, kind: str, over: str, *reads: Array) -> Array:
+        """One operation at every point of a set."""
+        made, statement = elementwise(name, kind, over, self.sizes, *reads)
+        self.statements.append(statement)
+        return made
+
+    def sum(self, name: str, gates: int, which: str) -> Array:
+        """The products that go into gates and their biases; both sides join in one sum, or have their own."""
+        gate = f"gate < {gates} and "
+        found = Array(name, columns(f"{gate}{self.units}", self.sizes))
+        if which != "state":
+            self.products(name, f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
+            if not self.one_layer:
+                self.products(name, f"{gate}1 <= layer and {self.units}", "h", self.below, found)
+            found = self.offset(gate, found)
+        if which != "input":
+            over = f"{gate}{self.states}"
+            self.products(name, over, "h", self.before, found, joins=which == "both")
+            found = self.offset(gate, found, alone=which == "state" and not self.initial)
+        return found
+
+    def products(
+        self, name: str, outputs: str, width: str, given: Array, made: Array, *, joins: bool = False
+    ) -> None:
+        """Products with weights of their own; `joins` where they go into a sum that has begun."""
+        over = f"{outputs} and i < {width}"
+        size = reached(
+            over if self.initial else over.replace("1 <= step and ", ""), self.sizes, "gate layer o i"
+        )
+        weight = Array(f"weights of {name}", size, "parameter", reached(over, self.sizes, "gate layer o i"))
+        self.parameters.append(weight)
+        begins = NOTHING if joins else columns(outputs, self.sizes)
+        one, two = Amount.of(self.sizes[width]), Amount.of(self.sizes["c"]) + Amount.of(self.sizes["h"])
+        upper = () if self.one_layer else (Amount.of(self.sizes["h"]) * 2,)
+        longest = (two, *upper) if joins else (one,)
+        every = columns(over, self.sizes)
+        self.statements.append(
+            Statement(name, "products", every, (given, weight), made, begins, over, longest)
+        )
+
+    def offset(self, gate: str, sums: Array, *, alone: bool = False) -> Array:
+        """The sums with a bias added, if there is one; `alone` where at the first step it is all there is."""
+        if not self.bias:
+            return sums
+        bias = Array("bias", columns(f"{gate}layer < l and o < h", self.sizes), "parameter")
+        self.parameters.append(bias)
+        if not alone:
+            return self.take("bias", "adds", f"{gate}{self.units}", sums, bias)
+        self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)
+        sums = self.part(sums, f"{gate}{self.states}")
+        return self.take("bias", "adds", f"{gate}{self.states}", sums, bias)

@@ -1,0 +1,198 @@
+"""Scores: how attention rates marked squares, by its encoding of positions and its projections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lattend.cost.amount import Amount
+from lattend.cost.layers.entries import entries_of, used_entries
+from lattend.cost.layers.pairs import Squares
+from lattend.cost.layers.simple import columns
+from lattend.cost.pairs import Marked
+from lattend.cost.points import Sizes
+from lattend.cost.statement import Array, Columns
+from lattend.counts.polynomial import Polynomial
+from lattend.errors import NamingError
+
+ENCODINGS = (None, "absolute", "relative", "quadratic", "sinusoidal", "tables")
+PROJECTIONS = ("shared", "naive", None)
+SHIFT = 3  # numbers of a shift in the quadratic encoding: ‖δ‖², δ₁, δ₂
+
+
+@dataclass(frozen=True)
+class Options:
+    """How scores are made."""
+
+    encoding: str | None
+    projections: str | None
+    bias: bool
+    cross: bool  # keys come from other tokens
+    content: bool  # the quadratic encoding beside q · k, and not instead of it
+    learned: bool
+    radius: tuple[int, ...] | None  # of the tables
+
+    def __post_init__(self) -> None:
+        if self.encoding not in ENCODINGS or self.projections not in PROJECTIONS:
+            raise NamingError(
+                f"encoding is one of {_listed(ENCODINGS)} and projections one of {_listed(PROJECTIONS)}, "
+                f"not {self.encoding!r} and {self.projections!r}"
+            )
+        if self.projections == "naive" and (self.encoding not in (None, "absolute") or self.bias):
+            raise NamingError('naive projections go with encoding="absolute" or None, and bias=False')
+        for name, given, home in (
+            ("content=True", self.content, ("quadratic",)),
+            ("radius", self.radius is not None, ("tables",)),
+            ("learned=False", not self.learned, ("absolute", "quadratic", "tables")),
+        ):
+            if given and self.encoding not in home:
+                raise NamingError(f"{name} goes with encoding {_listed(home)}, not {self.encoding!r}")
+
+    @property
+    def looks(self) -> bool:
+        """Whether queries are multiplied with keys."""
+        return self.encoding != "quadratic" or self.content
+
+    @property
+    def adds_positions(self) -> bool:
+        """Whether positions are added to the tokens before they are projected."""
+        return self.encoding in ("absolute", "sinusoidal") and self.projections == "shared"
+
+
+def _listed(options: tuple[str | None, ...]) -> str:
+    return ", ".join(str(option) for option in options)
+
+
+class Scores(Squares):
+    """The statements that give each marked square its score."""
+
+    def __init__(self, sizes: Sizes, squares: Marked, options: Options) -> None:
+        super().__init__(sizes, squares)
+        self.options = options
+
+    def scores(self, tokens: Array, others: Array) -> Array:
+        """The scores of marked squares, by the encoding and the projections."""
+        how = self.options
+        if not how.looks:
+            return self.form("scores")
+        if how.projections == "naive":
+            return self.naive(tokens, others)
+        queries, keys = self.queries(tokens), self.looked_at(others)
+        if how.encoding == "relative":
+            return self.relative(queries, keys)
+        added = how.encoding in ("quadratic", "tables")
+        near = self.content("q k" if added else "scores", queries, keys)
+        if how.encoding == "quadratic":
+            return self.each("scores", "adds", near, self.form("v r"))
+        return self.each("scores", "adds", near, self.table()) if added else near
+
+    def queries(self, tokens: Array) -> Array:
+        if self.options.projections is None:
+            every = columns("token < N and head < heads and i < D_hid", self.sizes)
+            return Array("q", every, "input", self.rows * self.of("D_hid"))
+        return self.projected("q", tokens, "N", "D_i", "heads", "D_hid", self.rows)
+
+    def looked_at(self, others: Array) -> Array:
+        if self.options.projections is None:
+            return self.given("k", "D_hid")
+        return self.projected("k", others, "M", "D_keys", "key_heads", "D_hid", self.keys)
+
+    def projected(
+        self, name: str, tokens: Array, count: str, wide: str, heads: str, width: str, used: Columns
+    ) -> Array:
+        """Queries, keys or values of all tokens; `used` are those that have a square."""
+        out = self.sizes[heads] * self.sizes[width]
+        sizes = {"n": self.sizes[count], "d_in": self.sizes[wide], "d_out": out}
+        made = self.take(tokens, sizes, name, self.options.bias)
+        return Array(name, made.size, touched=used * self.of(width), of=made)
+
+    def given(self, name: str, width: str) -> Array:
+        """Keys or values that are given; those that have a square get a gradient."""
+        every = columns(f"token < M and head < key_heads and i < {width}", self.sizes)
+        return Array(name, every, "input", self.keys * self.of(width))
+
+    def content(self, name: str, queries: Array, keys: Array) -> Array:
+        """The products q · k."""
+        wide, found = self.of("D_hid"), Array(name, self.marked)
+        self.put(name, self.marked * wide, (queries, keys), found, self.marked, wide, and_="i < D_hid")
+        return found
+
+    # Encodings
+
+    def encoding(self, name: str, size: Columns, touched: Columns) -> Array:
+        """Numbers of an encoding: parameters, or given as an input is."""
+        made = Array(name, size, "parameter" if self.options.learned else "input", touched)
+        if self.options.learned:
+            self.parameters.append(made)
+        return made
+
+    def form(self, name: str) -> Array:
+        """The products v · r_δ: D_p numbers a head, three for an image, and nothing of the tokens."""
+        every = Columns.same(self.of("heads", "D_p"))
+        form = self.encoding("v of a head", every, self.squares.any() * every)
+        shifts = Array("r", self.marked, "constant")
+        found, terms = Array(name, self.marked), self.of("D_p")
+        points, kind = self.marked * terms, "constant products"
+        self.put(name, points, (form, shifts), found, self.marked, terms, kind=kind, and_="i < D_p")
+        return found
+
+    def table(self) -> Array:
+        """A number for each shift k - q and head; with a radius, shifts further away take the end's."""
+        radius = self.options.radius
+        used = used_entries(self.squares, radius)
+        every = Columns.same(self.of("heads") * entries_of(self.squares, radius))
+        return self.encoding("table", every, used if self.squares.per_head else used * self.of("heads"))
+
+    def naive(self, tokens: Array, others: Array) -> Array:
+        """Each token projected again for every pair; with positions 16D² - 1 operations an entry."""
+        terms = 4 if self.options.encoding == "absolute" else 1
+        each = max(1, terms // 2)  # two of the four terms have x, two have p
+        size = columns("head < heads and i < D_i and o < D_hid", self.sizes)
+        weights = [Array(f"W_{name}", size, "parameter", self.squares.any() * size) for name in "qk"]
+        table = Array("positions", tokens.size, "parameter", self.squares.any() * tokens.size)
+        self.parameters += [*weights, table] if terms == 4 else weights
+        wide, sides = self.of("D_hid"), list[Array]()
+        for weight, token in zip(weights, (tokens, others), strict=True):
+            side = Array("projected again", self.marked * wide * terms)
+            points, begins = self.marked * self.of("D_i", "D_hid") * each, self.marked * wide * each
+            for given in (token, table) if terms == 4 else (token,):
+                indices = f"term < {each}, i < D_i, o < D_hid"
+                self.put(
+                    "projected again", points, (given, weight), side, begins, self.of("D_i"), and_=indices
+                )
+            sides.append(side)
+        found, longest = Array("scores", self.marked), wide * terms
+        self.put("scores", self.marked * wide * terms, tuple(sides), found, self.marked, longest)
+        return found
+
+    def relative(self, queries: Array, keys: Array) -> Array:
+        """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything shared that can be."""
+        sizes = {**self.sizes, "R": self.squares.shifts}
+        keys = Array("k", keys.size, keys.kind, of=keys.of)  # u looks at all of them
+        one = Polynomial.constant(1)
+        heads = Amount.of(one if self.squares.per_head else sizes["heads"])
+        shifts = Array("r", columns("shift < R and i < D_p", sizes), "constant")
+        far = Array("W̃ r", columns("shift < R and head < heads and o < D_hid", sizes))
+        weight = Array("W̃", columns("i < D_p and head < heads and o < D_hid", sizes), "parameter")
+        u, v = (Array(name, columns("head < heads and i < D_hid", sizes), "parameter") for name in "uv")
+        self.parameters += [weight, u, v]
+        content = Array(
+            "u k", columns("head < heads and token < M", sizes), touched=self.squares.keys * heads
+        )
+        used = self.squares.used_shifts() * self.of("heads")
+        place = Array("v W̃ r", columns("head < heads and shift < R", sizes), touched=used)
+        distant = Array("q W̃ r", self.marked)
+        wide, inner = self.of("D_hid"), self.of("D_p")
+        apart = [  # once for all pairs
+            ("W̃ r", "shift < R and i < D_p and o < D_hid", (weight, shifts), far, inner),
+            ("u k", "token < M and i < D_hid", (u, keys), content, wide),
+            ("v W̃ r", "shift < R and i < D_hid", (v, far), place, wide),
+        ]
+        for name, indices, reads, out, longest in apart:
+            over, kind = f"head < heads and {indices}", "constant products" if out is far else "products"
+            every = columns(over, sizes)
+            self.put(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
+        near = self.content("q k", queries, keys)
+        self.put("q W̃ r", self.marked * wide, (queries, far), distant, self.marked, wide, and_="i < D_hid")
+        total = self.each("content and shift", "adds", near, distant)
+        total = self.each("and u k", "adds", total, content)
+        return self.each("scores", "adds", total, place)

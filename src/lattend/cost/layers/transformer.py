@@ -1,0 +1,169 @@
+"""Transformers: blocks of attention and feed-forward, and whole models made of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lattend.cost.amount import ONE, Amount
+from lattend.cost.cost import Cost
+from lattend.cost.layers.attention import attention
+from lattend.cost.layers.conv import output_size, patch_embedding
+from lattend.cost.layers.simple import (
+    embedding,
+    feed_forward,
+    handed,
+    linear,
+    looked_up,
+    loose,
+    norm,
+    positions,
+    residual,
+)
+from lattend.cost.pairs import read_rule
+from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.errors import DomainError
+from lattend.rules.rule import Rule
+
+
+def transformer_block(
+    rule: Rule | str = "full",
+    *,
+    n: Size = "n",
+    d: Size = "d",
+    heads: Size = "heads",
+    D: Size | None = None,
+    hidden: Size | None = None,
+    key_heads: Size | None = None,
+    bias: bool = True,
+    norms: str = "layer",
+    cross: Size | None = None,
+    gated: bool = False,
+    scaled: bool = False,
+    **parameters: Size,
+) -> Cost:
+    """Attention and a feed-forward net, each with a norm and a residual.
+
+    A head has D numbers, d/heads where d and heads are numbers; hidden is 4d where not given. `cross=m`
+    adds attention to m tokens of an encoder between the two. Norms before or after cost the same.
+    """
+    wide = _head_size(d, heads, D)
+    shared: dict[str, Any] = {"heads": heads, "D_i": d, "D_hid": wide, "key_heads": key_heads}
+    shared |= {"bias": bias, "out_bias": bias, "scaled": scaled}
+    chosen = read_rule(rule)
+    if "n" in chosen.sizes:
+        looks = attention(chosen, **{**shared, **parameters, "n": n})
+    else:  # an image or a volume, whose tokens are its pixels
+        looks = attention(chosen, **{**shared, **parameters})
+        n = "*".join(f"({parameters.get(size, chosen.values.get(size, size))})" for size in chosen.sizes)
+    around: dict[str, Any] = {"n": n, "d": d}
+    parts = [norm(**around, kind=norms), looks, residual(**around)]
+    if cross is not None:
+        looked = attention("full", **shared, n=n, m=cross).named("cross-attention")
+        parts += [norm(**around, kind=norms), looked, residual(**around)]
+    inner = feed_forward(n=n, d=d, hidden=_times(d, 4) if hidden is None else hidden, bias=bias, gated=gated)
+    return joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
+
+
+def encoder(rule: Rule | str = "full", *, layers: Size = "l", **options: Any) -> Cost:
+    """A stack of blocks in which, unless the rule says otherwise, every token sees every other."""
+    return _stack(rule, layers, options).named("encoder")
+
+
+def decoder(
+    rule: Rule | str = "causal",
+    *,
+    layers: Size = "l",
+    n: Size = "n",
+    d: Size = "d",
+    vocabulary: Size | None = None,
+    tied: bool = True,
+    norms: str = "layer",
+    **options: Any,
+) -> Cost:
+    """A stack of causal blocks; with a vocabulary also embedding, last norm and output map."""
+    blocks = _stack(rule, layers, {"n": n, "d": d, "norms": norms, **options})
+    if vocabulary is None:
+        return blocks.named("decoder")
+    out = linear(n=n, d_in=d, d_out=vocabulary, bias=False).named("output")
+    if tied:
+        out = joined("output", _without_parameters(out), looked_up(n=n, d=d))
+    first = embedding(n=n, vocabulary=vocabulary, d=d)
+    return joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
+
+
+def vit(
+    *,
+    rows: int = 224,
+    cols: int = 224,
+    patch: int = 16,
+    c: Size = 3,
+    d: Size = 768,
+    layers: Size = 12,
+    heads: Size = 12,
+    hidden: Size | None = None,
+    classes: Size = 1000,
+    D: Size | None = None,
+) -> Cost:
+    """A vision transformer: patches, a class token, positions, blocks, a norm and a linear classifier.
+
+    >>> vit().parameters  # ViT-B/16
+    86567656
+    """
+    need_number("patch", patch)
+    down, across = (
+        output_size(need_number(name, size), patch, patch) for name, size in (("rows", rows), ("cols", cols))
+    )
+    n = down * across + 1
+    blocks = transformer_block(n=n, d=d, heads=heads, hidden=hidden, D=D).repeat(layers)
+    token = Cost("class token", ((ONE, loose("class token", Amount.of(read_size("d", d)))),))
+    return joined(
+        "vit",
+        patch_embedding(rows=rows, cols=cols, patch=patch, c=c, d=d),
+        token,
+        positions(n=n, d=d),
+        blocks,
+        norm(n=n, d=d),
+        linear(n=1, d_in=d, d_out=classes),
+    )
+
+
+def _stack(rule: Rule | str, layers: Size, options: dict[str, Any]) -> Cost:
+    """So many blocks; those that look at the same encoder add up its gradients."""
+    blocks = transformer_block(rule, **options).repeat(layers)
+    cross = options.get("cross")
+    return (
+        blocks
+        if cross is None
+        else joined("blocks", handed(n=cross, d=options.get("d", "d"), to=layers), blocks)
+    )
+
+
+def joined(name: str, *parts: Cost) -> Cost:
+    """Costs one after another, under one name."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total.named(name)
+
+
+def _head_size(d: Size, heads: Size, given: Size | None) -> Size:
+    if given is not None:
+        return given
+    width, many = number_of(read_size("d", d)), number_of(read_size("heads", heads))
+    if many is None:
+        return "D"
+    if width is None:
+        return d if many == 1 else f"({d})/{many}"
+    if width % many:
+        raise DomainError(f"d = {width} does not divide into {many} heads; give D, the size of a head")
+    return width // many
+
+
+def _times(size: Size, factor: int) -> Size:
+    return size * factor if isinstance(size, int) else f"{factor}*({size})"
+
+
+def _without_parameters(cost: Cost) -> Cost:
+    """The same work with parameters that are counted elsewhere."""
+    return replace(cost, parts=tuple((times, replace(layer, parameters=())) for times, layer in cost.parts))

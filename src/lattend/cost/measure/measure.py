@@ -1,0 +1,205 @@
+"""of(module, inputs): what a module costs, found by running it on these inputs, or on their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.nn.parameter import UninitializedParameter
+from torch.utils._pytree import tree_leaves, tree_map
+
+from lattend.cost.measure.meter import Meter
+from lattend.cost.measure.operation import tensors
+from lattend.cost.measure.places import WAYS, Place
+from lattend.cost.measure.profile import Profile, Row
+from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.errors import LattendError, TensorError
+
+
+def of(
+    module: Module,
+    inputs: Any,
+    *,
+    backward: bool = False,
+    device: str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> Profile:
+    """What `module` costs on `inputs`, layer by layer: parameters and operations of the forward pass.
+
+    `inputs` is a tensor, a tuple of arguments, or a dictionary of them by name; a tuple of integers such
+    as (1, 3, 224, 224) is the shape of a tensor of zeros, of `dtype` or of the module's, where the module is.
+    On the meta device no number is computed and no memory is needed; masks have no values there, and
+    attention under one that it would need is counted dense, which `notes` say. `device` is where meta
+    tensors are taken to be: which tiles lt.attention executes depends on it. With `backward`, the gradients
+    of all outputs are taken too. The module is as it was afterwards.
+
+    >>> found = of(torch.nn.Linear(4, 4, bias=False), (8, 4))
+    >>> found.parameters, found.needed  # 8 tokens, 4 * 4 multiply-adds each
+    (16, 128)
+    """
+    if not isinstance(module, Module):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise LattendError(f"module is a torch.nn.Module, not {type(module).__name__}")
+    like = device_of(module)
+    args, kwargs = arguments(inputs, module, dtype)
+    names = {part: name for name, part in module.named_modules()}
+
+    def name_of(part: Module, parent: Place) -> str:
+        if part not in names:  # made while it runs
+            names[part] = f"{parent.name}.{type(part).__name__}".lstrip(".")
+        return names[part]
+
+    meter = Meter(name_of, device=device)
+    meter.places.never_records()
+    try:
+        with _as_it_was(module), torch.set_grad_enabled(backward), meter:
+            if like.type == "meta":  # inside, so that their numbers stay known
+                args, kwargs = tree_map(_moved, (args, kwargs))
+            out = module(*args, **kwargs)
+            if backward:
+                _differentiate(module, out, [*args, *kwargs.values()])
+    except (RuntimeError, NotImplementedError) as error:
+        if like.type != "meta" or "meta" not in str(error):
+            raise
+        raise LattendError(
+            f"the module asks for a number that a meta tensor does not have ({error}): give the inputs it "
+            "depends on as tensors on the CPU, or run the module there"
+        ) from error
+    return profile(module, meter)
+
+
+def _moved(value: Any) -> Any:
+    return value.to("meta") if isinstance(value, Tensor) else value
+
+
+def _differentiate(module: Module, out: Any, given: Sequence[Any]) -> None:
+    results = [x for x in tree_leaves(out) if isinstance(x, Tensor) and x.requires_grad]
+    if not results:
+        raise LattendError(
+            "backward=True: no output depends on a parameter or input that requires a gradient; "
+            "leave backward out, or call requires_grad_() on the parameters"
+        )
+    wanted = [x for x in [*module.parameters(), *tensors(given)] if x.requires_grad]
+    gradients = [torch.ones_like(x) for x in results]
+    torch.autograd.grad(results, wanted, gradients, allow_unused=True)
+
+
+# Inputs
+
+
+def arguments(
+    inputs: Any, module: Module, dtype: torch.dtype | None
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with shapes turned into tensors."""
+    known = (p for p in module.parameters() if not isinstance(p, UninitializedParameter))
+    kind = dtype or next((p.dtype for p in known if p.is_floating_point()), torch.get_default_dtype())
+    device = device_of(module)
+
+    def given(value: Any) -> Any:
+        return torch.zeros(value, dtype=kind, device=device) if _is_shape(value) else value
+
+    if isinstance(inputs, Mapping):
+        return (), {str(name): given(value) for name, value in inputs.items()}
+    if isinstance(inputs, Tensor) or _is_shape(inputs):
+        return (given(inputs),), {}
+    if isinstance(inputs, tuple | list):
+        return tuple(given(value) for value in inputs), {}
+    raise TensorError(
+        "inputs are a tensor, a shape such as (1, 3, 224, 224), a tuple of these, or a dictionary of "
+        f"arguments; got {type(inputs).__name__}"
+    )
+
+
+def device_of(module: Module) -> torch.device:
+    """Where the module's first parameter or buffer is; the CPU where it has none."""
+    first = next(module.parameters(), next(module.buffers(), None))
+    return torch.device("cpu") if first is None else first.device
+
+
+def _is_shape(value: Any) -> bool:
+    whole = isinstance(value, tuple | list) and len(value) > 0
+    return whole and all(isinstance(size, int) and not isinstance(size, bool) for size in value)
+
+
+@contextmanager
+def _as_it_was(module: Module) -> Iterator[None]:
+    """Where statistics that training gathers, and random numbers that are drawn, are put back afterwards."""
+    parts = [part for part in module.modules() if not isinstance(part, torch.jit.ScriptModule)]
+    kept = [(part, dict(part._buffers)) for part in parts]
+    values = [(x, x.clone()) for x in module.buffers()] if module.training else []
+    devices = {x.device.index or 0 for x in module.parameters() if x.device.type == "cuda"}
+    with torch.random.fork_rng(devices=sorted(devices)):
+        try:
+            yield
+        finally:
+            for part, named in kept:
+                part._buffers.clear()
+                part._buffers.update(named)
+            with torch.no_grad():
+                for x, before in values:
+                    x.copy_(before)
+
+
+# Rows
+
+
+def profile(module: Module, meter: Meter) -> Profile:
+    """What the meter counted, by the modules' names."""
+    sums: dict[str, list[Tally]] = {}
+    operations: dict[str, dict[str, list[Tally]]] = {}
+    for (place, label, way), entry in meter.entries.items():
+        side = WAYS.index(way)
+        mine = [sums.setdefault(place.name, [NOTHING, NOTHING])]
+        if entry.tally.dense:
+            name = getattr(label, "__name__", str(label)).removesuffix(".default")
+            mine.append(operations.setdefault(place.name, {}).setdefault(name, [NOTHING, NOTHING]))
+        for tallies in mine:
+            tallies[side] = tallies[side] + entry.tally
+    calls: dict[str, int] = {}
+    kinds: dict[str, str] = {}
+    for place, count in meter.calls.items():
+        if not place.again:
+            calls[place.name] = calls.get(place.name, 0) + count
+        kinds.setdefault(place.name, place.kind)
+    kinds = {name: type(part).__name__ for name, part in module.named_modules()} | kinds
+    mine = own_parameters(module)
+    rows = [
+        Row(
+            name,
+            kind,
+            mine.get(name, 0),
+            *sums.get(name, (NOTHING, NOTHING)),
+            calls=calls.get(name, 0),
+            operations={op: (there, back) for op, (there, back) in operations.get(name, {}).items()},
+        )
+        for name, kind in kinds.items()
+    ]
+    return Profile(type(module).__name__, tuple(rows), dict(meter.unknown), notes(meter))
+
+
+def own_parameters(module: Module) -> dict[str, int]:
+    """How many numbers each module learns that no module before it does."""
+    found: dict[str, int] = {}
+    seen: set[int] = set()
+    for name, part in module.named_modules():
+        for parameter in part.parameters(recurse=False):
+            if id(parameter) in seen or isinstance(parameter, UninitializedParameter):
+                continue
+            seen.add(id(parameter))
+            found[name] = found.get(name, 0) + parameter.numel()
+    return found
+
+
+def notes(meter: Meter) -> tuple[str, ...]:
+    """What is not exact, in sentences: `mask not known: attention in layers.0.attn is counted dense`."""
+    places: dict[str, list[str]] = {}
+    for text, where in meter.notes:
+        places.setdefault(text, []).append(where or "the module itself")
+    told: list[str] = []
+    for text, where in places.items():
+        names = ", ".join(where[:2]) + (f" and {len(where) - 2} more" if len(where) > 2 else "")
+        told.append(text.replace("{}", names))
+    return tuple(told)

@@ -1,0 +1,214 @@
+"""Squares: which (query, key) squares a scaled dot-product attention marks, from what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lattend.cost.measure.tally import Tally
+
+TILE = 128  # libraries do not say how they cut causal blocks; explain's predictions take the same
+LOWEST = -1e9  # a score this low, or lower, has weight 0 in every dtype; half precision has its own lowest
+UNKNOWN = "mask not known: attention in {} is counted dense"
+
+
+@dataclass(frozen=True)
+class Squares:
+    """The squares of a whole attention, all batch elements and heads, and the sizes of a key and a value."""
+
+    needed: int
+    executed: int
+    dense: int
+    head_size: int
+    value_size: int
+    rows: int = 0  # queries that have a key, for the sums of their weights
+    note: str = ""
+
+    @property
+    def forward(self) -> Tally:
+        """Scores and mixing; plain softmax, one exponential and one division a square."""
+        each = self.head_size + self.value_size
+        return Tally(
+            *(squares * each for squares in (self.needed, self.executed, self.dense)),
+            exponentials=self.needed,
+            divisions=self.needed,
+            adds=max(0, self.needed - self.rows),
+            multiplies=self.needed,
+        )
+
+    @property
+    def backward(self) -> Tally:
+        """Gradients of queries, keys, values and weights: twice the forward; scores are computed again."""
+        each = 2 * (self.head_size + self.value_size)
+        again = each + self.head_size
+        return Tally(self.needed * each, self.executed * again, self.dense * again)
+
+    def scaled(self, products: Tally) -> Tally:
+        """Products over all squares, of which those of the marked ones are needed."""
+        return Tally(products.needed * self.needed // max(1, self.dense), products.executed, products.dense)
+
+
+def squares_of(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    *,
+    grouped: bool = True,
+    whole: bool = False,
+) -> Squares:
+    """The squares of torch's scaled_dot_product_attention; `whole` says that it computes all of them.
+
+    q and k are [..., n, D] and [..., m, D]. Causal marks k <= q, counted from the first of each; a mask of
+    booleans its true entries, one of numbers those that are not lowest.
+    """
+    n, m = query.shape[-2], key.shape[-2]
+    members = _members(query.shape[:-2], key.shape[:-2], grouped)
+    dense = members * n * m
+    sizes = query.shape[-1], value.shape[-1]
+    shift, variant = 0, getattr(mask, "variant", None)
+    if variant is not None:  # torch.nn.attention.bias.CausalBias
+        causal, shift, mask = True, m - n if variant.name == "LOWER_RIGHT" else 0, None
+    if mask is not None:
+        marked = marked_in(mask)
+        if marked is None:
+            return Squares(dense, dense, dense, *sizes, members * n, UNKNOWN)
+        needed = marked * dense // max(1, mask.numel())
+        return Squares(needed, dense, dense, *sizes, min(needed, members * n))
+    if not causal:
+        return Squares(dense, dense, dense, *sizes, members * n if m else 0)
+    needed, rows = band(n, m, None, shift)
+    executed = n * m if whole else band_tiles(n, m, None, shift)
+    return Squares(members * needed, members * executed, dense, *sizes, members * rows)
+
+
+def _members(query: Sequence[int], key: Sequence[int], grouped: bool) -> int:
+    """How many grids of squares there are: query heads may share key heads."""
+    if grouped and query and len(query) == len(key) and query[-1] % max(1, key[-1]) == 0:
+        key = (*key[:-1], query[-1])
+    return prod(torch.broadcast_shapes(tuple(query), tuple(key)))
+
+
+def marked_in(mask: Tensor) -> int | None:
+    """How many entries of a mask mark a square; None where they are not known."""
+    if not has_values(mask):
+        return None
+    shown = mask.detach()
+    for axis, (size, stride) in enumerate(zip(shown.shape, shown.stride(), strict=True)):
+        if stride == 0 and size > 1:  # expanded: one stands for all
+            shown = shown.narrow(axis, 0, 1)
+    try:
+        return int(torch.count_nonzero(marks(shown))) * (mask.numel() // max(1, shown.numel()))
+    except RuntimeError:
+        return None
+
+
+def marks(mask: Tensor) -> Tensor:
+    """A mask as booleans: numbers mark unless they are lowest."""
+    return mask if mask.dtype == torch.bool else mask > lowest(mask.dtype)
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """The number at or below which a score has no weight."""
+    return max(LOWEST, torch.finfo(dtype).min) if dtype.is_floating_point else LOWEST
+
+
+def has_values(x: Tensor) -> bool:
+    """Whether the numbers of a tensor can be looked at."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    return not (x.is_meta or isinstance(x, FakeTensor))
+
+
+# Bands, as closed sums
+
+
+def band(n: int, m: int, left: int | None, right: int | None) -> tuple[int, int]:
+    """How many squares q - left <= k <= q + right marks, and how many queries have one.
+
+    >>> band(8, 8, None, 0), band(8, 8, 2, 0)  # causal; a window of 3 keys: 1 + 2 + 6*3
+    ((36, 8), (21, 8))
+    """
+    q = np.arange(n, dtype=np.int64)
+    first = np.zeros(n, np.int64) if left is None else np.maximum(0, q - left)
+    last = np.full(n, m - 1) if right is None else np.minimum(m - 1, q + right)
+    keys = np.maximum(0, last - first + 1)
+    return int(keys.sum()), int((keys > 0).sum())
+
+
+def band_tiles(n: int, m: int, left: int | None, right: int | None) -> int:
+    """The squares of the tiles that q - left <= k <= q + right touches."""
+    tops = np.arange(0, n, TILE, dtype=np.int64)
+    bottoms = np.minimum(n, tops + TILE)
+    ends = np.full(len(tops), m) if right is None else np.clip(bottoms + right, 0, m)  # of the last query
+    ends = np.minimum(m, -(-ends // TILE) * TILE)
+    begins = np.zeros(len(tops), np.int64) if left is None else np.maximum(0, tops - left) // TILE * TILE
+    return int(((bottoms - tops) * np.maximum(0, ends - begins)).sum())
+
+
+# The fused operators
+
+
+FUSED = {
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_fused_attention_overrideable",
+    "_flash_attention_forward",
+    "_efficient_attention_forward",
+}
+FUSED_BACKWARD = {f"{name.removesuffix('_forward')}_backward" for name in FUSED}
+
+
+def squares_of_fused(name: str, given: Mapping[str, Any]) -> Squares:
+    """The squares of a fused operator, forward or backward."""
+    query, key, value = (given[part] for part in ("query", "key", "value"))
+    mask = given.get("attn_mask", given.get("attn_bias", given.get("bias")))
+    mask = None if mask is None or mask.numel() == 0 else mask
+    if name.startswith(("_flash", "_efficient")):
+        return _of_rows(query, key, value, mask, given)
+    return squares_of(query, key, value, mask, bool(given.get("is_causal", False)))
+
+
+def _of_rows(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, given: Mapping[str, Any]
+) -> Squares:
+    """The same where positions come before heads, and sequences of several lengths may be packed."""
+    heads, sizes = query.shape[-2], (query.shape[-1], value.shape[-1])
+    names = (("cum_seq_q", "cu_seqlens_q"), ("cum_seq_k", "cu_seqlens_k"))
+    ends = [given.get(a, given.get(b)) for a, b in names]
+    packed = [end for end in ends if end is not None and end.numel() > 1]
+    if packed and not all(map(has_values, packed)):
+        dense = query.numel() // query.shape[-1] * key.shape[-3]
+        return Squares(
+            dense, dense, dense, *sizes, note="lengths not known: attention in {} is counted dense"
+        )
+    if packed:
+        lengths = list(zip(*(torch.diff(end).tolist() for end in (packed[0], packed[-1])), strict=True))
+    else:
+        lengths = [(query.shape[-3], key.shape[-3])] * query.shape[0]
+    if mask is not None:
+        query, key, value = (x.transpose(-2, -3) for x in (query, key, value))
+        return squares_of(query, key, value, mask, False)
+    causal = bool(given.get("is_causal", False)) or given.get("custom_mask_type", 0) > 0
+    corner = given.get("custom_mask_type", 2) == 1  # counted from the first of each
+    left, right = (given.get(f"window_size_{side}") for side in ("left", "right"))
+    left, right = (None if side is None or side < 0 else int(side) for side in (left, right))
+    needed = executed = dense = rows = 0
+    for n, m in lengths:
+        shift = 0 if corner else m - n
+        least = None if left is None else left - shift
+        most = shift if causal else None if right is None else right + shift
+        marked, queries = band(n, m, least, most)
+        tiles = band_tiles(n, m, least, most)
+        needed, executed, dense = needed + marked, executed + tiles, dense + n * m
+        rows += queries
+    return Squares(needed * heads, executed * heads, dense * heads, *sizes, rows * heads)

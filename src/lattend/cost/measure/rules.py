@@ -1,0 +1,74 @@
+"""The squares of lt.attention: needed by its rule, executed by the tiles of the kernel that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.attend.call import Call
+from lattend.attend.dispatch import chosen
+from lattend.attend.explain.prediction import effort, grids
+from lattend.attend.explain.shapes import Supposed
+from lattend.attend.flop_formulas import call_of, needed_squares
+from lattend.cost.measure.pairs import Squares
+from lattend.errors import LattendError
+
+SQUARES = "squares not known: attention in {} is counted dense"
+TILES = "tiles not known: attention in {} is executed dense"
+MOST_KNOWN = 256
+_EXECUTED: dict[Any, int | None] = {}
+
+
+def squares_of_call(given: Mapping[str, Any], device: str = "cpu") -> Squares:
+    """The squares of one call of the operator, forward or backward; meta tensors are taken to be on `device`.
+
+    Executed are those of the tiles of the kernel that runs it.
+    """
+    q, k, v = given["q"], given["k"], given["v"]
+    n, m, members = q.shape[2], k.shape[2], q.shape[0] * q.shape[1]
+    call = call_of(given)
+    each = grids(call, q)
+    dense = n * m * each.count
+    notes: list[str] = []
+    needed = executed = None
+    try:
+        needed = needed_squares(given, call, each.batch)
+    except LattendError as error:
+        notes.append(f"{SQUARES} ({error})")
+    try:
+        executed = executed_squares(call, q, k, v, needed, device)
+    except LattendError as error:
+        notes.append(f"{TILES} ({error})")
+    needed = dense if needed is None else needed
+    executed = dense if executed is None else max(needed, executed)
+    repeats = members // max(1, each.count)
+    found = (needed * repeats, executed * repeats, n * m * members)
+    return Squares(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes))
+
+
+def executed_squares(
+    call: Call, q: Tensor, k: Tensor, v: Tensor, needed: int | None, device: str
+) -> int | None:
+    """The squares of the tiles of all grids that differ, of the kernel that runs the call."""
+    shown = [_supposed(x, device if x.is_meta else x.device) for x in (q, k, v)]
+    if any(array.is_meta for array in call.data.values()):
+        raise LattendError(f"{next(iter(call.data))} has no values here")
+    name = chosen(call, *shown)
+    if call.data:
+        return effort(name, call, shown[0], needed).executed
+    at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed)
+    if at not in _EXECUTED:
+        while len(_EXECUTED) >= MOST_KNOWN:
+            del _EXECUTED[next(iter(_EXECUTED))]
+        _EXECUTED[at] = effort(name, call, shown[0], needed).executed
+    return _EXECUTED[at]
+
+
+def _supposed(x: Tensor, device: str | torch.device) -> Tensor:
+    """A tensor without memory that says it is on that device: nothing is computed with it."""
+    found = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta").as_subclass(Supposed)
+    found.on = torch.device(device)
+    return found

@@ -1,0 +1,271 @@
+"""Attention written out as products: which of their squares turn out not to be needed.
+
+Scores are a product; where a mask puts the lowest number in their place, the square was not needed. After
+a softmax the weights there are zeros, which the product with the values does not need either. Tensors
+are followed by their storage, so that a view is the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.nn import Parameter
+
+from lattend.cost.measure.operation import Operation
+from lattend.cost.measure.pairs import UNKNOWN, has_values, lowest, marks
+from lattend.cost.measure.tally import Tally
+
+FOLLOWED = ("mm", "bmm", "baddbmm")
+SAME = {
+    "mul", "div", "add", "sub", "neg", "tanh", "clone", "_to_copy", "masked_fill", "where", "native_dropout",
+    "_fused_dropout", "clamp", "clamp_min", "clamp_max", "nan_to_num", "copy", "contiguous",
+}  # fmt: skip
+PICKED = {"index", "index_select", "embedding", "gather", "clone", "_to_copy", "cat", "copy"}
+SOFTMAX = ("_softmax", "_safe_softmax")
+# What reads scores as they are, beside a mask and a softmax
+READERS = {
+    "sum",
+    "mean",
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "topk",
+    "sort",
+    "exp",
+    "sigmoid",
+    "relu",
+}
+MOST_NODES = 1 << 16
+
+
+@dataclass
+class Product:
+    """A product that was counted under `key`: `squares` of the `of` that it has are needed."""
+
+    key: Any
+    tally: Tally
+    of: int
+    squares: int = -1
+    shared: bool = False  # used in more than one way, so that all of it is needed
+
+    def __post_init__(self) -> None:
+        self.squares = self.of if self.squares < 0 else self.squares
+
+    @property
+    def needed(self) -> int:
+        return self.tally.dense * self.squares // max(1, self.of)
+
+
+@dataclass
+class Followed:
+    """Scores on their way to a softmax, or weights after it."""
+
+    product: Product
+    numbers: int
+    squares: int  # those that no mask has taken away
+    mask: Tensor | None = None
+    batched: bool = False
+    unknown: bool = False
+    weights: bool = False
+    used: bool = False  # something has been made of it
+
+
+class Written:
+    """Follows scores and weights; `lessen` takes back multiply-adds that were counted."""
+
+    def __init__(
+        self,
+        lessen: Callable[[Any, Tally], None],
+        note: Callable[[str, str], None],
+        seen: Callable[[Tensor], Tensor],
+    ) -> None:
+        self._lessen, self._note, self._seen = lessen, note, seen
+        self._tensors: dict[int, tuple[StorageWeakRef, Followed]] = {}
+        self._nodes: dict[int, Product] = {}
+        self._learned: dict[int, StorageWeakRef] = {}
+        self._room = 1024
+
+    # Products
+
+    def mixed(self, op: Operation, tally: Tally) -> Tally:
+        """What a product needs: with weights, only their squares that are not zero."""
+        found = self._weights(op)
+        if found is None:
+            return tally
+        return Tally(tally.dense * found.squares // max(1, found.numbers), tally.executed, tally.dense)
+
+    def made(self, op: Operation, product: Product, node: int | None) -> None:
+        """Follow what a product gave, and remember the node of its gradients."""
+        if op.name not in FOLLOWED:
+            return
+        weights = self._weights(op)
+        if weights is not None:
+            product.of, product.squares = weights.numbers, weights.squares
+        if node is not None:
+            if len(self._nodes) >= MOST_NODES:
+                self._nodes = dict(list(self._nodes.items())[MOST_NODES // 2 :])
+            self._nodes[node] = product
+        if weights is None:
+            numbers = op.result.numel()
+            found = Followed(product, numbers, numbers, batched=op.name != "mm")
+            self._put(op.result, found)
+            if op.name == "baddbmm" and op.given.get("beta", 1) != 0:
+                self._masked_by_sum(found, op.given["self"])
+
+    def scaled(self, node: int, tally: Tally) -> Tally:
+        """Products of a gradient: those of the squares that the product itself needed."""
+        product = self._nodes.get(node)
+        if product is None or product.squares == product.of:
+            return tally
+        return Tally(tally.dense * product.squares // max(1, product.of), tally.executed, tally.dense)
+
+    def _weights(self, op: Operation) -> Followed | None:
+        if op.name not in FOLLOWED:
+            return None
+        names = ("batch1", "batch2") if op.name == "baddbmm" else ("self", "mat2")
+        for name in names:
+            found = self._get(op.given[name])
+            if found is not None and found.weights and found.numbers == op.given[name].numel():
+                return found
+        return None
+
+    # What is done to scores and weights
+
+    def follow(self, op: Operation, tally: Tally, where: str) -> Tally:
+        """Go on from what an operator was given to what it gave; less where a softmax needs less."""
+        sources = [x for x in op.given.values() if isinstance(x, Tensor)]
+        if sources and self._is_learned(sources[0]):
+            self._learn(sources[0])
+            if op.name in PICKED:
+                self._learn(op.result)
+        if op.name in READERS:
+            for state in filter(None, map(self._get, sources)):
+                self._use(state, again=True)
+        if op.name not in SAME and op.name not in SOFTMAX:
+            return tally
+        source = next((x for x in sources if self._get(x) is not None), None)
+        found = None if source is None else self._get(source)
+        if source is None or found is None or op.result.numel() != found.numbers:
+            return tally
+        if _storage(source) != _storage(op.result):
+            self._use(found)
+            found = replace(found, used=False)
+        if op.name in SOFTMAX:
+            return self._softmax(op, found, tally, where)
+        if not found.weights:
+            self._look_for_mask(op, found)
+        self._put(op.result, found)
+        return tally
+
+    def _use(self, found: Followed, *, again: bool = False) -> None:
+        """Scores that are used a second time, or as they are, are needed whole."""
+        product = found.product
+        if (found.used or again) and not found.weights and not product.shared:
+            product.shared = True
+            before, product.squares = product.needed, product.of
+            self._lessen(product.key, Tally(needed=product.needed - before))
+        found.used = True
+
+    def _look_for_mask(self, op: Operation, found: Followed) -> None:
+        given, low = op.given, lowest(op.result.dtype) if op.result.is_floating_point() else 0.0
+        match op.name:
+            case "masked_fill":
+                if self._is_low(given["value"], low):
+                    self._masked(found, given["mask"], False)
+            case "where":
+                if self._is_low(given["other"], low):
+                    self._masked(found, given["condition"], True)
+                elif self._is_low(given["self"], low):
+                    self._masked(found, given["condition"], False)
+            case "add":
+                for part in (given["self"], given.get("other")):
+                    if isinstance(part, Tensor) and self._get(part) is None:
+                        self._masked_by_sum(found, part)
+
+    def _masked_by_sum(self, found: Followed, part: Tensor) -> None:
+        if self._is_learned(part) or not part.is_floating_point() or part.numel() <= 1:
+            return  # a bias, or one number for all
+        part = self._seen(part)
+        if not has_values(part):
+            found.unknown = found.batched  # what is added to a plain product is hardly a mask
+            return
+        marked = marks(part)
+        if not bool(marked.all()):
+            self._masked(found, marked, True)
+
+    def _masked(self, found: Followed, mask: Tensor, marked: bool) -> None:
+        mask = self._seen(mask)
+        if not has_values(mask):
+            found.unknown = True
+            return
+        mask = mask.bool() if marked else ~mask.bool()
+        if found.mask is not None:
+            try:
+                mask = mask & found.mask
+            except RuntimeError:  # of another shape: fewer squares than either has are not looked for
+                return
+        product = found.product
+        squares = found.squares = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
+        if squares < product.squares and not product.shared:
+            before, product.squares = product.needed, squares
+            self._lessen(product.key, Tally(needed=product.needed - before))
+        found.mask = mask
+
+    def _softmax(self, op: Operation, found: Followed, tally: Tally, where: str) -> Tally:
+        if found.unknown:
+            self._note(UNKNOWN, where)
+        squares = found.squares
+        self._put(op.result, Followed(found.product, found.numbers, squares, weights=True))
+        if squares == found.numbers:
+            return tally
+        rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
+        return Tally(exponentials=squares, divisions=squares, adds=max(0, squares - rows))
+
+    def _is_low(self, value: Any, low: float) -> bool:
+        """Whether a number, or a tensor that holds one, takes all weight from a score."""
+        if isinstance(value, Tensor):
+            value = self._seen(value)
+            return value.numel() == 1 and has_values(value) and float(value) <= low
+        return isinstance(value, int | float) and value <= low
+
+    # Storages
+
+    def _is_learned(self, x: Tensor) -> bool:
+        """Whether numbers are those of a parameter, picked from it perhaps: no mask is."""
+        return x.requires_grad or isinstance(x, Parameter) or _storage(x) in self._learned
+
+    def _learn(self, x: Tensor) -> None:
+        key = _storage(x)
+        if key is not None and key not in self._learned:
+            if len(self._learned) >= MOST_NODES:
+                self._learned = {k: v for k, v in self._learned.items() if not v.expired()}
+            self._learned[key] = StorageWeakRef(x.untyped_storage())
+
+    def _get(self, x: Tensor) -> Followed | None:
+        key = _storage(x)
+        return None if key is None or key not in self._tensors else self._tensors[key][1]
+
+    def _put(self, x: Tensor, found: Followed) -> None:
+        key = _storage(x)
+        if key is None:
+            return
+        if len(self._tensors) >= self._room:
+            self._tensors = {k: v for k, v in self._tensors.items() if not v[0].expired()}
+            self._room = max(1024, 2 * len(self._tensors))
+        self._tensors[key] = (StorageWeakRef(x.untyped_storage()), found)
+
+
+def _storage(x: Tensor) -> int | None:
+    """What stands for a tensor's memory; a reference that is kept keeps it from being given again."""
+    try:
+        return x.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return None

@@ -1,0 +1,35 @@
+"""config: a model from its Hugging Face config.json, without transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lattend.cost.models.families import FAMILIES
+from lattend.cost.models.fields import Source, read
+from lattend.cost.models.model import Model
+from lattend.errors import LattendError
+
+
+def config(source: Source, /, **overrides: Any) -> Model:
+    """The model that a config.json describes: a path to one, a folder with one, or its fields as a dict.
+
+    Overrides replace fields, as in `config("config.json", num_hidden_layers=4)`. Parameters are those of
+    transformers' model of the class that `architectures` names: with the language model's head where it names
+    none, BERT with its pooler only, images with a classifier.
+
+    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=8, n_embd=4, n_layer=2, n_head=2)
+    >>> model = config(small)
+    >>> model.parameters  # tables 4*(11 + 8), layers 2*(12*5 + 4*5 + 16*5 + 4*17 + 2*8), norm 8
+    572
+    >>> model.forward(8)["attention"].needed  # 2 layers, 2 heads, 2 + 2 numbers, 36 squares
+    576
+    """
+    fields = read(source, overrides)
+    if fields.family not in FAMILIES:
+        raise LattendError(
+            f"{fields.where} is of the family {fields.family}, which is not known; "
+            f"known are {', '.join(sorted(FAMILIES))}"
+        )
+    model = FAMILIES[fields.family](fields)
+    fields.check_overrides()
+    return model

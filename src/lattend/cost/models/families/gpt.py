@@ -1,0 +1,76 @@
+"""GPT-2, GPT-NeoX and OPT: layer norms and biases, a feed-forward of two matrices."""
+
+from __future__ import annotations
+
+from lattend.cost.models.families.shared import CAUSAL, decoder, head_size, norms, projections
+from lattend.cost.models.fields import Fields
+from lattend.cost.models.model import Model
+from lattend.cost.models.parts import OTHER, Attention, Layer, Part, linear, plain, table
+
+
+def gpt2(fields: Fields) -> Model:
+    """Learned positions; the head is the table of tokens."""
+    fields.refuse("add_cross_attention", "attention across to an encoder is not counted")
+    width, heads = fields.size("n_embd", "hidden_size"), fields.size("n_head", "num_attention_heads")
+    hidden = fields.optional("n_inner") or 4 * width
+    positions = fields.size("n_positions", "max_position_embeddings")
+    layer = _layer(fields, width, heads, hidden)
+    layers = (layer,) * fields.size("n_layer", "num_hidden_layers")
+    extra = (table("positions", positions, width), *norms(width, "last norm", bias=True))
+    return decoder(fields, width, layers, tied=True, extra=extra, longest=positions)
+
+
+def gpt_neox(fields: Fields) -> Model:
+    """Rotary positions; attention and feed-forward side by side, which changes no count."""
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    bias = fields.flag("attention_bias", True)
+    layer = _layer(fields, width, heads, fields.size("intermediate_size"), attention_bias=bias)
+    layers = (layer,) * fields.size("num_hidden_layers")
+    return decoder(fields, width, layers, tied=False, extra=norms(width, "last norm", bias=True))
+
+
+def opt(fields: Fields) -> Model:
+    """Learned positions, two more than are used; the small table of one size is projected to the width."""
+    width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    positions = fields.size("max_position_embeddings")
+    bias, weights = fields.flag("enable_bias", True), fields.flag("layer_norm_elementwise_affine", True)
+    layer = _layer(
+        fields,
+        width,
+        heads,
+        fields.size("ffn_dim"),
+        attention_bias=bias,
+        bias=bias,
+        norm_weights=weights,
+    )
+    inner = fields.optional("word_embed_proj_dim") or width
+    extra: list[Part] = [table("positions", positions + 2, width)]
+    if inner != width:
+        extra += [
+            linear("table to width", OTHER, inner, width),
+            linear("width to table", OTHER, width, inner),
+        ]
+    before = fields.flag("do_layer_norm_before", True) and not fields.flag("_remove_final_layer_norm", False)
+    if before and weights:
+        extra += norms(width, "last norm", bias=True)
+    layers = (layer,) * fields.size("num_hidden_layers")
+    return decoder(fields, width, layers, tied=True, extra=extra, embedding_width=inner, longest=positions)
+
+
+def _layer(
+    fields: Fields,
+    width: int,
+    heads: int,
+    hidden: int,
+    *,
+    attention_bias: bool = True,
+    bias: bool = True,
+    norm_weights: bool = True,
+) -> Layer:
+    size = head_size(fields, width, heads)
+    parts = (
+        *projections(width, heads, heads, size, bias=attention_bias, out_bias=attention_bias),
+        *plain(width, hidden, bias=bias),
+        *(norms(width, "layer norm", "layer norm", bias=True) if norm_weights else ()),
+    )
+    return Layer(parts, Attention(CAUSAL, heads, heads, size, size), f"{hidden:,} wide")

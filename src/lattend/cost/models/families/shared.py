@@ -1,0 +1,128 @@
+"""What families share: which keys a layer sees, attention's matrices, what stands on the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lattend.cost.models.fields import Fields
+from lattend.cost.models.model import Model
+from lattend.cost.models.parts import HEAD, PROJECTIONS, Layer, Part, linear, norm, table
+from lattend.cost.models.spans import Span
+from lattend.errors import LattendError
+
+CAUSAL = Span("causal")
+LANGUAGE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+
+
+def spans(
+    fields: Fields, layers: int, usual: Callable[[int], str], window: int | None = None
+) -> tuple[Span, ...]:
+    """What each layer sees: by `layer_types`, or the usual type of its place; windows of None are causal."""
+    types = fields.list_of("layer_types", str)
+    if types is None:
+        types = [usual(place) for place in range(layers)]
+    if len(types) != layers:
+        raise fields.wrong("layer_types", f"a list of {layers}, one a layer", f"{len(types)} of them")
+    return tuple(_span(fields, kind, window) for kind in types)
+
+
+def _span(fields: Fields, kind: str, window: int | None) -> Span:
+    if kind == "full_attention" or (kind == "sliding_attention" and window is None):
+        return CAUSAL
+    if kind == "sliding_attention" and window is not None:
+        return Span("window", window)
+    if kind == "chunked_attention":
+        return Span("chunk", fields.size("attention_chunk_size"))
+    known = "full_attention, sliding_attention or chunked_attention"
+    raise fields.wrong("layer_types", f"made of {known}", kind)
+
+
+def projections(
+    width: int, heads: int, key_heads: int, size: int, *, bias: bool = False, out_bias: bool = False
+) -> tuple[Part, ...]:
+    """The matrices of queries, keys, values and output."""
+    return (
+        linear("query", PROJECTIONS, width, heads * size, bias=bias),
+        linear("key", PROJECTIONS, width, key_heads * size, bias=bias),
+        linear("value", PROJECTIONS, width, key_heads * size, bias=bias),
+        linear("output", PROJECTIONS, heads * size, width, bias=out_bias),
+    )
+
+
+def head_size(fields: Fields, width: int, heads: int) -> int:
+    """Width over heads, which must be whole."""
+    if width % heads:
+        raise LattendError(f"{fields.where}: a width of {width} is not a multiple of {heads} heads")
+    return width // heads
+
+
+def decoder(
+    fields: Fields,
+    width: int,
+    layers: Sequence[Layer],
+    *,
+    tied: bool,
+    extra: Sequence[Part] = (),
+    embedding_width: int | None = None,
+    longest: int | None = None,
+) -> Model:
+    """A language model: a table of tokens, layers, and a head that gives a score for each token.
+
+    `tied`: whether the head is the table where the config does not say.
+    """
+    vocabulary = fields.size("vocab_size")
+    inner = embedding_width or width
+    outside = [table("tokens", vocabulary, inner), *extra]
+    shares = fields.flag("tie_word_embeddings", tied)
+    named = fields.architecture
+    if named is None or named.endswith(LANGUAGE):
+        product = inner * vocabulary
+        outside.append(Part("output head", HEAD, 0 if shares else product, product))
+        head = "causal language model" + (", head shared with the table" if shares else "")
+    elif named.endswith("ForSequenceClassification"):  # scores at every token, of which the last one is used
+        labels = fields.labels()
+        outside.append(linear("classifier", HEAD, inner, labels))
+        head = f"classifier of {labels:,}"
+    elif named.endswith("Model"):
+        head = "no head"
+    else:
+        raise unknown_head(fields, named, "…ForCausalLM, …ForSequenceClassification and …Model")
+    return made(fields, head, width, layers, outside, longest=longest)
+
+
+def made(
+    fields: Fields,
+    head: str,
+    width: int,
+    layers: Sequence[Layer],
+    outside: Sequence[Part],
+    *,
+    longest: int | None = None,
+    image: int | None = None,
+) -> Model:
+    """The model of these parts, with what the fields noted on the way."""
+    return Model(
+        family=fields.family,
+        source=fields.where,
+        head=head,
+        width=width,
+        layers=tuple(layers),
+        outside=tuple(outside),
+        longest=longest,
+        image=image,
+        defaults=tuple(fields.defaults.items()),
+        notes=tuple(fields.notes),
+    )
+
+
+def unknown_head(fields: Fields, named: str, known: str) -> LattendError:
+    """The error for a class whose head is not known."""
+    return LattendError(
+        f"{fields.where} is a {named}, whose head is not known for {fields.family}; known are {known}: "
+        "give config(…, architectures=[…]) to count one of those"
+    )
+
+
+def norms(width: int, *names: str, bias: bool = False) -> tuple[Part, ...]:
+    """Norms of one width."""
+    return tuple(norm(name, width, bias=bias) for name in names)

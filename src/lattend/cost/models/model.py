@@ -1,0 +1,202 @@
+"""Model: what a whole model holds and how much it multiplies, from its config.json."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from lattend.cost.models.parts import ATTENTION, HEAD, Layer, Part
+from lattend.cost.models.work import Row, Work, gathered
+from lattend.cost.pairs import TILE
+from lattend.errors import DomainError
+from lattend.rules.rule import check_integer
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with its layers, and the parts before and after them.
+
+    `head` says what stands on top of the layers. `longest` is the number of learned positions, if there are
+    any; `image` the tokens of an image model, whose length is fixed. `defaults` are fields that the config
+    does not have and transformers fills in, `notes` what is not counted.
+    """
+
+    family: str
+    source: str
+    head: str
+    width: int
+    layers: tuple[Layer, ...]
+    outside: tuple[Part, ...]
+    longest: int | None = None
+    image: int | None = None
+    defaults: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """Every part, layer by layer, then those outside."""
+        for layer in self.layers:
+            yield from layer.parts
+        yield from self.outside
+
+    @property
+    def parameters(self) -> int:
+        """All parameters; a matrix that two parts share counts once."""
+        return sum(part.parameters for part in self.parts)
+
+    @property
+    def active(self) -> int:
+        """Parameters that one token uses: all but the experts it is not sent to; tables count whole."""
+        return sum(part.used for part in self.parts)
+
+    @property
+    def embedding(self) -> int:
+        """Parameters of the tables before the layers, which are looked up: tokens, positions, types."""
+        return sum(part.parameters for part in self.outside if part.is_table)
+
+    @property
+    def multiplied(self) -> int:
+        """The N of 6N: parameters a token uses, without tables, but with a head that is the table."""
+        shared = sum(part.multiplies for part in self.outside if part.group == HEAD and not part.parameters)
+        return sum(part.used for part in self.parts if not part.is_table) + shared
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether tokens are sent to some of the experts only."""
+        return self.active < self.parameters
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no query sees a later key."""
+        spans = [layer.attention.span for layer in self.layers if layer.attention]
+        return all(span.is_causal for span in spans)
+
+    def forward(self, length: int | None = None, batch: int = 1, tile: int = TILE) -> Work:
+        """Multiply-adds of one forward over `batch` sequences, in three columns.
+
+        needed: marked squares. executed: all tile × tile boxes that hold a marked square, counted exactly and
+        whole, as a kernel with such tiles runs them (Swin: whole windows of the padded image). dense: what a
+        counter of the matrix products reports. Only matrix products are counted: norms, softmax, rotary
+        positions, activations and gates, a few operations a number, are left out.
+        """
+        length = self._fits(length, batch, tile)
+        rows = gathered(self._forward(length, tile), batch)
+        return Work(f"{self.family}, forward", length, batch, tile, rows)
+
+    def training(
+        self, length: int | None = None, batch: int = 1, checkpointing: bool = False, tile: int = TILE
+    ) -> Work:
+        """Multiply-adds of one forward and one backward over `batch` sequences, in three columns.
+
+        A matrix takes twice its forward again (gradients of its input and of itself; a patch embedding only
+        once, pixels need none). So does attention where its weights are kept; executed is a kernel that
+        computes the scores again: 2.5 times its forward when keys and values are of one size. Checkpointing
+        runs every layer once more, head and embedding not: executed and dense, but not needed.
+        """
+        length = self._fits(length, batch, tile)
+        rows = gathered(self._training(length, tile, again=checkpointing), batch)
+        title = f"{self.family}, training" + (", checkpointing" if checkpointing else "")
+        return Work(title, length, batch, tile, rows)
+
+    def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
+        """Bytes of keys and values that `length` tokens leave, at `bytes` a number; 0 for encoders.
+
+        A layer with a window of w keeps at most w tokens, one with chunks at most a chunk; DeepSeek's layers
+        keep the latent and the rotary key, from which keys and values are made again.
+        """
+        for name, value in {"length": length, "batch": batch, "bytes": bytes}.items():
+            _check(name, value)
+        if not self.is_causal:
+            return 0
+        held = (layer.attention for layer in self.layers if layer.attention)
+        return batch * bytes * sum(one.span.kept(length) * one.cached for one in held)
+
+    def weights(self, bytes: float = 2) -> int:
+        """Bytes of all parameters at `bytes` a number; 0.5 for four bits."""
+        if isinstance(bytes, bool) or not bytes > 0:
+            raise DomainError(f"bytes must be a number above 0, got {bytes!r}")
+        return ceil(self.parameters * bytes)
+
+    def __str__(self) -> str:
+        from lattend.cost.models.summary import summary
+
+        return summary(self)
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        from lattend.cost.models.summary import as_json
+
+        return as_json(self)
+
+    def _forward(self, length: int, tile: int) -> Iterator[Row]:
+        for layer, times in Counter(self.layers).items():
+            for part in layer.parts:
+                yield _product(part, length, times)
+            yield _attention(layer, length, tile, times)
+        for part in self.outside:
+            yield _product(part, length, 1)
+
+    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[Row]:
+        for layer, times in Counter(self.layers).items():
+            for part in layer.parts:
+                one = _product(part, length, times)
+                yield _scaled(one, 3, 3 + again, 3 + again)
+            one = _attention(layer, length, tile, times)
+            yield _scaled(one, 3, 3 + again, 3 + again)
+            if layer.attention is not None:
+                squares = layer.attention.span.executed(length, tile)
+                yield Row(ATTENTION, executed=times * squares * layer.attention.recomputed)
+        for part in self.outside:
+            once = 2 if part.leads else 3
+            yield _scaled(_product(part, length, 1), once, once, once)
+
+    def _fits(self, length: int | None, batch: int, tile: int) -> int:
+        """The length to count at; raises where the model has none such."""
+        length = self.image if length is None else length
+        if length is None:
+            raise DomainError(f"{self.family} takes sequences of any length: say which, as in forward(4096)")
+        for name, value in {"length": length, "batch": batch, "tile": tile}.items():
+            _check(name, value)
+        if self.image is not None and length != self.image:
+            raise DomainError(
+                f"this {self.family} has {self.image:,} tokens, which its image size sets, not {length:,}; "
+                "leave length out, or give another image_size to config"
+            )
+        if self.longest is not None and length > self.longest:
+            raise DomainError(
+                f"length {length:,} does not fit: this {self.family} has {self.longest:,} learned positions; "
+                "give config another max_position_embeddings to count a longer one"
+            )
+        return length
+
+
+def _check(name: str, value: int) -> None:
+    check_integer(name, value)
+    if value < 1:
+        raise DomainError(f"{name} must be at least 1, got {value}")
+
+
+def _product(part: Part, length: int, times: int) -> Row:
+    needed, executed = part.rows or (length, length)
+    executed *= times * part.multiplies
+    return Row(part.group, needed * times * part.multiplies, executed, executed)
+
+
+def _attention(layer: Layer, length: int, tile: int, times: int) -> Row:
+    if layer.attention is None:
+        return Row(ATTENTION)
+    each = times * layer.attention.multiplies
+    span = layer.attention.span
+    return Row(
+        ATTENTION,
+        each * span.needed(length),
+        each * span.executed(length, tile),
+        each * span.dense(length),
+    )
+
+
+def _scaled(row: Row, needed: int, executed: int, dense: int) -> Row:
+    return Row(row.name, row.needed * needed, row.executed * executed, row.dense * dense)

@@ -1,0 +1,139 @@
+"""Parts: the matrices and tables of a model, and the layers they form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lattend.cost.models.spans import Span, Windows
+
+PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = (
+    "projections",
+    "attention",
+    "feed-forward",
+    "output head",
+    "other",
+)
+GROUPS = (PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER)
+ONCE = (1, 1)  # rows of a part that runs once a sequence
+
+
+@dataclass(frozen=True)
+class Part:
+    """A matrix, a norm or a table: its parameters, and the multiply-adds it takes for one row.
+
+    `active` are the parameters that one token uses: all but the experts it is not sent to. `rows` says how
+    many rows are multiplied where that is not the number of tokens, without and with padding. `leads` marks
+    the part that multiplies the model's input, which needs no gradient.
+    """
+
+    name: str
+    group: str
+    parameters: int
+    multiplies: int = 0
+    active: int | None = None
+    rows: tuple[int, int] | None = None
+    is_table: bool = False
+    leads: bool = False
+
+    @property
+    def used(self) -> int:
+        """Parameters that one token uses."""
+        return self.parameters if self.active is None else self.active
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Scores and mixing of one layer: heads, their sizes, and which keys a query sees.
+
+    `latent` is how many numbers a token leaves in the cache when not its keys and values (DeepSeek).
+    """
+
+    span: Span | Windows
+    heads: int
+    key_heads: int
+    head_size: int
+    value_size: int
+    latent: int | None = None
+
+    @property
+    def multiplies(self) -> int:
+        """Multiply-adds for one square in all heads: the score and the mixing."""
+        return self.heads * (self.head_size + self.value_size)
+
+    @property
+    def recomputed(self) -> int:
+        """Multiply-adds for one square that a backward adds which keeps no weights: the score again."""
+        return self.heads * self.head_size
+
+    @property
+    def cached(self) -> int:
+        """Numbers a token leaves in the cache."""
+        return self.latent if self.latent is not None else self.key_heads * (self.head_size + self.value_size)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer: its parts, its attention, and a few words about its feed-forward."""
+
+    parts: tuple[Part, ...]
+    attention: Attention | None
+    feed_forward: str
+
+    @property
+    def parameters(self) -> int:
+        return sum(part.parameters for part in self.parts)
+
+    @property
+    def multiplies(self) -> int:
+        """Multiply-adds of its matrices for one token, attention's squares left out."""
+        return sum(part.multiplies for part in self.parts)
+
+
+def linear(
+    name: str,
+    group: str,
+    inputs: int,
+    outputs: int,
+    *,
+    bias: bool = False,
+    rows: tuple[int, int] | None = None,
+) -> Part:
+    """A matrix of inputs × outputs."""
+    product = inputs * outputs
+    return Part(name, group, product + (outputs if bias else 0), product, rows=rows)
+
+
+def norm(name: str, size: int, *, bias: bool = False) -> Part:
+    """A norm's weights, and its bias; no matrix product."""
+    return Part(name, OTHER, size * (2 if bias else 1))
+
+
+def table(name: str, entries: int, width: int) -> Part:
+    """A table of learned rows that are looked up, not multiplied."""
+    return Part(name, OTHER, entries * width, is_table=True)
+
+
+def gated(width: int, hidden: int, *, bias: bool = False, name: str = "feed-forward") -> tuple[Part, ...]:
+    """Gate, up and down: three matrices."""
+    return (
+        linear(f"{name} gate", FEED_FORWARD, width, hidden, bias=bias),
+        linear(f"{name} up", FEED_FORWARD, width, hidden, bias=bias),
+        linear(f"{name} down", FEED_FORWARD, hidden, width, bias=bias),
+    )
+
+
+def plain(
+    width: int, hidden: int, *, bias: bool = True, rows: tuple[int, int] | None = None
+) -> tuple[Part, ...]:
+    """Up and down: two matrices."""
+    return (
+        linear("feed-forward up", FEED_FORWARD, width, hidden, bias=bias, rows=rows),
+        linear("feed-forward down", FEED_FORWARD, hidden, width, bias=bias, rows=rows),
+    )
+
+
+def experts(count: int, chosen: int, width: int, hidden: int, *, bias: bool = False) -> Part:
+    """Gated experts, of which a token uses some: 3 matrices each."""
+    product = 3 * width * hidden
+    each = product + (2 * hidden + width if bias else 0)
+    return Part("experts", FEED_FORWARD, count * each, chosen * product, active=chosen * each)

@@ -1,0 +1,175 @@
+"""The summary of a model in aligned lines, and the same as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from lattend.cost.models.model import Model
+from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Layer, Part
+from lattend.cost.table import aligned
+
+WIDTH = 100
+ENDLESS = 1 << 60
+
+
+def summary(model: Model) -> str:
+    """Title, parameters, kinds of layers, what a token costs, notes; in at most WIDTH columns."""
+    lines = [f"{model.family}: {model.head}; {len(model.layers)} layers, width {model.width:,}", ""]
+    rows = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
+    lines += aligned([("parameters", "", ""), *rows], right=(1,))
+    lines += ["", *_layer_table(model)]
+    what = "an image" if model.image else "a token"
+    rows = [(name, f"{count:,}", "") for name, count in a_token(model).items()]
+    lines += ["", *aligned([(f"multiply-adds {what}", "", ""), *rows], right=(1,))]
+    lines += ["attention's depend on the length: forward(n), training(n)"] if not model.image else []
+    if a_sequence(model):
+        lines.append(f"once a sequence: {a_sequence(model):,}")
+    lines += ["", *(line for text in _remarks(model) for line in wrap(text, WIDTH))]
+    return "\n".join(lines).rstrip()
+
+
+def as_json(model: Model) -> dict[str, Any]:
+    """The model in plain data; layers in runs of equal ones."""
+    return {
+        "family": model.family,
+        "source": model.source,
+        "head": model.head,
+        "width": model.width,
+        "parameters": {name: count for name, count, _ in _parameters(model)},
+        "multiplies_a_token": a_token(model),
+        "multiplies_a_sequence": a_sequence(model),
+        "longest": model.longest,
+        "image": model.image,
+        "layers": [_layer_json(*run) for run in runs(model)],
+        "outside": [_part_json(part) for part in model.outside],
+        "defaults": dict(model.defaults),
+        "notes": list(model.notes),
+    }
+
+
+def runs(model: Model) -> list[tuple[int, int, Layer]]:
+    """First and last place of layers that are alike, side by side."""
+    found: list[tuple[int, int, Layer]] = []
+    place = 0
+    for layer, group in groupby(model.layers):
+        size = len(list(group))
+        found.append((place, place + size - 1, layer))
+        place += size
+    return found
+
+
+def a_token(model: Model) -> dict[str, int]:
+    """Multiply-adds of the matrices for one token, by kind; of an image, for one image."""
+    found = dict.fromkeys((name for name in GROUPS if name != ATTENTION), 0)
+    for part in model.parts:
+        if model.image or not part.rows:
+            found[part.group] += part.multiplies * (part.rows[0] if part.rows else model.image or 1)
+    return found
+
+
+def a_sequence(model: Model) -> int:
+    """Multiply-adds of poolers and classifiers, which run once a sequence."""
+    return 0 if model.image else sum(part.multiplies for part in model.parts if part.rows)
+
+
+def _parameters(model: Model) -> list[tuple[str, int, str]]:
+    head = sum(part.parameters for part in model.outside if part.group == HEAD)
+    layers = sum(layer.parameters for layer in model.layers)
+    rest = model.parameters - head - layers - model.embedding
+    return [
+        ("total", model.parameters, ""),
+        ("active", model.active, "used by one token" if model.is_mixture else "one token uses all"),
+        ("embedding", model.embedding, "looked up, not multiplied"),
+        ("layers", layers, ""),
+        ("output head", head, ""),
+        ("other", rest, ""),
+    ]
+
+
+def _layer_table(model: Model) -> list[str]:
+    """One line a kind of layer, with the places of its runs; words that do not fit go on below."""
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for first, last, layer in runs(model):
+        place = f"{first}" if first == last else f"{first}-{last}"
+        kind = (_span(layer), _heads(layer), layer.feed_forward, f"{layer.parameters:,}")
+        kinds.setdefault(kind, []).append(place)
+    rows = [("layers", "attention", "heads", "feed-forward", "parameters")]
+    rows += [(_short(places), *kind) for kind, places in kinds.items()]
+    others = sum(max(len(row[place]) for row in rows) + 2 for place in (0, 1, 2, 4))
+    folded: list[tuple[str, ...]] = []
+    for row in rows:
+        first, *more = wrap(row[3], max(12, WIDTH - others))
+        folded += [(*row[:3], first, row[4]), *(("", "", "", line, "") for line in more)]
+    return aligned(folded, right=(4,))
+
+
+def _short(places: list[str]) -> str:
+    return ", ".join(places) if len(places) <= 3 else f"{places[0]}, {places[1]}, … {places[-1]}"
+
+
+def _span(layer: Layer) -> str:
+    return layer.attention.span.words if layer.attention else "none"
+
+
+def _heads(layer: Layer) -> str:
+    one = layer.attention
+    if one is None:
+        return "none"
+    size = f"{one.head_size}" if one.head_size == one.value_size else f"{one.head_size}/{one.value_size}"
+    return f"{one.heads} × {size}" + (f", {one.key_heads} of keys" if one.key_heads != one.heads else "")
+
+
+def _remarks(model: Model) -> Iterator[str]:
+    if model.is_causal:
+        held = [layer.attention for layer in model.layers if layer.attention]
+        latent = " of latents" if any(one.latent for one in held) else ""
+        yield f"cache: {sum(one.cached for one in held):,} numbers{latent} a token over all layers"
+        kept = {one.span.kept(ENDLESS) for one in held} - {ENDLESS}
+        if kept:
+            most = " or ".join(f"{size:,}" for size in sorted(kept))
+            yield f"cache: layers with windows or chunks keep at most {most} tokens"
+    if model.longest is not None:
+        yield f"length: at most {model.longest:,}, the learned positions"
+    if model.image is not None:
+        yield f"length: {model.image:,} tokens, set by the image"
+    if model.defaults:
+        said = ", ".join(f"{name} = {value:,}" for name, value in model.defaults)
+        yield f"not in the config, taken as transformers does: {said}"
+    yield from (f"note: {note}" for note in model.notes)
+
+
+def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
+    one = layer.attention
+    return {
+        "first": first,
+        "last": last,
+        "parameters": layer.parameters,
+        "multiplies_a_token": layer.multiplies,
+        "attention": None
+        if one is None
+        else {
+            "rule": one.span.rule.text,
+            "values": dict(one.span.rule.values),
+            "words": one.span.words,
+            "heads": one.heads,
+            "key_heads": one.key_heads,
+            "head_size": one.head_size,
+            "value_size": one.value_size,
+            "cached": one.cached,
+        },
+        "feed_forward": layer.feed_forward,
+        "parts": [_part_json(part) for part in layer.parts],
+    }
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "group": part.group,
+        "parameters": part.parameters,
+        "active": part.used,
+        "multiplies": part.multiplies,
+    }

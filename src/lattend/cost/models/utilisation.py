@@ -1,0 +1,204 @@
+"""mfu: how much of a machine a training run uses, by four ways to count its operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from textwrap import wrap
+from typing import Any
+
+from lattend.cost.models.configuration import config
+from lattend.cost.models.fields import Source
+from lattend.cost.models.model import TILE, Model
+from lattend.cost.models.reasons import reasons
+from lattend.errors import DomainError, NamingError
+
+WIDTH = 100
+# Operations a second of the matrix units, 2 a multiply-add: NVIDIA's data sheets, bf16, without sparsity
+PEAKS = {"H200": 989.4e12, "H100": 989.4e12, "A100": 312e12}
+PEAK_WORDS = {
+    "H200": "H200 SXM, dense bf16",
+    "H100": "H100 SXM, dense bf16",
+    "A100": "A100 SXM, dense bf16",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to count: operations for one token (2 a multiply-add), and the share of the peak that is."""
+
+    name: str
+    operations: float
+    utilisation: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """A run's share of the peak, counted in several ways; `words` say why they differ."""
+
+    family: str
+    tokens_per_s: float
+    peak: float
+    machine: str
+    devices: int
+    length: int
+    batch: int
+    checkpointing: bool
+    lines: tuple[Line, ...]
+    words: tuple[str, ...]
+
+    @property
+    def needed(self) -> float:
+        """With marked squares only, nothing computed twice."""
+        return self._share("needed") or 0.0
+
+    @property
+    def causal_halved(self) -> float | None:
+        """With half of attention's n² squares: 6N + 6·l·d·n; None where attention is not causal."""
+        return self._share("causal-halved")
+
+    @property
+    def dense(self) -> float:
+        """With all n² squares: 6N + 12·l·d·n, as it is usually printed."""
+        return self._share("dense") or 0.0
+
+    @property
+    def executed(self) -> float:
+        """With whole tiles, the scores computed again in the backward, and layers again if checkpointed."""
+        return self._share("executed") or 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time of one step of `batch` sequences."""
+        return self.batch * self.length / self.tokens_per_s
+
+    def _share(self, name: str) -> float | None:
+        return next((line.utilisation for line in self.lines if line.name == name), None)
+
+    def __str__(self) -> str:
+        again = ", checkpointing" if self.checkpointing else ""
+        head = (
+            f"{self.family}, training, length {self.length:,}, batch {self.batch:,}{again}: "
+            f"{self.tokens_per_s:,.0f} tokens/s"
+        )
+        most = f"{self.devices:,} × {self.machine}: {self.peak * self.devices:.4g} operations/s at most"
+        name = max(len(line.name) for line in self.lines)
+        rows = [f"{'':{name}}  operations a token  utilisation"]
+        rows += [
+            f"{line.name:{name}}  {line.operations:>18.4e}  {line.utilisation:>11.1%}  {line.words}"
+            for line in self.lines
+        ]
+        said = [part for text in self.words for part in wrap(text, WIDTH)]
+        return "\n".join([head, most, "", *rows, *([""] if said else []), *said])
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        return {
+            "family": self.family,
+            "tokens_per_s": self.tokens_per_s,
+            "peak": self.peak,
+            "machine": self.machine,
+            "devices": self.devices,
+            "length": self.length,
+            "batch": self.batch,
+            "checkpointing": self.checkpointing,
+            "seconds": self.seconds,
+            "lines": [
+                {
+                    "name": one.name,
+                    "operations": one.operations,
+                    "utilisation": one.utilisation,
+                    "words": one.words,
+                }
+                for one in self.lines
+            ],
+            "words": list(self.words),
+        }
+
+
+def mfu(
+    model: Model | Source,
+    tokens_per_s: float,
+    peak: float | str,
+    *,
+    length: int | None = None,
+    batch: int = 1,
+    checkpointing: bool = False,
+    devices: int = 1,
+) -> Utilisation:
+    """The share of `peak` that training at `tokens_per_s` uses: needed, causal-halved, dense and executed.
+
+    `tokens_per_s` is that of all `devices` together, `peak` that of one: operations a second, 2 a
+    multiply-add, or "H200", "H100" (989.4e12, dense bf16) or "A100" (312e12). The model is one of `config`,
+    or what `config` takes. An image model's tokens are its patches; leave length out.
+    """
+    model = model if isinstance(model, Model) else config(model)
+    rate, machine = _peak(peak)
+    _positive("tokens_per_s", tokens_per_s)
+    if isinstance(devices, bool) or devices < 1:
+        raise DomainError(f"devices must be at least 1, got {devices!r}")
+    work = model.training(length, batch, checkpointing)
+    once = model.training(length, batch)
+    counts = {
+        "needed": 2 * work.needed / work.tokens,
+        **_usual(model, work.length, 2 * once.dense / work.tokens),
+    }
+    if checkpointing:
+        counts["dense, recomputed"] = counts["dense"] * 4 / 3
+    counts["executed"] = 2 * work.executed / work.tokens
+    told = _told(model, checkpointing)
+    found = {name: count * tokens_per_s / (rate * devices) for name, count in counts.items()}
+    lines = tuple(Line(name, count, found[name], told[name]) for name, count in counts.items())
+    words = reasons(model, work.length, found, checkpointing=checkpointing)
+    return Utilisation(
+        family=model.family,
+        tokens_per_s=float(tokens_per_s),
+        peak=rate,
+        machine=machine,
+        devices=devices,
+        length=work.length,
+        batch=batch,
+        checkpointing=checkpointing,
+        lines=lines,
+        words=words,
+    )
+
+
+def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
+    """The formulas as they are usually printed; for images, what a counter reports."""
+    if model.image is not None:
+        return {"dense": counted}
+    squares = 6 * sum(layer.attention.multiplies for layer in model.layers if layer.attention) * length
+    found = {"causal-halved": 6 * model.multiplied + squares / 2} if model.is_causal else {}
+    found |= {"dense": float(6 * model.multiplied + squares)}
+    if model.is_mixture:
+        idle = model.parameters - model.active
+        found["all experts"] = found["dense"] + 6.0 * idle
+    return found
+
+
+def _told(model: Model, checkpointing: bool) -> dict[str, str]:
+    return {
+        "needed": "marked squares; nothing computed twice",
+        "causal-halved": "6N + 6·l·d·n",
+        "dense": f"6N + 12·l·d·n, N = {model.multiplied:,}" if model.image is None else "as counters report",
+        "all experts": "the same with N of all experts",
+        "dense, recomputed": "4/3 of it, for checkpointing",
+        "executed": f"{TILE} × {TILE} tiles, scores{' and layers' if checkpointing else ''} again",
+    }
+
+
+def _peak(peak: float | str) -> tuple[float, str]:
+    if not isinstance(peak, str):
+        _positive("peak", peak)
+        return float(peak), "device"
+    name = peak.upper()
+    if name not in PEAKS:
+        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(PEAKS)}")
+    return PEAKS[name], PEAK_WORDS[name]
+
+
+def _positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inf:
+        raise DomainError(f"{name} must be a number above 0, got {value!r}")

@@ -1,0 +1,208 @@
+"""Marked squares of a rule, in three columns, and the queries and keys that have any."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.cost.amount import ONE, Amount
+from lattend.cost.points import Sizes, defined, put, squares
+from lattend.cost.sizes import number_of
+from lattend.cost.statement import Columns
+from lattend.counts.closed import Closed
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece, simplified
+from lattend.errors import LattendError, NamingError, TooLarge
+from lattend.plans.plan import plan
+from lattend.rules import from_name
+from lattend.rules.axes import HEAD
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Name, Term
+from lattend.rules.rule import Rule, rule
+from lattend.sets import PointSet
+
+TILE = 64  # queries and keys of a tile, where it is said what is executed
+MOST_MASK = 1 << 24
+MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The squares of all heads, the rows that have any, the keys that have any, and the whole grid."""
+
+    squares: Columns
+    rows: Columns
+    keys: Columns
+    queries: Polynomial
+    all_keys: Polynomial
+    per_head: bool  # heads differ, and all are in the numbers
+    shifts: Polynomial  # different k - q on the whole grid
+    rule: Rule
+    sizes: Sizes
+
+    def used_shifts(self) -> Columns:
+        """The shifts k - q of marked squares."""
+        every = Amount.of(self.shifts)
+        return Columns.of(_touched(self.rule, self.sizes, "shift"), every)
+
+    def any(self) -> Columns:
+        """1 where there is a square at all, else 0."""
+        return Columns.of(_touched(self.rule, self.sizes, "any"), ONE)
+
+
+def read_rule(given: Rule | str) -> Rule:
+    """A rule, its name in the catalogue, or its text."""
+    if isinstance(given, Rule):
+        return given
+    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"rule is a Rule, a name of the catalogue or a text, not {given!r}")
+    return from_name(given) if given.replace("_", "").isalnum() else rule(given)
+
+
+def marked(given: Rule, sizes: Sizes) -> Marked:
+    """The squares that a rule marks at these sizes, as numbers or formulas."""
+    needed = squares(given, sizes)
+    queries, keys = Polynomial.constant(1), Polynomial.constant(1)
+    for axis in given.axes:
+        queries, keys = queries * sizes[axis.queries], keys * sizes[axis.keys]
+    heads = sizes["heads"] if given.has_heads else Polynomial.constant(1)
+    whole = Amount.of(queries * keys * heads)
+    rows, columns = (_touched(given, sizes, side) for side in ("query", "key"))
+    every_row, every_key = Amount.of(queries * heads), Amount.of(keys * heads)
+    shifts = Polynomial.constant(1)
+    for axis in given.axes:
+        shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
+    return Marked(
+        Columns(needed, lambda values: _executed(given, sizes, values), whole),
+        Columns.of(rows, every_row),
+        Columns.of(columns, every_key),
+        queries,
+        keys,
+        given.has_heads,
+        shifts,
+        given,
+        sizes,
+    )
+
+
+def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
+    """The squares of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
+    numbers = {name: number_of(size.mapped_values(values)) for name, size in sizes.items()}
+    known = {name: number for name in given.free if (number := numbers[name]) is not None}
+    if len(known) < len(given.free) or given.open:
+        return None
+    heads = numbers["heads"] if given.has_heads else 1
+    return None if heads is None else _tiled(given.at(**known), heads)
+
+
+@lru_cache(maxsize=64)
+def _tiled(bound: Rule, heads: int) -> Amount | None:
+    positions = prod(bound.values[axis.queries] for axis in bound.axes)
+    if positions > MOST_POSITIONS:
+        raise TooLarge(f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are")
+    try:
+        found = plan(bound)
+    except LattendError:  # there is no plan
+        return None
+    total = 0
+    for place, part in enumerate(found.parts):
+        shape = (TILE,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
+        tiles = found.tiles(place, shape)
+        every = int((-(-tiles.inner // TILE)).sum()) * TILE * TILE
+        total += every if len(tiles.table) > 1 else every * heads
+    return Amount.number(total)
+
+
+def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
+    """How many queries, keys or shifts k - q have at least one square, over all heads; "any" is 1 or 0."""
+    numbers = {name: number_of(sizes[name]) for name in given.free}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if len(known) == len(numbers):
+        bound = given.at(**known)
+        if expr.arrays(given.condition):
+            return Amount.number(_touched_by_data(bound, side))
+    bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
+    plain = Rule(bare.condition, bare.axes, bare.where)
+    if side != "shift" and _sees_itself(plain):
+        total = Polynomial.constant(1)
+        for axis in given.axes if side != "any" else ():
+            total = total * sizes[axis.queries]
+        return Amount.of(total)
+    closed = _projected(plain, side)
+    return put(closed, {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}, defined(bare))
+
+
+def _touched_by_data(bound: Rule, side: str) -> int:
+    """The same for a rule that looks up data: from its mask, or from positions that all see themselves."""
+    line = len(bound.axes) == 1 and not bound.has_heads and len(set(bound.lengths.values())) == 1
+    if prod(bound.lengths.values()) > MOST_MASK:
+        n = next(iter(bound.lengths.values()))
+        itself = {name: np.arange(n) for name in bound.positions}
+        if (
+            line
+            and side != "shift"
+            and np.all(evaluate(bound.condition, {**bound.values, **itself}, bound.data))
+        ):
+            return 1 if side == "any" else n
+        raise TooLarge(
+            f"which of {n:,} positions see any is looked up in a mask of at most {MOST_MASK:,} squares"
+        )
+    mask = bound.mask()
+    if side in ("any", "shift"):
+        return int(mask.any()) if side == "any" else _shifts_of(mask)
+    axes = len(bound.axes)
+    lead = mask.ndim - 2 * axes
+    others = range(lead + axes, mask.ndim) if side == "query" else range(lead, lead + axes)
+    return int(mask.any(tuple(others)).sum())
+
+
+@lru_cache(maxsize=256)
+def _sees_itself(given: Rule) -> bool:
+    """Whether every position is marked for itself, so that every query and every key has a square."""
+    if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
+        return False
+    own: dict[str, Term] = {axis.key: Name(axis.query) for axis in given.axes}
+    others = expr.negated(expr.substituted(given.condition, own))
+    found = PointSet.of(
+        others, given.axes, domain=defined(given), parameters=(*given.sizes, *given.parameters)
+    )
+    return found.is_empty()
+
+
+@lru_cache(maxsize=256)
+def _projected(given: Rule, side: str) -> Closed:
+    found = PointSet.of(
+        given.condition,
+        given.axes,
+        domain=defined(given),
+        parameters=(*given.sizes, *given.parameters),
+        heads=given.has_heads,
+    )
+    if side == "shift":
+        found = found.shifts([(axis.query, axis.key) for axis in given.axes])
+    else:
+        sides = {"query": {"key"}, "key": {"query"}, "any": {"query", "key"}}[side]
+        gone = [getattr(axis, other) for axis in given.axes for other in sides]
+        found = found.without([*gone, *([HEAD] if side == "any" and given.has_heads else [])])
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
+    return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
+
+
+def _shifts_of(mask: NDArray[np.bool_]) -> int:
+    """How many different k - q the squares of a mask have."""
+    places = np.argwhere(mask.reshape(-1, *mask.shape[-2:]).any(0)) if mask.ndim <= 3 else np.argwhere(mask)
+    half = places.shape[1] // 2
+    return len(np.unique(places[:, -half:] - places[:, -2 * half : -half], axis=0))
+
+
+def need_sizes(given: Rule, sizes: Sizes) -> None:
+    """Raises when a size or parameter of the rule is missing."""
+    missing = [name for name in given.free if name not in sizes]
+    if missing:
+        raise NamingError(f'rule "{given.text}" needs {missing[0]}: give {missing[0]}=… , a number or a name')

@@ -1,0 +1,165 @@
+"""Points: how many there are in a set, said as text over the sizes of a layer, or marked by a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from lattend.cost.amount import Amount, as_term, divides
+from lattend.cost.sizes import number_of
+from lattend.counts.closed import Closed, closed_form, covering, renaming
+from lattend.counts.polynomial import Polynomial
+from lattend.counts.simplify import Piece, simplified
+from lattend.errors import NamingError, NoClosedForm
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.parser import parse
+from lattend.rules.rule import Rule
+from lattend.sets import Atom, PointSet, Region, Space
+from lattend.sets.guard import guarded
+
+Sizes = Mapping[str, Polynomial]
+
+
+def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None, where: str = "true") -> Amount:
+    """How many points a set has: the names in `condition` that are no sizes are its indices, from 0 up.
+
+    With `onto`, how many different values these of its indices take. Defined `where` that holds of sizes.
+
+    >>> from lattend.cost.sizes import read_size
+    >>> points("row < n and 1 <= col < n", {"n": read_size("n", "n")})
+    n(n - 1)
+    """
+    parsed = parse(condition)
+    used = tuple(name for name in expr.names(parsed) if name in sizes)
+    indices = tuple(name for name in expr.names(parsed) if name not in sizes)
+    domain = expr.all_of(at_least(used, 1), parse(where))
+    found = _counted(parsed, indices, used, onto, domain)
+    return put(found, {name: sizes[name] for name in used}, domain)
+
+
+@lru_cache(maxsize=512)
+def _counted(
+    condition: Condition,
+    indices: tuple[str, ...],
+    names: tuple[str, ...],
+    onto: tuple[str, ...] | None,
+    domain: Condition,
+) -> Closed:
+    found = PointSet.over(condition, indices, names, domain)
+    if onto is not None:
+        found = found.without([index for index in indices if index not in onto])
+    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
+    return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
+
+
+def squares(rule: Rule, sizes: Sizes) -> Amount:
+    """How many squares a rule marks, its sizes and parameters given as numbers, names or formulas."""
+    numbers = {name: number_of(sizes[name]) for name in rule.free}
+    known = {name: number for name, number in numbers.items() if number is not None}
+    if len(known) == len(numbers):
+        return Amount.number(rule.at(**known).count())
+    parameters = {name: number for name, number in known.items() if name in rule.parameters}
+    bound = rule.at(**parameters).baked()
+    trusted = rule.about is not None
+    chosen = {name: sizes[name] for name in bound.free}
+    return put(_marked(replace(bound, values={}), trusted), chosen, defined(bound))
+
+
+@lru_cache(maxsize=256)
+def _marked(rule: Rule, trusted: bool) -> Closed:
+    return guarded(closed_form, replace(rule, where=defined(rule)), (), trusted=trusted, deadline=None)
+
+
+def defined(rule: Rule) -> Condition:
+    """Where a cost under this rule is defined: sizes from 1 up, parameters from 0, and what the rule says."""
+    return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), rule.domain)
+
+
+def at_least(names: Iterable[str], least: int) -> Condition:
+    """Every one of these names is at least so much."""
+    return expr.all_of(*(Compare(">=", Name(name), Num(least)) for name in names))
+
+
+def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
+    """The closed form, defined `where`, with numbers, other names or formulas for its sizes."""
+    changed = {name: size for name, size in sizes.items() if size != Polynomial.atom(name)}
+    formulas: dict[Atom, Polynomial] = dict(changed.items())
+    pieces = covering(closed)
+    if len(pieces) == 1 and closed.domain.is_subset(pieces[0].region) and not closed.space.split:
+        formula = pieces[0].formula
+        if not changed or all(isinstance(atom, str) for atom in formula.atoms):
+            return _within(((None, formula.substituted(formulas)),), sizes, where)
+    numbers = {name: number_of(size) for name, size in changed.items()}
+    fixed = {name: number for name, number in numbers.items() if number is not None}
+    renamed = {name: _name_of(name, size) for name, size in changed.items() if name not in fixed}
+    split = closed.space.split
+    if any(name in split or name in split.values() for name in fixed):
+        raise NamingError(
+            f"give a number to all or none of {', '.join(dict.fromkeys((*split, *split.values())))}"
+        )
+    rest = Space(tuple(n for n in closed.space.parameters if n not in fixed), (), split)
+    same = _same(rest, renamed)
+    clash = [name for pair in same.items() for name in pair if name in split or name in split.values()]
+    if clash:
+        raise NoClosedForm(f"{clash[0]} and a size it is divided by have one name; give them two, or numbers")
+    one = Space(tuple(n for n in rest.parameters if n not in same), (), split)
+    space = one.renamed(renamed)
+    change = renaming(renamed)
+    found: tuple[tuple[Region, Polynomial], ...] = tuple(
+        (
+            piece.region.fixed(fixed, rest).merged(same, one).renamed(renamed, space),
+            piece.formula.mapped_values(fixed).mapped(change),
+        )
+        for piece in pieces
+    )
+    inside: tuple[tuple[Region | None, Polynomial], ...] = tuple(
+        (region, formula) for region, formula in found if not region.is_empty()
+    )
+    if not space.parameters:
+        inside = tuple((None, formula) for _, formula in inside[:1])
+    return _within(inside or ((None, Polynomial({})),), sizes, where, dict(space.split))
+
+
+def _same(space: Space, renamed: Mapping[str, str]) -> dict[str, str]:
+    """Names that get the same new name as one before them."""
+    first: dict[str, str] = {}
+    same: dict[str, str] = {}
+    for name in space.parameters:
+        new = renamed.get(name, name)
+        if new in first:
+            same[name] = first[new]
+        else:
+            first[new] = name
+    return same
+
+
+def _within(
+    pieces: tuple[tuple[Region | None, Polynomial], ...],
+    sizes: Sizes,
+    where: Condition,
+    split: Mapping[str, str] | None = None,
+) -> Amount:
+    """The amount with its condition in the new names; what is said of a product of names is left out."""
+    new = {name: term for name, size in sizes.items() if (term := as_term(size)) is not None}
+    whole = [divides(size) for size in sizes.values()]
+    parts = where.args if isinstance(where, expr.And) else (where,)
+    said = [part for part in parts if set(expr.names(part)) <= set(new)]
+    moved = [expr.substituted(part, new) for part in said]
+    left = [name for size in sizes.values() for name in size.atoms if isinstance(name, str)]
+    known = {name for part in moved for name in expr.names(part)}
+    open_ = [part for part in moved if expr.names(part)]
+    return Amount(
+        pieces,
+        expr.all_of(*dict.fromkeys((*open_, *whole)), at_least((n for n in left if n not in known), 1)),
+        split or {},
+    )
+
+
+def _name_of(name: str, size: Polynomial) -> str:
+    """The one name a size is; pieces by region take other names and numbers, a formula would bend them."""
+    atoms = size.atoms
+    if len(atoms) != 1 or size != Polynomial.atom(atoms[0]) or not isinstance(atoms[0], str):
+        raise NamingError(f"{name} is a name or a number here, not a formula: its count has several pieces")
+    return atoms[0]

@@ -1,0 +1,249 @@
+"""A cost from one string: `rnn(steps=t, hidden=512)`, read by a small grammar and never run as code."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from lattend import cost
+from lattend.cost.cost import Cost
+from lattend.cost.sizes import read_size
+from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
+from lattend.rules import from_name
+from lattend.rules.language.tokens import Source
+from lattend.rules.rule import Rule
+
+EXAMPLE = "rnn(steps=t, hidden=512)"
+WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
+PASSES_ON = {"encoder": "transformer_block", "decoder": "transformer_block"}  # what **options are for
+_NAMED = re.compile(r"\s*([A-Za-z]\w*)\s*=(?!=)\s*")
+_CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_INTEGER = re.compile(r"-?[0-9]+(?:_[0-9]+)*")
+_CONSTANTS = {"true": True, "false": False, "none": None}
+_OPENING, _CLOSING = "([{", ")]}"
+Span = tuple[int, int]
+
+
+def layer_names() -> list[str]:
+    """The layers that lt.cost prices, by name."""
+    return [name for name, home in vars(cost)["_HOME"].items() if home.startswith("lattend.cost.layers.")]
+
+
+def from_text(text: str, given: Mapping[str, Any] | None = None) -> Cost:
+    """The cost a person means: `rnn2d`, `rnn(steps=t)`, `attention(causal, n=t) + 2 * feed_forward(n=t)`.
+
+    `given` are numbers for symbols, and arguments that the text does not give.
+
+    >>> from_text("rnn(steps=t, inputs=n, hidden=n)").multiplies
+    2n^2*t
+    >>> from_text("rnn(steps=t, inputs=n, hidden=n)", {"n": 8, "t": 2}).multiplies  # 2*8^2*2
+    256
+    """
+    return _Reading(Source("layer", text), given or {}).whole()
+
+
+class _Reading:
+    """A text on its way to a cost, and which of the given names have found their place."""
+
+    def __init__(self, source: Source, given: Mapping[str, Any]) -> None:
+        self.source, self.text, self.given = source, source.text, given
+        self.used: set[str] = set()
+
+    def whole(self) -> Cost:
+        self.source.check_length()
+        spans = list(_spans(self.source, 0, len(self.text), "+"))
+        if not spans:
+            message = f"write a layer, as in {EXAMPLE}; there are {', '.join(layer_names())}"
+            raise self.source.error(message, 0, len(self.text))
+        found = self.term(*spans[0])
+        for span in spans[1:]:
+            found = found + self.term(*span)
+        if len(spans) > 1:
+            found = found.named(" ".join(self.text.split()))
+        rest = {name: value for name, value in self.given.items() if name not in self.used}
+        for name in rest:
+            if name in WORDS:
+                raise NamingError(f"{found.name} has a {name} already, or takes none; leave it out")
+        return found.at(**rest) if rest else found
+
+    def term(self, start: int, end: int) -> Cost:
+        """One layer, and before it how many of them: `12 * transformer_block(d=768)`."""
+        spans = list(_spans(self.source, start, end, "*"))
+        if not spans or not all(self.text[first:last].strip() for first, last in spans):
+            raise self.source.error(f"a layer is missing here; write one as in {EXAMPLE}", start, end)
+        found = self.layer(*spans[-1])
+        for first, last in spans[:-1]:
+            times = self.number(_value(self.source, first, last))
+            found = self.pointing((first, last), partial(found.repeat, times))
+        return found
+
+    def layer(self, start: int, end: int) -> Cost:
+        call = _CALL.fullmatch(self.text, start, end)
+        if call is None:
+            raise self.source.error(f"this is no layer; write it as in {EXAMPLE}", start, end)
+        name = call[1]
+        if name not in layer_names():
+            close = difflib.get_close_matches(name.lower(), layer_names(), 1, 0.6)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            known = ", ".join(layer_names())
+            raise self.source.error(f"no layer is named {name}; there are {known}.{hint}", *call.span(1))
+        wanted = _wanted(name)
+        said, places = _arguments(self.source, call, wanted)
+        for word in WORDS:
+            if word in self.given and word in wanted and word not in said:
+                said[word] = self.given[word]
+                self.used.add(word)
+        rule = said.get("rule")
+        if isinstance(rule, str):
+            said["rule"] = self.pointing(places.get("rule", call.span(1)), partial(from_name, rule))
+        symbols = _symbols(name, wanted, said.get("rule"))
+        arguments: dict[str, Any] = {}
+        for word, value in said.items():
+            place = places.get(word, call.span(1))
+            if word not in symbols:
+                raise self.source.error(f"{name} has no {word}; it takes {', '.join(symbols)}", *place)
+            self.check(f"{word} of {name}", value, symbols[word], place)
+            arguments[word] = value
+            if word not in WORDS:
+                lead = f"{word} of {name}: "
+                arguments[word] = self.pointing(place, partial(self.number, value), lead)
+        for word, default in symbols.items():
+            arguments |= self.open(word, default) if word not in said and word not in WORDS else {}
+        return self.pointing(call.span(0), partial(_function(name), **arguments), f"{name}: ")
+
+    def open(self, name: str, default: Any) -> dict[str, Any]:
+        """A number for an argument that the text leaves open, given under its name or its symbol's."""
+        for given in (name, default):
+            if isinstance(given, str) and given in self.given:
+                self.used.add(given)
+                return {name: self.given[given]}
+        return {}
+
+    def number(self, value: Any) -> Any:
+        """A size with numbers put in for its symbols, once all of them have one."""
+        if isinstance(value, tuple):
+            return tuple(self.number(part) for part in value)
+        if not isinstance(value, str):
+            return value
+        size = read_size("a size", value, parts=True)
+        names = sorted(name for name in size.atoms if isinstance(name, str))
+        if not names or not all(isinstance(self.given.get(name), int) for name in names):
+            return value
+        self.used |= set(names)
+        found = size.mapped_values({name: self.given[name] for name in names}).terms.get((), 0)
+        if found != int(found):
+            numbers = ", ".join(f"{name} = {self.given[name]}" for name in names)
+            raise DomainError(f"{value} is {found} at {numbers}, and no whole number")
+        return int(found)
+
+    def check(self, what: str, value: Any, default: Any, place: Span) -> None:
+        """Raise where a switch is given a size, or a size is given a switch."""
+        is_switch = isinstance(default, bool)
+        if is_switch != isinstance(value, bool):
+            shown = "true or false" if is_switch else "a number, a name or a formula"
+            raise self.source.error(f"{what} is {shown}, not {str(value).lower()}", *place)
+
+    def pointing(self, place: Span, work: Callable[[], Any], lead: str = "") -> Any:
+        """What the work gives; its complaints point at the place."""
+        try:
+            return work()
+        except (NoClosedForm, TooLarge):
+            raise
+        except LattendError as problem:
+            raise self.source.error(f"{lead}{problem}", *place) from None
+
+
+def _function(name: str) -> Callable[..., Cost]:
+    return getattr(import_module(vars(cost)["_HOME"][name]), name)
+
+
+def _wanted(name: str) -> dict[str, Any]:
+    """The arguments of a layer, and of the layer it passes others on to, with their defaults."""
+    parameters = inspect.signature(_function(name)).parameters
+    found = {word: p.default for word, p in parameters.items() if p.kind != p.VAR_KEYWORD}
+    return {**found, **_wanted(PASSES_ON[name]), **found} if name in PASSES_ON else found
+
+
+def _symbols(name: str, wanted: Mapping[str, Any], rule: Any) -> dict[str, Any]:
+    """All arguments with their defaults, sizes and parameters of the rule among them."""
+    if "rule" not in wanted:
+        return dict(wanted)
+    chosen = rule if isinstance(rule, Rule) else from_name(str(wanted["rule"]))
+    sizes = [*chosen.sizes, *(["m"] if name == "attention" and "n" in chosen.sizes else [])]
+    more = {word: word for word in (*sizes, *chosen.parameters) if word not in chosen.values and word != "m"}
+    return {**wanted, **more, **({"m": None} if "m" in sizes else {})}
+
+
+def _arguments(
+    source: Source, call: re.Match[str], wanted: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Span]]:
+    """The arguments by name, and where each stands; the first may be a rule without its name."""
+    found: dict[str, Any] = {}
+    places: dict[str, Span] = {}
+    for place, (start, end) in enumerate(_spans(source, *call.span(2), ",") if call[2] else ()):
+        named = _NAMED.match(source.text, start, end)
+        if named is None and (place or "rule" not in wanted):
+            message = f"write arguments of {call[1]} as name=value; it takes {', '.join(wanted)}"
+            raise source.error(message, start, end)
+        name = "rule" if named is None else named[1]
+        places[name] = (start, end) if named is None else named.span(1)
+        if name in found:
+            raise source.error(f"{name} is given twice; give it once", *places[name])
+        read = _word if name == "rule" else _value
+        found[name] = read(source, start if named is None else named.end(), end)
+    return found, places
+
+
+def _word(source: Source, start: int, end: int) -> str:
+    """A text, with or without quotes."""
+    text = source.text[start:end].strip()
+    if not text:
+        raise source.error("a value is missing here", start, end)
+    quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
+
+
+def _value(source: Source, start: int, end: int) -> Any:
+    """A number, true, false, none, a pair such as (3, 1), or a name or formula as text."""
+    text = _word(source, start, end)
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    if text[0] == "(" and text[-1] == ")":
+        inner = source.text.index("(", start) + 1
+        spans = list(_spans(source, inner, inner + len(text) - 2, ","))
+        if len(spans) > 1:
+            return tuple(_value(source, *span) for span in spans)
+    return text
+
+
+def _spans(source: Source, start: int, end: int, sign: str) -> Iterator[Span]:
+    """The parts between signs that stand outside brackets and quotes; none where there is only space."""
+    opened: list[int] = []
+    first, in_quotes = start, False
+    for at in range(start, end):
+        letter = source.text[at]
+        if in_quotes:
+            if letter == source.text[opened[-1]]:
+                opened.pop()
+                in_quotes = False
+        elif letter in "\"'" or letter in _OPENING:
+            opened.append(at)
+            in_quotes = letter in "\"'"
+        elif letter in _CLOSING:
+            if not opened or source.text[opened[-1]] != _OPENING[_CLOSING.index(letter)]:
+                raise source.error(f"this {letter} closes nothing", at, at + 1)
+            opened.pop()
+        elif letter == sign and not opened:
+            yield first, at
+            first = at + 1
+    if opened:
+        raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)
+    if first > start or source.text[first:end].strip():
+        yield first, end

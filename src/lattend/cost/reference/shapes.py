@@ -1,0 +1,86 @@
+"""The weights of every plain layer by name and shape, and random numbers to fill them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from random import Random
+from typing import Any, TypeAlias
+
+from lattend.cost.reference.grid import GATES
+
+Shape: TypeAlias = tuple[int, ...]
+Shapes: TypeAlias = dict[str, Shape]
+
+
+def filled(shapes: Mapping[str, Shape], source: Random) -> dict[str, Any]:
+    """Random numbers for every shape."""
+    return {name: fill(shape, source) for name, shape in shapes.items()}
+
+
+def fill(shape: Shape, source: Random) -> Any:
+    """Lists of lists of this shape, of numbers between -1 and 1."""
+    return [fill(shape[1:], source) for _ in range(shape[0])] if shape else source.uniform(-1, 1)
+
+
+def size(shapes: Mapping[str, Shape]) -> int:
+    """How many numbers there are in all.
+
+    >>> size(linear(3, 4))  # 3*4 + 4
+    16
+    """
+    return sum(prod(shape) for shape in shapes.values())
+
+
+def within(name: str, shapes: Shapes) -> Shapes:
+    """Shapes of one part of a layer: {"weight": …} in "norm1" is {"norm1.weight": …}."""
+    return {f"{name}.{inner}": shape for inner, shape in shapes.items()}
+
+
+def linear(d_in: int, d_out: int, bias: bool = True) -> Shapes:
+    """Those of a linear map."""
+    return {"weight": (d_out, d_in)} | ({"bias": (d_out,)} if bias else {})
+
+
+def feed_forward(d: int, hidden: int, bias: bool = True, gated: bool = False) -> Shapes:
+    """Those of two linear maps, or of three."""
+    gate = within("gate", linear(d, hidden, bias)) if gated else {}
+    return within("linear1", linear(d, hidden, bias)) | within("linear2", linear(hidden, d, bias)) | gate
+
+
+def norm(d: int, kind: str) -> Shapes:
+    """Those of a "layer" norm, or of an "rms" norm."""
+    return {"weight": (d,)} | ({"bias": (d,)} if kind == "layer" else {})
+
+
+def conv2d(c_in: int, c_out: int, kernel: tuple[int, int], groups: int = 1, bias: bool = True) -> Shapes:
+    """Those of a convolution."""
+    return {"weight": (c_out, c_in // groups, *kernel)} | ({"bias": (c_out,)} if bias else {})
+
+
+def recurrent(kind: str, inputs: int, hidden: int, layers: int, bias: bool) -> Shapes:
+    """Those of an "rnn", "lstm" or "gru", layer upon layer."""
+    rows = {"rnn": 1, "lstm": 4, "gru": 3}[kind] * hidden
+    found: Shapes = {}
+    for layer in range(layers):
+        found[f"weight_ih_l{layer}"] = (rows, hidden if layer else inputs)
+        found[f"weight_hh_l{layer}"] = (rows, hidden)
+        if bias:
+            found |= {f"bias_ih_l{layer}": (rows,), f"bias_hh_l{layer}": (rows,)}
+    return found
+
+
+def rnn2d(h: int, c: int, cell: str = "rnn", bias: bool = False) -> Shapes:
+    """Those of a recurrent net on an image, one direction of one layer."""
+    rows = GATES[cell] * h
+    return {"W_in": (rows, c), "W_left": (rows, h), "W_top": (rows, h)} | ({"b": (rows,)} if bias else {})
+
+
+def rnn2d_stack(h: int, c: int, cell: str, directions: int, layers: int, bias: bool) -> Shapes:
+    """Those of every direction of every layer."""
+    found: Shapes = {}
+    for layer in range(layers):
+        one = rnn2d(h, directions * h if layer else c, cell, bias)
+        for way in range(directions):
+            found |= within(f"{layer}.{way}", one)
+    return found

@@ -1,0 +1,1 @@
+"""Charts: curves, planes and contours."""

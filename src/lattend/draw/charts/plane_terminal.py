@@ -1,0 +1,218 @@
+"""Planes as characters: lines in braille, eight points a character, dots and arrows as signs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from lattend.draw.charts.plane import (
+    SIDE,
+    Arrows,
+    Dots,
+    Mark,
+    Plane,
+    Point,
+    Shape,
+    Stroke,
+    holds,
+    inside,
+    legend,
+)
+from lattend.draw.charts.ticks import round_numbers, tick
+from lattend.draw.formats.scene import broken, spelt
+
+HIGH = 22  # characters of a plane as long as SIDE
+BRAILLE = 0x2800
+# Bits of a braille character, by row and column of its point
+BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+TURNS, PLAIN_TURNS = "→↗↑↖←↙↓↘", ">/^\\</v\\"
+GLYPHS: dict[Shape, str] = {
+    **{"dot": "●", "ring": "○", "square": "■"},
+    **{"diamond": "◆", "triangle": "▲", "cross": "×"},
+}
+PLAIN: dict[Shape, str] = {
+    **{"dot": "*", "ring": "o", "square": "#"},
+    **{"diamond": "%", "triangle": "^", "cross": "x"},
+}
+LINE, PLAIN_LINE, PLAIN_POINT = "⠤", "+", "."
+FINE = 2.0  # dots smaller than this are points
+RESET = "\x1b[0m"
+Cell = tuple[int, int]  # row, column
+
+
+def fine(mark: Dots) -> bool:
+    """Whether the dots are so small that each is one point of braille."""
+    return mark.size < FINE and not mark.glyph and not mark.labels
+
+
+@dataclass
+class Pen:
+    """How signs are written: in colour or not, in Unicode or ASCII."""
+
+    colour: bool
+    encoding: str
+
+    def __post_init__(self) -> None:
+        signs = LINE + TURNS + "".join(GLYPHS.values())
+        self.plain = spelt(signs, self.encoding) != signs
+
+    def sign(self, mark: Mark, way: int = 0) -> str:
+        """The character of a mark: of an arrow that turns by `way` eighths, of the dot with this number."""
+        match mark:
+            case Stroke():
+                return LINE if not self.plain else PLAIN_POINT if mark.under else PLAIN_LINE
+            case Arrows():
+                return (PLAIN_TURNS if self.plain else TURNS)[way % 8]
+            case Dots():
+                label = mark.labels[way] if mark.labels else ""
+                usual = (PLAIN if self.plain else GLYPHS)[mark.shape]
+                if fine(mark):
+                    return PLAIN_POINT if self.plain else "⠂"
+                return mark.glyph or (label if len(label) == 1 and label.isascii() else usual)
+
+    def tinted(self, text: str, colour: str) -> str:
+        return f"\x1b[38;5;{ansi(colour)}m{text}{RESET}" if self.colour and colour else text
+
+
+@dataclass
+class _Canvas:
+    """Characters and their colours; points of lines gather in braille until a sign stands there."""
+
+    wide: int
+    high: int
+    pen: Pen
+    signs: dict[Cell, tuple[str, str]] = field(default_factory=dict[Cell, tuple[str, str]])
+    bits: dict[Cell, int] = field(default_factory=dict[Cell, int])
+
+    def line(self, places: Sequence[tuple[float, float]], mark: Stroke) -> None:
+        """The points nearest to the line; those of a line that lies under others are spread out."""
+        points: dict[tuple[int, int], None] = {}
+        for a, b in pairwise(places):
+            steps = max(1, math.ceil(max(abs(b[0] - a[0]), abs(b[1] - a[1]))))
+            for step in range(steps + 1):
+                x, y = (round(p + (q - p) * step / steps) for p, q in zip(a, b, strict=True))
+                points[x, y] = None
+        for point in list(points)[:: 3 if mark.under else 1]:
+            self.point(point, self.pen.sign(mark), mark.colour)
+
+    def point(self, place: tuple[float, float], plain: str, colour: str) -> None:
+        """The braille point nearest to the place, or the plain sign."""
+        x, y = min(round(place[0]), 2 * self.wide - 1), min(round(place[1]), 4 * self.high - 1)
+        cell = y // 4, x // 2
+        self.bits[cell] = self.bits.get(cell, 0) | BITS[y % 4][x % 2]
+        self.signs[cell] = plain if self.pen.plain else chr(BRAILLE + self.bits[cell]), colour
+
+    def sign(self, place: tuple[float, float], text: str, colour: str) -> None:
+        cell = min(self.high - 1, int(place[1] / 4)), min(self.wide - 1, int(place[0] / 2))
+        self.bits.pop(cell, None)
+        self.signs[cell] = text, colour
+
+    def lines(self) -> Iterator[str]:
+        for row in range(self.high):
+            cells = (self.signs.get((row, col), (" ", "")) for col in range(self.wide))
+            yield "".join(self.pen.tinted(*cell) for cell in cells)
+
+
+class Block:
+    """One plane as lines of one printed width."""
+
+    def __init__(self, plane: Plane, width: int, pen: Pen) -> None:
+        self.plane = plane
+        self.x, self.y = plane.ends()
+        wide, high = plane.sides()
+        full = HIGH * plane.side / SIDE
+        rows = max(4, round(full * high / plane.side))
+        ticks = round_numbers(*self.y, max(2, rows // 5))
+        margin = max(len(tick(place)) for place in ticks) + 1
+        cols = max(8, min(width - margin - 1, round(2 * full * wide / plane.side)))
+        if plane.equal:
+            rows = max(4, min(rows, round(cols * high / wide / 2)))
+        self.canvas = _Canvas(cols, rows, pen)
+        for mark in plane.layers():
+            self._draw(mark, pen)
+        sides = ((plane.up, "up"), (plane.across, "across"))
+        said = plane.title, ", ".join(f"{name} {way}" for name, way in sides if name)
+        head = [line for part in said for line in broken(spelt(part, pen.encoding), width)]
+        names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): tick(at) for at in ticks}
+        self.width = max(margin + cols + 1, *map(len, head), 0)
+        rest = " " * (self.width - margin - cols - 1)
+        bar = "|" if pen.plain else "│"
+        self.lines = [line.ljust(self.width) for line in head]
+        for row, line in enumerate(self.canvas.lines()):
+            name = spelt(names.get(row, ""), pen.encoding)
+            self.lines.append(f"{name:>{margin - 1}} {bar}{line}{rest}")
+        corner = "+" if pen.plain else "└"
+        self.lines.append((" " * margin + corner + ("-" if pen.plain else "─") * cols).ljust(self.width))
+        self.lines.append(spelt((" " * (margin + 1) + self._below()).ljust(self.width), pen.encoding))
+
+    def _place(self, point: Point) -> tuple[float, float]:
+        """Where the point is, in points of braille from the upper left corner."""
+        across = (float(point[0]) - self.x[0]) / (self.x[1] - self.x[0])
+        up = (float(point[1]) - self.y[0]) / (self.y[1] - self.y[0])
+        return across * (2 * self.canvas.wide - 1), (1 - up) * (4 * self.canvas.high - 1)
+
+    def _draw(self, mark: Mark, pen: Pen) -> None:
+        match mark:
+            case Stroke():
+                for part in inside(mark.points, self.x, self.y):
+                    self.canvas.line([self._place(point) for point in part], mark)
+            case Arrows():
+                for tail, tip in mark.pairs:
+                    if holds(tail, self.x, self.y) and holds(tip, self.x, self.y):
+                        a, b = self._place(tail), self._place(tip)
+                        way = round(math.atan2(a[1] - b[1], b[0] - a[0]) / (math.pi / 4))
+                        middle = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
+                        still = "." if pen.plain else "·"
+                        sign = pen.sign(mark, way) if math.dist(a, b) > 0.1 else still
+                        self.canvas.sign(middle, sign, mark.colour)
+            case Dots():
+                for place, point in enumerate(mark.points):
+                    if not holds(point, self.x, self.y):
+                        continue
+                    if fine(mark):
+                        self.canvas.point(self._place(point), pen.sign(mark), mark.colour)
+                    else:
+                        self.canvas.sign(self._place(point), pen.sign(mark, place), mark.colour)
+
+    def _below(self) -> str:
+        """The numbers under their columns, those that would touch a neighbour left out."""
+        line = ""
+        for at in round_numbers(*self.x, max(2, self.canvas.wide // 8)):
+            text, place = tick(at), int(self._place((at, self.y[0]))[0] / 2)
+            start = max(0, place - len(text) // 2)
+            if (not line or len(line) < start) and start + len(text) <= self.canvas.wide:
+                line = line.ljust(start) + text
+        return line
+
+
+def legend_lines(planes: Sequence[Plane], width: int, pen: Pen) -> list[str]:
+    """The names of the marks with their signs, as many a line as fit."""
+    lines, used = [""], 0
+    for name, marks in legend(planes):
+        text = spelt(name, pen.encoding)
+        signs = [(pen.sign(mark) * (2 if isinstance(mark, Stroke) else 1), mark.colour) for mark in marks]
+        length = sum(len(sign) for sign, _ in signs) + 1 + len(text)
+        if used and used + 3 + length > width:
+            lines.append("")
+            used = 0
+        shown = "".join(pen.tinted(*sign) for sign in signs)
+        lines[-1] += ("   " if used else "") + f"{shown} {text}"
+        used += length + (3 if used else 0)
+    return [line for line in lines if line]
+
+
+def ansi(colour: str) -> int:
+    """The nearest of a terminal's 216 colours and 24 greys.
+
+    >>> ansi("#ff0000"), ansi("#ffffff")  # 16 + 36 * 5, and the cube's last
+    (196, 231)
+    """
+    rgb = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    steps = (0, 95, 135, 175, 215, 255)
+    cube = [min(range(6), key=lambda step, part=part: abs(steps[step] - part)) for part in rgb]
+    grey = min(range(24), key=lambda step: abs(8 + 10 * step - sum(rgb) / 3))
+    far = sum((steps[step] - part) ** 2 for step, part in zip(cube, rgb, strict=True))
+    near = sum((8 + 10 * grey - part) ** 2 for part in rgb)
+    return 232 + grey if near < far else 16 + 36 * cube[0] + 6 * cube[1] + cube[2]

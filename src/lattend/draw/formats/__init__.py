@@ -1,0 +1,1 @@
+"""The forms of a picture: terminal, SVG, PNG, PDF, TikZ."""

@@ -1,0 +1,147 @@
+"""Scene: rectangles, lines, paths and text in abstract units, the one thing every graphic form draws.
+
+x grows to the right and y downwards; one unit is a CSS pixel, 3/4 of a point on paper.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from lattend.draw.formats.palette import Look
+from lattend.draw.formats.signs import SPELLINGS
+
+POINTS_PER_UNIT = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    colour: str
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One line of text whose baseline passes through (x, y); `turned` reads upwards."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    anchor: Literal["start", "middle", "end"] = "start"
+    bold: bool = False
+    turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A line through points where it has a `colour`, and the area they enclose where it has a `fill`."""
+
+    points: tuple[tuple[float, float], ...]
+    colour: str = ""
+    width: float = 0.0
+    fill: str = ""
+    opacity: float = 1.0  # of the area
+    closed: bool = False
+
+
+Item = Rect | Line | Path | Text
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Items in painting order on a page of this width and height."""
+
+    width: float
+    height: float
+    items: tuple[Item, ...]
+
+
+def patch(rect: Rect, look: Look, spacing: float, origin: tuple[float, float]) -> Iterator[Item]:
+    """The rectangle and its hatch; hatches of one origin and spacing continue from patch to patch."""
+    yield rect
+    if look.hatch in ("/", "x"):
+        yield from _diagonals(rect, look.ink, spacing, origin, +1)
+    if look.hatch in ("\\", "x"):
+        yield from _diagonals(rect, look.ink, spacing, origin, -1)
+    if look.hatch == "+":
+        width = _hatch_width(spacing)
+        for x in _steps(rect.x, rect.x + rect.width, spacing, origin[0]):
+            yield Line(x, rect.y, x, rect.y + rect.height, look.ink, width)
+        for y in _steps(rect.y, rect.y + rect.height, spacing, origin[1]):
+            yield Line(rect.x, y, rect.x + rect.width, y, look.ink, width)
+
+
+def _diagonals(
+    rect: Rect, ink: str, spacing: float, origin: tuple[float, float], sign: Literal[1, -1]
+) -> Iterator[Line]:
+    """Lines x + sign * y = constant, cut to the rectangle."""
+    low, high = sorted((sign * rect.y, sign * (rect.y + rect.height)))
+    right = rect.x + rect.width
+    for level in _steps(rect.x + low, right + high, spacing, origin[0] + sign * origin[1]):
+        x1, x2 = max(rect.x, level - high), min(right, level - low)
+        yield Line(x1, sign * (level - x1), x2, sign * (level - x2), ink, _hatch_width(spacing))
+
+
+def _steps(low: float, high: float, spacing: float, origin: float) -> Iterator[float]:
+    """The places origin + (i + 1/2) * spacing strictly between low and high."""
+    first = math.floor((low - origin) / spacing + 0.5)
+    place = origin + (first + 0.5) * spacing
+    while place < high - 1e-9:
+        yield place
+        place += spacing
+
+
+def _hatch_width(spacing: float) -> float:
+    return max(0.5, min(1.4, spacing / 7))
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """How wide the text is in a wide sans-serif face, so that it fits in the others too."""
+    text = spelt(text, "ascii")  # as PNG writes it
+    narrow = sum(character in " .,:;'!|()[]/iljtfr" for character in text)
+    return size * (0.36 * narrow + 0.63 * (len(text) - narrow)) * (1.12 if bold else 1.0)
+
+
+def wrapped(text: str, size: float, width: float, lines: int = 3, bold: bool = False) -> list[str]:
+    """The text in lines no wider than `width`, at most `lines` of them, "..." where it was cut."""
+    columns = max(8, int(width / (0.36 * size)))
+    while True:
+        parts = broken(text, columns, lines)
+        widest = max((text_width(part, size, bold) for part in parts), default=0.0)
+        if widest <= width or columns <= 8:
+            return parts
+        columns = max(8, min(columns - 1, int(columns * width / widest) + 1))
+
+
+def broken(text: str, columns: int, lines: int | None = None) -> list[str]:
+    """The text in lines of at most `columns` characters; `t = 3` stays on one line."""
+    tied = text.replace(" = ", "\xa0=\xa0")
+    parts = textwrap.wrap(tied, columns, max_lines=lines, placeholder=" ...")
+    return [part.replace("\xa0", " ") for part in parts]
+
+
+def spelt(text: str, encoding: str) -> str:
+    """The text in characters of this encoding: signs spelt out, the rest replaced by "?"."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(SPELLINGS).encode(encoding, "replace").decode(encoding)
+    return text

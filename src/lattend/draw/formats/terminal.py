@@ -1,0 +1,231 @@
+"""Terminal: panels as characters, two a cell where they fit, one a cell or a block of cells where not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.heat import Scale
+from lattend.draw.charts.plane import Plane
+from lattend.draw.charts.plane_terminal import Block as PlaneBlock
+from lattend.draw.charts.plane_terminal import Pen as PlanePen
+from lattend.draw.charts.plane_terminal import legend_lines
+from lattend.draw.formats.palette import MIXED, SHADES, Look
+from lattend.draw.formats.scene import broken, spelt
+from lattend.draw.grid.layout import entries
+from lattend.draw.grid.panel import Panel, Side
+
+NARROWEST = 16
+GAP = 3  # columns between panels
+RESET = "\x1b[0m"
+
+
+def terminal(
+    title: str,
+    subtitle: Sequence[str],
+    panels: Sequence[Panel],
+    caption: Sequence[str],
+    legend: Sequence[Look],
+    *,
+    width: int,
+    colour: bool,
+    encoding: str,
+    facts: Sequence[tuple[str, str]] = (),
+    table: Sequence[Sequence[str]] = (),
+    planes: Sequence[Plane] = (),
+    curves: Sequence[Curve] = (),
+    scales: Sequence[Scale] = (),
+) -> str:
+    """The picture in lines no longer than `width`; ASCII where the encoding has no blocks.
+
+    Facts and a table stand before the panels, planes after them, then curves as tables of their numbers.
+    """
+    width = max(NARROWEST, width)
+    # Spelt before lines are broken, so that none grows too long
+    title, subtitle, caption = spelt(title, encoding), _spelt(subtitle, encoding), _spelt(caption, encoding)
+    facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in facts]
+    table = [_spelt(row, encoding) for row in table]
+    shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
+    glyphs = "".join(look.glyph for look in shown)
+    pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
+    blocks = [_Block(panel, width, pen) for panel in panels if panel.cells.size]
+    rows, cols = max((block.step for block in blocks), default=(1, 1))
+    if (rows, cols) != (1, 1):
+        caption = [*caption, f"one character shows {rows} by {cols} cells"]
+        legend = SHADES if any(look.share is not None for look in legend) else (*legend, MIXED)
+    lines = [*broken(title, width), *itertools.chain.from_iterable(broken(part, width) for part in subtitle)]
+    lines += ["", *_facts(facts, width)] if facts else []
+    lines += ["", *_table(table, width)] if table else []
+    for beside in _beside(blocks, width):
+        lines += ["", *beside]
+    lines += _planes(planes, width, PlanePen(colour, encoding))
+    for curve in curves:
+        columns = max(2, min(8, (width - max(len(name) for name, _ in curve.lines) - 2) // 8))
+        numbers = [_spelt(row, encoding) for row in curve.table(columns)]
+        said = spelt(f"{curve.title}: {curve.up}", encoding)
+        lines += ["", *broken(said, width), *_table(numbers, width)]
+    lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
+    lines += _legend(legend, width, pen)
+    lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in scales)
+    return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
+
+
+def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
+    return [spelt(text, encoding) for text in texts]
+
+
+def _planes(planes: Sequence[Plane], width: int, pen: PlanePen) -> list[str]:
+    lines: list[str] = []
+    for beside in _beside([PlaneBlock(plane, width, pen) for plane in planes], width):
+        lines += ["", *beside]
+    return lines + legend_lines(planes, width, pen)
+
+
+def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:
+    """Names and what is said of them, in two columns, or below each other where that is too narrow."""
+    indent = max(len(name) for name, _ in facts) + 2
+    lines: list[str] = []
+    for name, said in facts:
+        if width - indent < 24:
+            lines += [*broken(name, width), *(f"  {part}" for part in broken(said, width - 2))]
+        else:
+            parts = broken(said, width - indent)
+            lines += [f"{name if not at else '':<{indent}}{part}" for at, part in enumerate(parts)]
+    return lines
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Rows under a heading, numbers to the right; a row at a time where they are wider than `width`."""
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sum(wide) + 2 * (len(wide) - 1) <= width:
+        return [
+            "  ".join(
+                [
+                    row[0].ljust(wide[0]),
+                    *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:], strict=True)),
+                ]
+            )
+            for row in rows
+        ]
+    head, *rest = rows
+    lines: list[str] = []
+    for row in rest:
+        lines += broken(f"{head[0]} {row[0]}" if row[0].isdigit() else row[0], width)
+        for name, cell in zip(head[1:], row[1:], strict=True):
+            lines += [f"  {part}" for part in broken(f"{name}: {cell}", width - 2)]
+    return lines
+
+
+def _scale(scale: Scale, width: int, pen: _Pen) -> list[str]:
+    """The characters of a scale between its ends, and what it measures."""
+    looks = list({look.glyph: look for look in scale.looks}.values())
+    (_, low), _, (_, high) = scale.ticks()
+    swatch = "".join(pen.cells(look, 1, 1) for look in looks)
+    first = f"{low} {swatch} {high}"
+    length = len(low) + len(high) + len(looks) + 2
+    if length + 2 + len(scale.label) <= width:
+        return [f"{first}  {scale.label}"]
+    label = [f"  {part}" for part in broken(scale.label, width - 2)]
+    return [first, *label] if length <= width else [swatch, *broken(f"{low} to {high}", width), *label]
+
+
+class _Pen:
+    """Writes cells: blocks or ASCII, coloured or not."""
+
+    def __init__(self, colour: bool, blocks: bool) -> None:
+        self.colour, self.blocks = colour, blocks
+
+    def glyph(self, look: Look) -> str:
+        return look.glyph if self.blocks else look.plain
+
+    def cells(self, look: Look, width: int, count: int, label: str = "") -> str:
+        """`count` cells of this look, each `width` characters; an empty one has a single dot."""
+        glyph = label or self.glyph(look)
+        text = (glyph.ljust(width) if label or look.share == 0 else glyph * width) * count
+        return f"\x1b[38;5;{look.ansi}m{text}{RESET}" if self.colour else text
+
+
+class _Block:
+    """One panel as lines of one printed width, and the cells that one character stands for."""
+
+    def __init__(self, panel: Panel, width: int, pen: _Pen) -> None:
+        margin = max((len(text) for _, text in panel.rows.ticks), default=0) + 1
+        room = max(8, width - margin)
+        rows, cols = panel.cells.shape
+        self.step = (1, 1)
+        if cols > room or (2 * cols > room and panel.looks is SHADES):
+            across = -(-cols // room)
+            self.step = (2 * across if rows > 1 else 1, across)  # a character is twice as high as wide
+            panel = panel.merged(*self.step)
+        rows, cols = panel.cells.shape
+        labels = panel.labels()
+        cell = 2 if 2 * cols <= room else 1
+        longest = max(map(len, labels.values()), default=0)
+        if (longest + 1) * cols <= room:
+            cell = max(cell, longest + 1)
+        elif longest > cell:
+            labels = {}
+        head = [panel.title] if panel.title else []
+        head.append(f"{panel.rows.label} down, {panel.cols.label} across")
+        head = [line for part in head for line in broken(part, width)]
+        head.append(" " * margin + _column_ticks(panel.cols, cell, cols))
+        self.width = max(margin + cell * cols, *map(len, head))
+        self.lines = [line.ljust(self.width) for line in head]
+        names = {int(place): text for place, text in reversed(panel.rows.ticks)}
+        for index, row in enumerate(panel.rows_of_looks()):
+            runs = itertools.groupby((look, labels.get((index, at), "")) for at, look in enumerate(row))
+            cells = "".join(pen.cells(look, cell, len(list(run)), text) for (look, text), run in runs)
+            rest = " " * (self.width - margin - cell * cols)
+            self.lines.append(f"{names.get(index, ''):>{margin - 1}} {cells}{rest}")
+
+
+def _column_ticks(side: Side, cell: int, cols: int) -> str:
+    """The tick texts over their columns, those that would touch a neighbour left out."""
+    line = ""
+    for place, text in side.ticks:
+        at = int(place) * cell
+        if (not line or len(line) < at) and at + len(text) <= max(cell * cols, len(text)):
+            line = line.ljust(at) + text
+    return line
+
+
+def _beside(blocks: Sequence[_Block | PlaneBlock], width: int) -> Iterator[list[str]]:
+    """The blocks side by side, as many as the width takes, in rows."""
+    row: list[_Block | PlaneBlock] = []
+    for block in blocks:
+        if row and sum(b.width + GAP for b in row) + block.width > width:
+            yield _joined(row)
+            row = []
+        row.append(block)
+    if row:
+        yield _joined(row)
+
+
+def _joined(row: Sequence[_Block | PlaneBlock]) -> list[str]:
+    lines = itertools.zip_longest(*(block.lines for block in row))
+    return [
+        (" " * GAP).join(
+            " " * block.width if part is None else part for block, part in zip(row, parts, strict=True)
+        )
+        for parts in lines
+    ]
+
+
+def _legend(legend: Sequence[Look], width: int, pen: _Pen) -> list[str]:
+    lines, used = [""], 0
+    for looks, label in entries(legend):
+        scale = list({look.glyph: look for look in looks}.values())
+        swatch = "".join(pen.cells(look, 2 if len(scale) == 1 else 1, 1) for look in scale)
+        indent = max(2, len(scale)) + 1
+        first, *rest = broken(label, width - indent)
+        length = indent + len(first)
+        if used and used + 3 + length > width:
+            lines.append("")
+            used = 0
+        lines[-1] += ("   " if used else "") + f"{swatch} {first}"
+        used += length + (3 if used else 0)
+        if rest:
+            lines += [" " * indent + part for part in rest] + [""]
+            used = 0
+    return [line for line in lines if line]

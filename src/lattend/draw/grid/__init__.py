@@ -1,0 +1,1 @@
+"""Pictures of rules and plans: grids of (query, key) cells."""

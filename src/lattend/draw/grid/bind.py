@@ -1,0 +1,72 @@
+"""Binding: the rules of a picture with every size and parameter a number, and the head they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lattend.errors import LattendError
+from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Num
+from lattend.rules.rule import Rule, aligned
+
+DEFAULT_SIZES = {"n": 12, "rows": 8, "cols": 8, "depth": 3, HEADS: 4}
+MOST_HEADS = 8
+
+
+def bound(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
+    """The rules at these numbers, on the same axes; a size that nobody gives has a small default."""
+    if len(rules) == 2:
+        rules = aligned(*rules)
+    if "m" in values:  # binding m is what gives the keys a number of their own
+        rules = [rule.at(m=values["m"]) for rule in rules]
+    for name in values:
+        if name != "m" and not any(name in rule.free for rule in rules):
+            rules[0].at(**{name: values[name]})  # raises: unknown, or given twice
+    sizes = {**_shared_sizes(rules), **{name: value for name, value in values.items() if name != "m"}}
+    for name in dict.fromkeys(size for rule in rules for size in rule.sizes):
+        if name not in sizes:
+            sizes[name] = sizes.get("n", DEFAULT_SIZES["n"]) if name == "m" else DEFAULT_SIZES[name]
+    full = [rule.at(**{name: value for name, value in sizes.items() if name in rule.free}) for rule in rules]
+    for rule in full:
+        rule.complete()
+    return full
+
+
+def _shared_sizes(rules: Sequence[Rule]) -> dict[str, int]:
+    """The sizes already bound, which must agree."""
+    sizes: dict[str, int] = {}
+    for rule in rules:
+        for name in rule.sizes:
+            value = rule.values.get(name, sizes.get(name))
+            if value is not None and sizes.setdefault(name, value) != value:
+                raise LattendError(
+                    f"two rules are compared at one size, but {name} = {sizes[name]} in A "
+                    f"and {name} = {value} in B"
+                )
+    return sizes
+
+
+def _at_head(rule: Rule, head: int) -> Rule:
+    """The rule of one head, which speaks of heads no more."""
+    if not rule.has_heads:
+        return rule
+    fixed: dict[str, expr.Term] = {HEAD: Num(head), HEADS: Num(rule.values[HEADS])}
+    return replace(
+        rule,
+        condition=expr.substituted(rule.condition, fixed),
+        where=expr.substituted(rule.where, fixed),
+        values={name: value for name, value in rule.values.items() if name != HEADS},
+    )
+
+
+def per_head(rules: Sequence[Rule]) -> tuple[list[tuple[str, list[Rule]]], tuple[str, ...]]:
+    """The rules of each head that is drawn, with its title, and a note on those that are not."""
+    heads = next((rule.values[HEADS] for rule in rules if rule.has_heads), None)
+    if heads is None:
+        return [("", list(rules))], ()
+    shown = range(min(heads, MOST_HEADS))
+    drawn = [(f"head {head}", [_at_head(rule, head) for rule in rules]) for head in shown]
+    note = f"heads 0 to {MOST_HEADS - 1} of {heads:,} are drawn and counted"
+    return drawn, (note,) if heads > MOST_HEADS else ()

@@ -1,0 +1,218 @@
+"""Overlay: the tiles of a plan over the squares of a rule, each part in its own colour.
+
+A tile is given as the rows and columns of its cells, which need not lie together: positions that a plan
+takes by residues are a comb. Tiles that are one box are outlined as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.draw.formats.palette import EMPTY, Look
+from lattend.draw.formats.scene import Item, Line, Rect, Scene
+from lattend.draw.grid import layout
+from lattend.draw.grid.panel import Bools, Panel, Side
+from lattend.draw.picture import Picture
+
+Ints = NDArray[np.int64]
+# Outline, full, partial and light of each part, after Okabe and Ito's colours
+COLOURS = (
+    ("#062545", "#2a6db3", "#7db4e0", "#dbe9f5"),
+    ("#5a3500", "#cf8600", "#f3bf5c", "#fbecd0"),
+    ("#003527", "#0b8f6a", "#6cc7ab", "#d3eee5"),
+    ("#47183a", "#b3588a", "#dda3c4", "#f5e3ee"),
+    ("#541f00", "#c45200", "#eb9a63", "#f9dfcd"),
+    ("#1c1c1c", "#6e6e6e", "#a6a6a6", "#dedede"),
+)
+ANSI = ((27, 75, 153), (172, 214, 223), (29, 36, 115), (127, 176, 219), (166, 208, 216), (240, 246, 252))
+PER_PART = 3  # looks: full, partial, computed in vain
+LEVELS = 6  # shades of a key by the share of queries it is marked for
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """Cells that are computed together: rows and columns of a panel, and the part they belong to."""
+
+    part: int
+    rows: Ints
+    cols: Ints
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A box of cells with a line around it, in the darkest colour of its part."""
+
+    part: int
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, eq=False)
+class Overlay:
+    """A panel and the outlines of its tiles."""
+
+    panel: Panel
+    outlines: tuple[Outline, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Tiled(Picture):
+    """A picture whose panels have outlines of tiles."""
+
+    outlines: tuple[tuple[Outline, ...], ...] = ()
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The scene of the picture with the outlines on top."""
+        plain = layout.compose(self.title, self.subtitle, self.panels, self.caption, self.legend)
+        grounds = [item for item in plain.items if isinstance(item, Rect) and item.fill == EMPTY.fill]
+        items: list[Item] = list(plain.items)
+        for panel, outlines in zip(self.panels, self.outlines, strict=True):
+            height, width = layout.cell_size(panel.rows.length, panel.cols.length, len(self.panels))
+            size = (panel.cols.length * width, panel.rows.length * height)
+            while grounds and (grounds[0].width, grounds[0].height) != size:
+                del grounds[0]
+            if grounds:
+                ground = grounds.pop(0)
+                thick = 1.2 if min(height, width) >= 5 else 0.8
+                for box in outlines:
+                    items += _around(box, ground, height, width, thick)
+        return Scene(plain.width, plain.height, tuple(items))
+
+
+def _around(box: Outline, ground: Rect, height: int, width: int, thick: float) -> list[Item]:
+    top, bottom = (ground.y + row * height for row in (box.top, box.bottom))
+    left, right = (ground.x + col * width for col in (box.left, box.right))
+    colour = COLOURS[box.part % len(COLOURS)][0]
+    ends = (
+        (left, top, right, top),
+        (left, bottom, right, bottom),
+        (left, top, left, bottom),
+        (right, top, right, bottom),
+    )
+    return [Line(*line, colour, thick) for line in ends]
+
+
+def looks(parts: int) -> tuple[Look, ...]:
+    """Nothing, then full, partial and in vain of each part."""
+    found = [EMPTY]
+    for part in range(parts):
+        _, *fills = COLOURS[part % len(COLOURS)]
+        glyphs = (chr(ord("A") + part % 26), chr(ord("a") + part % 26), "-")
+        kinds = zip(
+            ("full tiles", "partial tiles", "computed, not marked"),
+            fills,
+            glyphs,
+            ANSI[part % len(ANSI)],
+            (1.0, 1.0, 0.0),
+            strict=True,
+        )
+        for word, fill, glyph, ansi, share in kinds:
+            found.append(Look(f"{_named(part, parts)}{word}", fill, glyph, glyph, ansi, share))
+    return tuple(found)
+
+
+def key_looks(part: int, parts: int) -> tuple[Look, ...]:
+    """Nothing, keys marked for no query of a tile, shades up to all; then the same for its queries."""
+    other = 0 if part % len(COLOURS) == 1 else 1
+    words = f"{_named(part, parts)}keys of a tile, marked for few to all of its queries"
+    shades = [_shade(part, level, words) for level in range(1, LEVELS + 1)]
+    vain = replace(
+        shades[0], label=f"{_named(part, parts)}keys read in vain", fill=COLOURS[part % len(COLOURS)][3]
+    )
+    queries = [
+        replace(_shade(other, level, "queries of the tile, shaded alike"), glyph="@", plain="@")
+        for level in range(LEVELS + 1)
+    ]
+    return (EMPTY, replace(vain, glyph="-", plain="-", share=0.0), *shades, queries[0], *queries)
+
+
+def _shade(part: int, level: int, label: str) -> Look:
+    """A cell marked for `level` sixths of the queries: from light over the part's colour to dark."""
+    dark, middle, _, light = COLOURS[part % len(COLOURS)]
+    along, quarter = level / LEVELS, max(0, (4 * level - 1) // LEVELS)
+    fill = (
+        _between(light, middle, 0.2 + 1.2 * along) if along < 2 / 3 else _between(middle, dark, 3 * along - 2)
+    )
+    return Look(label, fill, "░▒▓█"[quarter], ":+%#"[quarter], ANSI[part % len(ANSI)][1], share=along)
+
+
+def _named(part: int, parts: int) -> str:
+    return f"part {part + 1}: " if parts > 1 else ""
+
+
+def _between(light: str, dark: str, along: float) -> str:
+    """The colour this far from the light to the dark one."""
+    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (light, dark))
+    return "#" + "".join(f"{round(a + (b - a) * along):02x}" for a, b in zip(*ends, strict=True))
+
+
+def squares(
+    marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = ""
+) -> Overlay:
+    """One cell a square; `marks` are the squares of each part, `tiles` what is computed."""
+    cells = np.zeros(marks[0].shape if marks else (0, 0), np.uint8)
+    for tile in tiles:
+        here = np.ix_(tile.rows, tile.cols)
+        cells[here] = np.where(cells[here] == 0, _index(tile.part, 2), cells[here])
+    for tile in tiles:
+        here = np.ix_(tile.rows, tile.cols)
+        marked = marks[tile.part][here]
+        cells[here] = np.where(marked, _index(tile.part, 0 if marked.all() else 1), cells[here])
+    outlines = tuple(box for tile in tiles if (box := _box(tile)) is not None)
+    return Overlay(Panel(cells, looks(len(marks)), rows, cols, title), outlines)
+
+
+def keys(
+    part: int,
+    parts: int,
+    shares: NDArray[np.float64],
+    query: Bools,
+    rows: Side,
+    cols: Side,
+    boxes: Sequence[Tile] = (),
+    title: str = "",
+) -> Overlay:
+    """One cell a pixel: the keys that one tile reads, by the share of its queries that they are marked for.
+
+    `shares` is negative where a key is not read. `boxes` are the queries of all tiles, which are outlined.
+    """
+    levels = np.where(shares < 0, 0, 1 + np.ceil(shares * LEVELS - 1e-9)).astype(np.uint8)
+    every = key_looks(part, parts)
+    cells = (levels + query * (len(every) // 2)).astype(np.uint8)
+    outlines = tuple(box for tile in boxes if (box := _box(tile)) is not None)
+    return Overlay(Panel(cells, every, rows, cols, title), outlines)
+
+
+def picture(
+    title: str, subtitle: Sequence[str], overlays: Sequence[Overlay], caption: Sequence[str]
+) -> Tiled:
+    """The overlays side by side, with a legend of the looks that occur; scales are whole."""
+    panels = tuple(one.panel for one in overlays)
+    seen = {look.label for panel in panels for row in panel.rows_of_looks() for look in row} - {EMPTY.label}
+    every = dict.fromkeys(look for panel in panels for look in panel.looks if look.label in seen)
+    legend = sorted(every, key=lambda look: list(dict.fromkeys(x.label for x in every)).index(look.label))
+    outlines = tuple(one.outlines for one in overlays)
+    return Tiled(title, panels, tuple(caption), tuple(subtitle), tuple(legend), outlines)
+
+
+def _index(part: int, kind: int) -> int:
+    return 1 + part * PER_PART + kind
+
+
+def _box(tile: Tile) -> Outline | None:
+    """The tile as one box, if its cells lie together."""
+    if not tile.rows.size or not tile.cols.size:
+        return None
+    ends = [(int(along.min()), int(along.max()) + 1) for along in (tile.rows, tile.cols)]
+    together = all(
+        high - low == along.size for (low, high), along in zip(ends, (tile.rows, tile.cols), strict=True)
+    )
+    return Outline(tile.part, *ends[0], *ends[1]) if together else None

@@ -1,0 +1,75 @@
+"""Layers: torch modules on rules and sets; public as `lt.nn`.
+
+Images are [batch, rows, cols, channels] for MultiHeadAttention and GridRNN, whose positions come before
+their numbers, and torch's (N, channels, rows, cols) for what cuts them up or stands in for a convolution.
+
+Attention    MultiHeadAttention; encodings Absolute, Sinusoidal, Tables, Relative, Quadratic
+Images       Patches, ViT
+Convolution  from_conv, to_conv, ConvAttention, error_bound, sharpness
+Grid         GridRNN, GridStates, ragged_mask; PixelModel, complete, sample
+Pictures     draw_patches, draw_heads, draw_scores, draw_conv, draw_grid
+
+`help(lt.nn.GridRNN)` tells the arguments of one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
+
+if TYPE_CHECKING:
+    from lattend.nn.attention.attention import MultiHeadAttention as MultiHeadAttention
+    from lattend.nn.attention.encodings import Absolute as Absolute
+    from lattend.nn.attention.encodings import Relative as Relative
+    from lattend.nn.attention.encodings import Sinusoidal as Sinusoidal
+    from lattend.nn.attention.encodings import Tables as Tables
+    from lattend.nn.attention.quadratic import Quadratic as Quadratic
+    from lattend.nn.convolution.bound import error_bound as error_bound
+    from lattend.nn.convolution.convert import from_conv as from_conv
+    from lattend.nn.convolution.convert import to_conv as to_conv
+    from lattend.nn.convolution.layer import ConvAttention as ConvAttention
+    from lattend.nn.convolution.sharpness import sharpness as sharpness
+    from lattend.nn.grid.complete import complete as complete
+    from lattend.nn.grid.complete import sample as sample
+    from lattend.nn.grid.pixels import PixelModel as PixelModel
+    from lattend.nn.grid.ragged import ragged_mask as ragged_mask
+    from lattend.nn.grid.rnn import GridRNN as GridRNN
+    from lattend.nn.grid.states import GridStates as GridStates
+    from lattend.nn.images.patches import Patches as Patches
+    from lattend.nn.images.vit import ViT as ViT
+    from lattend.nn.pictures.conv import draw_conv as draw_conv
+    from lattend.nn.pictures.grid import draw_grid as draw_grid
+    from lattend.nn.pictures.heads import draw_heads as draw_heads
+    from lattend.nn.pictures.heads import draw_scores as draw_scores
+    from lattend.nn.pictures.patches import draw_patches as draw_patches
+
+# Where each name lives, loaded when it is first used
+_HOME: dict[str, str] = {
+    "MultiHeadAttention": "lattend.nn.attention.attention",
+    "Absolute": "lattend.nn.attention.encodings",
+    "Sinusoidal": "lattend.nn.attention.encodings",
+    "Tables": "lattend.nn.attention.encodings",
+    "Relative": "lattend.nn.attention.encodings",
+    "Quadratic": "lattend.nn.attention.quadratic",
+    "Patches": "lattend.nn.images.patches",
+    "ViT": "lattend.nn.images.vit",
+    "from_conv": "lattend.nn.convolution.convert",
+    "to_conv": "lattend.nn.convolution.convert",
+    "ConvAttention": "lattend.nn.convolution.layer",
+    "error_bound": "lattend.nn.convolution.bound",
+    "sharpness": "lattend.nn.convolution.sharpness",
+    "GridRNN": "lattend.nn.grid.rnn",
+    "GridStates": "lattend.nn.grid.states",
+    "ragged_mask": "lattend.nn.grid.ragged",
+    "PixelModel": "lattend.nn.grid.pixels",
+    "complete": "lattend.nn.grid.complete",
+    "sample": "lattend.nn.grid.complete",
+    "draw_patches": "lattend.nn.pictures.patches",
+    "draw_heads": "lattend.nn.pictures.heads",
+    "draw_scores": "lattend.nn.pictures.heads",
+    "draw_conv": "lattend.nn.pictures.conv",
+    "draw_grid": "lattend.nn.pictures.grid",
+}
+
+__getattr__, __dir__ = on_first_use(globals(), "lt.nn", _HOME)

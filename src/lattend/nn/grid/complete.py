@@ -1,0 +1,180 @@
+"""complete and sample: images drawn from a PixelModel, the whole or what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from lattend.errors import DomainError, NamingError
+from lattend.nn.grid.particles import Race, uniform
+from lattend.nn.grid.pixels import PixelModel, mask_of
+from lattend.nn.grid.schedule import order as anti_diagonals
+from lattend.nn.grid.walk import Walk
+
+ORDERS = ("raster", "diagonal")
+MODES = ("draw", "most likely")
+Progress = Callable[[int, int], None]
+
+
+@torch.no_grad()
+def complete(
+    model: PixelModel,
+    image: Tensor,
+    known: Tensor,
+    *,
+    order: str = "raster",
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+    samples: int | None = None,
+    particles: int = 1,
+    mode: str = "draw",
+    progress: Progress | None = None,
+) -> Tensor:
+    """The images with the pixels that are not `known` drawn from the model; known ones are kept.
+
+    image [batch, rows, cols] (and channels, if the model has several); known [batch, rows, cols] or
+    [rows, cols], True where the pixel is given; what image holds elsewhere is not looked at. With `samples`
+    the result is [samples, batch, ...], without it one completion in the shape of image.
+
+    Each pixel is drawn given all pixels before it, known or drawn, and not given known ones that come later.
+    With `particles` above 1 it does take those into account: so many completions are drawn side by side,
+    each weighed by the probability of the known pixels it meets, and drawn again by weight when few of them
+    carry most of it; one is left. The more there are, the nearer this is to p(missing | known).
+
+    order="raster" goes pixel by pixel, "diagonal" by anti-diagonals, rows + cols - 1 steps, for a model with
+    one direction; both give the same image for the same generator. Logits are divided by `temperature`;
+    mode="most likely" takes the likeliest level of each pixel in turn, which need not be the likeliest image.
+    `progress(done, steps)` is called after each step.
+    """
+    _check_model(model)
+    many = 1 if samples is None else samples
+    _check_way(mode, temperature, {"samples": many, "particles": particles})
+    pixels = model.shaped(image)
+    given = mask_of("known", known, pixels)
+    pixels = model.levels_of(pixels.masked_fill(~given[..., None], 0))
+    batch, rows, cols, channels = pixels.shape
+    pixels, given = (x.repeat_interleave(many * particles, 0) for x in (pixels, given))
+    chances = uniform((*pixels.shape,), generator, pixels.device)
+    steps = _steps(order, rows, cols, model, pixels.device)
+    race = Race(batch * many, particles, generator, pixels.device)
+    with torch.autocast(pixels.device.type, enabled=False):
+        walk = Walk(model.net, len(pixels), rows, cols)
+        for done, (row, col) in enumerate(steps, 1):
+            features = walk.features(row, col)
+            chance = None if mode == "most likely" else chances[:, row, col]
+            new, nats = _pixels(model, features, pixels[:, row, col], given[:, row, col], chance, temperature)
+            pixels[:, row, col] = new
+            walk.see(row, col, model.encode(new))
+            survivors = race.after(nats)
+            if survivors is not None:
+                walk.pick(survivors)
+                pixels = pixels[survivors]
+            if progress is not None:
+                progress(done, len(steps))
+    pixels = pixels[race.winners()].unflatten(0, (batch, many))
+    pixels = pixels.squeeze(-1) if channels == 1 else pixels
+    return pixels[:, 0] if samples is None else pixels.transpose(0, 1)
+
+
+def sample(
+    model: PixelModel,
+    rows: int,
+    cols: int,
+    samples: int = 1,
+    *,
+    order: str = "raster",
+    temperature: float = 1.0,
+    generator: torch.Generator | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Images drawn from the model, [samples, rows, cols], and channels if it has several.
+
+    The arguments are those of `complete`, where no pixel is known.
+    """
+    _check_model(model)
+    for name, size in (("rows", rows), ("cols", cols), ("samples", samples)):
+        if not isinstance(size, int) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(f"{name} must be a whole number from 1 on, got {size!r}")
+    shape = (1, rows, cols) if model.channels == 1 else (1, rows, cols, model.channels)
+    nothing = torch.zeros(shape, dtype=torch.long, device=model.net.W_in[0].device)
+    return complete(
+        model, nothing, torch.zeros(rows, cols, dtype=torch.bool, device=nothing.device), order=order,
+        temperature=temperature, generator=generator, samples=samples, progress=progress,
+    )[:, 0]  # fmt: skip
+
+
+def _pixels(
+    model: PixelModel,
+    features: Tensor,
+    pixels: Tensor,
+    given: Tensor,
+    chance: Tensor | None,
+    temperature: float,
+) -> tuple[Tensor, Tensor]:
+    """New pixels [batch, n, channels] where they are not given, and -log p of those that are, [batch].
+
+    `chance` [batch, n, channels], from 0 to 1, says which; None takes the likeliest.
+    """
+    nats = features.new_zeros(len(features), dtype=torch.float64)
+    found = pixels[..., :0]
+    for channel in range(model.channels):
+        scores = model.scores(features, model.encode(found), channel).double()
+        scores = (scores - scores.amax(-1, keepdim=True)) / temperature  # 0 at the likeliest, however cold
+        new = scores.argmax(-1) if chance is None else _drawn(scores, chance[..., channel])
+        new = torch.where(given, pixels[..., channel], new)
+        picked = scores.log_softmax(-1).gather(-1, new[..., None])[..., 0]
+        nats -= torch.where(given, picked, 0).sum(1)
+        found = torch.cat((found, new[..., None]), -1)
+    return found, nats
+
+
+def _drawn(scores: Tensor, chance: Tensor) -> Tensor:
+    """The level in whose share of 0 … 1 each number lies.
+
+    >>> _drawn(torch.zeros(3, 2), torch.tensor([0.0, 0.4, 0.6]))  # two halves
+    tensor([0, 0, 1])
+    """
+    ends = scores.softmax(-1).cumsum(-1)
+    return (ends <= chance[..., None] * ends[..., -1:]).sum(-1).clamp(max=scores.shape[-1] - 1)
+
+
+def _steps(
+    order: str, rows: int, cols: int, model: PixelModel, device: torch.device
+) -> list[tuple[Tensor, Tensor]]:
+    """The rows and columns of the pixels drawn at each step."""
+    if order not in ORDERS:
+        raise NamingError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+    if order == "diagonal" and model.net.directions != 1:
+        raise DomainError(
+            'order="diagonal" needs a model with directions=1: with 2 a pixel also waits for the row above '
+            'to its right, which later anti-diagonals bring; take order="raster"'
+        )
+    if order == "raster":
+        cells = torch.arange(rows * cols).split(1)
+    else:
+        found = anti_diagonals(rows, cols)
+        cells = torch.from_numpy(found.cells).split(found.counts)
+    return [((c // cols).to(device), (c % cols).to(device)) for c in cells]
+
+
+def _check_model(model: object) -> None:
+    if not isinstance(model, PixelModel):
+        raise NamingError(f"images are drawn from an lt.nn.PixelModel, not from a {type(model).__name__}")
+
+
+def _check_way(mode: str, temperature: float, counts: dict[str, int]) -> None:
+    if mode not in MODES:
+        raise NamingError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+    if not temperature > 0:
+        raise DomainError(
+            f'temperature must be above 0, got {temperature}; mode="most likely" is its limit 0'
+        )
+    for name, count in counts.items():
+        if not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(f"{name} must be a whole number from 1 on, got {count!r}")
+        if mode == "most likely" and count > 1:
+            raise DomainError(
+                f'{name}={count} with mode="most likely" would all be the same; take mode="draw"'
+            )

@@ -1,0 +1,118 @@
+"""The recurrence on the GPU: which kernel, with which blocks, on which tensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lattend.nn.grid.cells import Cell
+from lattend.nn.grid.gpu.launch import INTERPRETED, Grid, launch
+from lattend.nn.grid.gpu.resident import grid_rnn_kernel
+from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
+
+STRIP = (
+    16  # rows of a program: the least that a matrix product takes, so that the most programs share the work
+)
+CHUNK = 4  # columns handed on together: fewer wait longer for flags, more wait longer for columns
+ON_CHIP = 1 << 16  # bytes of two weight matrices that are held on the chip
+BUFFER = 96 << 10  # bytes of weights that are read at a time,
+SHARED = 200 << 10  # and of all that are under way
+
+
+class Blocks(NamedTuple):
+    """Columns of a state at a time, length of a product at a time, warps, loads ahead."""
+
+    columns: int
+    length: int
+    warps: int
+    stages: int
+
+
+def forward(
+    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
+    keep: bool,
+) -> Tensor | None:  # fmt: skip
+    """Fills h and c; gives the gates if they are to be kept. Shapes are those of `scan`."""
+    pre, left, top = pre.contiguous(), left.contiguous(), top.contiguous()
+    size, grid = left.shape[-1], _grid(pre)
+    keeps = keep and cell.name != "rnn"
+    gates = pre.new_empty(*pre.shape[:-1], 5 * size) if keeps else None
+    constants = _constants(cell, size, pre, mask)
+    if _on_chip(cell, size, pre):
+        constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
+        launch(grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
+        return None
+    blocks = _blocks(size, size, 2 * cell.gates, pre)
+    constants |= {"CELL": cell.name, "G": cell.gates, "KEEP": keeps, **_named(blocks)}
+    launch(grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
+    return gates
+
+
+def backward(
+    cell: Cell, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None,
+    gates: Tensor | None, mask: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
+    grad_h, left, top = grad_h.contiguous(), left.contiguous(), top.contiguous()
+    grad_c = None if grad_c is None else grad_c.contiguous()
+    size, grid = left.shape[-1], _grid(grad_h)
+    d_pre = grad_h.new_empty(*grad_h.shape[:-1], cell.gates * size)
+    constants = _constants(cell, size, grad_h, mask)
+    if _on_chip(cell, size, grad_h):
+        constants |= {"BACKWARD": True, "HP": _padded(size), "num_warps": 4}
+        launch(grid_rnn_kernel, (grad_h, d_pre, h, mask, left, top), grid, constants)
+        return d_pre, d_pre, None
+    d_hidden = torch.empty_like(d_pre) if cell.name == "gru" else d_pre
+    d_state = None if cell.name == "rnn" else torch.empty_like(grad_h)
+    blocks = _blocks(size, cell.gates * size, 2, grad_h)
+    constants |= {"CELL": cell.name, "G": cell.gates, **_named(blocks)}
+    tensors = (grad_h, grad_c, h, c, gates, mask, left, top, d_pre, d_hidden, d_state)
+    launch(grid_bwd_kernel, tensors, grid, constants)
+    return d_pre, d_hidden, d_state
+
+
+def _grid(x: Tensor) -> Grid:
+    directions, batch, rows, cols, _ = x.shape
+    return Grid(directions * batch, batch, rows, cols)
+
+
+def _constants(cell: Cell, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:
+    return {
+        "NAME": cell.activation,
+        "H": size,
+        "MASKED": mask is not None,
+        "BR": STRIP,
+        "CHUNK": CHUNK,
+        "PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32",
+        "UPCAST": INTERPRETED,
+    }
+
+
+def _on_chip(cell: Cell, size: int, x: Tensor) -> bool:
+    """Whether the weights stay on the chip for the whole walk."""
+    return cell.name == "rnn" and 2 * _padded(size) ** 2 * x.element_size() <= ON_CHIP
+
+
+def _blocks(size: int, length: int, matrices: int, x: Tensor) -> Blocks:
+    """Blocks for products of this length that give `size` numbers, with so many weight matrices at a time.
+
+    Narrow strips and wide blocks were the fastest of those tried: each step reads all weights from the
+    cache that the programs share, and few turns of the loop hide more of that.
+    """
+    columns = min(256 if matrices == 2 else 128, _padded(size))
+    each = matrices * columns * x.element_size()
+    fitting = [k for k in (64, 32, 16) if k * each <= BUFFER]
+    deep = min(fitting[0] if fitting else 16, _padded(length))
+    return Blocks(columns, deep, 8 if columns > 64 else 4, 3 if 2 * deep * each <= SHARED else 2)
+
+
+def _named(blocks: Blocks) -> dict[str, int]:
+    names = ("BN", "BK", "num_warps", "num_stages")
+    return dict(zip(names, blocks, strict=True))
+
+
+def _padded(size: int) -> int:
+    """The next power of two; a matrix product takes at least 16."""
+    return max(16, 1 << (size - 1).bit_length())

@@ -1,0 +1,89 @@
+"""When each cell of a grid runs: the steps are found and proved from what cells wait for, never typed in."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.rules.language.parser import parse
+from lattend.sets.atoms import Linear
+from lattend.sets.chains import schedule
+
+CELLS = "row < rows and col < cols"
+WAITS = ((0, -1), (-1, 0))  # the left neighbour and the top one
+
+
+class Diagonal(NamedTuple):
+    """The cells of one step; places are those of `order` on the grid with its edges.
+
+    Cell number i of the step is at here + i, its left neighbour at left + i, its top neighbour at top + i.
+    """
+
+    here: int
+    left: int
+    top: int
+    before: int  # where the step before begins, which has all these neighbours
+    cells: int  # how many
+
+
+class Order(NamedTuple):
+    """All cells of a grid, step after step, and within a step row after row."""
+
+    cells: NDArray[np.int64]  # the cell at each place, numbered row by row
+    places: NDArray[np.int64]  # the place of each cell, [rows, cols]
+    counts: list[int]  # how many cells run at each step
+
+
+@lru_cache(maxsize=1)
+def proved() -> Linear:
+    """The step of a cell as a formula, proved to be valid and the earliest: row + col."""
+    return schedule(parse(CELLS), ("row", "col"), ("rows", "cols"), WAITS).step
+
+
+def steps(rows: int, cols: int) -> NDArray[np.int64]:
+    """The step of every cell, [rows, cols].
+
+    >>> steps(2, 3)  # 2 + 3 - 1 = 4 steps
+    array([[0, 1, 2],
+           [1, 2, 3]])
+    """
+    formula = proved()
+    row, col = np.indices((rows, cols), dtype=np.int64)
+    at = {"row": row, "col": col, "rows": rows, "cols": cols}
+    parts = (int(factor) * at[str(atom)] for atom, factor in formula.terms)
+    return sum(parts, np.full((rows, cols), int(formula.constant), dtype=np.int64))
+
+
+@lru_cache(maxsize=64)
+def order(rows: int, cols: int) -> Order:
+    """The cells in the order they run.
+
+    >>> order(2, 3).cells.tolist()  # pixels 0 1 2 over 3 4 5
+    [0, 1, 3, 2, 4, 5]
+    """
+    step = steps(rows, cols).ravel()
+    cells = np.argsort(step, kind="stable")  # numbered row by row, so rows ascend within a step
+    places = np.empty_like(cells)
+    places[cells] = np.arange(len(cells))
+    return Order(cells, places.reshape(rows, cols), np.bincount(step).tolist())
+
+
+@lru_cache(maxsize=64)
+def diagonals(rows: int, cols: int) -> tuple[Diagonal, ...]:
+    """The steps of an image of rows x cols pixels.
+
+    >>> diagonals(2, 3)[0]  # pixel 0; before it the corner, the top edge's first and the left edge's first
+    Diagonal(here=4, left=2, top=1, before=1, cells=1)
+    """
+    inner, framed = order(rows, cols), order(rows + 1, cols + 1)
+    found: list[Diagonal] = []
+    first, before = 0, framed.counts[0]  # the corner of the edges is nobody's neighbour
+    for step, cells in enumerate(inner.counts):
+        row, col = divmod(int(inner.cells[first]), cols)
+        here, left, top = (int(framed.places[row + a, col + b]) for a, b in ((1, 1), (1, 0), (0, 1)))
+        found.append(Diagonal(here, left, top, before, cells))
+        first, before = first + cells, before + framed.counts[step + 1]
+    return tuple(found)

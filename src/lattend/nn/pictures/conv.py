@@ -1,0 +1,334 @@
+"""draw_conv: a convolution as attention heads: the pixels they take, how sharp they must be, both prices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lattend.cost.cost import Cost
+from lattend.cost.layers.attention import attention as attention_cost
+from lattend.cost.layers.conv import conv as conv_cost
+from lattend.cost.layers.simple import linear
+from lattend.cost.points import points
+from lattend.cost.sizes import Size
+from lattend.cost.table import shown
+from lattend.draw.figure import Below, Figure, draws_labels, first_to_last
+from lattend.draw.grid.panel import Panel
+from lattend.errors import DomainError, NamingError
+from lattend.nn.convolution.geometry import Along, Geometry, Mode
+from lattend.nn.pictures.gaussian_heads import check_many
+from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
+from lattend.nn.pictures.leaks import Leaks
+from lattend.nn.pictures.modules import of_conv, refuse
+from lattend.nn.pictures.patch_grid import pair
+from lattend.wording import many
+
+Pair = int | tuple[int, int]
+LARGEST = 4096  # rows or columns of an image
+GRID = 200  # wanted length of a panel's side
+USUAL = {
+    "stride": 1,
+    "dilation": 1,
+    "padding": None,
+    "padding_mode": "zeros",
+    "c_in": "c_in",
+    "c_out": "c_out",
+}
+
+
+def draw_conv(
+    kernel: Any = 3,
+    *,
+    stride: Pair = 1,
+    dilation: Pair = 1,
+    padding: Pair | str | None = None,
+    padding_mode: str = "zeros",
+    size: Pair = 8,
+    c_in: Size = "c_in",
+    c_out: Size = "c_out",
+    alpha: float | None = None,
+    error: float | None = None,
+) -> Figure:
+    """A kernel as heads, one a tap: what they take for two queries, their leak against α, and both prices.
+
+    Arguments are those of torch's Conv2d, or instead of `kernel` a Conv2d or the heads `from_conv` makes of
+    it, and the `size` of the image; without a `padding` the kernel is padded as much as keeps the size at
+    stride 1. `alpha` marks that sharpness on the curve, `error` the least one whose leak is no more.
+
+    >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 squares
+    '484 squares × 16 × 32 = 247,808 multiplies: those the convolution needs'
+    """
+    module = of_conv(kernel)
+    if module is not None:
+        given = {"stride": stride, "dilation": dilation, "padding": padding, "padding_mode": padding_mode}
+        refuse({**given, "c_in": c_in, "c_out": c_out}, USUAL)
+        return draw_conv(**module, size=size, alpha=alpha, error=error)
+    if error is not None and not 0 < error < 1:
+        raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
+    padding = _usual(kernel, stride, dilation) if padding is None else padding
+    geometry, (rows, cols) = _geometry(kernel, stride, dilation, padding, padding_mode), pair("size", size)
+    if max(rows, cols) > LARGEST:
+        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
+        raise DomainError(
+            f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
+        )
+    check_many(geometry.heads)
+    found = _Kernel(geometry, rows, cols, padding)
+    panels = found.panels()
+    price = found.price(c_in, c_out)
+    leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
+    y, x = geometry.y, geometry.x
+    looks = legend(panels)
+    drawn = "outlined: the query"
+    if all(draws_labels(panel, len(panels), GRID) for panel in panels):
+        drawn += "; numbers are those of the heads"
+    return Figure(
+        f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {many(geometry.heads, 'head')}",
+        panels,
+        (),
+        (found.words,),
+        legend=looks,
+        drawn=(drawn, *_together(panels)),
+        labelled=Below(
+            (*found.labels(panels), found.asked()),
+            tuple(look for look in looks if look not in (TAKEN, ZERO)),
+        ),
+        bare=Below((found.asked(),), looks),
+        facts=(*found.facts(), *leaks.facts(alpha, error), *price.facts),
+        curves=(leaks.curve(alpha, error),),
+        columns=3,
+        grid=GRID,
+        data={**found.data(), "sharpness": leaks.data(alpha, error), "price": price.data},
+    )
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Rows of words and the same as data."""
+
+    facts: tuple[tuple[str, str], ...]
+    data: dict[str, Any]
+
+
+class _Kernel:
+    """The heads of a kernel on an image of one size."""
+
+    def __init__(self, geometry: Geometry, rows: int, cols: int, padding: Pair | str) -> None:
+        self.geometry, self.rows, self.cols, self.padding = geometry, rows, cols, padding
+        self.outputs = geometry.outputs(rows, cols)
+
+    @property
+    def axes(self) -> tuple[Along, Along]:
+        return self.geometry.y, self.geometry.x
+
+    @property
+    def words(self) -> str:
+        said = [f"an image of {self.rows:,} × {self.cols:,} pixels"]
+        for name in ("stride", "dilation"):
+            pair = tuple(getattr(along, name) for along in self.axes)
+            said.append(f"{name} {pair[0] if pair[0] == pair[1] else pair}")
+        edges = [along.before for along in self.axes] + [along.after for along in self.axes]
+        few = edges[0] if len(set(edges)) == 1 else f"{edges[:2]} before and {edges[2:]} after"
+        said.append(f"padding {few}")
+        return ", ".join(said) + (f" ({self.geometry.mode})" if any(edges) else "")
+
+    def taken(self, query: Pixel) -> list[Pixel]:
+        """The pixel of each head, for a query given as an output; padding may lie beyond the image."""
+        own = self.asks(query)
+        return [self._nearest((own[0] + dy, own[1] + dx)) for dy, dx in self.geometry.shifts()]
+
+    def asks(self, output: Pixel) -> Pixel:
+        """The pixel whose shifts the heads look at: stride times the output."""
+        return self.axes[0].stride * output[0], self.axes[1].stride * output[1]
+
+    def _nearest(self, pixel: Pixel) -> Pixel:
+        if self.geometry.mode == "zeros":
+            return pixel
+        return min(max(pixel[0], 0), self.rows - 1), min(max(pixel[1], 0), self.cols - 1)
+
+    def named(self) -> dict[str, Pixel]:
+        """A query in the middle and the one in the upper left corner, if they are two."""
+        middle, corner = (self.outputs[0] // 2, self.outputs[1] // 2), (0, 0)
+        return {"in the middle": middle} | ({"in the corner": corner} if corner != middle else {})
+
+    def asked(self) -> str:
+        """Where the queries are."""
+        where = (f"pixel {self.asks(output)} {name}" for name, output in self.named().items())
+        return f"the query: {', '.join(where)}"
+
+    def labels(self, panels: tuple[Panel, ...]) -> list[str]:
+        """What the words in the panels' cells are."""
+        zero = ", or a zero of the padding" if ZERO in legend(panels) else ""
+        said = [
+            f"{first_to_last(self.geometry.heads)}: the head that takes this pixel{zero}",
+            *_together(panels),
+        ]
+        return [*said, *["Q: the query"] * any("Q" in panel.labels().values() for panel in panels)]
+
+    def panels(self) -> tuple[Panel, ...]:
+        """The panel of each query."""
+        edges = (
+            Edge(self.rows, self.axes[0].before, self.axes[0].after),
+            Edge(self.cols, self.axes[1].before, self.axes[1].after),
+        )
+        asking = tuple(
+            [along.stride * at for at in range(outputs)]
+            for along, outputs in zip(self.axes, self.outputs, strict=True)
+        )
+        return tuple(
+            taps(name, edges, self.asks(output), self.taken(output), (asking[0], asking[1]))
+            for name, output in self.named().items()
+        )
+
+    def facts(self) -> list[tuple[str, str]]:
+        shifts = self.geometry.shifts()
+        rows, cols = self.outputs
+        centres = f"centres Δ from {_place(shifts[0])} to {_place(shifts[-1])}"
+        centres = centres if len(shifts) > 1 else f"centre Δ {_place(shifts[0])}"
+        taps_ = f"{self.axes[0].taps} × {self.axes[1].taps} = {self.geometry.heads}"
+        return [
+            ("heads", f"{taps_}, one a tap, {centres}"),
+            ("queries", f"{rows:,} × {cols:,} = {rows * cols:,}"),
+        ]
+
+    def squares(self) -> int:
+        """How many (head, query, key) the heads' rule marks: along rows, times along columns."""
+        return math.prod(
+            self._pairs(along, outputs, size)
+            for along, outputs, size in zip(self.axes, self.outputs, (self.rows, self.cols), strict=True)
+        )
+
+    def _pairs(self, along: Along, outputs: int, size: int) -> int:
+        """The (query, tap, key) along one axis."""
+        pixel = along.pixel("query", "tap")
+        pixel = f"min(max({pixel}, 0), {size - 1})" if self.geometry.mode == "replicate" else pixel
+        asked = f"query < {outputs} and tap < {along.taps}"
+        return points(f"{asked} and key == {pixel} and key < {size}", {}).value() or 0
+
+    def cost(self, c_in: Size, c_out: Size) -> Cost:
+        y, x = self.axes
+        return conv_cost(
+            rows=self.rows,
+            cols=self.cols,
+            c_in=c_in,
+            c_out=c_out,
+            kernel=(y.taps, x.taps),
+            stride=(y.stride, x.stride),
+            dilation=(y.dilation, x.dilation),
+            padding=self.padding,
+            padding_mode=self.geometry.mode,
+            bias=False,
+        )
+
+    def price(self, c_in: Size, c_out: Size) -> _Told:
+        """The multiplies of the convolution, of hard heads, and of soft heads that look at every pixel."""
+        queries, keys = math.prod(self.outputs), math.prod(self.geometry.keys(self.rows, self.cols))
+        heads, squares = self.geometry.heads, self.squares()
+        whole = self.cost(c_in, c_out)
+        needed, dense = whole.needed.multiplies, whole.dense.multiplies
+        hard = linear(n=squares, d_in=c_in, d_out=c_out, bias=False).multiplies
+        mixed = attention_cost(
+            "full",
+            n=queries,
+            m=keys,
+            heads=heads,
+            D_i=c_in,
+            D_o=c_in,
+            D_hid=3,
+            encoding="quadratic",
+            projections=None,
+        )
+        soft = (mixed + linear(n=heads * queries, d_in=c_in, d_out=c_out, bias=False)).multiplies
+        channels = [shown(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
+        product = f"{many(squares, 'square')} × {' × '.join(channels)}"
+        product += f" = {hard:,}" if isinstance(hard, int) else ""
+        equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == squares else ""
+        zeros = "" if str(needed) == str(dense) else f"; {shown(dense)} with the zeros of the padding"
+        every = f"each head on all of {many(heads * queries * keys, 'square')}"
+        facts = (
+            ("convolution", f"{shown(needed)} multiplies{zeros}"),
+            ("heads, hard", f"{product} multiplies{equal}"),
+            ("heads, soft", f"{shown(soft)} multiplies: {every}"),
+        )
+        data = {
+            "squares": squares,
+            "convolution": {"needed": _plain(needed), "dense": _plain(dense)},
+            "hard": _plain(hard),
+            "soft": _plain(soft),
+        }
+        return _Told(facts, data)
+
+    def centres(self) -> tuple[list[int], list[int]]:
+        """The rows and the columns that the heads of all queries look at, counted on the keys."""
+        rows, cols = (
+            [
+                along.stride * at + shift + (along.before if self.geometry.mode == "zeros" else 0)
+                for at in range(outputs)
+                for shift in along.shifts()
+            ]
+            for along, outputs in zip(self.axes, self.outputs, strict=True)
+        )
+        return rows, cols
+
+    def data(self) -> Mapping[str, Any]:
+        y, x = self.axes
+        return {
+            "kernel": [y.taps, x.taps],
+            "stride": [y.stride, x.stride],
+            "dilation": [y.dilation, x.dilation],
+            "padding": [[along.before, along.after] for along in self.axes],
+            "padding_mode": self.geometry.mode,
+            "size": [self.rows, self.cols],
+            "queries": list(self.outputs),
+            "centres": [list(shift) for shift in self.geometry.shifts()],
+        }
+
+
+def _usual(kernel: Pair, stride: Pair, dilation: Pair) -> Pair | str:
+    """Half of the kernel's span on each side."""
+    if pair("stride", stride) == (1, 1):
+        return "same"
+    rows, cols = zip(pair("kernel", kernel), pair("dilation", dilation), strict=True)
+    return rows[1] * (rows[0] - 1) // 2, cols[1] * (cols[0] - 1) // 2
+
+
+def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, mode: str) -> Geometry:
+    if mode not in ("zeros", "replicate"):
+        raise NamingError(
+            f'padding_mode is "zeros" or "replicate", not "{mode}": a head looks at the pixel nearest to its '
+            "centre, and no other padding is a distance"
+        )
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise NamingError(f'padding is a number, "same" or "valid", not "{padding}"')
+    taps_, by, apart = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
+    if padding == "same" and by != (1, 1):
+        raise DomainError('padding="same" keeps the size of the image, so that the stride must be 1')
+    axes: list[Along] = []
+    for axis in range(2):
+        total = apart[axis] * (taps_[axis] - 1)
+        if isinstance(padding, str):
+            before, after = (total // 2, total - total // 2) if padding == "same" else (0, 0)
+        else:
+            before = after = pair("padding", padding, least=0)[axis]
+        axes.append(Along(taps_[axis], by[axis], apart[axis], before, after))
+    chosen: Mode = "zeros" if mode == "zeros" else "replicate"
+    return Geometry(axes[0], axes[1], chosen)
+
+
+def _article(number: int) -> str:
+    return "An" if number in (11, 18) or str(number).startswith("8") else "A"
+
+
+def _together(panels: tuple[Panel, ...]) -> list[str]:
+    return ["a number with … stands for several heads"] * several(panels)
+
+
+def _place(pixel: Pixel) -> str:
+    return f"({pixel[0]}, {pixel[1]})".replace("-", "−")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int) else str(value)

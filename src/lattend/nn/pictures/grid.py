@@ -1,0 +1,305 @@
+"""draw_grid: the steps of a 2-D RNN, and what a pixel sees of it beside a convnet, with both prices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lattend import cost
+from lattend.cost.cost import Cost
+from lattend.cost.reference.grid import check_directions
+from lattend.cost.sizes import Size
+from lattend.cost.table import shown
+from lattend.draw.figure import Below, Figure
+from lattend.draw.formats.palette import Look
+from lattend.draw.grid.panel import Panel
+from lattend.errors import DomainError, NamingError
+from lattend.nn.grid.schedule import WAITS, steps
+from lattend.nn.pictures import wavefront_picture as wavefront
+from lattend.nn.pictures.modules import of_grid, refuse
+from lattend.nn.pictures.wavefront_picture import Ints, Pixel, Shift
+from lattend.wording import many
+
+Pair = int | tuple[int, int]
+# Rows and columns turned around before the sweep, and back after it
+WAYS = {
+    1: {"down and right": (False, False)},
+    2: {"down and right": (False, False), "down and left": (False, True)},
+    4: {
+        "down and right": (False, False),
+        "down and left": (False, True),
+        "up and right": (True, False),
+        "up and left": (True, True),
+    },
+}
+LARGEST = 1024  # rows or columns of an image
+MOST_DRAWN = 128  # of one that is drawn
+MOST_LAYERS = 128
+MOST_FRAMES = 32
+USUAL = {"directions": 1, "cell": "rnn", "c": "c", "h": "h"}
+
+
+def draw_grid(
+    source: Any = None,
+    *,
+    size: Pair | None = None,
+    directions: int = 1,
+    cell: str = "rnn",
+    pixel: Pixel | None = None,
+    kernel: int = 3,
+    layers: int = 3,
+    c: Size = "c",
+    h: Size = "h",
+    frames: bool = False,
+) -> Figure:
+    """The steps of a 2-D RNN on an image, what one pixel sees, and the same of a convnet of K × K layers.
+
+    `source` is the size of the image, or a `lt.nn.GridRNN` with the size given by name. `frames` draws the
+    image step by step instead. Prices are formulas until c and h are numbers. Of images with more than 128
+    rows or columns no picture is drawn.
+
+    >>> dict(draw_grid(8).facts)["steps"]
+    '15, one after another: cell (row, col) runs at step col + row'
+    """
+    module = of_grid(source)
+    if module is not None:
+        refuse({"directions": directions, "cell": cell, "c": c, "h": h}, USUAL)
+        return draw_grid(size=size, pixel=pixel, kernel=kernel, layers=layers, frames=frames, **module)
+    if source is not None and size is not None:
+        raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
+    image = 8 if source is None and size is None else source if size is None else size
+    grid = _Grid(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
+    query = grid.middle if pixel is None else grid.inside(pixel)
+    ways = ", ".join(WAYS[directions])
+    title = f"A 2-D RNN on {grid.rows} × {grid.cols} pixels"
+    title += "" if cell == "rnn" else f", {cell} cells"
+    about = (f"{directions} direction{'s' if directions > 1 else ''}: {ways}",)
+    facts, data = grid.facts(query, c, h), grid.data(query, c, h)
+    if not grid.drawn:
+        about += (f"no picture: cells of more than {MOST_DRAWN} rows or columns are too small to be seen",)
+        return Figure(title, (), (), about, facts=facts, data=data)
+    if frames:
+        return _frames(grid, title, about, facts, data)
+    return _sights(grid, title, about, query, facts, data)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """A 2-D RNN and a convnet on one image."""
+
+    rows: int
+    cols: int
+    directions: int
+    kernel: int
+    layers: int
+    cell: str = "rnn"
+
+    @property
+    def middle(self) -> Pixel:
+        return self.rows // 2, self.cols // 2
+
+    def inside(self, pixel: Pixel) -> Pixel:
+        if len(pixel) != 2 or not (0 <= pixel[0] < self.rows and 0 <= pixel[1] < self.cols):
+            raise DomainError(f"pixel {tuple(pixel)} lies outside an image of {self.rows} × {self.cols}")
+        return pixel
+
+    @cached_property
+    def ways(self) -> dict[str, Ints]:
+        """The step of each cell, by direction: those of the proved schedule, turned around."""
+        own = steps(self.rows, self.cols)
+        return {
+            name: own[:: -1 if up else 1, :: -1 if left else 1]
+            for name, (up, left) in WAYS[self.directions].items()
+        }
+
+    @property
+    def drawn(self) -> bool:
+        return max(self.rows, self.cols) <= MOST_DRAWN
+
+    @property
+    def depth(self) -> int:
+        return 1 + int(max(way.max() for way in self.ways.values()))
+
+    @property
+    def widest(self) -> int:
+        """The most cells of one direction that run at once."""
+        return int(np.bincount(steps(self.rows, self.cols).ravel()).max())
+
+    def seen(self, pixel: Pixel) -> Any:
+        """What flows into a pixel from all directions."""
+        found = [
+            wavefront.reached((self.rows, self.cols), pixel, _turned(WAITS, *flips))
+            for flips in WAYS[self.directions].values()
+        ]
+        return np.logical_or.reduce(found)
+
+    def until(self, pixel: Pixel, layers: int | None = None) -> Ints:
+        """How many layers of the convnet a pixel needs to see each one."""
+        most = self.layers if layers is None else layers
+        return wavefront.layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), most)
+
+    def whole(self, pixel: Pixel) -> int | None:
+        """The layers until a pixel sees the whole image; None where it never does."""
+        until = self.until(pixel, self.rows + self.cols)
+        return None if until.min() < 0 else int(until.max())
+
+    def recurrent(self, c: Size, h: Size) -> Cost:
+        return cost.rnn2d(
+            rows=self.rows, cols=self.cols, c=c, h=h, directions=self.directions, cell=self.cell
+        )
+
+    def convnet(self, c: Size, h: Size) -> Cost:
+        """K × K layers that keep the size, the first from c channels to h."""
+        first, next_ = (
+            cost.conv(
+                rows=self.rows,
+                cols=self.cols,
+                c_in=c_in,
+                c_out=h,
+                kernel=self.kernel,
+                padding="same",
+                bias=False,
+            )
+            for c_in in (c, h)
+        )
+        return first + (self.layers - 1) * next_ if self.layers > 1 else first
+
+    def facts(self, pixel: Pixel, c: Size, h: Size) -> tuple[tuple[str, str], ...]:
+        rnn, net = self.recurrent(c, h), self.convnet(c, h)
+        total = self.rows * self.cols
+        seen, conv = int(self.seen(pixel).sum()), int((self.until(pixel) >= 0).sum())
+        whole = self.whole(pixel)
+        more = (
+            "more layers never show it the whole image"
+            if whole is None
+            else f"{many(whole, 'layer')} show{'s' if whole == 1 else ''} it the whole image"
+        )
+        stack = f"{many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
+        cells = many(total * self.directions, "cell")
+        return (
+            ("steps", f"{self.depth}, one after another: {_schedule(rnn)}"),
+            ("at once", f"up to {self.widest * self.directions} of {cells}"),
+            ("2-D RNN", f"{shown(rnn.multiplies)} multiplies, {shown(rnn.parameters)} parameters"),
+            ("convnet", f"{stack}: {shown(net.multiplies)} multiplies, {shown(net.parameters)} parameters"),
+            ("its steps", f"{self.layers}, all pixels of a layer at once"),
+            (
+                f"pixel {pixel}",
+                f"sees {seen:,} of {many(total, 'pixel')} in the 2-D RNN, {conv:,} in the convnet; {more}",
+            ),
+        )
+
+    def data(self, pixel: Pixel, c: Size, h: Size) -> dict[str, Any]:
+        rnn, net = self.recurrent(c, h), self.convnet(c, h)
+        return {
+            "size": [self.rows, self.cols],
+            "directions": self.directions,
+            "cell": self.cell,
+            "depth": self.depth,
+            "schedule": _schedule(rnn),
+            **({"steps": {name: way.tolist() for name, way in self.ways.items()}} if self.drawn else {}),
+            "widest": self.widest,
+            "rnn2d": {"multiplies": _plain(rnn.multiplies), "parameters": _plain(rnn.parameters)},
+            "convnet": {
+                "kernel": self.kernel,
+                "layers": self.layers,
+                "multiplies": _plain(net.multiplies),
+                "parameters": _plain(net.parameters),
+                "whole_image": self.whole(pixel),
+            },
+            "pixel": list(pixel),
+            "sees": {
+                "rnn2d": int(self.seen(pixel).sum()),
+                "convnet": int((self.until(pixel) >= 0).sum()),
+                "pixels": self.rows * self.cols,
+            },
+        }
+
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def _sights(
+    grid: _Grid, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
+) -> Figure:
+    """The steps of each direction, and what a pixel sees of both nets."""
+    scale = wavefront.step_scale(next(iter(grid.ways.values())))
+    panels = [
+        wavefront.step_panel(f"steps, {name}" if grid.directions > 1 else "steps", way, scale)
+        for name, way in grid.ways.items()
+    ]
+    looks = wavefront.layer_looks(grid.layers)
+    panels.append(wavefront.seen_panel("seen in the 2-D RNN", grid.seen(pixel), pixel))
+    net = f"seen in {many(grid.layers, 'layer')} of a convnet"
+    panels.append(wavefront.layers_panel(net, grid.until(pixel), looks))
+    legend = _used(panels[-2:], (wavefront.HERE, wavefront.SEEN, *looks[2:]))
+    columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
+    return Figure(
+        title, tuple(panels), (), about, legend=legend, facts=facts, scales=(scale,), columns=columns,
+        grid=224, data=data,
+        labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.SEEN))),
+    )  # fmt: skip
+
+
+def _first_seen(panel: Panel) -> tuple[str, ...]:
+    """What the numbers on a convnet's panel are."""
+    layers = sorted({int(text) for text in panel.labels().values()})
+    listed = ", ".join(map(str, layers)) if len(layers) < 5 else f"{layers[0]}–{layers[-1]}"
+    return (f"{listed}: seen from this layer on",) if layers else ()
+
+
+def _frames(grid: _Grid, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]) -> Figure:
+    """The image at every step, or at some where there are many."""
+    every = -(-grid.depth // MOST_FRAMES)
+    shown_at = sorted({*range(0, grid.depth, every), grid.depth - 1})
+    panels = [wavefront.frame(f"step {at}", list(grid.ways.values()), at) for at in shown_at]
+    caption = (f"shown: every {every} steps of {grid.depth}, and the last",) if every > 1 else ()
+    return Figure(
+        f"{title}, step by step",
+        tuple(panels),
+        caption,
+        about,
+        legend=_used(panels, wavefront.FRAME_LOOKS[1:]),
+        facts=facts[:3],
+        columns=5,
+        grid=120,
+        data=data,
+    )
+
+
+def _used(panels: list[Panel], looks: tuple[Look, ...]) -> tuple[Look, ...]:
+    used = {look for panel in panels for row in panel.rows_of_looks() for look in row}
+    return tuple(look for look in looks if look in used)
+
+
+def _turned(waits: tuple[Shift, ...], up: bool, left: bool) -> list[Shift]:
+    return [(-dy if up else dy, -dx if left else dx) for dy, dx in waits]
+
+
+def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int, int]:
+    pair: tuple[Any, ...] = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(pair) != 2 or not all(hasattr(number, "__index__") for number in pair):
+        raise DomainError(
+            "give the size of the image, such as 8 or (8, 12), or a GridRNN and size=(8, 12), "
+            f"got {size!r:.60}"
+        )
+    rows, cols = pair
+    if not (min(rows, cols) >= 1 and max(rows, cols) <= LARGEST):
+        raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
+    check_directions(directions)
+    for name, number in (("kernel", kernel), ("layers", layers)):
+        if number < 1:
+            raise DomainError(f"{name} must be at least 1, got {number}")
+    if layers > MOST_LAYERS:
+        raise DomainError(f"layers must be at most {MOST_LAYERS}, got {layers}")
+    return rows, cols
+
+
+def _schedule(cost: Cost) -> str:
+    return cost.parts[0][1].depth.schedule
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int) else str(value)

@@ -1,0 +1,81 @@
+"""Leaks: how much of a head's weight misses its pixel, against α, as a curve and for one α or one error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lattend.draw.charts.curve import Curve, Point
+from lattend.draw.charts.heat import short
+from lattend.nn.convolution.sharpness import Sharpness, sharpness
+
+LOW, HIGH, POINTS = 0.25, 16.0, 63  # of the curve
+MOST_ALPHA = 600.0  # beyond it a leak is too small for a number
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """The sharpness of heads at the pixel of an image that leaks most, and at its corner."""
+
+    worst: Sharpness
+    corner: Sharpness
+
+    @staticmethod
+    def of(size: tuple[int, int], centres: tuple[Sequence[int], Sequence[int]]) -> Leaks:
+        """Of heads whose centres take these rows and columns of an image.
+
+        A pixel with more neighbours leaks more, so that the centre nearest to the middle is the worst. One
+        beyond the edge leaks less than the pixel on the edge, which stands for it where none is inside.
+        """
+        worst: list[int] = []
+        corner: list[int] = []
+        for length, places in zip(size, centres, strict=True):
+            inside = [place for place in places if 0 <= place < length]
+            inside = inside or [min(max(place, 0), length - 1) for place in places]
+            worst.append(min(inside, key=lambda place, end=length - 1: abs(2 * place - end)))
+            corner.append(min(inside))
+        rows, cols = size
+        return Leaks(
+            sharpness(rows=rows, cols=cols, query=(worst[0], worst[1])),
+            sharpness(rows=rows, cols=cols, query=(corner[0], corner[1])),
+        )
+
+    def facts(self, alpha: float | None, error: float | None) -> list[tuple[str, str]]:
+        """What this α leaks, and which α this error needs."""
+        found: list[tuple[str, str]] = []
+        if alpha is not None:
+            leak = short(self.worst.at(alpha).leak)
+            found.append((f"α = {short(alpha)}", f"at most {leak} of a head's weight misses its pixel"))
+        if error is not None:
+            enough = self.worst.for_error(error)
+            closed = f"2 arcosh(1/√{short(error)}) = {enough.sufficient:.6g} is enough"
+            found.append((f"leak of {short(error)}", f"α ≥ {enough.smallest:.6g}; {closed}"))
+        return found
+
+    def curve(self, alpha: float | None, error: float | None) -> Curve:
+        """Leaks against α, with a dot at a given α and at the α of a given error."""
+        dots: list[tuple[str, Point]] = []
+        if alpha is not None and alpha <= MOST_ALPHA and self.worst.at(alpha).leak > 0:
+            dots.append((f"α = {short(alpha)}", (alpha, self.worst.at(alpha).leak)))
+        if error is not None and 0 < self.worst.for_error(error).smallest <= MOST_ALPHA:
+            dots.append((f"leak {short(error)}", (self.worst.for_error(error).smallest, error)))
+        high = max([HIGH, *(1.1 * x for _, (x, _) in dots)])
+        places = [LOW + (high - LOW) * step / POINTS for step in range(POINTS + 1)]
+        lines = [("1/cosh²(α/2)", tuple((at, self.worst.at(at).bound) for at in places))]
+        for name, where in (("worst pixel", self.worst), ("corner pixel", self.corner)):
+            points = tuple((at, where.at(at).leak) for at in places)
+            if all(leak > 0 for _, leak in points):  # an image of one pixel leaks nothing
+                lines.append((name, points))
+        return Curve("Leak of a head against α", "α", "weight that misses", tuple(lines), tuple(dots))
+
+    def data(self, alpha: float | None, error: float | None) -> dict[str, Any]:
+        """The curve and what was asked, as plain data."""
+        found: dict[str, Any] = {}
+        if alpha is not None:
+            found |= {"alpha": alpha, "leak": self.worst.at(alpha).leak}
+        if error is not None:
+            enough = self.worst.for_error(error)
+            found |= {"error": error, "smallest": enough.smallest, "sufficient": enough.sufficient}
+        lines = self.curve(alpha, error).lines
+        return {**found, "curve": {name: [list(point) for point in line] for name, line in lines}}

@@ -1,0 +1,114 @@
+"""Scores: the terms of a positional encoding as heat maps over the image, their sum, and the weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lattend.draw.charts import heat
+from lattend.draw.charts.heat import Scale, short
+from lattend.draw.figure import Figure
+from lattend.draw.formats.palette import SIGNED
+from lattend.draw.grid.marks import Label, Mark, box
+from lattend.draw.grid.panel import Panel, cell_side
+from lattend.errors import DomainError
+from lattend.nn.pictures.gaussian_heads import softmax
+from lattend.nn.pictures.score_terms import Floats, Term, terms
+
+LARGEST = 64  # rows or columns of an example
+FAR = 8.0  # of the quadratic score: lower than this weighs under e^-8 of the query's own pixel
+QUERY = "#1c1f26"
+
+
+def scores(
+    encoding: str,
+    size: tuple[int, int] = (9, 9),
+    pixel: tuple[int, int] | None = None,
+    *,
+    width: int = 16,
+    seed: int = 0,
+    centre: tuple[float, float] = (1.0, 2.0),
+    alpha: float = 1.0,
+) -> Figure:
+    """Heat maps of the four terms of an encoding's score for one query pixel, of their sum, and the weights.
+
+    Encodings are absolute, relative, quadratic and sinusoidal. Contents and weights are random, and said to
+    be so; `centre` and `alpha` are those of the quadratic encoding, which is exact.
+    """
+    rows, cols = size
+    if not (min(size) >= 1 and max(size) <= LARGEST):
+        raise DomainError(f"an image has 1 to {LARGEST} rows and columns here, got {rows} × {cols}")
+    query = (rows // 2, cols // 2) if pixel is None else pixel
+    if not (0 <= query[0] < rows and 0 <= query[1] < cols):
+        raise DomainError(f"pixel {query} lies outside an image of {rows} × {cols}")
+    found = terms(encoding, rows, cols, query, width=width, seed=seed, centre=centre, alpha=alpha)
+    total = np.sum([term.values for term in found], axis=0)
+    weights = softmax(total)
+    scale, share = _scale(encoding, found, total), heat.amounts("weight: softmax of the sum", weights)
+    panels = [_panel(term.name, term.values, scale, query) for term in found]
+    panels += [_panel("sum", total, scale, query), _panel("weights", weights, share, query)]
+    facts = [(term.name, term.formula) for term in found]
+    best = np.unravel_index(int(weights.argmax()), weights.shape)
+    most = (int(best[0]), int(best[1]))
+    facts.append(("greatest weight", f"{short(float(weights[most]))} at pixel {most}"))
+    made = (
+        f"exact: centre Δ = ({short(centre[0])}, {short(centre[1])}), α = {short(alpha)}, and W_q = W_k = 0"
+        if encoding == "quadratic"
+        else f"an example: contents and weights are random, seed {seed}, {width} numbers a pixel"
+    )
+    return Figure(
+        f"Scores of the {encoding} encoding",
+        tuple(panels),
+        (f"Q, outlined: the query, pixel {query} of {rows} × {cols}",),
+        (made,),
+        facts=tuple(facts),
+        scales=(scale, share),
+        columns=3,
+        grid=198,
+        data=_data(encoding, size, query, found, total, weights, made),
+    )
+
+
+def _scale(encoding: str, found: tuple[Term, ...], total: Floats) -> Scale:
+    """One scale for all terms and their sum; the quadratic score is cut where it no longer weighs."""
+    values = np.array([*(term.values for term in found), total])
+    if encoding == "quadratic":
+        most = max(FAR, float(values.max()))
+        if values.min() < -most:
+            return Scale("score", -most, most, SIGNED, least=f"{short(-most)} or less")
+    return heat.signed("score", values)
+
+
+def _panel(name: str, values: Floats, scale: Scale, query: tuple[int, int]) -> Panel:
+    row, col = query
+    marks: tuple[Mark, ...] = (
+        box(row, col, row + 1, col + 1, QUERY, 1.8),
+        Label(row + 0.5, col + 0.5, "Q", "#ffffff" if _dark(values, scale, query) else QUERY, room=0.8),
+    )
+    sides = cell_side("row", values.shape[0]), cell_side("column", values.shape[1])
+    return Panel(scale.cells(values), scale.looks, *sides, name, marks)
+
+
+def _dark(values: Floats, scale: Scale, query: tuple[int, int]) -> bool:
+    from lattend.draw.formats.palette import ink
+
+    return ink(scale.looks[int(scale.cells(values)[query])].fill) == "#ffffff"
+
+
+def _data(
+    encoding: str,
+    size: tuple[int, int],
+    query: tuple[int, int],
+    found: tuple[Term, ...],
+    total: Floats,
+    weights: Floats,
+    made: str,
+) -> dict[str, object]:
+    return {
+        "encoding": encoding,
+        "size": list(size),
+        "pixel": list(query),
+        "made": made,
+        "terms": [{"name": t.name, "formula": t.formula, "values": t.values.tolist()} for t in found],
+        "sum": total.tolist(),
+        "weights": weights.tolist(),
+    }

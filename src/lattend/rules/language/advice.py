@@ -1,0 +1,82 @@
+"""What the rule parser says when a text cannot be read: what was found and what to write."""
+
+from __future__ import annotations
+
+import difflib
+
+from lattend.rules.language.scan import FUNCTIONS, WORDS
+from lattend.rules.language.tokens import Token
+
+WHOLE = {"rule": "k <= q and q - k <= t", "assumption": "t < n, w | n", "term": "min(q, t) + 1"}
+CALL = {"abs": "abs(q - k)", "min": "min(q, t)", "max": "max(q, t)"}
+
+_EXAMPLE = {
+    **{op: f"k {op} q" for op in ("<", "<=", "==", "!=", ">=", ">")},
+    **{"+": "k + t", "-": "q - k", "*": "2*t", "//": "q // w", "%": "q % w", "|": "w | n"},
+    **{"and": "k <= q and q - k <= t", "or": "k <= q or k < p", "not": "not k == q"},
+}
+
+
+def missing_operand(before: Token | None, token: Token) -> tuple[str, Token]:
+    """Why there is nothing to work on between `before` and `token`, and which of the two to point at."""
+    if before is not None and before.value in _EXAMPLE:
+        return f"{before.value} has nothing after it; write for instance {_EXAMPLE[before.value]}", before
+    if token.value in _EXAMPLE:
+        return f"{token.value} has nothing before it; write for instance {_EXAMPLE[token.value]}", token
+    if before is not None and before.value == ",":
+        return "this comma has nothing after it; write a number there or take it away", before
+    if before is not None and token.kind == "end":
+        closing = "]" if before.value == "[" else ")"
+        return f"this {before.value} is never closed; write {closing} where it ends", before
+    if token.value == ",":
+        return "this comma has nothing before it; write a number there or take it away", token
+    if token.value == "[":
+        return "write the name of an array before [, as in doc[q]", token
+    return f"this {token.value} closes nothing; take it away or open a bracket before it", token
+
+
+def left_over(before: Token, token: Token) -> str:
+    """Why the text cannot go on with `token`."""
+    if token.value in (")", "]"):
+        return f"this {token.value} closes nothing; take it away or open a bracket before it"
+    if token.value == ",":
+        return "a comma belongs inside min(…), max(…) or […]; join conditions with and"
+    if token.value == "[":
+        return "only an array is looked up with [ ], as in doc[q]"
+    if token.value == "(" and before.value not in WORDS:
+        return f"write * for the product: {before.value}*("
+    return f"write an operator between {before.value} and {token.value}, such as - or and"
+
+
+def not_closed(opening: Token, closing: str, before: Token, token: Token) -> tuple[str, Token]:
+    """Why the bracket cannot close at `token`, and which of the two to point at."""
+    if token.kind == "end":
+        return f"this {opening.value} is never closed; write {closing} where it ends", opening
+    if token.value in (")", "]"):
+        place = f"the {opening.value} at character {opening.start + 1}"
+        return f"this {token.value} cannot close {place}; write {closing}", token
+    return left_over(before, token), token
+
+
+def unknown_function(name: str) -> str:
+    """There is no such function; the closest one, and what else might have been meant."""
+    close = difflib.get_close_matches(name.lower(), FUNCTIONS, 1)
+    hint = f", did you mean {close[0]}?" if close else "; there are abs, min and max."
+    return f"there is no function {name}{hint} For a product write {name}*(…), for data {name}[…]"
+
+
+def argument_count(name: str, count: int) -> str:
+    """How many numbers the function takes."""
+    wanted = "one number" if name == "abs" else "two numbers or more"
+    return f"{name} takes {wanted}, as in {CALL[name]}, and here it has {count}"
+
+
+def not_a_condition(shown: str) -> str:
+    """A number stands where a condition is needed."""
+    example = f"{shown} <= t" if shown == "k" else f"k <= {shown}"
+    return f"{shown} is a number, not a condition; compare it with something, as in {example}"
+
+
+def not_a_number(shown: str, needs: str) -> str:
+    """A condition stands where a number is needed."""
+    return f"{shown} is a condition, not a number, and {needs}; join conditions with and, or, not"

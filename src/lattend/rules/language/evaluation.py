@@ -1,0 +1,255 @@
+"""Evaluating a condition at given positions: exact Python integers, or NumPy arrays that never overflow."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError, NamingError
+from lattend.rules.language import expr
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    Compare,
+    CompareOp,
+    Condition,
+    Lookup,
+    Name,
+    Not,
+    Num,
+    Or,
+    Term,
+    Truth,
+)
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LOW, _HIGH = -(2**63), 2**63 - 1
+COMPARE: dict[CompareOp, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+
+
+def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> bool | Bools:
+    """Whether the condition holds where the names have these values: integers, or integer arrays.
+
+    Arrays are combined as NumPy does; where all entries agree, the answer may be a single bool.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> evaluate(parse("q - k <= 2"), {"q": np.arange(4), "k": 0}, {}).tolist()
+    [True, True, True, False]
+    """
+    return _Evaluator(env, data).condition(condition)
+
+
+def evaluate_term(term: Term, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> int | Ints:
+    """The term's value where the names have these values."""
+    return _Evaluator(env, data).term(term).value
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A number or an array of int64, and two integers that it lies between."""
+
+    value: int | Ints
+    low: int
+    high: int
+
+    @property
+    def exact(self) -> int | None:
+        return self.value if isinstance(self.value, int) else None
+
+
+class _Evaluator:
+    def __init__(self, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> None:
+        self.env = env
+        self.data = data
+        self.values: dict[str, _Value] = {}
+
+    def condition(self, node: Condition) -> bool | Bools:
+        match node:
+            case Truth():
+                return node.value
+            case Compare():
+                return _compared(node.op, self.term(node.left), self.term(node.right))
+            case And():
+                return reduce(lambda a, b: a & b, map(self.condition, node.args))
+            case Or():
+                return reduce(lambda a, b: a | b, map(self.condition, node.args))
+            case Not():
+                held = self.condition(node.arg)
+                return not held if isinstance(held, bool) else ~held
+
+    def term(self, node: Term) -> _Value:
+        match node:
+            case Num():
+                return _Value(node.value, node.value, node.value)
+            case Name():
+                if node.name not in self.values:
+                    self.values[node.name] = self.read(node.name)
+                return self.values[node.name]
+            case Lookup():
+                return self.look_up(node)
+            case Arith():
+                found = self.arithmetic(node)
+                exact = found.exact
+                return found if exact is None else _Value(exact, exact, exact)
+
+    def read(self, name: str) -> _Value:
+        if name not in self.env:
+            raise NamingError(f"no value is given for {name}")
+        return _value(self.env[name], name)
+
+    def arithmetic(self, node: Arith) -> _Value:
+        args = [self.term(arg) for arg in node.args]
+        if node.op in ("min", "max"):
+            return reduce(lambda a, b: _extreme(node.op, a, b), args)
+        if node.op in ("//", "%"):
+            return self.divided(node, *args)
+        low, high = _bounds(node.op, args)
+        if all(arg.exact is not None for arg in args):
+            return _Value(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+        ends = [low, high, *(end for arg in args for end in (arg.low, arg.high))]
+        if min(ends) < _LOW or max(ends) > _HIGH:
+            raise DomainError(
+                f"{expr.term_text(node)} may lie between {low:,} and {high:,}, more than 64 bits hold; "
+                "use smaller numbers, or contains(…) for one square"
+            )
+        return _Value(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+
+    def divided(self, node: Arith, value: _Value, divisor: _Value) -> _Value:
+        least = divisor.low if divisor.exact is not None else _least(divisor)
+        if least < 1:
+            raise DomainError(
+                f"{expr.term_text(node)}: the divisor {expr.term_text(node.args[1])} is {least}, "
+                "and it must be at least 1"
+            )
+        if value.low >= 0 and value.high < least:  # also for divisors beyond 64 bits
+            return _Value(0, 0, 0) if node.op == "//" else value
+        if value.exact is None or divisor.exact is None:
+            ends = (value.low, value.high, divisor.high)
+            if min(ends) < _LOW or max(ends) > _HIGH:
+                raise DomainError(
+                    f"{expr.term_text(node)} needs numbers of more than 64 bits; "
+                    "use smaller ones, or contains(…) for one square"
+                )
+        if node.op == "%":
+            return _Value(value.value % divisor.value, 0, divisor.high - 1)
+        corners = [end // by for end in (value.low, value.high) for by in (least, divisor.high)]
+        return _Value(value.value // divisor.value, min(corners), max(corners))
+
+    def look_up(self, node: Lookup) -> _Value:
+        if node.array not in self.data:
+            raise NamingError(
+                f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
+            )
+        array = np.asarray(self.data[node.array])
+        if array.ndim != len(node.indices):
+            raise DomainError(
+                f"{expr.term_text(node)} gives {len(node.indices)} places, "
+                f"and {node.array} has {array.ndim} axes"
+            )
+        places = [self.term(index) for index in node.indices]
+        for index, place, length in zip(node.indices, places, array.shape, strict=True):
+            _check_place(node, index, place, length)
+        found = array[tuple(place.value for place in places)]
+        return _value(found, node.array, array)
+
+
+def _check_place(node: Lookup, index: Term, place: _Value, length: int) -> None:
+    if place.low >= 0 and place.high < length:
+        return
+    if place.exact is None:
+        array = cast(Ints, place.value)
+        outside = array[(array < 0) | (array >= length)]
+        if outside.size == 0:
+            return
+        wrong = int(outside.flat[0])
+    else:
+        wrong = place.exact
+    shown, inside = expr.term_text(index), f"0 … {length - 1}" if length else "none, it is empty"
+    where = f"{shown} = {wrong}" if shown != str(wrong) else shown
+    raise DomainError(f"{expr.term_text(node)} is read at {where}, outside the {node.array} given ({inside})")
+
+
+def _value(found: Any, name: str, whole: NDArray[Any] | None = None) -> _Value:
+    """A number, or an array of integers with its bounds; those of `whole` where that is known."""
+    if isinstance(found, int):
+        return _Value(int(found), int(found), int(found))
+    array: NDArray[Any] = np.asarray(found)
+    if array.dtype != bool and not np.issubdtype(array.dtype, np.integer):
+        raise DomainError(f"{name} must hold whole numbers, got {array.dtype}")
+    if array.ndim == 0:
+        return _value(int(array.item()), name)
+    if array.size == 0:
+        return _Value(array.astype(np.int64), 0, 0)
+    span = array if whole is None or whole.size > array.size else whole
+    low, high = int(span.min()), int(span.max())
+    if high > _HIGH:
+        raise DomainError(f"{name} holds {high}, more than 64 bits hold")
+    return _Value(array.astype(np.int64, copy=False), low, high)
+
+
+def _least(value: _Value) -> int:
+    array = cast(Ints, value.value)
+    return value.low if value.low >= 1 or array.size == 0 else int(array.min())
+
+
+_ARITH: dict[str, Callable[..., Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "neg": operator.neg,
+    "abs": operator.abs,
+}
+
+
+def _bounds(op: str, args: list[_Value]) -> tuple[int, int]:
+    """The least and greatest value `op` can give between the bounds of its arguments."""
+    a = args[0]
+    if op == "neg":
+        return -a.high, -a.low
+    if op == "abs":
+        return max(0, a.low, -a.high), max(-a.low, a.high)
+    b = args[1]
+    if op == "+":
+        return a.low + b.low, a.high + b.high
+    if op == "-":
+        return a.low - b.high, a.high - b.low
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return min(corners), max(corners)
+
+
+def _extreme(op: str, a: _Value, b: _Value) -> _Value:
+    if op == "max":
+        if a.low >= b.high or b.low >= a.high:
+            return a if a.low >= b.high else b
+        choose, pick = np.maximum, max
+    else:
+        if a.high <= b.low or b.high <= a.low:
+            return a if a.high <= b.low else b
+        choose, pick = np.minimum, min
+    if a.exact is not None and b.exact is not None:
+        return _Value(pick(a.exact, b.exact), pick(a.low, b.low), pick(a.high, b.high))
+    # neither is beyond the other, so a number that meets an array fits into 64 bits
+    return _Value(choose(a.value, b.value), pick(a.low, b.low), pick(a.high, b.high))
+
+
+def _compared(op: CompareOp, a: _Value, b: _Value) -> bool | Bools:
+    if a.exact is not None and b.exact is not None:
+        return COMPARE[op](a.exact, b.exact)
+    if a.high < b.low or a.low > b.high:  # decided by the bounds, which may exceed 64 bits
+        return COMPARE[op](a.low, b.low)
+    return COMPARE[op](a.value, b.value)

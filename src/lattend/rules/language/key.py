@@ -1,0 +1,70 @@
+"""The key of a rule: one text that says all of it but its numbers, and the way back.
+
+    q k n n                    the axes: query, key, and the sizes that bound them
+    doc[q] == doc[k]           the condition
+    true                       where it is defined
+    doc=5f70bf18a08b           the digest of an array, or ? for one that is given at call time
+
+Rules with one key mark the same squares at the same numbers, so a compiled program can hold the key
+where it cannot hold the rule.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary, ref
+
+from numpy.typing import NDArray
+
+from lattend.rules.axes import Axis
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Condition
+from lattend.rules.language.parser import parse
+
+if TYPE_CHECKING:
+    from lattend.rules.rule import Rule
+
+OPEN = "?"
+KNOWN: WeakValueDictionary[str, Rule] = WeakValueDictionary()  # a living rule of each key
+_DIGESTS: dict[int, tuple[ref[NDArray[Any]], str]] = {}
+
+
+def key_of(rule: Rule) -> str:
+    """The key of a rule."""
+    places = "; ".join(f"{axis.query} {axis.key} {axis.queries} {axis.keys}" for axis in rule.axes)
+    arrays = {name: _digest(array) for name, array in rule.data.items()} | dict.fromkeys(rule.open, OPEN)
+    given = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
+    return "\n".join((places, expr.text(rule.condition), expr.text(rule.where), given))
+
+
+def first_of(rule: Rule) -> Rule | None:
+    """The first rule with the same key if that is another, to be kept alive by this one."""
+    first = KNOWN.setdefault(rule.key, rule)
+    return None if first is rule else first
+
+
+def parts_of(key: str) -> tuple[tuple[Axis, ...], Condition, Condition, dict[str, str]]:
+    """What a key says: axes, condition, domain, and the digest of each array."""
+    places, condition, where, given = key.split("\n")
+    axes = tuple(Axis(*axis.split()) for axis in places.split("; "))
+    return axes, parse(condition), parse(where), dict(pair.split("=") for pair in given.split())
+
+
+def unchanging(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, or a copy of it, that nobody can write to: its digest stays true."""
+    if array.base is None and not array.flags.writeable:
+        return array
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+def _digest(array: NDArray[Any]) -> str:
+    known = _DIGESTS.get(id(array))
+    if known is not None and known[0]() is array:
+        return known[1]
+    content = blake2b(f"{array.dtype} {array.shape} ".encode() + array.tobytes(), digest_size=12)
+    place, found = id(array), content.hexdigest()
+    _DIGESTS[place] = ref(array, lambda _: _DIGESTS.pop(place, None)), found
+    return found

@@ -1,0 +1,35 @@
+"""What a course on attention studies around it; public as `lt.study`.
+
+work        attention worked through by hand, every number exact, and answers checked
+steer       the query that makes attention return a wanted mixture, or why there is none
+generative  the evidence lower bound and its terms, a VAE
+games       minimax games: orbits, which step rules converge, equilibria, small GANs
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
+
+if TYPE_CHECKING:
+    from lattend.study import games as games
+    from lattend.study import generative as generative
+    from lattend.study.steering.steer import steer as steer
+    from lattend.study.worked.work import work as work
+
+# Where each name lives, loaded when it is first used
+_HOME = {
+    "work": "lattend.study.worked.work",
+    "steer": "lattend.study.steering.steer",
+    "generative": "lattend.study.generative",
+    "games": "lattend.study.games",
+}
+__all__ = [  # noqa: RUF022  (in the order a reader meets them)
+    "work",
+    "steer",
+    "generative",
+    "games",
+]
+
+__getattr__, __dir__ = on_first_use(globals(), "lt.study", _HOME)

@@ -1,0 +1,92 @@
+"""Numbers as people give them → exact numbers: 0.1 is one tenth, "sqrt(2)" the root itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any
+
+import sympy
+
+from lattend.errors import DomainError, TextError
+from lattend.study.exact.formula import LARGEST_POWER, formula
+from lattend.wording import many, short
+
+
+def exact(value: Any) -> Any:
+    """The number meant: whole numbers, fractions, decimals, texts such as "1/3" or "sqrt(2)".
+
+    A float is its shortest decimal, as it prints: 0.1 is 1/10, not 3602879701896397/2^55.
+
+    >>> exact(0.1), exact("1/3"), exact("e^2")
+    (1/10, 1/3, exp(2))
+    """
+    if isinstance(value, str):
+        return _read(value)
+    if isinstance(value, sympy.Expr):
+        return _real(value)
+    if isinstance(value, bool) or type(value).__name__ == "bool":  # numpy's too
+        raise DomainError(f"{value} is true or false, not a number")
+    if isinstance(value, Integral):
+        return sympy.Integer(int(value))
+    if isinstance(value, (Rational, Fraction)):
+        return sympy.Rational(int(value.numerator), int(value.denominator))
+    if isinstance(value, (Real, Decimal)):
+        text = str(value)  # of a float32 too this is the shortest decimal
+        if not Decimal(text).is_finite():
+            raise DomainError(f"{text} is not a finite number")
+        if abs(Decimal(text).adjusted()) > LARGEST_POWER:
+            raise DomainError(f"{text} has a power of ten beyond {LARGEST_POWER:,}")
+        return sympy.Rational(text)
+    raise DomainError(
+        f'{value!r} is a {type(value).__name__}, not a real number; give 2, 0.5, Fraction(1, 3) or "1/3"'
+    )
+
+
+def exact_rows(name: str, values: Any) -> tuple[tuple[Any, ...], ...]:
+    """Rows of exact numbers, all equally long: a matrix from lists, arrays or tensors.
+
+    >>> exact_rows("keys", [[1, 0.5], ["1/3", 2]])
+    ((1, 1/2), (1/3, 2))
+    """
+    if hasattr(values, "detach"):  # a torch tensor, which may be on a GPU
+        values = values.detach().cpu().numpy()
+    wanted = f"{name} must be rows of numbers, as in [[1, 2], [3, 4]]"
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise DomainError(f"{wanted}; got {short(values)}")
+    rows: list[tuple[Any, ...]] = []
+    for place, row in enumerate(values):
+        if isinstance(row, str) or not isinstance(row, Iterable):
+            raise DomainError(f"{wanted}; row {place + 1} is {short(row)}")
+        rows.append(tuple(_entry(name, place, column, value) for column, value in enumerate(row)))
+    if not rows or not rows[0]:
+        raise DomainError(f"{wanted}; there is no number in it")
+    for place, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise DomainError(
+                f"{wanted}; row 1 has {many(len(rows[0]), 'number')} and "
+                f"row {place + 1} has {many(len(row), 'number')}"
+            )
+    return tuple(rows)
+
+
+def _read(text: str) -> Any:
+    try:
+        return _real(formula(text, names=()))
+    except TextError as error:
+        raise DomainError(f'"{text}" is not a number: {error.message.removeprefix("formula: ")}') from None
+
+
+def _real(value: Any) -> Any:
+    if not value.is_number or value.is_finite is False or value.is_real is False:
+        raise DomainError(f"{value} is not a real number")
+    return value
+
+
+def _entry(name: str, row: int, column: int, value: Any) -> Any:
+    try:
+        return exact(value)
+    except DomainError as error:
+        raise DomainError(f"{name}, row {row + 1}, column {column + 1}: {error}") from None

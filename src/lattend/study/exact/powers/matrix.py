@@ -1,0 +1,239 @@
+"""MatrixOfH: a matrix of polynomials in h, and for which h > 0 its powers vanish, stay bounded or grow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from math import gcd
+from typing import Any
+
+import sympy
+from sympy.polys.matrices import DomainMatrix
+
+from lattend.study.exact.field import RATIONALS, NumberField, number_field
+from lattend.study.exact.powers.disc import Disc, Z, disc, mirrored
+from lattend.study.exact.roots import Poly, at_most, between, horner, positive_roots
+
+H = sympy.Symbol("h", positive=True)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What powers of a matrix do to a vector, and where the eigenvalues lie.
+
+    converges  to 0, all eigenvalues inside the unit circle
+    settles    to a limit: 1 is the only eigenvalue on the circle
+    cycles     stays bounded, without a limit
+    grows      like t^order: an eigenvalue on the circle has too few eigenvectors
+    diverges   exponentially, an eigenvalue lies outside
+    """
+
+    kind: str
+    roots: Disc
+    order: int = 0
+
+
+@dataclass(frozen=True)
+class Range:
+    """The h from low to high, an end belonging to it or not, and what happens there; None if not decided."""
+
+    low: Any
+    high: Any
+    low_in: bool
+    high_in: bool
+    behaviour: Behaviour | None
+
+    def __contains__(self, h: Any) -> bool:
+        above = self.low_in if h == self.low else not at_most(h, self.low)
+        return above and (self.high_in if h == self.high else not at_most(self.high, h))
+
+
+class MatrixOfH:
+    """A square matrix of polynomials in h, their coefficients in a number field."""
+
+    def __init__(self, rows: Sequence[Sequence[Any]], field: NumberField = RATIONALS) -> None:
+        self.size = len(rows)
+        self.field = field
+        ring = field.domain[H]
+        entries = [[ring.from_sympy(sympy.expand(entry)) for entry in row] for row in rows]
+        self.matrix = DomainMatrix(entries, (self.size, self.size), ring)
+
+    @cached_property
+    def characteristic(self) -> Poly:
+        """det(zI - M), in z and h."""
+        terms = [self.matrix.domain.to_sympy(c) for c in self.matrix.charpoly()]
+        whole = sum(c * Z ** (self.size - k) for k, c in enumerate(terms))
+        return sympy.Poly(whole, Z, H, domain=self.field.domain)
+
+    @cached_property
+    def factors(self) -> list[tuple[Poly, int]]:
+        """The irreducible factors of the characteristic polynomial, 1 as the coefficient of the highest z.
+
+        With surds in the matrix these are factors without double roots, which may still split.
+        """
+        whole = self.characteristic
+        found = (whole.factor_list() if self.field.rational else whole.sqf_list())[1]
+        return [(_monic_in_z(factor), power) for factor, power in found]
+
+    def rows_at(self, h: Any) -> tuple[DomainMatrix, Poly] | None:
+        """The matrix and its characteristic polynomial at one exact h; None beyond number fields."""
+        field = number_field([h] if self.field.rational else [h, self.field.domain.ext.as_expr()])
+        if field is None:
+            return None
+        domain = field.domain
+        at = domain.from_sympy(sympy.sympify(h))
+        rows = [[self._value(entry, at, domain) for entry in row] for row in self.matrix.to_list()]
+        matrix = DomainMatrix(rows, (self.size, self.size), domain)
+        coefficients = [self._value(c, at, domain) for c in self.matrix.charpoly()]
+        return matrix, sympy.Poly.from_list(coefficients, Z, domain=domain)
+
+    def at(self, h: Any) -> Behaviour | None:
+        """What the powers do at one exact h; None where that is in no small number field."""
+        found = self.rows_at(h)
+        return None if found is None else behaviour(*found)
+
+    def period(self, h: Any) -> int | None:
+        """The least m with M^m = 1 at one exact h; None if there is none."""
+        found = self.rows_at(h)
+        return None if found is None else cyclotomic_period(*found)
+
+    @cached_property
+    def ranges(self) -> tuple[Range, ...]:
+        """All h > 0 in ranges with one behaviour each, neighbours with the same one not yet `merged`.
+
+        An eigenvalue can only reach or leave the unit circle where a factor of the characteristic polynomial
+        has a root in common with its mirror, or, if it is its own mirror, a double root. Between those h
+        one exact count holds for all.
+        """
+        ends = [sympy.Integer(0), *positive_roots(self.critical), sympy.oo]
+        found: list[Range] = []
+        for low, high in pairwise(ends):
+            found.append(Range(low, high, False, False, self.at(between(low, high))))
+            if high != sympy.oo:
+                found.append(Range(high, high, True, True, self.at(high)))
+        return tuple(found)
+
+    @cached_property
+    def critical(self) -> list[Poly]:
+        """Polynomials in h; between their roots the behaviour stays as it is."""
+        found: list[Poly] = []
+        alone: list[Poly] = []
+        for factor, power in self.factors:
+            pairs = factor.gcd(_mirror(factor))  # all of an irreducible factor, or nothing
+            rest = factor.quo(pairs)
+            if rest.degree(Z) > 0:
+                found.append(rest.resultant(_mirror(rest)))
+            if pairs.degree(Z) > 0:
+                alone.append(pairs)
+                found.append(pairs.discriminant())
+                if power > 1:
+                    found.append(self._defect(factor, power))
+        found += [a.resultant(b) for a, b in combinations(alone, 2)]
+        return [_over_rationals(one) for one in found if not one.is_zero]
+
+    def _defect(self, factor: Poly, power: int) -> Poly:
+        """0 where a repeated factor gets all its eigenvectors, though it lacks some elsewhere."""
+        rest = self.characteristic.quo(factor**power)
+        ring = self.matrix.domain
+        coefficients = [ring.from_sympy(c) for c in sympy.Poly((rest * factor).as_expr(), Z).all_coeffs()]
+        entries = polynomial_of(self.matrix, coefficients).to_list_flat()
+        common: Poly = sympy.Poly(0, H, domain=self.field.domain)
+        for entry in entries:
+            common = common.gcd(sympy.Poly(ring.to_sympy(entry), H, domain=self.field.domain))
+        return common
+
+    def _value(self, entry: Any, at: Any, domain: Any) -> Any:
+        """A polynomial in h at a number of a field that holds its coefficients."""
+        own = self.field.domain
+        coefficients = [domain.from_sympy(own.to_sympy(c)) for c in entry.to_dense()]
+        return horner(coefficients, at, domain.zero)
+
+
+def behaviour(matrix: DomainMatrix, characteristic: Poly) -> Behaviour:
+    """What the powers of a matrix over a number field do."""
+    roots = disc(characteristic)
+    if roots.outside:
+        return Behaviour("diverges", roots)
+    if not roots.on:
+        return Behaviour("converges", roots)
+    pairs = characteristic.gcd(mirrored(characteristic))  # the roots on the circle, all of them
+    rest, simple = characteristic.quo(pairs), pairs.quo(pairs.gcd(pairs.diff()))
+    order, product = 0, rest * simple
+    while not polynomial_of(matrix, product.rep.to_list()).is_zero_matrix:
+        order, product = order + 1, product * simple
+    if order:
+        return Behaviour("grows", roots, order)
+    only_one = simple.degree() == 1 and simple.eval(1) == 0
+    return Behaviour("settles" if only_one else "cycles", roots)
+
+
+def cyclotomic_period(matrix: DomainMatrix, characteristic: Poly) -> int | None:
+    """The least m with M^m = 1, from the roots of unity that the eigenvalues are; None if there is none."""
+    norm = characteristic if characteristic.domain.is_QQ else characteristic.norm()
+    orders: list[int] = []
+    for factor, _ in norm.factor_list()[1]:
+        whole = factor.clear_denoms(convert=True)[1]
+        if not whole.is_cyclotomic:
+            return None
+        orders.append(_order(whole))
+    period = 1
+    for order in orders:
+        period = period * order // gcd(period, order)
+    one = DomainMatrix.eye(matrix.shape[0], matrix.domain).to_dense()
+    return next((m for m in sympy.divisors(period) if matrix**m == one), None)
+
+
+def polynomial_of(matrix: DomainMatrix, coefficients: Sequence[Any]) -> DomainMatrix:
+    """A polynomial, its highest coefficient first, of a matrix."""
+    one = DomainMatrix.eye(matrix.shape[0], matrix.domain).to_dense()
+    total = one * matrix.domain.zero
+    for c in coefficients:
+        total = total * matrix + one * c
+    return total
+
+
+def _monic_in_z(factor: Poly) -> Poly:
+    return factor.mul_ground(1 / factor.LC())
+
+
+def in_h(expression: Any) -> Poly:
+    """The expression as a polynomial in h alone."""
+    return sympy.Poly(getattr(expression, "as_expr", lambda: expression)(), H, domain="QQ")
+
+
+def _mirror(factor: Poly) -> Poly:
+    degree = factor.degree(Z)
+    terms = {(degree - z, h): c for (z, h), c in factor.terms()}
+    return sympy.Poly.from_dict(terms, Z, H, domain=factor.domain)
+
+
+def _order(cyclotomic: Poly) -> int:
+    """The m whose primitive roots of 1 are this polynomial's roots."""
+    degree = cyclotomic.degree()
+    m = 1
+    while sympy.totient(m) != degree or sympy.cyclotomic_poly(m, Z, polys=True) != cyclotomic:
+        m += 1
+    return m
+
+
+def _over_rationals(polynomial: Poly) -> Poly:
+    """A polynomial in h over the rationals with the same roots and perhaps more: times its conjugates."""
+    return polynomial if polynomial.domain.is_QQ else polynomial.norm()
+
+
+def merged(ranges: Sequence[Range]) -> tuple[Range, ...]:
+    """Neighbours with the same behaviour put together."""
+    found: list[Range] = []
+    for one in ranges:
+        last = found[-1] if found else None
+        if last and _same(last.behaviour, one.behaviour):
+            found[-1] = replace(last, high=one.high, high_in=one.high_in)
+        else:
+            found.append(one)
+    return tuple(found)
+
+
+def _same(a: Behaviour | None, b: Behaviour | None) -> bool:
+    return a is not None and b is not None and (a.kind, a.order) == (b.kind, b.order)

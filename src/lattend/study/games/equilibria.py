@@ -1,0 +1,285 @@
+"""Equilibria: the places where both gradients are 0, and what each one is to the players."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.errors import DomainError
+from lattend.study.exact.field import NumberField, number_field
+from lattend.study.exact.forms import has_no_formula, number_text
+from lattend.study.exact.function import first_change
+from lattend.study.exact.inertia import Inertia, inertia
+from lattend.study.exact.systems import solve
+from lattend.study.exact.writing import text as written
+from lattend.study.games.search import search
+
+if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
+    from lattend.study.games.game import Game
+
+CLEAR = 1e-6  # a float further from 0 than this, or than this times the largest beside it, is not 0
+KINK = "f has a kink here"
+KINDS = {
+    "strict Nash": "each player loses by any small move of its own",
+    "Nash": "no player gains by a small move of its own",
+    "minimax": "the minimiser is at its best if the maximiser answers each of its moves; not Nash",
+    "maximin": "the maximiser is at its best if the minimiser answers each of its moves; not Nash",
+    "undecided": "second derivatives do not decide",
+}
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A point where the game's gradient is 0: a number for each name, its kind and the reason for it.
+
+    strict Nash, Nash, minimax, maximin, none (a player gains by moving: no solution of the game), undecided.
+    """
+
+    game: Game
+    point: tuple[Any, ...]
+    kind: str
+    reason: str
+    exact: bool = True
+
+    @property
+    def kinked(self) -> bool:
+        """Whether f has a kink there, so that it has no second derivatives."""
+        return self.reason == KINK
+
+    @property
+    def floats(self) -> tuple[float, ...]:
+        return tuple(float(x) for x in self.point)
+
+    def __str__(self) -> str:
+        return f"{self._said}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Equilibrium {where(self.game, self.point)}: {self._said}>"
+
+    @property
+    def _said(self) -> str:
+        return "no solution" if self.kind == "none" else self.kind
+
+    def draw(self) -> Figure:
+        """The phase portrait about the point, and what it is."""
+        from lattend.study.games.pictures import around
+
+        return around(self)
+
+    def json(self) -> dict[str, Any]:
+        """The point exactly where that is known, as texts, and as floats; its kind and the reason."""
+        plain = [written(x) if self.exact else float(x) for x in self.point]
+        return {"point": plain, "floats": list(self.floats), "kind": self.kind, "reason": self.reason}
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibria:
+    """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
+
+    game: Game
+    points: tuple[Equilibrium, ...]
+    complete: bool
+    curve: tuple[str, ...] = ()
+    note: str = ""
+
+    def __iter__(self) -> Iterator[Equilibrium]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, place: int) -> Equilibrium:
+        return self.points[place]
+
+    def summary(self) -> str:
+        """How many there are, and whether there are others."""
+        if self.note:
+            return self.note
+        if self.curve:
+            return f"equilibria wherever {' and '.join(f'{one} = 0' for one in self.curve)}"
+        if not self.points:
+            return "no equilibrium: the gradient is 0 nowhere"
+        return (
+            "one equilibrium, and no other"
+            if len(self.points) == 1
+            else f"{len(self.points)} equilibria, no others"
+        )
+
+    def draw(self) -> Figure:
+        """The phase portrait with all equilibria, and what each one is."""
+        from lattend.study.games.pictures import with_equilibria
+
+        return with_equilibria(self)
+
+    def json(self) -> dict[str, Any]:
+        """The equilibria as plain data."""
+        return {
+            "game": self.game.text,
+            "equilibria": [one.json() for one in self.points],
+            "complete": self.complete,
+            "curve": list(self.curve),
+            "note": self.note,
+        }
+
+    def __str__(self) -> str:
+        from lattend.study.games.report import equilibria_told
+
+        return equilibria_told(self).terminal(colour=False)
+
+    def __repr__(self) -> str:
+        return f"<Equilibria of {self.game.text}: {len(self.points)}>"
+
+
+def where(game: Game, point: Sequence[Any]) -> str:
+    """`p = 0, q = 1/2`."""
+    said = (f"{x:.6g}" if isinstance(x, float) else number_text(x) for x in point)
+    return ", ".join(f"{name} = {number}" for name, number in zip(game.names, said, strict=True))
+
+
+def equilibria(game: Game) -> Equilibria:
+    """All points where the gradient is 0 if f is a polynomial; else those that a search finds."""
+    if not game.polynomial:
+        return _searched(game, "")
+    functions = game.formulas.functions
+    found = solve([one.formula for one in functions], game.formulas.formula.names)
+    if found.note:
+        return _searched(game, f"{found.note}; ")
+    points = [classified(game, one.formulas, one.field, one.numbers) for one in found.points]
+    return Equilibria(game, tuple(points), found.complete, tuple(written(one) for one in found.curve))
+
+
+def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:
+    """The point as an equilibrium; an error where the gradient is not 0 there."""
+    if game.formula is None:
+        floats = tuple(float(x) for x in point)
+        if np.abs(game.gradient(point)).max() > CLEAR:
+            raise DomainError(f"{where(game, floats)} is no equilibrium: the gradient is not 0 there")
+        return by_decimals(game, floats)
+    if any(map(has_no_formula, point)):  # such numbers come from here: they need not be checked again
+        for one in game.equilibria():
+            if one.point == tuple(point):
+                return one
+    slopes = [one.vanishes(point) for one in game.formulas.functions]
+    if not all(slopes):
+        name = game.names[slopes.index(False)]
+        raise DomainError(f"{where(game, point)} is no equilibrium: the gradient by {name} is not 0 there")
+    numbers = number_field(point) if game.polynomial else None
+    if numbers is None:
+        return _classified_by_formula(game, tuple(point))
+    return classified(game, tuple(point), numbers, tuple(numbers.of(x) for x in point))
+
+
+def classified(
+    game: Game, point: tuple[Any, ...], numbers: NumberField, values: Sequence[Any]
+) -> Equilibrium:
+    """What the point is, from the second derivatives in its own number field."""
+    rows = game.field(numbers.of).hessian(values)
+    exactly = [[numbers.element(x) for x in row] for row in rows]
+    return Equilibrium(game, tuple(point), *_exact_kind(game, point, exactly, numbers.domain))
+
+
+def hessian(game: Game, point: Sequence[Any]) -> list[list[Any]]:
+    """The second derivatives at a point, as exact formulas."""
+    assert game.formula is not None
+    return [[one.at(point) for one in row] for row in game.formulas.second]
+
+
+def _classified_by_formula(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+    assert game.formula is not None
+    if game.formula.kinked(point):
+        return Equilibrium(game, point, "undecided", KINK)
+    rows = hessian(game, point)
+    numbers = number_field([x for row in rows for x in row])
+    if numbers is None:
+        return Equilibrium(game, point, "undecided", "its second derivatives are in no small number field")
+    exactly = [[numbers.domain.from_sympy(x) for x in row] for row in rows]
+    return Equilibrium(game, point, *_exact_kind(game, point, exactly, numbers.domain))
+
+
+def _exact_kind(game: Game, point: Sequence[Any], rows: list[list[Any]], domain: Any) -> tuple[str, str]:
+    def tie(names: Sequence[str], way: int) -> str:
+        if game.quadratic:
+            return "yes"
+        return _by_more_derivatives(game, point, names[0], way) if len(names) == 1 else "unknown"
+
+    return _kind(game, rows, lambda part: inertia(part, domain), tie)
+
+
+def _kind(
+    game: Game,
+    rows: list[list[Any]],
+    count: Callable[[list[list[Any]]], Inertia],
+    tie: Callable[[Sequence[str], int], str],
+) -> tuple[str, str]:
+    """What the signs of second derivatives make of a point; `tie` says who holds where some are 0.
+
+    Against the maximiser's best answers the minimiser sees the curvature A - B C⁻¹ B'. With C below 0 that
+    is above 0 if the whole matrix ((A, B), (B', C)) has an eigenvalue above 0 for each of the minimiser's
+    numbers and the rest below 0; and likewise for the maximiser.
+    """
+    first = len(game.minimise)
+    p = count([row[:first] for row in rows[:first]])
+    q = count([[-x for x in row[first:]] for row in rows[first:]])  # both players minimise with this sign
+    if p.positive and q.positive:
+        return "strict Nash", KINDS["strict Nash"]
+    holds = [
+        "no" if own.below else "yes" if own.positive else tie(names, way)
+        for own, names, way in ((p, game.minimise, 1), (q, game.maximise, -1))
+    ]
+    if holds == ["yes", "yes"]:
+        return "Nash", KINDS["Nash"]
+    whole = count(rows)
+    if (whole.above, whole.below) == (first, len(rows) - first) and (p.positive or q.positive):
+        kind = "minimax" if q.positive else "maximin"
+        return kind, KINDS[kind]
+    gain = [
+        name
+        for names, held in ((game.minimise, holds[0]), (game.maximise, holds[1]))
+        for name in names
+        if held == "no"
+    ]
+    if gain:
+        return "none", f"{', '.join(gain)} gain{'' if gain[1:] else 's'} by moving"
+    return "undecided", KINDS["undecided"]
+
+
+def _by_more_derivatives(game: Game, point: Sequence[Any], name: str, way: int) -> str:
+    """Whether a player with one number cannot gain by a small move: yes, no, or unknown."""
+    assert game.formula is not None
+    change = first_change(game.formula, game.names.index(name), point)
+    if change is None:
+        return "unknown"
+    order, sign = change
+    return "yes" if order == 0 or (order % 2 == 0 and sign * way > 0) else "no"
+
+
+def _searched(game: Game, before: str) -> Equilibria:
+    found, starts = search(game)
+    points = tuple(_exactly(game, point) for point in found)
+    none = "" if points else "none "
+    note = f"{before}{none}found by Newton's method from {starts} starts in -3 … 3; there may be others"
+    return Equilibria(game, points, False, (), note)
+
+
+def _exactly(game: Game, point: tuple[Any, ...]) -> Equilibrium:
+    """The point exactly if the gradient is 0 there, else as the decimals that it is known by."""
+    if game.formula is not None and all(one.vanishes(point) for one in game.formulas.functions):
+        return confirmed(game, point)
+    return by_decimals(game, tuple(float(x) for x in point))
+
+
+def by_decimals(game: Game, point: tuple[float, ...]) -> Equilibrium:
+    """What a point known by its decimals is; a sign counts only well away from 0."""
+    rows = np.array(game.field().hessian(point), dtype=float)
+    doubt = CLEAR * max(1.0, float(np.abs(rows).max()))
+
+    def count(part: Any) -> Inertia:
+        values = np.linalg.eigvalsh(np.array(part))
+        above, below = int((values > doubt).sum()), int((values < -doubt).sum())
+        return Inertia(above, below, len(values) - above - below)
+
+    return Equilibrium(game, point, *_kind(game, rows.tolist(), count, lambda *_: "unknown"), exact=False)

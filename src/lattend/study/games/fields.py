@@ -1,0 +1,98 @@
+"""Fields: the gradients of a game, from its formula, and of its linear part at an equilibrium."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lattend.study.exact.function import Function
+from lattend.study.games.methods import Vector
+
+Number = Callable[[Fraction], Any]
+
+
+class PlainField(ABC):
+    """Both penalties come from the gradient g and the Hessian H: ∇½‖g‖² = H g."""
+
+    def __init__(self, first: int, number: Number) -> None:
+        self.first = first  # how many numbers the minimiser has
+        self.number = number
+
+    @abstractmethod
+    def all(self, values: Sequence[Any]) -> Vector:
+        """The gradient over all numbers of both players."""
+
+    @abstractmethod
+    def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
+        """The second derivatives."""
+
+    def gradient(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
+        return self._shared(self.all((*p, *q)), movers)
+
+    def consensus(self, p: Vector, q: Vector, movers: str = "pq") -> tuple[Vector, Vector]:
+        return self._shared(self._down_length((*p, *q), len(p) + len(q)), movers)
+
+    def penalty(self, p: Vector, q: Vector) -> Vector:
+        return self._down_length((*p, *q), self.first)[self.first :]
+
+    def _shared(self, found: Vector, movers: str) -> tuple[Vector, Vector]:
+        """What belongs to each player, 0 where it does not move."""
+        return found[: self.first] if "p" in movers else 0, found[self.first :] if "q" in movers else 0
+
+    def _down_length(self, values: Sequence[Any], many: int) -> Vector:
+        """The gradient of half the squared length of the first entries of the gradient."""
+        gradient, hessian = self.all(values), self.hessian(values)
+        return _row([sum(row[k] * gradient[k] for k in range(many)) for row in hessian], self.number)
+
+
+class FormulaField(PlainField):
+    """The gradients of a formula; on floats, entries of p and q may be whole arrays of them."""
+
+    def __init__(self, formula: Function, first: int, number: Number = float) -> None:
+        super().__init__(first, number)
+        self.formula = formula
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        return [self.formula.derivative(name) for name in self.formula.names]
+
+    @cached_property
+    def second(self) -> list[list[Function]]:
+        return [[one.derivative(name) for name in self.formula.names] for one in self.functions]
+
+    def value(self, values: Sequence[Any]) -> Any:
+        return self.formula(values, self.number)
+
+    def all(self, values: Sequence[Any]) -> Vector:
+        return _row([one(values, self.number) for one in self.functions], self.number)
+
+    def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
+        return [[one(values, self.number) for one in row] for row in self.second]
+
+
+class LinearField(PlainField):
+    """The field g = H·(p, q): what a game is close to its equilibrium, moved to the origin."""
+
+    def __init__(self, hessian: Sequence[Sequence[Any]], first: int, number: Number) -> None:
+        super().__init__(first, number)
+        self.rows = [list(row) for row in hessian]
+
+    def all(self, values: Sequence[Any]) -> Vector:
+        sums = [sum(a * x for a, x in zip(row, values, strict=True)) for row in self.rows]
+        return _row(sums, self.number)
+
+    def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
+        return self.rows
+
+
+def _row(entries: Sequence[Any], number: Number) -> Vector:
+    if number is float:
+        return np.array(np.broadcast_arrays(*entries), dtype=float)
+    found = np.empty(len(entries), dtype=object)
+    found[:] = entries
+    return found

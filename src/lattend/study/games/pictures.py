@@ -1,0 +1,214 @@
+"""Pictures of games: the phase portrait with orbits, distances over time, and factors against steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.heat import short
+from lattend.draw.charts.plane import Ends
+from lattend.draw.figure import Figure
+from lattend.errors import DomainError, LattendError
+from lattend.study.exact.forms import number_text
+from lattend.study.exact.function import as_float
+from lattend.study.games.analysis import Analysis
+from lattend.study.games.equilibria import Equilibria, Equilibrium, where
+from lattend.study.games.game import Game
+from lattend.study.games.orbit import Orbit
+from lattend.study.games.phase import phase_plane
+from lattend.study.games.report import analysis_told, equilibria_told, orbit_told
+from lattend.study.games.rest import Rest, rest_of
+
+LEAST = 1e-16  # what a distance of 0 is drawn as, on a scale that has no 0, or lower if others are lower
+MOST = 1e100  # where drawing ends
+FACTORS = 120  # steps at which a factor is drawn
+
+
+def portrait(
+    *orbits: Orbit, game: Game | None = None, x: Ends | None = None, y: Ends | None = None
+) -> Figure:
+    """The plane of both players: where the field points, lines of equal f, equilibria and the orbits.
+
+    Where every step keeps a quantity, the line of its value through the start is drawn too. `x` and `y` are
+    the ends of the picture, which holds the orbits and the equilibria where none are given. A game of more
+    than two numbers shows the first of each player, without field and lines, which depend on the others.
+    """
+    shown = _game(orbits, game)
+    rest = rest_of(shown)
+    plane, notes = phase_plane(shown, orbits, _names(orbits), rest, x, y)
+    data = {
+        "game": shown.text,
+        "orbits": [orbit.json() for orbit in orbits],
+        "equilibria": [one.json() for one in rest.points],
+    }
+    return Figure(str(shown), (), notes, _about(orbits), planes=(plane,), data=data)
+
+
+def distances(*orbits: Orbit, to: Any = None) -> Figure:
+    """How far each orbit is from an equilibrium after every step, on a logarithmic scale.
+
+    `to` is the equilibrium, by default the one nearest to each orbit's start; where equilibria fill a line,
+    the distance to that line.
+    """
+    game = _game(orbits, None)
+    rest = rest_of(game, to, "to")
+    if not rest.points:
+        raise DomainError(f"no equilibrium of {game} is known to measure distances to; give one: to=(0, 0)")
+    curve, notes = _distances(orbits, rest)
+    return Figure(str(game), (), notes, _about(orbits), curves=(curve,), data=_numbers(game, curve))
+
+
+def compare_orbits(*orbits: Orbit) -> Figure:
+    """Several methods or steps: their phase portrait, their distances, and what is proved of each."""
+    game = _game(orbits, None)
+    rest = rest_of(game)
+    plane, notes = phase_plane(game, orbits, _names(orbits), rest)
+    facts: list[tuple[str, str]] = []
+    curves: tuple[Curve, ...] = ()
+    if rest.points:
+        curve, more = _distances(orbits, rest)
+        curves, notes = (curve,), (*notes, *more)
+        for orbit, (name, line) in zip(orbits, curve.lines, strict=True):
+            first, last = short(line[0][1]), short(line[-1][1])
+            said = f"distance {first} at the start, {last} after {len(line) - 1} steps"
+            facts.append((name, "; ".join((*_outcome(orbit, rest), said))))
+    data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}
+    return Figure(
+        str(game), (), notes, _about(orbits), facts=tuple(facts), planes=(plane,), curves=curves, data=data
+    )
+
+
+def with_pictures(orbit: Orbit, at: Any = None) -> Figure:
+    """The orbit's facts with its phase portrait and its distances, to one equilibrium, as one figure."""
+    game = _game([orbit], None)
+    rest = rest_of(game, at)
+    plane, notes = phase_plane(game, [orbit], _names([orbit]), rest_of(game))
+    curves: tuple[Curve, ...] = ()
+    if rest.points and len(orbit.points) > 1:
+        curve, more = _distances([orbit], rest)
+        curves, notes = (curve,), (*notes, *more)
+    told = orbit_told(orbit)
+    facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, rest)))
+    return Figure(
+        str(game), (), notes, told.subtitle, facts=facts, planes=(plane,), curves=curves, data=told.data
+    )
+
+
+def with_equilibria(found: Equilibria) -> Figure:
+    """What each equilibrium is, with all of them in the phase portrait."""
+    plane, notes = phase_plane(found.game, (), (), rest_of(found.game))
+    return replace(equilibria_told(found), planes=(plane,), caption=notes)
+
+
+def around(found: Equilibrium) -> Figure:
+    """What the equilibrium is, with the phase portrait about it."""
+    game = found.game
+    plane, notes = phase_plane(game, (), (), Rest((found,)))
+    facts, data = ((where(game, found.point), str(found)),), {"game": game.text, **found.json()}
+    return Figure(str(game), (), notes, facts=facts, planes=(plane,), data=data)
+
+
+def with_factors(analysis: Analysis) -> Figure:
+    """What is proved, with the factor a step against the step h, computed in floats.
+
+    The picture goes half as far again as the last end of a range, or as the step that was asked for.
+    """
+    ends = [as_float(one.low) for one in analysis.ranges]
+    asked = [] if analysis.step is None else [as_float(analysis.step)]
+    far = 1.5 * max((end for end in (*ends, *asked) if 0 < end < MOST), default=1.0)
+    best = _best(analysis)
+    dots = [("best step", best)] if best else []
+    if analysis.here is not None and asked[0] < MOST:
+        dots.append((f"h = {number_text(analysis.step)}", (asked[0], as_float(analysis.here.factor))))
+    places = {far * place / FACTORS for place in range(1, FACTORS + 1)} | {h for _, (h, _) in dots}
+    line = [(h, factor) for h in sorted(places) if math.isfinite(factor := analysis.float_factor(h))]
+    told = analysis_told(analysis)
+    if not line:
+        return told
+    lines = (("factor", tuple(line)), ("1: no nearer, no farther", tuple((h, 1.0) for h, _ in line)))
+    curve = Curve("Factor a step", "step h", "factor", lines, tuple(dots), log=False)
+    return replace(told, curves=(curve,))
+
+
+def _best(analysis: Analysis) -> tuple[float, float] | None:
+    """The best step and its factor as floats, derived or searched for."""
+    if analysis.best is None:
+        return analysis.searched_best
+    return as_float(analysis.best.step), as_float(analysis.best.factor)
+
+
+def _game(orbits: Sequence[Orbit], game: Game | None) -> Game:
+    if not orbits and game is None:
+        raise DomainError("a picture needs orbits, as in portrait(game.orbit((1, 1))), or a game: game=...")
+    found = game or orbits[0].game
+    for orbit in orbits:
+        if str(orbit.game) != str(found):
+            raise DomainError(f"a picture shows one game: {found}, not {orbit.game}; draw two")
+        if math.hypot(*orbit.floats[0]) >= MOST:
+            raise DomainError(f"a picture has room for numbers up to {MOST:g}, and the orbit starts beyond")
+    return found
+
+
+def _names(orbits: Sequence[Orbit]) -> list[str]:
+    """What tells the orbits apart: the method, the steps, or both."""
+    methods, steps = (
+        [orbit.game.rule_text(orbit.method) for orbit in orbits],
+        [orbit.step_text for orbit in orbits],
+    )
+    if len(orbits) == 1:
+        return ["orbit"]
+    if len(set(steps)) == 1:
+        return methods
+    if len(set(methods)) == 1:
+        return steps
+    return [f"{method}, {step}" for method, step in zip(methods, steps, strict=True)]
+
+
+def _about(orbits: Sequence[Orbit]) -> tuple[str, ...]:
+    """What all orbits have in common, which their names do not say."""
+    common = {orbit.game.rule_text(orbit.method) for orbit in orbits}, {orbit.step_text for orbit in orbits}
+    said = ", ".join(part for parts in common if len(parts) == 1 for part in parts)
+    return (said,) if said else ()
+
+
+def _outcome(orbit: Orbit, rest: Rest) -> tuple[str, ...]:
+    """What is proved of the orbit's method at its step, near the nearest equilibrium, where that can be."""
+    found = rest.nearest(orbit)
+    if found is None:
+        return ()
+    try:
+        here = orbit.game.analyse(orbit.method, orbit.step, found.point).here
+    except LattendError:
+        return ()
+    return (str(here) if orbit.game.quadratic else f"near the equilibrium {here}",)
+
+
+def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Curve, tuple[str, ...]]:
+    notes: list[str] = []
+    lengths = [_lengths(orbit, rest) for orbit in orbits]
+    shortest = min(map(len, lengths))
+    lengths = [length[:shortest] for length in lengths]
+    least = min([LEAST, *(d / 10 for length in lengths for d in length if d)])
+    if any(0 in length for length in lengths):
+        notes.append(f"a distance of 0 is drawn as {least:.3g}")
+    lines = tuple(
+        (name, tuple((float(step), d or least) for step, d in enumerate(length)))
+        for name, length in zip(_names(orbits), lengths, strict=True)
+    )
+    if any(len(orbit.points) > shortest for orbit in orbits):
+        notes.append(f"distances up to step {shortest - 1}, where the shortest orbit ends or passes {MOST:g}")
+    what = "Distance to the nearest equilibrium" if rest.line else "Distance to the equilibrium"
+    return Curve(what, "step", "distance", lines), tuple(notes)
+
+
+def _lengths(orbit: Orbit, rest: Rest) -> list[float]:
+    """The distances from the start on, as long as they are numbers of a usual size."""
+    return list(takewhile(lambda d: d < MOST, (math.hypot(*way) for way in rest.offsets(orbit).tolist())))
+
+
+def _numbers(game: Game, curve: Curve) -> dict[str, Any]:
+    return {"game": game.text, "distances": {name: [d for _, d in line] for name, line in curve.lines}}

@@ -1,0 +1,141 @@
+"""Table: every method against several steps, with the factor by which a step shrinks or grows distances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lattend.draw.charts.heat import Scale
+from lattend.draw.figure import Below, Figure
+from lattend.draw.formats.palette import SIGNED, ink
+from lattend.draw.grid.marks import Label
+from lattend.draw.grid.panel import Panel, Side
+from lattend.errors import DomainError
+from lattend.study.exact.numbers import exact
+from lattend.study.exact.writing import text as written
+from lattend.study.games.analysis import Analysis, Here
+from lattend.study.games.game import Game
+from lattend.study.games.methods import Method, momentum
+from lattend.study.games.sentences import behaviour_text, factor_text, steps_text
+
+STEPS = ("1/10", "1/4", "1/2", "3/4", "1", "3/2", "2", "5/2")
+ROWS: tuple[Method | str, ...] = (
+    *("simultaneous", "alternating", "optimistic", "extragradient", "momentum"),
+    momentum("-1/2", first="q"),
+    *("consensus", "gradient_penalty"),
+)
+
+
+def compare_methods(
+    game: Game,
+    steps: Any = STEPS,
+    methods: Method | str | Iterable[Method | str] = ROWS,
+    at: Any = None,
+) -> Figure:
+    """Methods against steps near an equilibrium: converges, cycles or diverges, and by what factor a step.
+
+    Below the table stand the exact ranges in which each method converges, and its best step. Blue shrinks
+    distances, red grows them.
+    """
+    rows, columns = _several(methods), _several(steps)
+    if not rows or not columns:
+        raise DomainError("a table needs one step and one method, or more")
+    numbers = [exact(step) for step in columns]
+    found = [game.analyse(one, at=at) for one in rows]
+    cells = [[one.at(step) for step in numbers] for one in found]
+    names = [str(one.method) for one in found]
+    panel, scale = _panel(cells, _short(names), [written(step) for step in numbers])
+    reading = _reading(cells)
+    return Figure(
+        str(game),
+        (panel,),
+        (reading,),
+        ("methods against the step h of both players",),
+        facts=tuple((name, _ranges(one)) for name, one in zip(names, found, strict=True)),
+        scales=(scale,),
+        labelled=Below((reading,), scales=(scale,)),
+        bare=Below(scales=(scale,)),
+        grid=44.0 * max(len(numbers), len(names)),
+        data={
+            "game": game.text,
+            "steps": [written(step) for step in numbers],
+            "methods": {
+                name: [{"kind": here.kind, "factor": float(here.factor)} for here in row]
+                for name, row in zip(names, cells, strict=True)
+            },
+            "analyses": [one.json() for one in found],
+        },
+    )
+
+
+def _several(given: Any) -> list[Any]:
+    """A list of what may be one alone."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+
+
+def _panel(
+    cells: Sequence[Sequence[Here]], names: Sequence[str], steps: Sequence[str]
+) -> tuple[Panel, Scale]:
+    scale = Scale("factor a step", 0.0, 2.0, SIGNED, most="2 or more")
+    filled = scale.cells(np.array([[float(here.factor) for here in row] for row in cells]))
+    words = [[_word(here) for here in row] for row in cells]
+    longest = max((word for row in words for word in row), key=len)
+    labels = tuple(
+        Label(row + 0.5, col + 0.5, word, ink(SIGNED[filled[row, col]].fill), like=longest)
+        for row, line in enumerate(words)
+        for col, word in enumerate(line)
+    )
+    sides = Side("method", len(names), _ticks(names)), Side("step h", len(steps), _ticks(steps))
+    return Panel(filled, SIGNED, *sides, "", labels), scale
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """The names without their numbers, which the facts have, where they stay apart."""
+    short = [re.sub(", (mass|weight) [^,]+", "", name) for name in names]
+    return [one if short.count(one) == 1 else name for one, name in zip(short, names, strict=True)]
+
+
+def _ticks(names: Sequence[str]) -> tuple[tuple[float, str], ...]:
+    return tuple((place + 0.5, name) for place, name in enumerate(names))
+
+
+def _word(here: Here) -> str:
+    """The factor where it is not 1, else what happens."""
+    if here.kind not in ("converges", "diverges"):
+        return here.kind
+    factor = float(here.factor)
+    return f"{factor:.3f}" if factor < 9.9995 else f"{factor:.3g}"
+
+
+def _reading(cells: Sequence[Sequence[Here]]) -> str:
+    """What the words in the cells mean, those that are there."""
+    kinds = {here.kind for row in cells for here in row}
+    said = ["a number below 1 converges, above 1 diverges"]
+    said += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
+    said += ["grows: like a power of the steps"] if "grows" in kinds else []
+    said += ["settles: on one of the equilibria of a line"] if "settles" in kinds else []
+    said += ["undecided: second derivatives do not decide"] if "undecided" in kinds else []
+    return "; ".join(said)
+
+
+def _ranges(one: Analysis) -> str:
+    """Where the method converges and how fast at best; where it does not, what it does."""
+    if one.matrix is None:
+        return one.note
+    kinds: dict[str, list[str]] = {}
+    for part in one.ranges:
+        steps = steps_text(part.low, part.high, part.low_in, part.high_in)
+        kinds.setdefault(behaviour_text(part.behaviour), []).append(steps)
+    best = f"; best factor {_said(one.best.factor)} at h = {_said(one.best.step)}" if one.best else ""
+    if "converges" in kinds:
+        return f"converges for {' and '.join(kinds['converges'])}{best}"
+    return "; ".join(f"{kind} for {' and '.join(steps)}" for kind, steps in kinds.items())
+
+
+def _said(number: Any) -> str:
+    """An exact number with its decimals, the decimals alone where it has no short form."""
+    said = factor_text(number)
+    return said if said[0] == "s" or said.replace("/", "").isdigit() else f"{float(number):.4f}"

@@ -1,0 +1,70 @@
+"""Generative models: the evidence lower bound and what it is made of; public as `lt.study.generative`.
+
+    ELBO = E_q[log p(x|z)] − KL(q(z|x) ‖ p(z))
+
+Sums run over the pixels of an example and over its latents, means over the batch and over samples of z.
+
+Bounds          elbo, importance; what they give: ELBO, Importance
+Distributions   Gaussian, Bernoulli, Categorical; kl, which gives a Divergence
+Known exactly   LinearGaussian, draw_linear
+VAE             VAE, digits
+
+`help(lt.study.generative.elbo)` tells the arguments of one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
+
+if TYPE_CHECKING:
+    from lattend.study.generative.bound import ELBO as ELBO
+    from lattend.study.generative.bound import elbo as elbo
+    from lattend.study.generative.distributions import Bernoulli as Bernoulli
+    from lattend.study.generative.distributions import Categorical as Categorical
+    from lattend.study.generative.distributions import Gaussian as Gaussian
+    from lattend.study.generative.divergence import Divergence as Divergence
+    from lattend.study.generative.divergence import kl as kl
+    from lattend.study.generative.handwritten import digits as digits
+    from lattend.study.generative.importance_bound import Importance as Importance
+    from lattend.study.generative.importance_bound import importance as importance
+    from lattend.study.generative.linear import LinearGaussian as LinearGaussian
+    from lattend.study.generative.linear_picture import draw_linear as draw_linear
+    from lattend.study.generative.vae import VAE as VAE
+
+# Where each name lives, loaded when it is first used; no file has the name of what it gives, because
+# importing the file would put the module in its place: `digits` is in handwritten.py, `elbo` in bound.py
+_HOME: dict[str, str] = {
+    "elbo": "lattend.study.generative.bound",
+    "ELBO": "lattend.study.generative.bound",
+    "importance": "lattend.study.generative.importance_bound",
+    "Importance": "lattend.study.generative.importance_bound",
+    "Gaussian": "lattend.study.generative.distributions",
+    "Bernoulli": "lattend.study.generative.distributions",
+    "Categorical": "lattend.study.generative.distributions",
+    "kl": "lattend.study.generative.divergence",
+    "Divergence": "lattend.study.generative.divergence",
+    "LinearGaussian": "lattend.study.generative.linear",
+    "draw_linear": "lattend.study.generative.linear_picture",
+    "VAE": "lattend.study.generative.vae",
+    "digits": "lattend.study.generative.handwritten",
+}
+__all__ = [  # noqa: RUF022  (in the order a reader meets them)
+    "elbo",
+    "ELBO",
+    "importance",
+    "Importance",
+    "Gaussian",
+    "Bernoulli",
+    "Categorical",
+    "kl",
+    "Divergence",
+    "LinearGaussian",
+    "draw_linear",
+    "VAE",
+    "digits",
+]
+PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
+
+__getattr__, __dir__ = on_first_use(globals(), "lt.study.generative", _HOME)

@@ -1,0 +1,184 @@
+"""elbo: the evidence lower bound as its two terms, reconstruction and KL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lattend.errors import DomainError, TensorError
+from lattend.study.generative import divergence
+from lattend.study.generative.checks import check_data, choice, count, real
+from lattend.study.generative.distributions import Distribution
+from lattend.study.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
+from lattend.study.generative.writing import number
+from lattend.wording import many
+
+
+@dataclass(frozen=True, eq=False)
+class ELBO(Bound):
+    """A lower bound of log p(x), mean over the batch: value = reconstruction − kl, whatever beta is.
+
+    `unit` is that of all numbers but `loss`, which is in nats: −reconstruction + beta · KL, with free bits
+    where they were asked for. `value`, `reconstruction`, `kl` and `loss` carry gradients.
+    """
+
+    log_likelihoods: Tensor  # log p(x|z), [samples, batch], nats
+    divergences: Tensor  # KL of each example, [1, batch] in closed form or [samples, batch], nats
+    penalty: Tensor  # what takes the KL's place in the loss, nats
+    closed: bool  # whether the KL is in closed form
+
+    @property
+    def reconstructions(self) -> Tensor:
+        """E_q[log p(x|z)] of each example, [batch]."""
+        return self.log_likelihoods.mean(0) * self.factor
+
+    @property
+    def kls(self) -> Tensor:
+        """KL(q ‖ p) of each example, [batch]."""
+        return self.divergences.mean(0) * self.factor
+
+    @property
+    def values(self) -> Tensor:
+        """The bound of each example, [batch]."""
+        return self.reconstructions - self.kls
+
+    @property
+    def reconstruction(self) -> Tensor:
+        """E_q[log p(x|z)], summed over pixels, mean over the batch."""
+        return self.reconstructions.mean()
+
+    @property
+    def kl(self) -> Tensor:
+        """KL(q(z|x) ‖ p(z)), summed over latents, mean over the batch."""
+        return self.kls.mean()
+
+    @property
+    def value(self) -> Tensor:
+        """The bound: reconstruction − kl."""
+        return self.reconstruction - self.kl
+
+    @property
+    def loss(self) -> Tensor:
+        """What training minimises, in nats."""
+        return self.penalty - self.log_likelihoods.mean()
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of value as the bound for this batch, from the samples of z; None when there is one sample."""
+        return self.error_of(self.log_likelihoods - self.divergences)
+
+    @property
+    def reconstruction_error(self) -> float | None:
+        """Of reconstruction; None when there is one sample."""
+        return self.error_of(self.log_likelihoods)
+
+    @property
+    def kl_error(self) -> float | None:
+        """Of kl: 0 in closed form, None when it is from one sample."""
+        return 0.0 if self.closed else self.error_of(self.divergences)
+
+    def json(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        return {
+            "elbo": self.value.item(),
+            "reconstruction": self.reconstruction.item(),
+            "kl": self.kl.item(),
+            "unit": self.unit,
+            "standard_error": self.standard_error,
+            "reconstruction_error": self.reconstruction_error,
+            "kl_error": self.kl_error,
+            "population_error": self.population_error,
+            "loss": self.loss.item(),
+            "examples": self.log_likelihoods.shape[1],
+            "samples": len(self.log_likelihoods),
+            "dimensions": self.dimensions,
+        }
+
+    def __str__(self) -> str:
+        samples, examples = self.log_likelihoods.shape
+        how = "closed form" if self.closed else "from samples"
+        data = f"{many(examples, 'example')} of {many(self.dimensions, 'number')}"
+        return "\n".join(
+            (
+                f"ELBO            {number(self.value, self.standard_error)} {self.unit}",
+                f"reconstruction  {number(self.reconstruction, self.reconstruction_error)}",
+                f"KL              {number(self.kl, self.kl_error)}, {how}",
+                f"mean of {data}, {samples:,} z for each",
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<ELBO {number(self.value, self.standard_error)} {self.unit}>"
+
+
+def elbo(
+    x: Tensor,
+    posterior: Any,
+    decode: Decode,
+    prior: Any = None,
+    *,
+    samples: int = 1,
+    kl: str = "auto",
+    beta: float = 1.0,
+    free_bits: float = 0.0,
+    unit: str = "nats",
+    generator: torch.Generator | None = None,
+) -> ELBO:
+    """E_q[log p(x|z)] − KL(q(z|x) ‖ p(z)), a lower bound of log p(x), with both terms by name.
+
+    x [batch, ...]; `posterior` has one distribution for each example, as Gaussian(mean [batch, latent],
+    log_variance=…); `decode` turns z [samples, batch, latent] into the distribution of x, whose draws are
+    [samples, *x.shape]; without `prior` it is the standard normal. All may come from torch.distributions.
+
+    Sums run over the pixels of an example and over its latents, means over the batch and the samples of z.
+    unit="bits/dim" divides by log 2 and by the numbers in an example; papers print its negative.
+    `beta` and `free_bits` change the loss alone: −reconstruction + beta · Σ_j max(free_bits, mean KL_j), with
+    the mean over the batch, KL_j that of latent j, and free_bits in nats a latent.
+
+    >>> from lattend.study.generative import Bernoulli, Gaussian
+    >>> x, q = torch.ones(1, 2), Gaussian([[0.0]], 1)
+    >>> elbo(x, q, lambda z: Bernoulli(torch.zeros(*z.shape[:2], 2)))  # 2 log ½ − 0
+    <ELBO −1.3863 nats>
+    """
+    check_data(x)
+    choice("unit", unit, UNITS)
+    beta, free_bits = real("beta", beta), real("free_bits", free_bits)
+    q, p = pair(x, posterior, prior)
+    z = q.sample(count("samples", samples), generator)
+    parts = None if choice("kl", kl, divergence.WAYS) == "sample" else divergence.closed(q, p)
+    if parts is None and kl == "closed":
+        raise divergence.no_closed_form(q, p)
+    known = parts is not None and q.reparameterised
+    log_q = torch.zeros(z.shape[:2], device=z.device) if known else log_prob("posterior", q, z)
+    likelihoods = divergence.with_gradient(log_likelihood(x, z, decode), log_q, q.reparameterised)
+    if parts is not None:
+        divergences = _by_example(parts, x)[None]
+    else:
+        terms = log_q - log_prob("prior", p, z)
+        divergences = divergence.with_gradient(terms, log_q, q.reparameterised)
+    penalty = _freed(parts, q, free_bits) if free_bits else divergences.mean()
+    closed = parts is not None
+    return ELBO(likelihoods, divergences, beta * penalty, closed, dimensions=x[0].numel(), unit=unit)
+
+
+def _by_example(parts: Tensor, x: Tensor) -> Tensor:
+    """Divergences in closed form, summed to [batch]."""
+    if not parts.ndim or len(parts) != len(x):
+        raise TensorError(
+            f"x has {len(x)} examples and the KL shape {tuple(parts.shape)}; "
+            "posterior and prior have the batch along their first axis, or the prior none"
+        )
+    return divergence.summed(parts, 1)
+
+
+def _freed(parts: Tensor | None, q: Distribution, free_bits: float) -> Tensor:
+    """Σ_j max(free_bits, KL_j), each KL_j the mean over the batch."""
+    if parts is None or parts.shape != q.shape:
+        raise DomainError(
+            "free_bits are given to each latent, so the KL must be in closed form for each: take a diagonal "
+            "Gaussian posterior and prior, or leave free_bits out"
+        )
+    return parts.mean(0).clamp(min=free_bits).sum()

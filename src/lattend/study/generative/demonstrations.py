@@ -1,0 +1,116 @@
+"""What `lattend elbo` shows: a linear-Gaussian model, at random or of given rows, and a VAE of the digits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from lattend.draw.figure import Figure
+from lattend.errors import NamingError
+from lattend.study.generative import PICTURES
+from lattend.study.generative.bound import ELBO
+from lattend.study.generative.checks import choice, count, seeded
+from lattend.study.generative.handwritten import EPOCHS, Digits, digits, digits_vae
+from lattend.study.generative.importance_bound import Importance
+from lattend.study.generative.linear import LinearGaussian
+from lattend.study.generative.linear_picture import KS, draw_linear
+from lattend.study.generative.training import Epoch
+from lattend.study.generative.vae import VAE
+from lattend.study.generative.writing import fixed, number
+from lattend.wording import many
+
+K, REPEATS = 128, 2  # of the bound on test digits
+LITTLE = 1.0  # nats of KL below which z is hardly used
+
+
+def show_linear(
+    size: int = 6,
+    latent: int = 2,
+    noise: float = 1.0,
+    examples: int = 5,
+    *,
+    rows: Any = None,
+    k: int | Sequence[int] = KS,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Figure:
+    """`draw_linear` of a model drawn at random and so many of its examples.
+
+    With `rows` [many, D] the model is the likeliest for them, and the first of them are the examples.
+    """
+    examples, generator = count("examples", examples), seeded(seed)
+    if rows is None:
+        model = LinearGaussian.random(size, latent, noise, generator)
+        x = model.sample(examples, generator)
+    else:
+        data = torch.as_tensor(rows, dtype=torch.float64)
+        model, x = LinearGaussian.fit(data, latent), data[:examples]
+    return draw_linear(model, x, k=k, samples=samples, seed=seed)
+
+
+def show_digits(
+    latent: int = 16,
+    epochs: int = EPOCHS,
+    binary: bool = False,
+    picture: str = "samples",
+    *,
+    seed: int = 0,
+    progress: Callable[[Epoch | str], object] | None = None,
+) -> Figure:
+    """A VAE trained on the digits: its bounds on those it has not seen, and one of its pictures.
+
+    `progress` is called with each epoch, then with what comes next in words.
+    """
+    choice("the picture", picture, PICTURES)
+    if picture == "plane" and latent != 2:
+        raise NamingError(f"the plane is that of two latents, got {latent}")
+    count("epochs", epochs)
+    data, start = digits(binary), time.monotonic()
+    vae = digits_vae(data, latent=latent, epochs=epochs, seed=seed, progress=progress)
+    seconds = time.monotonic() - start
+    if progress:
+        progress(f"bounds of {len(data.test)} test digits, k = {K} …")
+    bound, tighter = digits_bounds(vae, data, seed)
+    figure = digits_picture(picture, vae, data, seed)
+    parameters = sum(parameter.numel() for parameter in vae.parameters())
+    size = f"{many(latent, 'latent')}, {parameters:,} parameters"
+    reconstruction = number(bound.reconstruction, bound.reconstruction_error)
+    facts = (
+        ("test ELBO", f"{number(bound.value, bound.standard_error)} nats, mean of {len(data.test)} digits"),
+        ("", f"{number(bound.into('bits/dim').value)} bits/dim"),
+        ("its terms", f"reconstruction {reconstruction}, KL {number(bound.kl)}"),
+        (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
+        ("model", f"{size}, {many(epochs, 'epoch')} in {seconds:.0f} s"),
+    )
+    if bound.kl.item() < LITTLE:
+        facts += (("z", f"tells little yet: KL {fixed(bound.kl.item())} nats; more epochs help"),)
+    told = {"elbo": bound.json(), "importance": tighter.json(), "parameters": parameters, "seconds": seconds}
+    told |= {"history": vae.history.json(), "picture": dict(figure.data)}
+    title = f"{figure.title}; test ELBO {fixed(bound.value.item())} nats"
+    return replace(figure, title=title, facts=(*facts, *figure.facts), data=told)
+
+
+@torch.no_grad()
+def digits_bounds(vae: VAE, data: Digits, seed: int) -> tuple[ELBO, Importance]:
+    """The ELBO of the test digits from 16 samples, and their importance bound."""
+    noise = seeded(seed)
+    elbo = vae.elbo(data.test, samples=16, generator=noise)
+    return elbo, vae.importance(data.test, k=K, samples=REPEATS, generator=noise)
+
+
+def digits_picture(name: str, vae: VAE, data: Digits, seed: int) -> Figure:
+    """One of the pictures, by its name."""
+    each = data.one_of_each()
+    drawn: dict[str, Callable[[], Figure]] = {
+        "samples": lambda: vae.draw_samples(30, seed),
+        "rebuilt": lambda: vae.draw_reconstructions(each),
+        "between": lambda: vae.draw_interpolation(each[:5], each[5:]),
+        "latent": lambda: vae.draw_latent(data.test, data.test_labels),
+        "plane": lambda: vae.draw_plane(steps=15),
+        "training": vae.history.draw,
+    }
+    return drawn[name]()

@@ -1,0 +1,163 @@
+"""draw_linear: ELBO + gap = log p(x) on a model where all three are known, and the bound of k samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lattend.draw.charts.curve import Curve
+from lattend.draw.figure import Figure
+from lattend.errors import NamingError
+from lattend.study.generative.checks import check_data, count, counts, seeded
+from lattend.study.generative.distributions import Gaussian
+from lattend.study.generative.importance_bound import Importance, importance
+from lattend.study.generative.linear import Identity, LinearGaussian
+from lattend.study.generative.writing import LEAST, fixed, number
+from lattend.wording import many
+
+KS = tuple(2**power for power in range(10))
+AT_ONCE = 2**20  # numbers decoded at a time
+
+
+class _ByK(Curve):
+    """A curve against log2 k, whose table has k itself."""
+
+    def table(self, columns: int) -> list[tuple[str, ...]]:
+        lines = ((name, tuple((round(2**x), y) for x, y in line)) for name, line in self.lines)
+        return Curve(self.title, "k", self.up, tuple(lines)).table(columns)
+
+
+def draw_linear(
+    model: LinearGaussian,
+    x: Tensor,
+    *,
+    k: int | Sequence[int] = KS,
+    samples: int = 1000,
+    seed: int = 0,
+) -> Figure:
+    """The identity ELBO(q) + KL(q ‖ posterior) = log p(x) for three q, and the importance bound against k.
+
+    The three are the posterior itself, the best diagonal q, and the prior. Each bound is the mean of
+    `samples` repeats. All numbers are nats, means over the examples x [batch, D].
+
+    >>> model = LinearGaussian(torch.ones(3, 1, dtype=torch.float64))
+    >>> figure = draw_linear(model, torch.zeros(1, 3, dtype=torch.float64), k=(1, 2), samples=10)
+    >>> figure.table[0]
+    ('q', 'reconstruction', 'KL', 'ELBO', 'gap', 'ELBO + gap')
+    """
+    if not isinstance(model, LinearGaussian):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NamingError(f"draw_linear takes a LinearGaussian, got {type(model).__name__}")
+    places = sorted(set(counts("k", k)))
+    x = model.read(check_data(x))
+    with torch.no_grad():
+        posteriors = _posteriors(model, x)
+        exact = {name: model.elbo(x, q) for name, q in posteriors.items()}
+        at_once = max(1, AT_ONCE // x.numel())
+        noise = seeded(seed, x.device)
+        bounds = {
+            name: [
+                importance(
+                    x,
+                    q,
+                    model.decode,
+                    k=k,
+                    samples=count("samples", samples),
+                    at_once=at_once,
+                    generator=noise,
+                )
+                for k in places
+            ]
+            for name, q in posteriors.items()
+            if name != "posterior"  # every weight is p(x) there, and so is every bound
+        }
+    return _figure(model, x, places, exact, bounds)
+
+
+def _posteriors(model: LinearGaussian, x: Tensor) -> dict[str, Gaussian]:
+    prior = model.prior
+    return {
+        "posterior": model.posterior(x),
+        "best diagonal": model.mean_field(x),
+        "prior": Gaussian(prior.mean.expand(len(x), -1), prior.variance),
+    }
+
+
+def _figure(
+    model: LinearGaussian,
+    x: Tensor,
+    places: list[int],
+    exact: dict[str, Identity],
+    bounds: dict[str, list[Importance]],
+) -> Figure:
+    D, latent = model.W.shape
+    evidence = exact["posterior"].log_prob.mean().item()
+    worst = max(found.error for found in exact.values())
+    facts = (
+        ("model", f"x = W z + b + noise: {many(D, 'number')} from {many(latent, 'latent')}"),
+        ("log p(x)", f"{fixed(evidence, 12)} nats, mean of {many(len(x), 'example')}"),
+        ("identity", f"ELBO + gap = log p(x) within {_power(worst)}, for each example"),
+    )
+    head = ("q", "reconstruction", "KL", "ELBO", "gap", "ELBO + gap")
+    rows = [(name, *_terms(found)) for name, found in exact.items()]
+    data = {
+        "dimensions": D,
+        "latent": latent,
+        "examples": len(x),
+        "log_prob": evidence,
+        "identity": {name: found.json() for name, found in exact.items()},
+        "bounds": {name: [bound.json() for bound in found] for name, found in bounds.items()},
+    }
+    return Figure(
+        "A linear-Gaussian model: ELBO + gap = log p(x)",
+        (),
+        _caption(bounds),
+        (),
+        facts=facts,
+        table=(head, *rows),
+        drawn=tuple(
+            f"q = {name}: {reconstruction} − {kl} = {elbo}, gap {gap}"
+            for name, reconstruction, kl, elbo, gap, _ in rows
+        ),
+        curves=(_curve(places, evidence, bounds),),
+        data=data,
+    )
+
+
+def _curve(places: list[int], evidence: float, bounds: dict[str, list[Importance]]) -> Curve:
+    """How far the bounds are below log p(x), on a log scale where noise leaves no doubt that they are."""
+    across = [math.log2(k) for k in places]
+    gaps = {name: [evidence - bound.value.item() for bound in found] for name, found in bounds.items()}
+    lines = tuple((f"q = {name}", tuple(zip(across, gap, strict=True))) for name, gap in gaps.items())
+    clear = all(
+        gap > 2 * (bound.standard_error or 0) + LEAST
+        for name, found in bounds.items()
+        for gap, bound in zip(gaps[name], found, strict=True)
+    )
+    return _ByK("log p(x) − importance bound", "log2 k", "nats", lines, log=clear)
+
+
+def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
+    """The last bound from each q, with its error and how many weights it rests on."""
+    last = {name: found[-1] for name, found in bounds.items()}
+    first = next(iter(last.values()))
+    return (
+        f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
+        *(
+            f"q = {name}: {number(bound.value, bound.standard_error)}; "
+            f"{bound.effective:,.1f} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
+            for name, bound in last.items()
+        ),
+    )
+
+
+def _terms(found: Identity) -> tuple[str, ...]:
+    terms = (found.reconstruction, found.kl, found.elbo, found.gap)
+    return (*(number(term.mean()) for term in terms), fixed((found.elbo + found.gap).mean().item(), 12))
+
+
+def _power(error: float) -> str:
+    """The power of ten above an error; rounding below 1e-12 differs from machine to machine."""
+    return f"{10.0 ** math.ceil(math.log10(max(error, 1e-12)))!r}"

@@ -1,0 +1,267 @@
+"""Training of a VAE: epochs that can be interrupted, and their history."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lattend.errors import DomainError, LattendError
+from lattend.seeds import check_seed
+from lattend.study.generative.checks import count, real, seeded
+from lattend.study.generative.writing import fixed
+
+if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
+    from lattend.study.generative.vae import VAE
+
+CLIP = 20.0  # longest gradient
+TEST_BATCH = 512
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Means over an epoch, in nats an example; `test` is the ELBO on other data after it."""
+
+    epoch: int
+    elbo: float
+    reconstruction: float
+    kl: float
+    test: float | None
+    seconds: float
+
+    def __str__(self) -> str:
+        test = "" if self.test is None else f"   test {fixed(self.test):>8}"
+        terms = f"{fixed(self.reconstruction):>8} − {fixed(self.kl):>6}"
+        return f"epoch {self.epoch:3}   ELBO {fixed(self.elbo):>8} = {terms}{test}   {self.seconds:4.0f} s"
+
+
+@dataclass
+class History:
+    """The epochs a VAE was trained for, over all calls of `fit`."""
+
+    epochs: list[Epoch] = field(default_factory=list[Epoch])
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __getitem__(self, place: int) -> Epoch:
+        return self.epochs[place]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.epochs)) or "not trained yet"
+
+    def json(self) -> list[dict[str, Any]]:
+        """The epochs as plain data."""
+        return [asdict(epoch) for epoch in self.epochs]
+
+    def draw(self, title: str = "ELBO over the epochs") -> Figure:
+        """The bound over the epochs, in training and on test data, and its two terms."""
+        from lattend.study.generative.pictures import course
+
+        return course(self, title)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a VAE is trained."""
+
+    epochs: int
+    batch: int
+    rate: float
+    decay: float
+    warm_up: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        count("epochs", self.epochs)
+        count("batch", self.batch)
+        real("rate", self.rate, "above 0", lambda rate: rate > 0)
+        real("decay", self.decay)
+        real("warm_up", self.warm_up)
+        check_seed(self.seed)
+
+    def rate_at(self, done: float) -> float:
+        """The learning rate where a share of the steps is done.
+
+        >>> plan = Plan(epochs=10, batch=32, rate=1.0, decay=0, warm_up=0, seed=0)
+        >>> plan.rate_at(0.05), plan.rate_at(0.5)  # half-way up; half-way down
+        (0.5, 0.5)
+        """
+        return self.rate * min(10 * done, (1 + math.cos(math.pi * done)) / 2)
+
+
+def train(
+    vae: VAE,
+    data: Tensor,
+    test: Tensor | None,
+    plan: Plan,
+    checkpoint: str | os.PathLike[str] | None,
+    progress: Callable[[Epoch], object] | None,
+) -> None:
+    """Trains and writes the VAE's history; see `VAE.fit`."""
+    home = vae.decoder.bias.device
+    try:
+        with torch.enable_grad(), torch.random.fork_rng([home] if home.type == "cuda" else []):
+            torch.manual_seed(plan.seed)
+            run = _Run(vae, data, test, plan)
+            kept = _Checkpoint(Path(checkpoint), run) if checkpoint is not None else None
+            if not (kept and kept.read()) and not len(vae.history):
+                vae.start(data.to(home))
+            while run.done < plan.epochs:
+                epoch = run.epoch()
+                vae.history.epochs.append(epoch)
+                if kept:
+                    kept.write()
+                if progress:
+                    progress(epoch)
+    finally:
+        vae.eval()
+
+
+class _Run:
+    """One call of `fit`: what it needs to do another epoch."""
+
+    def __init__(self, vae: VAE, data: Tensor, test: Tensor | None, plan: Plan) -> None:
+        self.vae, self.data, self.test, self.plan = vae, data, test, plan
+        self.home = vae.decoder.bias.device
+        groups = [[p for p in vae.parameters() if (p.ndim > 1) == many] for many in (True, False)]
+        self.optimiser = torch.optim.AdamW(
+            [{"params": groups[0], "weight_decay": plan.decay}, {"params": groups[1], "weight_decay": 0.0}]
+        )  # biases and noise are no weights
+        self.steps = max(1, len(data) // plan.batch)  # what is left over comes in another order next time
+        self.before, self.done, self.seconds = len(vae.history), 0, 0.0
+
+    def epoch(self) -> Epoch:
+        start = time.monotonic()
+        try:
+            reconstruction, kl = self._steps()
+            test = None if self.test is None else mean_elbo(self.vae, self.test, self.plan.seed)
+        except DomainError:  # the data were looked at before, so the net's own numbers are to blame
+            raise DomainError(
+                f"in epoch {self.before + self.done + 1} the loss or a number of the net is not finite; "
+                f"lower rate, which is {self.plan.rate:g}, or scale the data"
+            ) from None
+        self.done += 1
+        self.seconds += time.monotonic() - start
+        return Epoch(self.before + self.done, reconstruction - kl, reconstruction, kl, test, self.seconds)
+
+    def _steps(self) -> tuple[float, float]:
+        """Both terms of the bound, means over the steps of an epoch."""
+        self.vae.train()
+        sums = torch.zeros(2, dtype=torch.float64)
+        for at, rows in enumerate(torch.randperm(len(self.data)).split(self.plan.batch)[: self.steps]):
+            sums += self._step(self.data[rows].to(self.home), self.done + (at + 0.5) / self.steps)
+        reconstruction, kl = (sums / self.steps).tolist()
+        return reconstruction, kl
+
+    def _step(self, x: Tensor, epochs: float) -> Tensor:
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.plan.rate_at(epochs / self.plan.epochs)
+        rising = min(1.0, epochs / self.plan.warm_up) if self.plan.warm_up else 1.0
+        bound = self.vae.elbo(x, beta=rising * self.vae.beta)
+        loss = bound.loss
+        if not math.isfinite(loss.item()):
+            raise DomainError("the loss is not finite")
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.vae.parameters(), CLIP)
+        self.optimiser.step()
+        return torch.tensor([bound.reconstruction.item(), bound.kl.item()], dtype=torch.float64)
+
+
+@torch.no_grad()
+def mean_elbo(vae: VAE, data: Tensor, seed: int, samples: int = 1) -> float:
+    """The ELBO of all data in nats, dropout off; equal seeds take equal noise."""
+    vae.eval()
+    home = vae.decoder.bias.device
+    noise = seeded(seed, home)
+    sums = [
+        vae.elbo(part.to(home), samples, generator=noise).values.sum().item()
+        for part in data.split(TEST_BATCH)
+    ]
+    return sum(sums) / len(data)
+
+
+class _Checkpoint:
+    """The file of a run: weights, optimiser, random numbers, history, and which run it is."""
+
+    def __init__(self, path: Path, run: _Run) -> None:
+        if not path.parent.is_dir():
+            raise LattendError(f'cannot keep "{path}": there is no folder "{path.parent}"; make it first')
+        self.path, self.run = path, run
+        vae = run.vae
+        self.which: dict[str, Any] = asdict(run.plan) | {
+            **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
+            **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
+            **{"decoder": vae.decoder_name, "net": vae.net_name},
+            **{"data": _hash(run.data), "test": None if run.test is None else _hash(run.test)},
+        }
+
+    def write(self) -> None:
+        """Whole or not at all, so that an interruption leaves the epoch before."""
+        run, home = self.run, self.run.home
+        content = {
+            "which": self.which,
+            "weights": run.vae.state_dict(),
+            "optimiser": run.optimiser.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state(home) if home.type == "cuda" else None,
+            "history": run.vae.history.json(),
+            "done": run.done,
+            "seconds": run.seconds,
+        }
+        part = self.path.with_name(f"{self.path.name}.part")
+        torch.save(content, part)
+        part.replace(self.path)
+
+    def read(self) -> bool:
+        """Takes up the run where the file left it; False where there is none."""
+        if not self.path.exists():
+            return False
+        try:
+            content = torch.load(self.path, map_location=self.run.home, weights_only=True)
+            self._same(dict(content["which"]))
+            self._take_up(content)
+        except DomainError:
+            raise
+        except Exception:  # whatever the bytes of another file lead to
+            raise LattendError(f'"{self.path}" is no checkpoint of a VAE; give another path') from None
+        return True
+
+    def _same(self, which: dict[str, Any]) -> None:
+        """Nothing where the file is of this run, and an error that names what differs otherwise."""
+        for name, asked in self.which.items():
+            found = which.get(name)
+            if found != asked:
+                hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
+                raise DomainError(
+                    f'"{self.path}" is the checkpoint of a run with '
+                    f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "
+                    "repeat that call to go on with it, or give another path"
+                )
+
+    def _take_up(self, content: dict[str, Any]) -> None:
+        run = self.run
+        run.vae.load_state_dict(content["weights"])
+        run.optimiser.load_state_dict(content["optimiser"])
+        torch.set_rng_state(content["random"].cpu())
+        if content["random_cuda"] is not None and run.home.type == "cuda":
+            torch.cuda.set_rng_state(content["random_cuda"].cpu(), run.home)
+        run.vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
+        run.done, run.seconds = content["done"], content["seconds"]
+        run.before = len(run.vae.history) - run.done
+
+
+def _hash(x: Tensor) -> str:
+    """Of the type, the shape and the numbers of a tensor."""
+    numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()

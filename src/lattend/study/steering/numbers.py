@@ -1,0 +1,144 @@
+"""Numbers as they are given: floats to work with, and Fractions where they are known exactly."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+from lattend.study.steering.linear import SMALL
+
+MOST_EXACT = 256  # numbers that are worked with as Fractions
+MOST_DIGITS = 12  # a float with more is the rounding of something
+LONGEST = 24  # characters of a number that are shown
+ROWS = (list, tuple, np.ndarray)
+
+
+class Given(NamedTuple):
+    """Numbers in float64, as Fractions where all are exact and not too many, and how well they are known."""
+
+    floats: NDArray[np.float64]
+    fractions: NDArray[Any] | None = None
+    small: float = SMALL
+
+
+def read(name: str, given: Any) -> Given:
+    """The numbers of a list, a list of lists or an array: Fractions, floats, text as "1/3" or "sqrt(2)".
+
+    >>> read("weights", ["1/3", 0.25, 2]).fractions.tolist()
+    [Fraction(1, 3), Fraction(1, 4), Fraction(2, 1)]
+    """
+    if isinstance(given, np.ndarray) and given.dtype.kind in "fiub":
+        entries, floats, small = given, given.astype(np.float64), rounding(given.dtype)
+    else:
+        entries, small = _entries(name, given), SMALL
+        floats = np.empty(entries.shape)
+        for at in np.ndindex(entries.shape):
+            entries[at], floats[at] = _number(name, at, entries[at])
+    check_finite(name, floats)
+    if floats.size > MOST_EXACT:
+        return Given(floats, None, small)
+    found = [fraction(entry) for entry in entries.ravel().tolist()]
+    if None in found:
+        return Given(floats, None, small)
+    fractions = np.empty(len(found), dtype=object)
+    fractions[:] = found
+    return Given(floats, fractions.reshape(floats.shape), small)
+
+
+def rounding(dtype: Any) -> float:
+    """What is taken for 0, of numbers of size 1 in this dtype of numpy.
+
+    >>> rounding(np.dtype("float64"))
+    1e-07
+    """
+    return min(1e-3, max(SMALL, 100 * float(np.finfo(dtype).eps))) if dtype.kind == "f" else SMALL
+
+
+def fraction(entry: Any) -> Fraction | None:
+    """A number exactly, a float as the shortest decimal that names it; None for floats with too many digits.
+
+    >>> fraction(0.1), fraction(3), fraction(1 / 3)
+    (Fraction(1, 10), Fraction(3, 1), None)
+    """
+    if isinstance(entry, numbers.Rational):
+        return Fraction(int(entry.numerator), int(entry.denominator))
+    if isinstance(entry, Decimal):
+        return Fraction(entry)
+    digits = Decimal(repr(float(entry))).normalize()
+    return Fraction(digits) if len(digits.as_tuple().digits) <= MOST_DIGITS else None
+
+
+def _entries(name: str, given: Any) -> NDArray[Any]:
+    try:
+        entries = np.array(given, dtype=object)
+    except ValueError:
+        entries = None
+    if entries is None or any(isinstance(entry, ROWS) for entry in entries.flat):
+        raise DomainError(f"{name} must have as many numbers in each row{_uneven(given)}")
+    if not entries.size:
+        raise DomainError(f"{name} must be numbers; there is no number in it")
+    return entries
+
+
+def _uneven(rows: Any) -> str:
+    """Which rows differ: `; row 1 has 2 and row 2 has 1`."""
+    lengths = [len(row) for row in rows if isinstance(row, ROWS)]
+    for place, length in enumerate(lengths, 1):
+        if length != lengths[0]:
+            return f"; row 1 has {lengths[0]:,} and row {place} has {length:,}"
+    return next(filter(None, (_uneven(row) for row in rows if isinstance(row, ROWS))), "")
+
+
+def check_number(entry: Any) -> float:
+    """The float of a number or a text; raises where there is none, or it is 0 and the number is not.
+
+    >>> check_number("1/4")
+    0.25
+    """
+    return _meant(entry)[1]
+
+
+def _meant(entry: Any) -> tuple[Any, float]:
+    """A number itself, or what a text means; and the float of it."""
+    number = entry
+    if isinstance(entry, str):
+        from lattend.study.exact.numbers import exact  # loads sympy, which numbers alone do not need
+
+        number = exact(entry)
+    try:
+        found = float(number)
+    except (TypeError, ValueError):
+        raise DomainError(f'{entry!r} is not a number; give 2, 0.5 or text such as "1/3"') from None
+    except OverflowError:
+        found = 0.0
+    if (found == 0 and number != 0) or (isinstance(entry, str) and math.isinf(found)):
+        shown = str(entry) if len(str(entry)) <= LONGEST else f"{str(entry)[:LONGEST]}…"
+        raise DomainError(f"{shown} is beyond floats, which go from 1e-308 to 1e308; use another unit")
+    return number, found
+
+
+def _number(name: str, place: tuple[int, ...], entry: Any) -> tuple[Any, float]:
+    try:
+        return _meant(entry)
+    except DomainError as error:
+        raise DomainError(f"{name}{place_of(place)}: {error}") from None
+
+
+def check_finite(name: str, floats: NDArray[np.float64]) -> None:
+    """Raises where a number is not finite, and says which."""
+    wrong = np.argwhere(~np.isfinite(floats))
+    if len(wrong):
+        raise DomainError(f"{name}{place_of(wrong[0])} is {floats[tuple(wrong[0])]}; give finite numbers")
+
+
+def place_of(index: Iterable[int]) -> str:
+    """`[0][2]`, as people index lists."""
+    return "".join(f"[{at}]" for at in index)

@@ -1,0 +1,260 @@
+"""Pictures of steered queries: weights against sharpness, the error and its bound, a map of the keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.plane import Arrows, Dots, Plane, Shape, Stroke
+from lattend.draw.figure import Figure
+from lattend.study.steering.fit import divergence, softmax
+from lattend.study.steering.ray import LIMIT, NEVER
+from lattend.study.steering.sentences import number, numbers, tidy, why
+from lattend.study.steering.steered import one, plain
+from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.study.steering.steered import Steered, SteeredHeads
+
+Lines = tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+PLACES = 65  # of a curve
+MOST_LINES = 4  # keys with a line of their own
+MOST_ROWS = 12  # keys in a table
+MOST_OTHERS = 3  # of them with no wanted weight, where there are more keys
+MOST_HEADS = 5  # with a line of their own
+ROOM = 0.06  # of a map's longer side, on each side, for the names of keys
+
+
+def summary(steered: Steered) -> Figure:
+    """The facts and a table, without pictures."""
+    return Figure(_title(steered), (), (), (steered.how,), facts=_facts(steered), table=_table(steered))
+
+
+def figure(steered: Steered) -> Figure:
+    """The facts, weights and error as curves, and a map where keys have two numbers."""
+    ray = steered.ray
+    curves = _by_length(steered) if ray.face.all() else _by_sharpness(steered)
+    planes = (_map(steered),) if ray.keys.shape[1] == 2 else ()
+    return Figure(
+        _title(steered),
+        (),
+        (),
+        (steered.how,),
+        facts=_facts(steered),
+        table=_table(steered),
+        planes=planes,
+        curves=curves,
+        data=steered.json(),
+    )
+
+
+def _title(steered: Steered) -> str:
+    m, s = len(steered.ray.wanted), int((steered.ray.wanted > 0).sum())
+    return f"Attention over {many(m, 'key')}, steered to {s:,} of them"
+
+
+def _facts(steered: Steered) -> tuple[tuple[str, str], ...]:
+    ray = steered.ray
+    facts = [("query", numbers(plain(steered.query)))]
+    if steered.scale != 1:
+        facts.append(("scale", f"{number(steered.scale)}, in logits = scale·Kq"))
+    if not ray.face.all():
+        keys = "the wanted keys" if ray.reach == LIMIT else f"the {ray.face.sum():,} keys of the nearest face"
+        said = f"the mean weight on {keys} is e^β times the greatest other"
+        facts.append(("sharpness", f"β = {number(one(steered.sharpness))}: {said}"))
+    facts.append(("reached", steered.reach))
+    if ray.certificate is not None:
+        facts += why(ray.certificate, ray.wanted)
+    total = "half the sum of the differences of weights"
+    error, bound = one(steered.error), one(steered.bound)
+    said = "" if ray.face.all() else f"; bound {number(bound)}"  # else the error itself
+    facts.append(("error", f"{number(error)}, {total}{said}"))
+    if steered.output is not None:
+        facts.append(("output", numbers(plain(steered.output))))
+        facts.append(("wanted", numbers(plain(steered.wanted_output))))
+        apart, most = one(steered.output_error), one(steered.output_bound)
+        said = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
+        facts.append(("apart", f"{number(apart)}; bound {number(most)}, {said}"))
+    return tuple(facts)
+
+
+def _table(steered: Steered) -> tuple[tuple[str, ...], ...]:
+    """The keys with the greatest wanted or reached weights, and the rest as one."""
+    wanted, weights, logits = steered.ray.wanted, plain(steered.weights), tidy(plain(steered.logits))
+    shown = len(wanted)
+    if shown > MOST_ROWS:
+        shown = min(MOST_ROWS, int((wanted > 0).sum()) + MOST_OTHERS)
+    order = sorted(np.lexsort((-weights, -wanted))[:shown].tolist())
+    rows = [("key", "wanted", "logit", "weight")]
+    for at in order:
+        want, logit, got = (float(column[at]) for column in (wanted, logits, weights))
+        rows.append((str(at), number(want), number(logit), number(got)))
+    rest = np.setdiff1d(np.arange(len(wanted)), order)
+    if len(rest):
+        most, want, got = (float(x) for x in (logits[rest].max(), wanted[rest].sum(), weights[rest].sum()))
+        rows.append((f"{len(rest):,} more", number(want), f"≤ {number(most)}", number(got)))
+    return tuple(rows)
+
+
+def _lines(steered: Steered, places: Any, weights: Any) -> Lines:
+    """A line for each of the most wanted keys, and one for all others together; weights [places, m]."""
+    wanted = steered.ray.wanted
+    own = [at for at in np.argsort(-wanted, kind="stable") if wanted[at] > 0][:MOST_LINES]
+    rest = np.setdiff1d(np.arange(len(wanted)), own)
+    lines = [(f"key {at}", weights[:, at]) for at in own]
+    if len(rest):
+        lines.append((f"key {rest[0]}" if len(rest) == 1 else "all others", weights[:, rest].sum(axis=1)))
+    return tuple((name, _points(places, line)) for name, line in lines)
+
+
+def _points(places: Any, heights: Any) -> tuple[tuple[float, float], ...]:
+    return tuple(zip(map(float, places), map(float, heights), strict=True))
+
+
+def _by_sharpness(steered: Steered) -> tuple[Curve, ...]:
+    ray, here = steered.ray, one(steered.sharpness)
+    places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
+    weights = np.array([softmax(ray.logits(beta)) for beta in places])
+    gets = Curve("What keys get", "sharpness β", "weight", _lines(steered, places, weights), log=False)
+    if ray.reach == NEVER:
+        return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
+    errors, bounds = _errors(steered, places)
+    at_here = ((f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error)))),)
+    return (
+        gets,
+        Curve(
+            "Error and bound",
+            "sharpness β",
+            "error",
+            (("bound", _points(places, bounds)), ("error", _points(places, errors))),
+            at_here,
+        ),
+    )
+
+
+def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
+    ray = steered.ray
+    least = 1e-300  # for a logarithmic scale
+    errors = [max(least, ray.error(ray.logits(beta))) for beta in places]
+    return errors, [max(error, ray.promised(beta)) for error, beta in zip(errors, places, strict=True)]
+
+
+def _by_length(steered: Steered) -> tuple[Curve, ...]:
+    """Where no sharpness is needed: the same query made shorter and longer."""
+    if np.ptp(plain(steered.logits)) < 1e-9:
+        return ()
+    lengths = np.linspace(0.0, 2.0, PLACES)
+    logits = [length * plain(steered.logits) for length in lengths]
+    weights = np.array([softmax(row) for row in logits])
+    across = "length of the query, 1 as given"
+    gets = Curve("What keys get", across, "weight", _lines(steered, lengths, weights), log=False)
+    if steered.reach == NEVER:
+        return gets, _divergences(steered, across, lengths, logits, 1.0)
+    errors = np.abs(weights - steered.ray.wanted).sum(axis=1) / 2
+    return gets, Curve("Error", across, "error", (("error", _points(lengths, errors)),), log=False)
+
+
+def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Curve:
+    """The KL that the best fit makes least, with the least for any query and where this one is."""
+    assert steered.certificate is not None
+    wanted, least = steered.ray.wanted, steered.certificate.nats
+    nats = [divergence(wanted, row) for row in logits]
+    found = divergence(wanted, plain(steered.logits))
+    lines = (
+        ("this direction", _points(places, nats)),
+        ("least of any query", _points(places, np.full(len(nats), least))),
+    )
+    dots = ((f"this query {number(found)}", (here, found)),)
+    return Curve("KL(wanted ‖ attention)", across, "nats", lines, dots, log=False)
+
+
+def _map(steered: Steered) -> Plane:
+    """Keys of two numbers, their hull, the wanted mixture of keys, and the direction of the query."""
+    keys, used = steered.ray.keys, steered.ray.wanted > 0
+    mean, query = steered.ray.wanted @ keys, plain(steered.query)
+    named = len(keys) <= MOST_ROWS
+
+    def dots(which: Any, name: str, colour: str, shape: Shape) -> Dots:
+        labels = [str(at) for at in np.flatnonzero(which)] if named else []
+        return Dots(keys[which], name, colour, 4.0, shape, labels)
+
+    marks = [dots(used, "wanted keys", "#d55e00", "square")]
+    if not used.all():
+        marks.append(dots(~used, "other keys", "#0072b2", "dot"))
+    marks.append(Dots(mean[None], "wanted mixture", "#1c1f26", 4.0, "cross"))
+    arrows: tuple[Arrows, ...] = ()
+    if query.any():
+        size = float(np.ptp(keys, axis=0).max()) or 1.0
+        tip = mean + 0.35 * size * query / np.linalg.norm(query)
+        arrows = (Arrows(((mean.tolist(), tip.tolist()),), "query", "#1c1f26", 1.4),)
+    edge = _hull(keys)
+    lines = (Stroke(edge, "hull of the keys", "#8c96a3", 1.2, under=True),) if len(edge) > 1 else ()
+    plane = Plane("Keys", "first number", "second number", lines=lines, dots=tuple(marks), arrows=arrows)
+    (left, right), (bottom, top) = plane.ends()
+    room = ROOM * max(right - left, top - bottom)
+    return replace(plane, x=(left - room, right + room), y=(bottom - room, top + room))
+
+
+def _hull(points: Any) -> list[tuple[float, float]]:
+    """The corners of the hull in order, the first again at the end: the lower side, then the upper one."""
+    ordered = sorted(set(map(tuple, points.tolist())))
+
+    def side(along: list[tuple[float, float]]) -> list[tuple[float, float]]:
+        found: list[tuple[float, float]] = []
+        for x, y in along:
+            while len(found) > 1 and _turn(found[-2], found[-1], (x, y)) <= 0:
+                found.pop()
+            found.append((x, y))
+        return found
+
+    lower, upper = side(ordered), side(ordered[::-1])
+    return lower + upper[1:]
+
+
+def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def summary_of_heads(steered: SteeredHeads) -> Figure:
+    """A table of the heads."""
+    return Figure(_heads_title(steered), (), (), table=_heads_table(steered))
+
+
+def figure_of_heads(steered: SteeredHeads) -> Figure:
+    """A table of the heads, and the error of the first ones against their sharpness."""
+    faced = [(name, head) for name, head in _named(steered) if not head.ray.face.all()]
+    curves: tuple[Curve, ...] = ()
+    if faced:
+        places = np.linspace(0.0, max(8.0, *(1.25 * one(head.sharpness) for _, head in faced)), PLACES)
+        lines = [
+            (f"head {name}", _points(places, _errors(head, places)[0])) for name, head in faced[:MOST_HEADS]
+        ]
+        curves = (Curve("Error by head", "sharpness β", "error", tuple(lines)),)
+    table = _heads_table(steered)
+    return Figure(_heads_title(steered), (), (), table=table, curves=curves, data=steered.json())
+
+
+def _named(steered: SteeredHeads) -> list[tuple[str, Steered]]:
+    places = np.ndindex(steered.shape)
+    return [(", ".join(map(str, at)), head) for at, head in zip(places, steered, strict=True)]
+
+
+def _heads_title(steered: SteeredHeads) -> str:
+    m, heads = len(steered.heads[0].ray.wanted), len(steered.heads)
+    return f"Attention over {many(m, 'key')}, steered in {many(heads, 'head')}"
+
+
+def _heads_table(steered: SteeredHeads) -> tuple[tuple[str, ...], ...]:
+    rows = [("head", "reached", "sharpness", "error", "bound")]
+    for name, head in _named(steered)[:MOST_ROWS]:
+        beta = "" if head.ray.face.all() else number(one(head.sharpness))
+        reach = "never, nearest by KL" if head.reach == NEVER else head.reach
+        bound = "" if head.ray.face.all() else number(one(head.bound))
+        rows.append((name, reach, beta, number(one(head.error)), bound))
+    more = len(steered.heads) - MOST_ROWS
+    if more > 0:
+        rows.append((f"{more:,} more", "", "", "", ""))
+    return tuple(rows)

@@ -1,0 +1,182 @@
+"""Answers as people give them: rows of numbers whose last digit says how exact they are."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from typing import TYPE_CHECKING, Any
+
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.study.exact.numbers import exact
+from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of
+from lattend.study.worked.inputs import depth
+from lattend.study.worked.span import Span
+from lattend.wording import many, short
+
+if TYPE_CHECKING:
+    from lattend.study.worked.recipes import Tables
+    from lattend.study.worked.work import Worked
+
+Place = tuple[str, int, int, int]  # step, head, row, column
+MOST_POWER = 10**6  # of ten; e to the largest score has 434,294 digits
+NEAR = Decimal("1e-40")  # what an exact form may be off, from the 60 digits it is compared in
+LEVELS = ("head", "row", "number")
+ABSENT = ("", "?", "-", "–")
+HIDDEN = ("-inf", "-infinity", "-∞")
+SINGULAR = {
+    "output": "outputs",
+    "weight": "weights",
+    "sum": "sums",
+    "score": "scores",
+    "exponential": "exponentials",
+}
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A number as it was written, and how far from it the true one may be."""
+
+    text: str
+    value: Decimal
+    half: Decimal  # of a unit of its last digit; about 0 for an exact form
+    is_form: bool = False  # 1/4 rather than 0.25
+
+    @property
+    def places(self) -> int:
+        """The decimals it has; those that an exact form is compared in."""
+        return max(0, -int(self.half.adjusted()) - 1)
+
+    def near(self, number: Decimal | Span) -> bool:
+        """Whether a number, or one of a span, rounds to this one."""
+        low, high = (number.low, number.high) if isinstance(number, Span) else (number, number)
+        if not self.value.is_finite() or low == high == MASKED:
+            return low == self.value
+        with localcontext(CONTEXT):
+            return low - self.half <= self.value <= high + self.half
+
+
+def read_number(value: Any, places: int | None = None) -> Written | None:
+    """The number that is written, None where there is none: "", "?" and None.
+
+    With `places`, a decimal with fewer of them is taken as exact.
+
+    >>> read_number(".1967").half  # half of 0.0001
+    Decimal('0.00005')
+    """
+    if value is None:
+        return None
+    text = (value if isinstance(value, str) else str(value)).strip().replace("−", "-")
+    if text in ABSENT:
+        return None
+    if text.lower() in HIDDEN:
+        return Written(text, MASKED, NEAR)
+    if _DECIMAL.fullmatch(text):
+        number = CONTEXT.create_decimal(text)
+        last = int(number.as_tuple().exponent) if number.is_finite() else MOST_POWER + 1
+        if abs(last) > MOST_POWER:
+            raise DomainError(f"{text} has a power of ten beyond {MOST_POWER:,}; no number here has")
+        half = CONTEXT.scaleb(Decimal(5), last - 1)
+        return Written(text, number, NEAR if places is not None and -last < places else half)
+    return Written(text, decimal_of(exact(value)), NEAR, is_form=True)
+
+
+def read_answer(
+    worked: Worked, answer: Any, places: int | None = None, nothing: str = "None"
+) -> dict[Place, Written]:
+    """Every number of an answer by its place; raises where its shape is not that of the step."""
+    if not isinstance(answer, Mapping) or not answer:
+        known = ", ".join(step.name for step in worked.steps)
+        raise NamingError(
+            f'an answer has rows of numbers for some of {known}, as in {{"sums": [["13.8256"], …]}}; '
+            f"got {short(answer)}"
+        )
+    found: dict[Place, Written] = {}
+    for given, rows in answer.items():
+        name = _name(worked, str(given))
+        step = worked.parts[name]
+        tables = _tables(name, rows, worked.have[name], step.per_head, nothing)
+        for head, table in enumerate(tables):
+            for row, numbers in enumerate(table):
+                for column, number in enumerate(numbers):
+                    written = _read(name, head if step.per_head else None, row, column, number, places)
+                    if written is not None:
+                        found[name, head, row, column] = written
+    if not found:
+        raise DomainError("the answer has no number in it; give at least one")
+    return found
+
+
+def _name(worked: Worked, given: str) -> str:
+    name = SINGULAR.get(given, given)
+    if name in worked.parts:
+        return name
+    known = [step.name for step in worked.steps]
+    close = difflib.get_close_matches(given, known, 1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise NamingError(f"the work has no step {given}; it has {', '.join(known)}{hint}")
+
+
+def _tables(name: str, rows: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
+    """The rows of each head; a step with one number a row may be a plain list of them."""
+    listed = _listed(rows)
+    shape = (len(wanted), len(wanted[0]), len(wanted[0][0]))
+    levels = LEVELS[0 if per_head else 1 :]
+    shape = shape[-len(levels) :]
+    try:
+        filled = _filled(listed, shape, levels)
+    except _Misfit as misfit:
+        said = " of ".join(many(length, level) for length, level in zip(shape, levels, strict=True))
+        without = per_head and isinstance(listed, list) and depth(listed) < (2 if shape[-1] == 1 else 3)
+        found = "it has no list for each head, as in [head 1, head 2]" if without else str(misfit)
+        raise TensorError(
+            f"{name} in the answer must be {said}, with {nothing} for a number"
+            f"{', row or head' if per_head else ' or row'} that is not given; {found}"
+        ) from None
+    return filled if per_head else [filled]
+
+
+class _Misfit(Exception):
+    """Where nested lists are not as long as they should be."""
+
+
+def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where: str = "it") -> Any:
+    """Nested lists of this shape, None wherever nothing is given for a part."""
+    if not shape:
+        if isinstance(values, list):
+            raise _Misfit(f"{where} is a list")
+        return values
+    if not isinstance(values, list) and shape == (1,):
+        return [values]  # the only number of its row
+    if values is None:
+        return [_filled(None, shape[1:], levels[1:]) for _ in range(shape[0])]
+    if not isinstance(values, list):
+        raise _Misfit(f"{where} is {short(values)}")
+    if len(values) != shape[0]:
+        raise _Misfit(f"{where} has {many(len(values), levels[0])}")
+    of = "" if where == "it" else f"{where}, "
+    return [
+        _filled(value, shape[1:], levels[1:], f"{of}{levels[0]} {at + 1}") for at, value in enumerate(values)
+    ]
+
+
+def _listed(values: Any) -> Any:
+    """Nested lists, from lists, tuples, arrays or tensors."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    if isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0:
+        return values
+    return [_listed(value) for value in values]
+
+
+def _read(
+    name: str, head: int | None, row: int, column: int, number: Any, places: int | None
+) -> Written | None:
+    try:
+        return read_number(number, places)
+    except DomainError as error:
+        of = "" if head is None else f" of head {head + 1}"
+        raise DomainError(f"{name}{of}, row {row + 1}, column {column + 1}: {error}") from None

@@ -1,0 +1,184 @@
+"""The steps of a piece of work: exact numbers beside the decimals that are at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from lattend.study.exact.numbers import exact
+from lattend.study.exact.writing import text
+from lattend.study.worked.entry import MASKED, Entry, exponential, length, mixture, number, total
+from lattend.study.worked.inputs import Given, Matrix, columns
+from lattend.study.worked.recipes import Decimals, Have
+from lattend.study.worked.step import Rows, Step
+
+ZERO, ONE = exact(0), exact(1)
+NOTHING = number(ZERO)
+
+
+def steps(given: Given, have: Have) -> dict[str, Step]:
+    """Every step by its name, in order; `have` holds the decimals."""
+    heads = [_Head(given, have, head) for head in range(given.heads)]
+    source = "{} = y W_{}, y the memory" if given.crosses else "{} = x W_{}"
+    mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
+    words = (  # name, title, formula, what a row is, what a column is
+        ("q", "Queries", "q = x W_q", "query", "component"),
+        ("k", "Keys", source.format("k", "k"), "key", "component"),
+        ("v", "Values", source.format("v", "v"), "key", "component"),
+        ("scores", "Scores", _score(given), "query", "key"),
+        ("masked", "Masked scores", f"s where {given.rule}, else -inf", "query", "key"),
+        ("exponentials", "Exponentials", "e^s", "query", "key"),
+        ("sums", "Row sums", "sum of e^s over the keys", "query", ""),
+        ("weights", "Weights", "a = e^s / row sum", "query", "key"),
+        ("mixed", mixed, "z = sum of a v", "query", "component"),
+    )
+    found = {
+        name: Step(
+            name, title, formula, tuple(getattr(head, name) for head in heads), given.heads > 1, down, across
+        )
+        for name, title, formula, down, across in words
+    }
+    return {**found, "outputs": _outputs(given, have, found["mixed"])}
+
+
+def exercise(given: Given) -> tuple[Step, ...]:
+    """What the work starts from: tokens, memory and matrices."""
+    found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
+    if given.crosses:
+        found.append(Step("memory", "Memory", "y", (_numbers(given.memory),), False, "token", "component"))
+    for name, title, matrices in (
+        ("q", "Query matrix", given.wq),
+        ("k", "Key matrix", given.wk),
+        ("v", "Value matrix", given.wv),
+        ("o", "Output matrix", () if given.wo is None else (given.wo,)),
+    ):
+        if matrices:
+            tables = tuple(map(_numbers, matrices))
+            several = given.heads > 1 and name != "o"
+            found.append(Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column"))
+    return tuple(found)
+
+
+def _numbers(matrix: Matrix) -> Rows:
+    return tuple(tuple(map(number, row)) for row in matrix)
+
+
+def _score(given: Given) -> str:
+    """`s = q·k / sqrt(2)`."""
+    if given.divisor is not None:
+        return f"s = q·k / {text(given.divisor)}"
+    return "s = q·k" if given.scale == 1 else f"s = {text(given.scale)} · q·k"
+
+
+def product(rows: Matrix, matrix: Matrix) -> Matrix:
+    """Rows times a matrix, exactly."""
+    upright = tuple(columns(matrix))
+    return tuple(tuple(dot(row, column) for column in upright) for row in rows)
+
+
+def dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
+    """The sum of products, exactly."""
+    return expanded(sum((x * y for x, y in zip(left, right, strict=True) if x != 0 and y != 0), ZERO))
+
+
+def expanded(value: Any) -> Any:
+    """The number multiplied out, so that equal ones are written alike."""
+    _, rest = value.as_coeff_Mul()
+    simple = rest.is_Atom or (rest.is_Pow and rest.as_base_exp()[0].is_Atom)  # 2, sqrt(2)/3: the usual ones
+    return value if simple else value.expand()
+
+
+def entries(matrix: Matrix, decimals: Decimals) -> Rows:
+    """Exact numbers beside their decimals."""
+    return tuple(
+        tuple(number(one, value) for one, value in zip(row, values, strict=True))
+        for row, values in zip(matrix, decimals, strict=True)
+    )
+
+
+class _Head:
+    """The tables of one head."""
+
+    def __init__(self, given: Given, have: Have, head: int) -> None:
+        mask = given.mask[head]
+        q = product(given.tokens, given.wq[head])
+        k, v = (product(given.memory, matrices[head]) for matrices in (given.wk, given.wv))
+        self.q, self.k, self.v = (
+            entries(matrix, have[name][head]) for name, matrix in (("q", q), ("k", k), ("v", v))
+        )
+        scores = tuple(
+            tuple(expanded(given.scale * score) for score in row) for row in product(q, tuple(columns(k)))
+        )
+        powers, sums, weights, mixed = (
+            have[name][head] for name in ("exponentials", "sums", "weights", "mixed")
+        )
+        self.scores = entries(scores, have["scores"][head])
+        self.masked = tuple(
+            tuple(one if sees else Entry(MASKED) for one, sees in zip(row, marked, strict=True))
+            for row, marked in zip(self.scores, mask, strict=True)
+        )
+        self.exponentials = tuple(
+            tuple(
+                exponential(score, value) if sees else NOTHING
+                for score, value, sees in zip(*rows, strict=True)
+            )
+            for rows in zip(scores, powers, mask, strict=True)
+        )
+        seen = [_chosen(row, marked) for row, marked in zip(scores, mask, strict=True)]
+        self.sums = tuple((total(row, value),) for row, (value,) in zip(seen, sums, strict=True))
+        self.weights = tuple(
+            _weights(row, marked, values) for row, marked, values in zip(seen, mask, weights, strict=True)
+        )
+        self.mixed = tuple(
+            tuple(
+                mixture(row, _chosen(part, marked), value)
+                for part, value in zip(columns(v), values, strict=True)
+            )
+            for row, marked, values in zip(seen, mask, mixed, strict=True)
+        )
+
+
+def _weights(scores: list[Any], marked: Sequence[bool], values: Sequence[Decimal]) -> tuple[Entry, ...]:
+    """The share of each key that is seen; keys of one score have one entry."""
+    by_score: dict[Any, Entry] = {}
+    seen = iter(scores)
+    found: list[Entry] = []
+    for sees, value in zip(marked, values, strict=True):
+        if not sees:
+            found.append(NOTHING)
+            continue
+        score = next(seen)
+        if score not in by_score:
+            place = scores.index(score)
+            parts = [ONE if at == place else ZERO for at in range(len(scores))]
+            by_score[score] = mixture(scores, parts, value)
+        found.append(by_score[score])
+    return tuple(found)
+
+
+def _chosen(row: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
+    return [one for one, sees in zip(row, marked, strict=True) if sees]
+
+
+def _outputs(given: Given, have: Have, mixed: Step) -> Step:
+    if given.wo is None and given.heads == 1:
+        return Step("outputs", "Outputs", mixed.formula, mixed.tables, across="component")
+    joined = tuple(tuple(one for row in rows for one in row) for rows in zip(*mixed.tables, strict=True))
+    if given.wo is None:
+        return Step("outputs", "Outputs", "the heads side by side", (joined,), across="component")
+    table = tuple(
+        tuple(_combined(row, column, value) for column, value in zip(columns(given.wo), values, strict=True))
+        for row, values in zip(joined, have["outputs"][0], strict=True)
+    )
+    said = "z W_o" if given.heads == 1 else "the heads side by side, times W_o"
+    return Step("outputs", "Outputs", said, (table,), across="component")
+
+
+def _combined(row: Sequence[Entry], column: Sequence[Any], value: Decimal) -> Entry:
+    """What W_o makes of the heads' numbers: known at once where all of them are."""
+    used = [(one, factor) for one, factor in zip(row, column, strict=True) if factor != 0]
+    if all(one.known is not None for one, _ in used):
+        return number(dot([one.known for one, _ in used], [factor for _, factor in used]), value)
+    long = sum(one.length + length(factor) + 3 for one, factor in used)
+    return Entry(value, None, lambda: sum(factor * one.exact for one, factor in used), long)

@@ -1,0 +1,188 @@
+"""Entry: one number of a worked step, exact and as a decimal of 60 digits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from functools import cached_property
+from typing import Any
+
+from lattend.errors import DomainError
+from lattend.study.exact import writing
+from lattend.study.exact.numbers import exact
+
+DIGITS = 60
+# Nothing is trapped: 0/0 is NaN, which is near no number
+CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+MASKED = Decimal("-Infinity")
+E = exact("e")
+LONGEST = 60  # characters of an exact form that is still read
+LONGEST_FRACTION = 12  # of each fraction in it
+MOST_PLACES = 40
+HIGHEST_POWER = 40  # of e, up to which common factors are looked for
+MOST_TERMS = LONGEST // 5  # each at least 5 characters, as in 2e +
+LARGE = Decimal(10) ** 9  # written as 1.2346e9 from here on
+_FRACTION = re.compile(r"\d+/\d+")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A number: its decimal `value`, and its exact form, `known` at once or made when asked for.
+
+    `length` is about how many characters the exact form has, so that a long one need not be made.
+    """
+
+    value: Decimal
+    known: Any = None
+    make: Callable[[], Any] | None = None
+    length: int = 0
+
+    @cached_property
+    def exact(self) -> Any:
+        """The number itself; -inf for a score that the rule masks."""
+        if self.value == MASKED:
+            return float("-inf")
+        return self.known if self.make is None else self.make()
+
+    @cached_property
+    def text(self) -> str | None:
+        """The exact form as people type it; None where it, or a fraction in it, is too long to be read."""
+        if self.value == MASKED:
+            return "-inf"
+        if self.length > 4 * LONGEST:
+            return None
+        written = writing.text(self.exact)
+        fractions = _FRACTION.findall(written)
+        short = len(written) <= LONGEST and all(len(found) <= LONGEST_FRACTION for found in fractions)
+        return written if short else None
+
+    @property
+    def whole(self) -> bool:
+        return self.known is not None and bool(self.known.is_Integer)
+
+    def decimal(self, places: int) -> str:
+        """The number rounded, halves away from 0; whole numbers as they are."""
+        if self.value == MASKED:
+            return "-inf"
+        if self.whole and abs(self.value) < LARGE:
+            return str(self.known)
+        return rounded(self.value, places)
+
+
+def number(value: Any, decimal: Decimal | None = None) -> Entry:
+    """The entry of an exact number that is at hand, and its decimal where that is too."""
+    return Entry(decimal_of(value) if decimal is None else decimal, value, length=length(value))
+
+
+def length(value: Any) -> int:
+    """About how many characters a number has when it is written.
+
+    >>> length(exact("1/4")), length(exact("sqrt(2)/2"))
+    (3, 11)
+    """
+    if isinstance(value, int) or value.is_Integer:
+        return _digits(int(value))
+    if value.is_Rational:
+        return _digits(int(value.p)) + _digits(int(value.q)) + 1
+    factor, rest = value.as_coeff_Mul()
+    return len(str(rest)) + (0 if factor == 1 else length(factor) + 1)
+
+
+def _digits(whole: int) -> int:
+    return whole.bit_length() * 3 // 10 + 1 + (whole < 0)
+
+
+def decimal_of(value: Any) -> Decimal:
+    """An exact number as a decimal of 60 digits.
+
+    >>> decimal_of(exact("1/8"))
+    Decimal('0.125')
+    """
+    if value.is_Rational:
+        return CONTEXT.divide(Decimal(int(value.p)), Decimal(int(value.q)))
+    return CONTEXT.plus(Decimal(writing.decimal(value, DIGITS)))
+
+
+def rounded(value: Decimal, places: int) -> str:
+    """The decimal with so many places.
+
+    >>> rounded(Decimal("13.82561976"), 4), rounded(Decimal("2.5e12"), 4)
+    ('13.8256', '2.5000e12')
+    """
+    check_places(places)
+    if not value.is_finite():
+        return "-inf" if value == MASKED else str(value).lower()
+    if abs(value) < LARGE:
+        found = value.quantize(Decimal(1).scaleb(-places), context=CONTEXT)
+        return f"{found if found else abs(found):f}"
+    digits, power = f"{value:.{places}e}".split("e")
+    return f"{digits}e{int(power)}"
+
+
+def check_places(places: object) -> None:
+    """Raises unless so many places can be written."""
+    if isinstance(places, bool) or not isinstance(places, int) or not 0 <= places <= MOST_PLACES:
+        raise DomainError(f"places must be a whole number from 0 to {MOST_PLACES}, got {places!r}")
+
+
+def exponential(score: Any, value: Decimal) -> Entry:
+    """E to the power of an exact score."""
+    return Entry(value, E**score, length=length(score) + 3)
+
+
+def total(scores: list[Any], value: Decimal) -> Entry:
+    """The sum of e^score."""
+    if not scores:
+        return number(exact(0))
+    counts = _counts(scores)
+    if len(counts) == 1:
+        return number(len(scores) * E ** scores[0], value)
+    return Entry(value, None, lambda: sum(many * E**score for score, many in counts.items()), _length(counts))
+
+
+def mixture(scores: list[Any], parts: list[Any], value: Decimal) -> Entry:
+    """The sum of e^score * part over the sum of e^score.
+
+    Keys with one score weigh alike, so that the mixture is constant where their means are: it is exact then.
+
+    >>> one, two = exact(1), exact(2)
+    >>> mixture([one, two, two], [one, one + two, -one], Decimal(1)).exact  # (3 - 1)/2 = 1
+    1
+    """
+    if not scores:
+        return number(exact(0))
+    counts, totals = _counts(scores), dict[Any, Any]()
+    for score, part in zip(scores, parts, strict=True):
+        totals[score] = totals.get(score, 0) + part
+    means = {totals[score] / many for score, many in counts.items()}
+    if len(means) == 1:
+        return number(means.pop(), value)
+    return Entry(value, None, lambda: _ratio(totals, counts), _length(totals) + _length(counts))
+
+
+def _counts(scores: list[Any]) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for score in scores:
+        found[score] = found.get(score, 0) + 1
+    return found
+
+
+def _length(terms: Mapping[Any, Any]) -> int:
+    if len(terms) > MOST_TERMS:
+        return 4 * LONGEST + 1
+    return sum(length(score) + length(factor) + 3 for score, factor in terms.items())
+
+
+def _ratio(above: Mapping[Any, Any], below: Mapping[Any, Any]) -> Any:
+    """Two sums of factor * e^score, divided by e to the least score, and by what both share."""
+    least = min(below, key=decimal_of)
+    upper, lower = (
+        sum((factor * E ** (score - least) for score, factor in terms.items()), exact(0))
+        for terms in (above, below)
+    )
+    powers = [score - least for score in below]
+    small = all(power.is_Integer and power <= HIGHEST_POWER for power in powers)
+    found: Any = upper / lower
+    return found.cancel() if small and all(factor.is_Rational for factor in above.values()) else found

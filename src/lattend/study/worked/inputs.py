@@ -1,0 +1,208 @@
+"""Given: tokens, matrices and rule of a piece of work, read exactly and checked to fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from lattend.errors import DomainError, NamingError, TensorError, TooLarge
+from lattend.rules.catalogue import CATALOGUE
+from lattend.rules.reader import from_name
+from lattend.rules.rule import Rule, check_integer
+from lattend.rules.rule import rule as make_rule
+from lattend.study.exact.numbers import exact, exact_rows
+from lattend.study.exact.writing import text
+
+Matrix = tuple[tuple[Any, ...], ...]  # of exact numbers
+MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the work starts from; matrices are one a head, `mask[head][query][key]` says who sees whom."""
+
+    tokens: Matrix
+    memory: Matrix  # where keys and values come from: the tokens, unless others are given
+    wq: tuple[Matrix, ...]
+    wk: tuple[Matrix, ...]
+    wv: tuple[Matrix, ...]
+    wo: Matrix | None
+    scale: Any
+    rule: Rule
+    mask: tuple[tuple[tuple[bool, ...], ...], ...]
+
+    @property
+    def heads(self) -> int:
+        return len(self.wq)
+
+    @property
+    def crosses(self) -> bool:
+        return self.memory is not self.tokens
+
+    @property
+    def divisor(self) -> Any:
+        """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
+        inverse = 1 / self.scale if self.scale else self.scale
+        return inverse if len(text(inverse)) < len(text(self.scale)) else None
+
+    @property
+    def masks(self) -> bool:
+        """Whether the rule hides any key from any query."""
+        return not all(seen for table in self.mask for row in table for seen in row)
+
+
+def read(
+    tokens: Any,
+    wq: Any,
+    wk: Any,
+    wv: Any,
+    rule: Any,
+    scale: Any,
+    heads: Any,
+    wo: Any,
+    memory: Any,
+    sizes: Any,
+) -> Given:
+    """Everything given, as exact numbers; raises where shapes do not fit."""
+    check_integer("heads", heads)
+    if heads < 1:
+        raise DomainError(f"heads must be at least 1, got {heads}")
+    x = exact_rows("tokens", tokens)
+    y = x if memory is None else exact_rows("memory", memory)
+    matrices = {name: _per_head(name, given, heads) for name, given in (("wq", wq), ("wk", wk), ("wv", wv))}
+    out = None if wo is None else exact_rows("wo", wo)
+    _check_shapes(x, y, matrices, out)
+    _check_size(x, y, matrices, out)
+    found = _rule(rule)
+    _check_sizes(found, sizes)
+    queries, keys, values = matrices.values()
+    mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
+    bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
+    return Given(x, y, queries, keys, values, out, _scale(scale, len(queries[0][0])), bound, mask)
+
+
+def columns(matrix: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[Any, ...]]:
+    """The columns of a matrix."""
+    return zip(*matrix, strict=True)
+
+
+def shape(matrix: Matrix) -> str:
+    """`4 × 2`: rows by columns."""
+    return f"{len(matrix)} × {len(matrix[0])}"
+
+
+def _per_head(name: str, values: Any, heads: int) -> tuple[Matrix, ...]:
+    """One matrix a head: a leading axis of heads as it is, or the columns in `heads` equal parts."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    if depth(values) == 3:
+        found = tuple(exact_rows(f"{name} of head {head + 1}", part) for head, part in enumerate(values))
+        if heads not in (1, len(found)):
+            raise TensorError(f"{name} has matrices for {len(found)} heads, and heads is {heads}")
+        return found
+    matrix = exact_rows(name, values)
+    width, left = divmod(len(matrix[0]), heads)
+    if left:
+        raise TensorError(f"{name} has {len(matrix[0])} columns, which {heads} heads cannot share equally")
+    return tuple(tuple(row[head * width : (head + 1) * width] for row in matrix) for head in range(heads))
+
+
+def depth(values: Any) -> int:
+    """How many axes nested rows have at their deepest."""
+    return 1 + max(map(depth, values), default=0) if isinstance(values, (list, tuple, np.ndarray)) else 0
+
+
+def _check_shapes(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:
+    many = len(matrices["wq"])
+    for name, given in matrices.items():
+        if len(given) != many:
+            raise TensorError(f"wq has {many} heads and {name} has {len(given)}; they must be equal")
+        source, rows = ("tokens", x) if name == "wq" or y is x else ("memory", y)
+        for matrix in given:
+            if shape(matrix) != shape(given[0]):
+                raise TensorError(f"{name} has heads of {shape(given[0])} and of {shape(matrix)}")
+            if len(matrix) != len(rows[0]):
+                raise TensorError(
+                    f"{source} has rows of {len(rows[0])} numbers and {name} is {shape(matrix)}: "
+                    f"in x {name} the rows of {name} must be as many, {len(rows[0])}"
+                )
+    q, k, v = (matrices[name][0] for name in ("wq", "wk", "wv"))
+    if len(q[0]) != len(k[0]):
+        raise TensorError(f"wq is {shape(q)} and wk is {shape(k)}: q and k must be equally long")
+    if wo is not None and len(wo) != many * len(v[0]):
+        side = f"{many} heads of {len(v[0])} numbers" if many > 1 else f"outputs of {len(v[0])} numbers"
+        raise TensorError(f"wo is {shape(wo)}, and {side} need {many * len(v[0])} rows")
+
+
+def _check_size(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:
+    products = 0
+    for name, given in matrices.items():
+        rows = x if name == "wq" else y
+        products += len(given) * len(rows) * len(given[0]) * len(given[0][0])
+    heads, width, deep = len(matrices["wq"]), len(matrices["wq"][0][0]), len(matrices["wv"][0][0])
+    products += heads * len(x) * len(y) * (width + deep)
+    products += 0 if wo is None else len(x) * len(wo) * len(wo[0])
+    if products > MOST_PRODUCTS:
+        raise TooLarge(
+            f"working this out multiplies {products:,} pairs of numbers, and at most {MOST_PRODUCTS:,} are "
+            "written out; take fewer tokens, or lt.attention"
+        )
+
+
+def _scale(scale: Any, width: int) -> Any:
+    if isinstance(scale, str) and scale.strip() == "sqrt":
+        return exact(f"1/sqrt({width})")
+    try:
+        return exact(scale)
+    except DomainError as error:
+        raise DomainError(f'scale is a number, or "sqrt" for 1/sqrt(D): {error}') from None
+
+
+def _rule(rule: Any) -> Rule:
+    if isinstance(rule, Rule):
+        return rule
+    return from_name(rule) if isinstance(rule, str) else make_rule(rule)
+
+
+def _check_sizes(rule: Rule, sizes: dict[str, Any]) -> None:
+    for name in sizes:
+        if name in CATALOGUE and name not in rule.parameters:
+            raise NamingError(f'{name} is the name of a rule; give it as rule="{name}"')
+
+
+def _mask(
+    rule: Rule, queries: int, keys: int, heads: int, crosses: bool, sizes: dict[str, Any]
+) -> tuple[tuple[tuple[bool, ...], ...], ...]:
+    """Who sees whom, as the rule says at these sizes; those of a line come from the tokens."""
+    own = {"n": queries} if rule.axes[0].query == "q" else _sides(rule, queries, sizes)
+    if "n" in own and (crosses or "m" in rule.sizes):
+        own["m"] = keys
+    if rule.has_heads:
+        own["heads"] = heads
+    for name, found in own.items():
+        told = sizes.get(name, rule.values.get(name, found))
+        if told != found:
+            raise DomainError(f"{name} = {told} is given, but there are {found}; leave {name} out")
+    unbound = {name: size for name, size in own.items() if name not in rule.values}
+    marked = rule.mask(**{**unbound, **sizes}).reshape(heads if rule.has_heads else 1, -1)
+    if marked.shape[1] != queries * keys:
+        side = f"{queries} queries" if crosses else f"{queries} tokens"
+        raise DomainError(
+            f'rule "{rule}" has {marked.shape[1]:,} squares at these sizes, and {side} with {keys} keys '
+            f"have {queries * keys:,}"
+        )
+    tables = np.broadcast_to(marked, (heads, queries * keys)).reshape(heads, queries, keys)
+    return tuple(tuple(tuple(map(bool, row)) for row in table) for table in tables)
+
+
+def _sides(rule: Rule, tokens: int, sizes: dict[str, Any]) -> dict[str, int]:
+    """The one side of an image that is not given, where the others divide the tokens."""
+    known = {**rule.values, **sizes}
+    names = [axis.queries for axis in rule.axes]
+    missing = [name for name in names if name not in known]
+    area = prod(known[name] for name in names if isinstance(known.get(name), int))
+    return {missing[0]: tokens // area} if len(missing) == 1 and area > 0 and tokens % area == 0 else {}

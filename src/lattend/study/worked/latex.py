@@ -1,0 +1,94 @@
+r"""LaTeX: the steps as matrices, exact \approx decimal, for a document that uses amsmath."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.study.exact import writing
+from lattend.study.worked.entry import Entry
+from lattend.study.worked.step import Rows, Step
+from lattend.study.worked.terminal import forms_of
+
+if TYPE_CHECKING:
+    from lattend.study.worked.work import Worked
+
+MOST_COLUMNS = 16  # of given matrices in one line; a name and its brackets are as wide as two
+WIDEST = 44  # characters of a row of exact forms that have decimals beside them
+_SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "%&_#{}"} | {"^": r"\^{}", "·": r"$\cdot$"})
+
+
+def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
+    """All steps, each a paragraph with its formula and its matrices."""
+    lines = [r"% needs \usepackage{amsmath}", *(_words(said) + r"\par" for said in worked.said(show))]
+    lines += ["", r"\paragraph{Given}", r"\begin{gather*}"]
+    wide = sum(len(rows[0]) + 2 for step in worked.exercise for rows in step.tables)
+    between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
+    lines += [between.join(_given(step, places, show) for step in worked.exercise), r"\end{gather*}"]
+    for step in worked.steps:
+        lines += ["", rf"\paragraph{{{step.title}}} ${_formula(worked, step)}$"]
+        for head, rows in enumerate(step.tables):
+            label = rf"\text{{head {head + 1}: }}" if step.per_head else ""
+            shown = [_matrix(rows, form, places) for form in forms_of(step, rows, show)]
+            apart = len(shown) > 1 and _wide(rows)
+            between = " \\\\\n\\approx " if apart else r" \approx "
+            lines += [r"\begin{gather*}", label + between.join(shown), r"\end{gather*}"]
+    return "\n".join(lines) + "\n"
+
+
+def _given(step: Step, places: int, show: str) -> str:
+    """A given matrix behind its name, or one a head beside each other."""
+    name = step.formula.upper() if len(step.formula) == 1 else step.formula  # x is a row of X
+    return r",\quad ".join(
+        (f"{name}^{{({head + 1})}} = " if step.per_head else f"{name} = ")
+        + r" \approx ".join(_matrix(rows, form, places) for form in forms_of(step, rows, show))
+        for head, rows in enumerate(step.tables)
+    )
+
+
+def _formula(worked: Worked, step: Step) -> str:
+    """The formula of a step over whole matrices."""
+    given = worked.given
+    source = "Y" if given.crosses else "X"
+    product = r"Q K^{\top}"
+    if given.divisor is not None:
+        product = rf"\frac{{{product}}}{{{writing.latex(given.divisor)}}}"
+    elif given.scale != 1:
+        product = rf"{writing.latex(given.scale)} \cdot {product}"
+    heads = ", ".join(f"Z_{{{head + 1}}}" for head in range(given.heads))
+    joined = "Z" if given.heads == 1 else f"[{heads}]"
+    return {
+        "q": "Q = X W_q",
+        "k": f"K = {source} W_k",
+        "v": f"V = {source} W_v",
+        "scores": f"S = {product}",
+        "masked": r"S_{qk} = -\infty \text{ where the rule hides the key}",
+        "exponentials": "e^{S}",
+        "sums": r"\sum_k e^{S_{qk}}",
+        "weights": r"A_{qk} = e^{S_{qk}} / \sum_k e^{S_{qk}}",
+        "mixed": "Z = A V",
+        "outputs": f"{joined} W_o" if given.wo is not None else joined if given.heads > 1 else "Z = A V",
+    }[step.name]
+
+
+def _wide(rows: Rows) -> bool:
+    """Whether the exact matrix leaves no room for the decimals beside it."""
+    return max(sum(len(entry.text or "") for entry in row) for row in rows) > WIDEST
+
+
+def _matrix(rows: Rows, form: str, places: int) -> str:
+    lines = [" & ".join(_cell(entry, form, places) for entry in row) for row in rows]
+    exact = form == "exact" and any("frac" in line for line in lines)
+    inside = (" \\\\[10pt]\n" if exact else " \\\\\n").join(lines)
+    columns = ("c" if exact else "r") * len(rows[0])
+    return f"\\left(\\begin{{array}}{{{columns}}}\n{inside}\n\\end{{array}}\\right)"
+
+
+def _cell(entry: Entry, form: str, places: int) -> str:
+    if not entry.value.is_finite():
+        return r"-\infty"
+    return writing.latex(entry.exact) if form == "exact" else entry.decimal(places)
+
+
+def _words(said: str) -> str:
+    """A sentence with the signs that LaTeX reads as its own."""
+    return said.translate(_SPECIAL).replace("<=", r"$\le$").replace(">=", r"$\ge$")

@@ -1,0 +1,199 @@
+"""What a judgement says: each slip in one line with what follows from it, and the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from lattend.draw.formats.scene import broken
+from lattend.draw.picture import terminal_columns
+from lattend.study.worked.answer import NEAR, Place
+from lattend.study.worked.entry import CONTEXT, MOST_PLACES, rounded
+from lattend.study.worked.recipes import ORDER
+from lattend.study.worked.terminal import NARROWEST
+
+if TYPE_CHECKING:
+    from lattend.study.worked.judge import Judgement, Verdict
+
+NOUNS = {
+    "scores": "score",
+    "masked": "masked score",
+    "exponentials": "exponential",
+    "sums": "sum",
+    "weights": "weight",
+    "mixed": "mixed value",
+    "outputs": "output",
+}
+MOST_LINES = 24  # about slips, that are printed
+EXACT_PLACES = 8  # shown of the true number beside an exact form
+FEWEST_PLACES = 4  # shown of a true number that is not whole
+
+
+def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]:
+    """The slips, then how many numbers there are of each kind."""
+    columns = max(NARROWEST, width or terminal_columns())
+    lines: list[str] = []
+    groups = _groups(judgement)
+    for group in groups[:MOST_LINES]:
+        first, *rest = broken(_sentence(judgement, group), columns)
+        lines += [first, *(f"  {part}" for piece in rest for part in broken(piece, columns - 2))]
+    if len(groups) > MOST_LINES:
+        lines += broken(f"and {len(groups) - MOST_LINES:,} more such lines, which JSON has", columns)
+    for said in (summary(judgement), *notes(judgement)):
+        lines += broken(said, columns)
+    return lines
+
+
+def _groups(judgement: Judgement) -> list[list[Verdict]]:
+    """Slips that are alike: one number for another, in the same columns of one row or several."""
+    by_row: dict[tuple[Any, ...], list[Verdict]] = {}
+    for slip in judgement.slips:
+        name, head, row, _ = slip.place
+        said = (slip.written.text, shown(slip), _shown(slip, slip.own))
+        by_row.setdefault((name, head, row, *said), []).append(slip)
+    alike: dict[tuple[Any, ...], list[Verdict]] = {}
+    for (name, head, _, *said), slips in by_row.items():
+        columns = tuple(slip.place[3] for slip in slips)
+        alike.setdefault((name, head, columns, *said), []).extend(slips)
+    return list(alike.values())
+
+
+def _sentence(judgement: Judgement, slips: Sequence[Verdict]) -> str:
+    """`row 1, weight 1: you have .1967, exact .1966; output 2 of row 1 follows from it`."""
+    first = slips[0]
+    name, head, _, _ = first.place
+    rows = sorted({slip.place[2] for slip in slips})
+    columns = sorted({slip.place[3] for slip in slips})
+    where = f"head {head + 1}, " if judgement.heads > 1 and name != "outputs" else ""
+    which = "" if name == "sums" else f" {_listed(columns)}"
+    said = f"{where}row{_s(len(rows))} {_listed(rows)}, {_noun(name, len(columns))}{which}: "
+    said += f"you have {first.written.text}, exact {shown(first)}"
+    if _as_written(first, first.own) != _as_written(first, first.exact):
+        said += f", and {_shown(first, first.own)} from your numbers before it"
+    places = {slip.place for slip in slips}
+    follow = [verdict.place for verdict in judgement.of("follows") if verdict.roots & places]
+    if follow:
+        parts, many = _followers(follow, judgement.heads)
+        said += f"; {parts} follow{'' if many else 's'} from {'them' if len(slips) > 1 else 'it'}"
+    return said
+
+
+def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
+    """`weights of row 2 and output 2 of row 2`, and whether that is more than one thing."""
+    by_step: dict[str, list[Place]] = {}
+    for place in sorted(places, key=lambda place: ORDER.index(place[0])):
+        by_step.setdefault(place[0], []).append(place)
+    parts: list[str] = []
+    for name, found in by_step.items():
+        of_heads, rows, columns = (
+            sorted(set(part)) for part in zip(*(place[1:] for place in found), strict=True)
+        )
+        if name == "sums":
+            part = "the sum" if len(found) == 1 else "sums"
+        elif len(columns) == 1:
+            part = f"{_noun(name, 1)} {columns[0] + 1}"
+        else:
+            part = _noun(name, len(found))
+        parts.append(f"{part} of row{_s(len(rows))} {_listed(rows)}")
+        if heads > 1 and name != "outputs":
+            parts[-1] += f" of head{_s(len(of_heads))} {_listed(of_heads)}"
+    return _joined(parts), sum(map(len, by_step.values())) > 1
+
+
+def shown(verdict: Verdict) -> str:
+    """The exact number, with the digits that the answer gives or four, or its form beside another form."""
+    if verdict.written.is_form and verdict.form is not None:
+        return verdict.form
+    return _shown(verdict, verdict.exact)
+
+
+def _shown(verdict: Verdict, value: Decimal) -> str:
+    return _as_written(verdict, value, 0 if is_whole(value) else FEWEST_PLACES)
+
+
+def _as_written(verdict: Verdict, value: Decimal, fewest: int = 0) -> str:
+    """A number with as many digits as the answer's, and at least so many."""
+    places = max(fewest, verdict.written.places)
+    text = rounded(value, places if places <= MOST_PLACES - 2 else EXACT_PLACES)
+    bare = verdict.written.text.lstrip("+-").startswith(".")
+    return text.replace("0.", ".", 1) if bare and text.lstrip("-").startswith("0.") else text
+
+
+def is_whole(value: Decimal) -> bool:
+    """Whether a number has no decimals, as far as 60 digits tell."""
+    return not value.is_finite() or abs(CONTEXT.subtract(value, value.to_integral_value())) < NEAR
+
+
+def notes(judgement: Judgement) -> list[str]:
+    """Which whole numbers were taken for numbers that are not whole."""
+    taken = [
+        verdict
+        for verdict in judgement.of("right")
+        if verdict.written.places == 0 and not is_whole(verdict.exact)
+    ]
+    if not taken:
+        return []
+    first = taken[0]
+    said = "1 whole number passes" if len(taken) == 1 else f"{len(taken)} whole numbers pass"
+    return [
+        f"{said} for one within 1/2 that is not whole, as {first.written.text} for {shown(first)}; "
+        f"places=4 (--places 4) asks for decimals"
+    ]
+
+
+def summary(judgement: Judgement) -> str:
+    """`23 numbers: 17 right, 4 slips, 2 follow from them`."""
+    count = {kind: len(judgement.of(kind)) for kind in ("right", "rounded", "follows", "slip")}
+    total = len(judgement.verdicts)
+    parts = [f"{count['right']} right"] if count["right"] < total else ["all right" if total > 1 else "right"]
+    if count["slip"]:
+        parts.append(f"{count['slip']} slip{_s(count['slip'])}")
+    if count["follows"]:
+        them = "them" if count["slip"] > 1 else "it"
+        parts.append(f"{count['follows']} follow{'s' if count['follows'] == 1 else ''} from {them}")
+    if count["rounded"]:
+        parts.append(f"{count['rounded']} off only as your rounded numbers are")
+    return f"{total} number{_s(total)}: {', '.join(parts)}"
+
+
+def judgement_data(judgement: Judgement) -> dict[str, Any]:
+    """Every number with its verdict; rows and columns are counted from 1."""
+    return {
+        "right": bool(judgement),
+        "summary": summary(judgement),
+        "notes": notes(judgement),
+        "slips": [_sentence(judgement, group) for group in _groups(judgement)],
+        "numbers": [
+            {
+                **_placed(verdict.place),
+                "given": verdict.written.text,
+                "exact": shown(verdict),
+                "verdict": verdict.kind,
+                "follows_from": [_placed(root) for root in sorted(verdict.roots) if root != verdict.place],
+            }
+            for verdict in judgement.verdicts
+        ],
+    }
+
+
+def _placed(place: Place) -> dict[str, Any]:
+    name, head, row, column = place
+    return {"step": name, "head": head + 1, "row": row + 1, "column": column + 1}
+
+
+def _noun(name: str, many: int) -> str:
+    """`weight`, `weights`; q, k and v have no plural."""
+    return f"{NOUNS[name]}{_s(many)}" if name in NOUNS else name
+
+
+def _listed(places: Sequence[int]) -> str:
+    return _joined([str(place + 1) for place in places])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _s(many: int) -> str:
+    return "" if many == 1 else "s"

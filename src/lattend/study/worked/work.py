@@ -1,0 +1,269 @@
+"""work: attention worked through by hand, every number exact and in decimals."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lattend.errors import DomainError, LattendError
+from lattend.study.exact.writing import text
+from lattend.study.worked import build
+from lattend.study.worked.entry import check_places
+from lattend.study.worked.inputs import Given, read
+from lattend.study.worked.recipes import ORDER, Tables, follow
+from lattend.study.worked.step import Step, too_long
+from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.draw.figure import Figure
+    from lattend.study.worked.judge import Judgement
+
+LARGEST_SCORE = 10**6
+PICTURES = (".svg", ".png", ".pdf", ".tikz")
+EXAMPLE: dict[str, Any] = {  # keys are the tokens' first numbers, values their second
+    "tokens": [[1, 2], [2, 0], [0, 1], [1, 1]],
+    "wq": [[1, 0], [0, 1]],
+    "wk": [[1, 0], [0, 0]],
+    "wv": [[0, 0], [0, 1]],
+}
+
+
+def work(
+    tokens: Any,
+    wq: Any,
+    wk: Any,
+    wv: Any,
+    rule: Any = "full",
+    scale: Any = 1,
+    heads: int = 1,
+    wo: Any = None,
+    memory: Any = None,
+    **sizes: Any,
+) -> Worked:
+    """Attention worked through: q, k, v, scores, exponentials, row sums, weights and outputs.
+
+    Rows are tokens, q = x W_q. `scale` multiplies the scores: a number, or "sqrt" for 1/sqrt(D). Matrices
+    have a leading axis of heads, or `heads` share their columns; outputs of heads stand side by side, and are
+    multiplied by `wo` if it is given. `rule` is a Rule, its text or a name of the catalogue, `sizes` its
+    parameters. Keys and values come from `memory` where it is given.
+
+    >>> found = work(**EXAMPLE)
+    >>> found.weights.decimals()[0]  # e/(e² + 2e + 1) = 2.71828/13.82562
+    ['0.1966', '0.5344', '0.0723', '0.1966']
+    """
+    given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, sizes)
+    have: dict[str, Tables] = {}
+    for name in ORDER:
+        have[name] = follow(name, have, given)
+        if name == "scores":
+            _check_scores(have["scores"])
+    return Worked(given, have, build.steps(given, have))
+
+
+def _check_scores(tables: Tables) -> None:
+    most = max(abs(score) for table in tables for row in table for score in row)
+    if most > LARGEST_SCORE:
+        raise DomainError(
+            f"a score is {most:.4g} away from 0, and e^s is written out to {LARGEST_SCORE:,}; "
+            "give a smaller scale"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """Every step of one piece of work; prints as tables that fit the terminal.
+
+    `have` holds the decimals of each step to 60 digits.
+    """
+
+    given: Given
+    have: dict[str, Tables]
+    parts: dict[str, Step]
+
+    @property
+    def q(self) -> Step:
+        return self.parts["q"]
+
+    @property
+    def k(self) -> Step:
+        return self.parts["k"]
+
+    @property
+    def v(self) -> Step:
+        return self.parts["v"]
+
+    @property
+    def scores(self) -> Step:
+        return self.parts["scores"]
+
+    @property
+    def masked(self) -> Step:
+        """The scores, -inf where the rule hides a key."""
+        return self.parts["masked"]
+
+    @property
+    def exponentials(self) -> Step:
+        return self.parts["exponentials"]
+
+    @property
+    def sums(self) -> Step:
+        return self.parts["sums"]
+
+    @property
+    def weights(self) -> Step:
+        return self.parts["weights"]
+
+    @property
+    def mixed(self) -> Step:
+        """What each head gives, before heads are put side by side."""
+        return self.parts["mixed"]
+
+    @property
+    def outputs(self) -> Step:
+        return self.parts["outputs"]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps in order; masked scores where the rule masks, outputs of heads where they go on."""
+        left_out = {
+            "masked": not self.given.masks,
+            "mixed": self.given.heads == 1 and self.given.wo is None,
+        }
+        return tuple(step for name, step in self.parts.items() if not left_out.get(name))
+
+    @cached_property
+    def exercise(self) -> tuple[Step, ...]:
+        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o."""
+        return build.exercise(self.given)
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """What was given, and which queries see no key, in sentences."""
+        given = self.given
+        count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
+        memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
+        scale = "no scaling" if given.scale == 1 else f"scores times {text(given.scale)}"
+        if given.divisor is not None:
+            scale = f"scores divided by {text(given.divisor)}"
+        rule = f"rule {given.rule}" if given.masks else "every query sees every key"
+        return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
+
+    def said(self, show: str = "both") -> tuple[str, ...]:
+        """The facts, and which tables have decimals alone though exact forms are asked for."""
+        return (*self.facts, *too_long((*self.exercise, *self.steps), show))
+
+    def _empty(self) -> list[str]:
+        found: list[str] = []
+        for head, mask in enumerate(self.given.mask):
+            rows = [str(row + 1) for row, seen in enumerate(mask) if not any(seen)]
+            of = f" of head {head + 1}" if self.given.heads > 1 else ""
+            if len(rows) == 1:
+                found.append(f"row {rows[0]}{of} sees no key: its weights and output are 0")
+            elif rows:
+                found.append(f"rows {', '.join(rows)}{of} see no key: their weights and outputs are 0")
+        return found
+
+    # Forms
+
+    def terminal(self, width: int | None = None, places: int = 4, show: str = "both") -> str:
+        """The steps as tables in lines no longer than `width`; `show` is "both", "exact" or "decimal"."""
+        from lattend.study.worked.terminal import terminal
+
+        return terminal(self, width, places, show)
+
+    def html(self, places: int = 4, show: str = "both") -> str:
+        """The steps as HTML, with real fractions; one element that can stand in any page."""
+        from lattend.study.worked.html import html
+
+        return html(self, places, show)
+
+    def latex(self, places: int = 4, show: str = "both") -> str:
+        """The steps as LaTeX, for a document that uses amsmath."""
+        from lattend.study.worked.latex import latex
+
+        return latex(self, places, show)
+
+    def markdown(self, places: int = 4, show: str = "both") -> str:
+        """The steps as Markdown tables."""
+        from lattend.study.worked.markdown import markdown
+
+        return markdown(self, places, show)
+
+    def json(self, places: int = 4) -> dict[str, Any]:
+        """The steps as plain data; exact forms are texts, null where they are too long to be read."""
+        given = self.given
+        return {
+            "rule": str(given.rule),
+            "scale": text(given.scale),
+            "heads": given.heads,
+            "places": places,
+            "facts": list(self.facts),
+            "given": {step.name: step.json(places) for step in self.exercise},
+            "steps": {step.name: step.json(places) for step in self.steps},
+        }
+
+    def draw(self, places: int = 4) -> Figure:
+        """The weights as a heat picture, with the numbers in the cells."""
+        from lattend.study.worked.picture import picture
+
+        return picture(self, places)
+
+    def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
+        """Writes the form that the path's ending names: .html .tex .md .json .txt, or a picture."""
+        path = Path(path)
+        if path.suffix.lower() in PICTURES:
+            return self.draw(places).save(path)
+        forms: dict[str, Callable[[], str]] = {
+            ".html": lambda: _page(self.html(places, show)),
+            ".tex": lambda: self.latex(places, show),
+            ".md": lambda: self.markdown(places, show),
+            ".json": lambda: json.dumps(self.json(places), indent=2) + "\n",
+            ".txt": lambda: self.terminal(100, places, show) + "\n",
+        }
+        form = forms.get(path.suffix.lower())
+        if form is None:
+            known = ", ".join((*forms, *PICTURES))
+            raise LattendError(f'cannot save the work as "{path}": the ending is not one of {known}')
+        if not path.parent.is_dir():
+            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
+        path.write_text(form(), encoding="utf-8")
+        return path
+
+    def check(self, answer: Any, places: int | None = None) -> Judgement:
+        """A given answer, judged number by number: right, a slip, or following from an earlier slip.
+
+        `answer` has rows of numbers for any of the steps, or a list of such rows for each head; None where a
+        number, row or head is not given. A number passes within half a unit of its last digit, so give it as
+        text where that matters: "0.1050". With `places`, a number with fewer decimals must be exact.
+
+        >>> print(work(**EXAMPLE).check({"sums": [["13.8256"], ["70.3764"], [4], ["13.8256"]]}))
+        row 2, sum: you have 70.3764, exact 70.3763
+        4 numbers: 3 right, 1 slip
+        """
+        from lattend.study.worked.judge import judge
+
+        if places is not None:
+            check_places(places)
+        return judge(self, answer, places)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def __str__(self) -> str:
+        return self.terminal()
+
+    def __repr__(self) -> str:
+        return f"<Worked {self.facts[0]}>"
+
+
+def _page(body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Attention worked through</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )

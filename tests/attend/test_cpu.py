@@ -1,0 +1,140 @@
+"""The CPU kernel against the reference, outputs and gradients, for chosen rules and random ones."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans.test_plan import IMAGES, LINES
+from random_rules import affine, split
+
+import lattend as lt
+from lattend.attend.call import Call, Passed
+from lattend.attend.kernels import reference
+from lattend.attend.kernels.cpu import kernel as cpu
+from lattend.attend.kernels.cpu.tile_group import TileGroup
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.plans.plan import plan
+from lattend.rules.language.parser import parse_term
+from lattend.rules.rule import Rule
+
+
+def check(
+    rule: Rule,
+    *,
+    batch: int = 2,
+    heads: int = 3,
+    key_heads: int = 3,
+    dtype: torch.dtype = torch.float32,
+    data: dict[str, torch.Tensor] | None = None,
+    bias: tuple[str, dict[str, torch.Tensor]] | None = None,
+) -> None:
+    queries = prod(rule.values[axis.queries] for axis in rule.axes)
+    keys = prod(rule.values[axis.keys] for axis in rule.axes)
+    source = torch.Generator().manual_seed(0)
+    shapes = [(heads, queries, 8), (key_heads, keys, 8), (key_heads, keys, 5), (heads, queries, 5)]
+    q, k, v, grad = (torch.randn(batch, *shape, generator=source).to(dtype) for shape in shapes)
+    term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
+    call = Call(rule, 0.4, data=data or {}, term=term, bias=added)
+    exact = [x.double() for x in (q, k, v, grad)]
+    out, lse = reference.forward(call, *exact[:3])
+    grad_lse = torch.randn(lse.shape, generator=source).double()
+    grads = reference.backward(call, Passed(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse))
+    expected = [out, lse, *grads[:3], *grads[3]]
+    out, lse = cpu.forward(call, q, k, v)
+    *grads, biases = cpu.backward(call, Passed(grad, grad_lse.float(), q, k, v, out, lse))
+    limit = TOLERANCE[dtype]
+    for found, wanted in zip((out, lse, *grads, *biases), expected, strict=True):
+        assert torch.equal(found == -torch.inf, wanted == -torch.inf)
+        inside = wanted != -torch.inf
+        error = (found.double() - wanted)[inside].norm() / (wanted[inside].norm() + 1e-9)
+        assert error < limit, f"{rule}: off by {error:.1e}"
+
+
+@pytest.mark.parametrize("rule", LINES, ids=str)
+def test_lines(rule: Rule) -> None:
+    check(rule.at(n=41, **({"heads": 3} if rule.has_heads else {})))
+
+
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+def test_images(rule: Rule) -> None:
+    check(rule.at(rows=5, cols=7), batch=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_other_numbers(dtype: torch.dtype) -> None:
+    check(lt.rules.strided(t=9).at(n=41), heads=4, key_heads=2, dtype=dtype)
+    check(lt.rules.strided(t=9).at(n=17, m=41), heads=4, key_heads=2, dtype=dtype)
+
+
+def test_documents_that_differ_along_the_batch() -> None:
+    ids = torch.tensor([[0] * 9 + [1] * 3 + [2] * 25, [4] * 30 + [3] * 7])
+    check(lt.rules.documents(causal=True).at(n=37), data={"doc": ids})
+    check(lt.rules.documents().at(n=37), data={"doc": ids[0] % 2})
+
+
+def blocks(*shape: int) -> torch.Tensor:
+    """A random table of blocks, its third row empty."""
+    table = torch.rand(*shape, generator=torch.Generator().manual_seed(4)) < 0.4
+    table[..., 2, :] = False
+    return table
+
+
+@pytest.mark.parametrize("n", [40, 37])
+def test_random_blocks(n: int) -> None:
+    check(lt.rules.bigbird(w=8, t=1, g=1, random=2, n=n))
+
+
+def test_tables_of_blocks_given_at_call_time() -> None:
+    rule = lt.rule("chosen[q // 4, k // 4]", data={"chosen": None})
+    check(rule.at(n=21), data={"chosen": blocks(2, 6, 6)})
+    rule = lt.rule("chosen[q // 4, k // 8] > 0 and k <= q", data={"chosen": None})
+    check(rule.at(n=21, m=19), data={"chosen": blocks(7, 5).to(torch.uint8)})
+    rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
+    ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
+    check(rule.at(n=21, heads=3), key_heads=1, data={"chosen": blocks(3, 21, 5), "doc": ids})
+
+
+def test_squares_follow_the_marked_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = torch.eye(64, dtype=torch.int64) + torch.eye(64, dtype=torch.int64).roll(3, 0)
+    rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=1024)
+    shapes: list[tuple[int, int, int]] = []
+    add = cpu.Running.add
+
+    def counted(self: cpu.Running, group: TileGroup, bias: torch.Tensor | None = None) -> None:
+        shapes.append(group.shape)
+        assert group.unmarked is None
+        assert not group.strips
+        add(self, group, bias)
+
+    monkeypatch.setattr(cpu.Running, "add", counted)
+    q = torch.zeros(1, 1, 1024, 8)
+    cpu.forward(Call(rule, 1.0, data={"chosen": table}), q, q, q)
+    assert shapes == [(64, 16, 32)]  # two blocks of keys for each block of queries
+
+
+def test_a_learned_bias_gets_its_gradients() -> None:
+    source = torch.Generator().manual_seed(3)
+    slope, table = torch.randn(3, generator=source), torch.randn(3, 11, generator=source)
+    term = "-slope[head]*abs(q - k) + table[head, k - q + 5]*slope[head] + scalar*q"
+    bias = {"slope": slope, "table": table, "scalar": torch.tensor(0.1)}
+    check(lt.rules.strided(t=5).at(n=37), bias=(term, bias))
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.one_of(affine(), split()), n=st.integers(0, 12), t=st.integers(0, 6), w=st.integers(1, 5))
+def test_random_rules(text: str, n: int, t: int, w: int) -> None:
+    rule = lt.rule(text)
+    values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
+    check(rule.at(n=n, **values), batch=1, heads=2, key_heads=1)
+
+
+def test_documents_bound_in_the_rule_execute_their_own_squares_only() -> None:
+    rule = lt.rules.documents(lengths=[100] * 10)
+    check(rule, batch=1, heads=1, key_heads=1)
+    groups = cpu._groups(plan(rule), 0, rule.data, remember=False)  # pyright: ignore[reportPrivateUsage]
+    executed = sum(t * m * w for t, m, w in (group.shape for group in groups))
+    assert executed < 3 * rule.count()  # of 10 times as many

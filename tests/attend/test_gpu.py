@@ -1,0 +1,245 @@
+"""The Triton kernels against the reference, outputs and gradients; under the interpreter where no GPU is.
+
+A tile takes the interpreter some 12 ms, so the cases are small and odd rather than many.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.attend.call import Call, Passed
+from lattend.attend.kernels import reference
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.attend.kernels.triton.kernel import arrays
+from lattend.attend.kernels.triton.launch import Runner
+from lattend.attend.kernels.triton.shapes import Shape
+from lattend.attend.kernels.triton.tables import refined, with_known_lists
+from lattend.plans.part import Part
+from lattend.plans.plan import plan
+from lattend.plans.tiles import with_lists
+from lattend.rules.language.parser import parse_term
+from lattend.rules.rule import Rule
+
+R = lt.rules
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+LINE, SPLIT, BULK = Shape((16,), 16), Shape((16,), 16, split=True), Shape((16,), 16, bulk=True, split=True)
+BOX = Shape((4, 4), 16)
+
+pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def tensors(rule: Rule, batch: int, heads: int, key_heads: int, size: int, wide: int) -> list[torch.Tensor]:
+    queries = prod(rule.values[axis.queries] for axis in rule.axes)
+    keys = prod(rule.values[axis.keys] for axis in rule.axes)
+    source = torch.Generator().manual_seed(1)
+    shapes = [
+        (heads, queries, size),
+        (key_heads, keys, size),
+        (key_heads, keys, wide),
+        (heads, queries, wide),
+    ]
+    return [torch.randn(batch, *shape, generator=source) for shape in shapes]
+
+
+def check(
+    rule: Rule,
+    shape: Shape = LINE,
+    *,
+    batch: int = 1,
+    heads: int = 2,
+    key_heads: int = 2,
+    size: int = 16,
+    wide: int = 16,
+    dtype: torch.dtype = torch.float32,
+    data: dict[str, torch.Tensor] | None = None,
+    bias: tuple[str, dict[str, torch.Tensor]] | None = None,
+) -> None:
+    q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, key_heads, size, wide))
+    term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
+    call = Call(rule, 0.3, data=data or {}, term=term, bias=added)
+    exact = [x.double() for x in (q, k, v, grad)]
+    out, lse = reference.forward(call, *exact[:3])
+    grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()
+    grads = reference.backward(call, Passed(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse))
+    expected = [out, lse, *grads[:3], *grads[3]]
+    runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
+    q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
+    given = arrays(call, DEVICE)
+    out, lse = runner.forward(q, k, v, call.scale, given)
+    *grads, biases = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
+    limit = TOLERANCE[dtype]
+    results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
+    for found, wanted in zip(results, expected, strict=True):
+        assert torch.equal(found == -torch.inf, wanted == -torch.inf)
+        inside = wanted != -torch.inf
+        error = (found - wanted)[inside].norm() / (wanted[inside].norm() + 1e-9)
+        assert error < limit, f"{rule}: off by {error:.1e}"
+
+
+LINES = [
+    R.causal().at(n=37),
+    R.strided(t=5).at(n=37),
+    R.windowed(w=10).at(n=37),
+    R.dilated(t=3, step=3).at(n=37),
+    R.sparse_strided(l=5).at(n=37),
+    R.sparse_fixed(l=6, c=2).at(n=37),
+    R.longformer(t=3, g=2).at(n=37),
+    R.sinks(s=2, t=4).at(n=37),
+    R.strided(t=5).at(n=20, m=40),
+    R.strided(t=5).at(n=40, m=20),
+    lt.rule("(q + k) % 3 == 1 or k*k <= q").at(n=21),
+    lt.rule("q % 4 == 0 and k <= q").at(n=21),
+    lt.rule("k <= q and q - k <= 4*head + 1").at(n=37, heads=2),
+    lt.rule("head == 0 and k <= q").at(n=21, heads=2),
+    lt.rule("k > n").at(n=9),
+]
+IMAGES = [
+    R.neighbourhood(r=1).at(rows=5, cols=7),
+    R.neighbourhood(r=1, step=2).at(rows=5, cols=7),
+    R.neighbourhood(r=1, edge="shift").at(rows=5, cols=7),
+    R.axial().at(rows=4, cols=5),
+    R.swin(w=3, shift=1).at(rows=5, cols=7),
+    lt.rule("abs(qy - ky) + abs(qx - kx) <= 2").at(rows=5, cols=7),
+]
+
+
+@pytest.mark.parametrize("rule", LINES, ids=str)
+def test_lines(rule: Rule) -> None:
+    check(rule, SPLIT)
+
+
+@pytest.mark.parametrize("rule", IMAGES, ids=str)
+def test_images(rule: Rule) -> None:
+    check(rule, BOX, heads=1, key_heads=1)
+
+
+def test_volumes() -> None:
+    rule = lt.rule("abs(qz - kz) <= 1 and abs(qy - ky) <= 1 and kx <= qx").at(depth=3, rows=3, cols=5)
+    check(rule, Shape((2, 2, 4), 16), heads=1, key_heads=1)
+
+
+@pytest.mark.parametrize("shape", [LINE, SPLIT, BULK], ids=["masked", "split", "bulk"])
+def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: Shape) -> None:
+    size, wide = (32, 16) if shape.bulk else (24, 40)
+    check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, key_heads=2, size=size, wide=wide)
+
+
+def test_rows_that_the_copy_engine_does_not_take() -> None:
+    check(R.strided(t=9).at(n=21), BULK, size=18, wide=22, dtype=torch.float16)  # 36 and 44 bytes
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_numbers(dtype: torch.dtype) -> None:
+    check(R.strided(t=9).at(n=37), SPLIT, dtype=dtype)
+    check(R.sparse_strided(l=5).at(n=21), SPLIT, dtype=dtype)
+
+
+def test_documents_that_differ_along_the_batch() -> None:
+    ids = torch.tensor([[0] * 9 + [1] * 3 + [2] * 25, [4] * 30 + [3] * 7])
+    check(lt.rules.documents(causal=True).at(n=37), SPLIT, batch=2, data={"doc": ids})
+    scattered = torch.tensor([[0, 1, 2] * 7])
+    check(lt.rules.documents().at(n=21), SPLIT, data={"doc": scattered})
+
+
+def blocks(*shape: int) -> torch.Tensor:
+    """A random table of blocks, its third row empty."""
+    table = torch.rand(*shape, generator=torch.Generator().manual_seed(4)) < 0.4
+    table[..., 2, :] = False
+    return table
+
+
+@pytest.mark.parametrize("n", [40, 37])
+def test_random_blocks(n: int) -> None:
+    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), BULK, heads=1, key_heads=1)
+
+
+def test_tables_of_blocks_given_at_call_time() -> None:
+    rule = lt.rule("chosen[q // 4, k // 4]", data={"chosen": None})
+    check(rule.at(n=21), SPLIT, batch=2, data={"chosen": blocks(2, 6, 6)})
+    rule = lt.rule("chosen[q // 4, k // 8] > 0 and k <= q", data={"chosen": None})
+    check(rule.at(n=21, m=19), SPLIT, data={"chosen": blocks(7, 5).to(torch.uint8)})
+    rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
+    ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
+    data = {"chosen": blocks(2, 21, 5), "doc": ids}
+    check(rule.at(n=21, heads=2), SPLIT, batch=2, key_heads=1, data=data)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 99), n=st.integers(1, 40), m=st.integers(1, 40), b=st.integers(4, 8))
+def test_the_lists_made_on_the_device_are_those_of_the_plan(seed: int, n: int, m: int, b: int) -> None:
+    table = torch.rand(3, 10, 10, generator=torch.Generator().manual_seed(seed)) < 0.3
+    text = "chosen[q // 4, k // b] and abs(q - k) <= 20"
+    found = plan(lt.rule(text, data={"chosen": None}), n=n, m=m, b=b)
+    for turned in (False, True):
+        for place, part in enumerate(found.turned if turned else found.parts):
+            tiles = found.tiles(place, (4,), turned=turned)
+            sent = with_known_lists(tiles, DEVICE)
+            mine = refined(part, sent, 4, {"chosen": table.to(DEVICE)}).cpu()
+            for element in range(3):
+                theirs = with_lists(part, tiles, {"chosen": table[element].numpy()})
+                assert listed(part, mine, mine[element, 0]) == listed(
+                    part, with_known_lists(theirs, DEVICE).cpu()
+                )
+
+
+def listed(part: Part, table: torch.Tensor, rows: torch.Tensor | None = None) -> dict[int, list[int]]:
+    """For each tile, by its first row, the blocks that the kernel finds behind the table."""
+    rows = table[0, 0] if rows is None else rows
+    whole = torch.as_strided(table, (table.untyped_storage().nbytes() // 4,), (1,), 0)
+    found: dict[int, list[int]] = {}
+    assert part.listed is not None
+    for place, row in enumerate(rows):
+        begin = rows.storage_offset() + 7 * place + int(row[2]) + (int(row[5]) << 31)
+        found[int(row[0] + row[1])] = whole[begin : begin + -(-int(row[4]) // part.listed.inner)].tolist()
+    return found
+
+
+def test_steps_follow_the_marked_blocks() -> None:
+    rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
+    table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
+    q = torch.zeros(1, 1, 512, 16, device=DEVICE)
+    runner = Runner(plan(rule), DEVICE)
+    for kernel in ("forward", "queries", "keys"):
+        ready = runner.part(kernel, 0, q, q, {"chosen": table})
+        assert ready.shape.rows == 16
+        assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each
+    assert not runner.prepared  # the table may change
+    changed = runner.part("forward", 0, q, q, {"chosen": 1 - table})
+    assert (changed.table[..., 4] - changed.table[..., 3]).sum() == 512 * 31
+
+
+def test_large_numbers_take_64_bits() -> None:
+    check(lt.rule("k <= q and q - k <= t").at(n=21, t=1 << 40), SPLIT)
+
+
+def test_a_learned_bias_gets_its_gradients() -> None:
+    source = torch.Generator().manual_seed(3)
+    slope, table = torch.randn(2, generator=source), torch.randn(2, 11, generator=source)
+    term = "-slope[head]*abs(q - k) + table[head, k - q + 5]*slope[head] + scalar*q"
+    bias = {"slope": slope, "table": table, "scalar": torch.tensor(0.1)}
+    check(R.strided(t=5).at(n=37), SPLIT, batch=2, bias=(term, bias))
+    check(
+        R.sparse_strided(l=4).at(n=21),
+        SPLIT,
+        bias=(
+            "row[head, q] + column[k]",
+            {"row": torch.randn(2, 21, generator=source), "column": torch.randn(21, generator=source)},
+        ),
+    )
+    around = "-a[head]*((kx - qx - x[head])*(kx - qx - x[head]) + (ky - qy)*(ky - qy))"
+    check(
+        R.neighbourhood(r=1).at(rows=5, cols=7),
+        BOX,
+        heads=1,
+        key_heads=1,
+        bias=(around, {"a": torch.tensor([0.3]), "x": torch.tensor([0.5])}),
+    )

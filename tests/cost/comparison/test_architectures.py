@@ -1,0 +1,93 @@
+"""The table of CNNs, RNNs and Transformers: S7, its numbers from the cost model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import lattend as lt
+from lattend.cost.comparison import architectures
+from lattend.errors import DomainError, NamingError
+
+
+def test_formulas():
+    rows = {name: list(cells.values()) for name, cells in architectures().numbers}
+    assert rows == {
+        "parameters": ["9d^2", "2d^2", "4d^2"],
+        "multiplies": ["d^2(9n - 12s + 4)", "2n*d^2", "2n*d(n + 2d)"],  # s*s pixels: (3s - 2)^2 d^2
+        "multiplies, padding too": ["9n*d^2", "=", "="],
+        "multiplies, no projections": ["=", "=", "2n^2*d"],
+        "order of multiplies": ["O(n*d^2)", "O(n*d^2)", "O(n*d^2 + n^2*d)"],
+        "sequential steps": ["1", "n", "1"],
+        "longest path, in layers or steps": ["s - 1", "n", "1"],
+        "kept for training, numbers": ["n*d", "2n*d", "n(n + 5d)"],
+    }
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 7])
+def test_a_convolution_costs_k2_d2_n(k):
+    found = architectures(n=64, d=6, k=k)
+    cells = dict(found.numbers).get("multiplies, padding too", dict(found.numbers)["multiplies"])
+    assert int(cells["convolution"].replace(",", "")) == k * k * 36 * 64
+
+
+def test_the_claim_k2_d_n_fails_but_for_depthwise_or_one_channel():
+    verdicts = dict(architectures(k=3).claims)
+    assert [verdict.status for verdict in verdicts.values()] == ["fails", "holds", "holds", "holds"]
+    assert "at n = 1, d = 2 it gives 18, the count is 36" in str(
+        verdicts["k^2*d*n with d channels in and out"]
+    )
+
+
+def test_numbers():
+    rows = {name: list(cells.values()) for name, cells in architectures(n=1024, d=64, k=5).numbers}
+    image = lt.cost.conv(rows=32, cols=32, c_in=64, c_out=64, kernel=5, padding=2, bias=False)
+    full = lt.cost.attention("full", n=1024, heads=1, D_i=64, D_hid=64, out_bias=False)
+    assert rows["multiplies"] == [f"{x:,}" for x in (image.multiplies, 2 * 1024 * 64**2, full.multiplies)]
+    assert rows["longest path, in layers or steps"] == ["16", "1,024", "1"]  # ceil(31/2)
+    assert "order of multiplies" not in rows
+
+
+def test_words_come_from_the_file():
+    found = architectures()
+    assert [name for name, _ in found.sentences] == [
+        "parallelism", "distant positions", "inductive bias", "where used",
+    ]  # fmt: skip
+    assert all(cell for _, cells in found.rows for cell in cells.values())
+
+
+def test_forms():
+    found = architectures()
+    text = str(found)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "self-attention passes convolution at n = 5d/2" in text
+    lines = found.markdown().splitlines()
+    assert (
+        lines[0] == "One layer each: n positions of d numbers, 3 × 3 kernel; s = √n is the side of the image"
+    )
+    assert {line.count("|") for line in lines[2:]} == {5}
+    data = json.loads(json.dumps(found.json()))
+    assert data["columns"] == ["convolution", "RNN", "self-attention"]
+    assert data["claims"][0]["status"] == "fails"
+
+
+def test_other_letters():
+    found = architectures(n="t", d="n", k=1)
+    assert dict(found.numbers)["multiplies"] == {
+        "convolution": "n^2*t", "rnn": "2n^2*t", "attention": "2n*t(2n + t)",
+    }  # fmt: skip
+    assert dict(found.numbers)["longest path, in layers or steps"]["convolution"] == "never"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"k": 2}, DomainError, "k must be odd"),
+        ({"n": 10}, DomainError, "10 is no square number"),
+        ({"n": "2*m"}, NamingError, "n is a number or a name here"),
+    ],
+)
+def test_wrong_input(options, error, message):
+    with pytest.raises(error, match=message):
+        architectures(**options)

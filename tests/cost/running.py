@@ -1,0 +1,64 @@
+"""A layer run on numbers that count, and the cost that lt.cost gives it, quantity by quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+import lattend as lt
+from lattend.cost.reference import running
+from lattend.cost.reference.shapes import Shape, Shapes
+
+one = running.one
+OPERATIONS = ("multiplies", "adds", "exponentials", "divisions", "functions")
+Price: TypeAlias = dict[str, Any]  # "parameters", "depth", the operations, and "backward adds" and so on
+
+
+def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Price:
+    """What a layer does, called with inputs of these shapes and then its weights; all outputs are used."""
+    ran = running.run(layer, weights, *inputs)
+    return {"parameters": ran.parameters, "depth": ran.depth} | _both_ways(ran.forward, ran.backward)
+
+
+def check(found: Price, name: str, sizes: dict[str, int], **options: Any) -> None:
+    """The cost of a layer is what a run found: of these sizes, and as formulas that are given them after."""
+    check_numbers(found, getattr(lt.cost, name)(**sizes, **options))
+    formulas = _formulas(name, **{size: size for size in sizes}, **options)
+    _equal({quantity: _value(formula, sizes) for quantity, formula in formulas.items()}, found)
+
+
+def check_numbers(found: Price, cost: Any) -> None:
+    """The same for a cost that has all its sizes."""
+    _equal(_price(cost), found)
+
+
+def check_dense(found: Price, cost: Any) -> None:
+    """The dense column is what a run found that does every product, also those not needed."""
+    _equal(_price(cost.dense), {name: found[name] for name in OPERATIONS})
+
+
+def _equal(said: Price, found: Price) -> None:
+    wrong = [f"{name}: {said[name]}, in the run {found[name]}" for name in found if said[name] != found[name]]
+    assert not wrong, "; ".join(wrong)
+
+
+@cache
+def _formulas(name: str, **options: Any) -> Price:
+    """Every quantity of a layer whose sizes are symbols, made once."""
+    return _price(getattr(lt.cost, name)(**options))
+
+
+def _value(formula: Any, sizes: dict[str, int]) -> int:
+    if isinstance(formula, int):
+        return formula
+    return formula.at(**{name: sizes[name] for name in formula.names})
+
+
+def _price(cost: Any) -> Price:
+    return {"parameters": cost.parameters, "depth": cost.depth} | _both_ways(cost, cost.backward)
+
+
+def _both_ways(forward: Any, backward: Any) -> Price:
+    found = {name: getattr(forward, name) for name in OPERATIONS}
+    return found | {f"backward {name}": getattr(backward, name) for name in OPERATIONS}

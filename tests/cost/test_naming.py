@@ -1,0 +1,111 @@
+"""Layers from text: what a person types, and what is said to mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+import lattend as lt
+from lattend.cost.reader import from_text, layer_names
+from lattend.errors import LattendError, NamingError, TextError
+
+
+def test_every_layer_of_lt_cost_has_its_name():
+    assert {"attention", "conv", "rnn", "lstm", "gru", "rnn2d", "vit", "vae"} <= set(layer_names())
+    for name in layer_names():
+        assert isinstance(from_text(name), lt.cost.Cost)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("rnn2d", lt.cost.rnn2d()),
+        ("rnn2d()", lt.cost.rnn2d()),
+        (" rnn( steps = t , hidden = 512 ) ", lt.cost.rnn(steps="t", hidden=512)),
+        ("rnn(hidden=4*d + 1)", lt.cost.rnn(hidden="4*d + 1")),
+        ("rnn(hidden=(d + 1)*2)", lt.cost.rnn(hidden="(d + 1)*2")),
+        ("linear(d_in=1_000)", lt.cost.linear(d_in=1000)),
+        ("rnn(bias=True, initial=false)", lt.cost.rnn(bias=True, initial=False)),
+        ("rnn2d(cell=gru, directions=2, layers=l)", lt.cost.rnn2d(cell="gru", directions=2, layers="l")),
+        ("attention(causal)", lt.cost.attention("causal")),
+        ("attention(rule=causal, projections=none)", lt.cost.attention("causal", projections=None)),
+        ("attention(strided(255), n=t)", lt.cost.attention(lt.rules.strided(255), n="t")),
+        ("attention(k <= q and q - k <= min(b, 9))", lt.cost.attention("k <= q and q - k <= min(b, 9)")),
+        ("attention('q == k', encoding=\"relative\")", lt.cost.attention("q == k", encoding="relative")),
+        ("attention(n=3, m=5)", lt.cost.attention(n=3, m=5)),
+        ("conv(kernel=(3, 1), padding=(1,0))", lt.cost.conv(kernel=(3, 1), padding=(1, 0))),
+        ("encoder(strided, d=8, heads=2)", lt.cost.encoder("strided", d=8, heads=2)),
+        ("2 * rnn(hidden=3) + linear(n=t)", 2 * lt.cost.rnn(hidden=3) + lt.cost.linear(n="t")),
+    ],
+)
+def test_text_is_the_call(text, same):
+    found = from_text(text)
+    assert str(found.multiplies) == str(same.multiplies)
+    assert str(found.parameters) == str(same.parameters)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "value"),
+    [
+        ("rnn2d", {"n": 8, "h": 5, "c": 3}, 3760),
+        ("rnn(steps=t, inputs=n, hidden=n)", {"t": 2, "n": 8}, 256),
+        ("rnn", {"steps": 2, "hidden": 3, "inputs": 4}, 2 * 3 * 7),
+        ("attention(n=t, heads=1, D_hid=n, projections=none)", {"n": 8, "t": 2}, 2 * 4 * 8),
+        ("attention(heads=1, D_hid=2, projections=none)", {"rule": "causal", "n": 4}, 40),
+        ("attention(strided, heads=1, D_hid=1, projections=none)", {"n": 5, "t": 2}, 24),
+        ("linear(d_in=d, d_out=d/2)", {"d": 8, "n": 1}, 32),
+    ],
+)
+def test_numbers_are_put_in_before_the_layer_is_made(text, given, value):
+    found = from_text(text, given)
+    assert found.multiplies == value
+    assert found.values == {}
+    assert found.executed.multiplies >= value
+
+
+def test_a_symbol_of_one_part_may_be_left():
+    assert str(from_text("rnn(hidden=h, inputs=d)", {"d": 2}).multiplies) == "h*t(h + 2)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "marked"),
+    [
+        ("rn(steps=t)", "no layer is named rn; there are attention, conv,", "rn"),
+        ("rn(steps=t)", "Did you mean rnn?", "rn"),
+        ("rnn(step=t)", "rnn has no step; it takes steps, inputs, hidden, layers, bias, initial", "step"),
+        ("attention(q=3)", "attention has no q; it takes rule, heads,", "q"),
+        ("attention(strided(3), t=5)", "attention has no t;", "t"),
+        ("encoder(stps=3)", "encoder has no stps; it takes rule, layers, n, d,", "stps"),
+        ("rnn(bias=3)", "bias of rnn is true or false, not 3", "bias"),
+        ("rnn(hidden=true)", "hidden of rnn is a number, a name or a formula, not true", "hidden"),
+        ("rnn(hidden=0)", "rnn: hidden must be at least 1, got 0", "rnn(hidden=0)"),
+        ("rnn(hidden=t/)", 'hidden of rnn: formula "t/"', "hidden"),
+        ("rnn(t)", "write arguments of rnn as name=value; it takes steps", "t"),
+        ("rnn(steps=)", "a value is missing here", ")"),
+        ("rnn(steps=t, steps=t)", "steps is given twice", "steps"),
+        ("rnn(steps=t", "this ( is not closed", "("),
+        ("rnn(steps=t))", "this ) closes nothing", ")"),
+        ("rnn(steps='t)", "this ' is not closed", "'"),
+        ("rnn +", "a layer is missing here", None),
+        ("* rnn", "a layer is missing here", None),
+        ("0 * rnn", "times must be at least 1", "0 "),
+        ("", "write a layer, as in rnn(steps=t, hidden=512)", None),
+        ("rnn; import os", "this is no layer", None),
+        ("attention(causl)", "no rule is named causl; did you mean causal?", "causl"),
+        ("conv(kernel=k)", "conv: kernel must be a number here", "conv(kernel=k)"),
+    ],
+)
+def test_mistakes_point_at_their_place(text, message, marked):
+    with pytest.raises(TextError) as error:
+        from_text(text)
+    assert message in str(error.value)
+    if marked is not None:
+        assert text[error.value.start : error.value.end] == marked
+
+
+def test_given_names_that_fit_nowhere():
+    with pytest.raises(NamingError, match="rnn has no z; it has t, c, h"):
+        from_text("rnn", {"z": 3})
+    with pytest.raises(NamingError, match="rnn has a rule already, or takes none; leave it out"):
+        from_text("rnn", {"rule": "causal"})
+    with pytest.raises(LattendError, match="d/3 is 8/3 at d = 8, and no whole number"):
+        from_text("linear(d_in=d/3)", {"d": 8})

@@ -1,0 +1,237 @@
+"""The Triton kernels against the reference, outputs and gradients; under the interpreter where no GPU is.
+
+A watchdog ends every wait: a program that waits for one that does not come is found, not hung upon.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import triton
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lattend.attend.kernels.tolerance import TOLERANCE
+from lattend.errors import LattendError
+from lattend.nn.grid import reference, scan
+from lattend.nn.grid.cells import Cell, neighbours
+from lattend.nn.grid.gpu import backend, launch
+from lattend.nn.grid.gpu.wave import wait_for
+from lattend.nn.grid.layout import Plain
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+INTERPRETED = DEVICE.type == "cpu"
+CELLS = [Cell("rnn"), Cell("rnn", "relu"), Cell("rnn", "sigmoid"), Cell("rnn", "identity")]
+CELLS += [Cell("lstm"), Cell("gru")]
+
+pytestmark = [  # of the interpreter: its NumPy warns of overflow in exp, and of scalars in arrays
+    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+STRIP = 4 if INTERPRETED else backend.STRIP  # the interpreter multiplies small matrices too, and is slow
+
+
+@pytest.fixture(autouse=True)
+def watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No program may look for its neighbour more often than this; the interpreter's never need to."""
+    monkeypatch.setattr(launch, "patience", 3 if INTERPRETED else 10_000_000)
+    monkeypatch.setattr(backend, "STRIP", STRIP)
+
+
+class Problem:
+    """Random tensors of a grid in float64, and what the reference makes of them."""
+
+    def __init__(
+        self, cell: Cell, directions: int, batch: int, rows: int, cols: int, h: int, masked: bool = False
+    ) -> None:
+        source = torch.Generator().manual_seed(rows * 100 + cols)
+
+        def some(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=source, dtype=torch.float64)
+
+        images, frame = (directions, batch, rows, cols), (directions, batch, rows + 1, cols + 1, h)
+        self.cell, self.h = cell, some(*frame)
+        self.pre = some(*images, cell.gates * h).requires_grad_()
+        self.left, self.top = (
+            (some(directions, cell.gates * h, h) / (2 * h**0.5)).requires_grad_() for _ in range(2)
+        )
+        self.c = some(*frame) if cell.name == "lstm" else None
+        self.mask = torch.rand(*images, generator=source) > 0.3 if masked else None
+        self.grad_h, self.grad_c = some(*images, h), None if self.c is None else some(*images, h)
+        found_h, found_c = reference.grid(cell, self.pre, self.left, self.top, self.h, self.c, self.mask)
+        loss = (found_h * self.grad_h).sum()
+        if found_c is not None and self.grad_c is not None:
+            loss = loss + (found_c * self.grad_c).sum()
+        d_pre, d_left, d_top = torch.autograd.grad(loss, (self.pre, self.left, self.top))
+        self.wanted = {"h": found_h, "c": found_c, "d_pre": d_pre, "d_left": d_left, "d_top": d_top}
+
+    def found(self, dtype: torch.dtype, keep: bool = True) -> dict[str, Tensor | None]:
+        """The same from the kernels, in this dtype; what they do not write is NaN."""
+
+        def given(x: Tensor | None) -> Any:
+            return None if x is None else x.detach().to(DEVICE, dtype if x.is_floating_point() else None)
+
+        h, c = given(self.h), given(self.c)
+        for states in (h, c):
+            if states is not None:
+                states[:, :, 1:, 1:] = torch.nan
+        pre, left, top, mask = given(self.pre), given(self.left), given(self.top), given(self.mask)
+        gates = backend.forward(self.cell, pre, left, top, h, c, mask, keep)
+        if not keep:
+            gates = scan._gates_again(self.cell, Plain(*pre.shape[:-1]), pre, left, top, h)
+        grad_h, grad_c = given(self.grad_h), given(self.grad_c)
+        d_pre, d_hidden, _ = backend.backward(self.cell, grad_h, grad_c, left, top, h, c, gates, mask)
+        near = neighbours(h)
+        d_left, d_top = (
+            torch.einsum("dbrcg,dbrch->dgh", d_hidden.double(), states.double())
+            for states in (near.h_left, near.h_top)
+        )
+        inner = None if c is None else c[:, :, 1:, 1:]
+        return {"h": h[:, :, 1:, 1:], "c": inner, "d_pre": d_pre, "d_left": d_left, "d_top": d_top}
+
+    def check(self, dtype: torch.dtype = torch.float32, keep: bool = True) -> None:
+        for name, found in self.found(dtype, keep).items():
+            exact = self.wanted[name]
+            if exact is None or found is None:
+                assert exact is None and found is None
+                continue
+            away = (found.double().cpu() - exact).norm() / exact.norm().clamp_min(1e-30)
+            assert away <= 2 * TOLERANCE[dtype], f"{name} is off by {away:.1e}"
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("cell", CELLS, ids="-".join)
+def test_outputs_and_gradients(cell: Cell, masked: bool) -> None:
+    Problem(cell, 1, 2, STRIP + 2, 5, 5, masked).check()  # two strips, the second with 2 rows
+
+
+@pytest.mark.parametrize("cell", CELLS[-3:], ids="-".join)
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (2, 1, 3, 6, 17), (1, 1, 2 * STRIP + 1, 2, 3)])
+def test_odd_shapes(cell: Cell, shape: tuple[int, int, int, int, int]) -> None:
+    Problem(cell, *shape).check()
+
+
+@pytest.mark.parametrize("cell", [Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
+def test_gates_made_again(cell: Cell) -> None:
+    Problem(cell, 1, 1, STRIP + 1, 3, 5, True).check(keep=False)
+
+
+@pytest.mark.parametrize("cell", [Cell("rnn"), Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
+def test_half_precision(cell: Cell) -> None:
+    Problem(cell, 1, 1, STRIP + 2, 4, 16).check(torch.bfloat16)
+
+
+def test_weights_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain rnn too large for the chip, its weights in several blocks each way."""
+    monkeypatch.setattr(backend, "ON_CHIP", 0)
+    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.Blocks(16, 16, 4, 2))
+    Problem(Cell("rnn"), 2, 1, STRIP + 1, 3, 35, True).check()
+
+
+@pytest.mark.parametrize("cell", [Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
+def test_gates_block_by_block(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.Blocks(16, 16, 4, 2))
+    Problem(cell, 1, 1, STRIP + 1, 2, 20).check()
+
+
+@pytest.mark.parametrize("room", [1, 2, 5])
+def test_little_room(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer programs fit than there are strips and images: they come one group after the other."""
+    monkeypatch.setattr(launch, "_fits", lambda *_: room)
+    Problem(Cell("rnn"), 1, 3, 3 * STRIP - 1, 3, 4).check()
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 50))
+def test_groups_cover_every_strip_once_and_in_order(strips: int, images: int, room: int) -> None:
+    done: set[tuple[int, int]] = set()
+    for group in launch.groups(strips, images, room):
+        assert strips == 1 or group.strips * group.images <= room
+        own = {
+            (strip, image)
+            for strip in range(group.first_strip, group.first_strip + group.strips)
+            for image in range(group.first_image, group.first_image + group.images)
+        }
+        assert not own & done
+        # The strip above the first is there already
+        assert all(
+            strip != group.first_strip or strip == 0 or (strip - 1, image) in done for strip, image in own
+        )
+        done |= own
+    assert len(done) == strips * images
+
+
+def test_how_many_programs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = SimpleNamespace(
+        multi_processor_count=132,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_multiprocessor=233472,
+        max_threads_per_multi_processor=2048,
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: chip)
+    device = torch.device("cuda")
+    assert launch.room_for(64, 0, 8, device) == 132 * 4  # 65536 / (64 * 256) = 4
+    assert launch.room_for(65, 0, 8, device) == 132 * 3  # 72 registers: 65536 / (72 * 256) = 3.6
+    assert launch.room_for(32, 73728, 4, device) == 132 * 3  # 233472 / (73728 + 1024) = 3.1
+    assert launch.room_for(255, 232448, 8, device) == 132
+
+
+@triton.jit
+def waiting_kernel(Flag, Stuck, patience):
+    wait_for(Flag, 2, Stuck, patience)
+
+
+def test_the_watchdog_bites() -> None:
+    flag, stuck = (
+        torch.ones(1, dtype=torch.int32, device=DEVICE),
+        torch.zeros(1, dtype=torch.int32, device=DEVICE),
+    )
+    waiting_kernel[(1,)](flag, stuck, 50)
+    assert stuck.item() == 1
+    flag.fill_(2)
+    stuck.zero_()
+    waiting_kernel[(1,)](flag, stuck, 50)
+    assert stuck.item() == 0
+
+
+def test_a_program_that_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Never:
+        """A kernel whose programs say that they gave up."""
+
+        def __getitem__(self, _: object) -> Any:
+            return lambda _, flags, stuck, *rest, **constants: stuck.fill_(1)
+
+    monkeypatch.setattr(launch, "_fits", lambda *_: 1)
+    monkeypatch.setattr(launch, "patience", 7)
+    with pytest.raises(LattendError, match="a program looked 7 times for the strip above it"):
+        launch.launch(Never(), (torch.zeros(1, device=DEVICE),), launch.Grid(1, 1, 20, 3), {"BR": 16})
+
+
+def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise launch.OutOfResources(300_000, 232_448, "shared memory")
+
+    monkeypatch.setattr(launch, "_fits", full)
+    with pytest.raises(
+        LattendError, match=r"no room for a strip of 16 rows with h = 9: .*kernel=\"diagonals\""
+    ):
+        x = torch.zeros(1, device=DEVICE)
+        launch.launch(None, (x,), launch.Grid(1, 1, 20, 3), {"BR": 16, "H": 9})
+
+
+@pytest.mark.parametrize(("row", "col"), [(0, 1), (STRIP - 1, 2), (STRIP, 0)])
+def test_what_is_not_a_number_stays_in_its_quadrant(row: int, col: int) -> None:
+    rows = STRIP + 2
+    problem = Problem(Cell("rnn", "identity"), 1, 1, rows, 4, 3)
+    with torch.no_grad():
+        problem.pre[0, 0, row, col] = torch.nan
+    h = problem.found(torch.float32)["h"]
+    assert h is not None
+    lost = h[0, 0].isnan().all(-1)
+    assert lost[row:, col:].all() and lost.sum() == (rows - row) * (4 - col)
+    assert h[0, 0].isnan().any(-1).sum() == lost.sum()

@@ -1,0 +1,131 @@
+"""What is printed and drawn of steered queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lattend as lt
+from lattend.study.steering.pictures import figure
+from lattend.study.steering.steered import Steered
+
+INNER = """\
+Attention over 3 keys, steered to 1 of them
+No query gives these weights: no corner of the hull of the keys has key 1 and no other. This one is
+nearest by KL: KL(wanted ‖ attention) is least.
+
+query     (0)
+reached   never
+because   key 1 = 1/2·key 0 + 1/2·key 2, so that every query gives both sides the same logit
+so        keys 0, 2 together cannot fade while the wanted keys keep their weights
+at most   0.333333 for key 1, whatever the query
+least KL  1.09861 nats from the wanted weights, for every query
+error     0.666667, half the sum of the differences of weights
+
+key  wanted  logit    weight
+0         0      0  0.333333
+1         1      0  0.333333
+2         0      0  0.333333
+"""
+SQUARE = [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]]
+
+
+def steered(*given: Any, **options: Any) -> Steered:
+    found = lt.study.steer(*given, **options)
+    assert isinstance(found, Steered)
+    return found
+
+
+def test_a_certificate_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert str(steered([[0], [1], [2]], [0, 1, 0])) == INNER
+    said = dict(steered([[0], [1], [2]], ["1/4", "1/2", "1/4"]).draw().facts)
+    assert said["so"] == "attention has a1^2 = a0·a2; the wanted weights have 0.25 and 0.0625"
+    long = steered([["0.123456789"], ["0.987654321"], ["0.5"]], [0, 0, 1])
+    said = dict(long.draw().facts)
+    assert said["because"].startswith("key 2 = 0.564286·key 0 + 0.435714·key 1, so that")
+    keys = np.random.default_rng(0).normal(size=(30, 2))
+    said = dict(steered(keys, np.full(30, 1 / 30) + np.r_[0.01, -0.01, [0] * 28]).draw().facts)
+    assert said["so"].startswith(
+        "with y the factors above, those on the left negative, attention has Σ yᵢ log aᵢ = 0, and the wanted"
+    )
+    assert "more)" in said["because"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "wanted", "words"),
+    [
+        (np.eye(2), [1, 0], "The keys are orthonormal, and q = Σ βᵢkᵢ has logits βᵢ: β + log(s·wanted)"),
+        ([[1, 0], [1, 1]], [1, 0], "The keys are independent, so that every logit can be set: β"),
+        ([[1], [2]], [1, 0], "every logit can be set up to a common constant: β + log(s·wanted)"),
+        (np.eye(2), [0.5, 0.5], "logits βᵢ: here log(m·wanted), so that the weights are the wanted ones."),
+        ([[0], [1], [2]], [1, 0, 0], "The convex hull of the wanted key is a face of the hull of all"),
+        (SQUARE, [0.5, 0.5, 0, 0, 0], "The convex hull of the 2 wanted keys is a face"),
+        ([[0], [1], [2]], ["1/3"] * 3, "lie in the span of the keys' columns and ones"),
+        (
+            SQUARE,
+            [0.5, 0, 0.5, 0, 0],
+            "no face (side, edge) of the hull of the keys has keys 0, 2 and no others. This one is nearest",
+        ),
+        ([[0], [0], [1]], [1, 0, 0], "has key 0 and no other. This one nears the nearest by KL as β grows: "),
+    ],
+)
+def test_how(keys: Any, wanted: Any, words: str) -> None:
+    assert words in steered(keys, wanted).how
+
+
+def test_curves() -> None:
+    weights, error = steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6).draw().curves
+    assert [name for name, _ in weights.lines] == ["key 0", "key 1", "all others"] and not weights.log
+    for at in range(65):
+        assert sum(line[at][1] for _, line in weights.lines) == pytest.approx(1)
+    bound, exact = (dict(line) for _, line in error.lines)
+    assert all(exact[beta] <= bound[beta] for beta in bound) and error.log
+    lengths = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"]).draw().curves
+    assert min(height for _, height in lengths[1].lines[0][1]) == pytest.approx(0, abs=1e-12)  # at length 1
+    never = steered([[0], [1], [2]], ["1/7", "3/7", "3/7"])
+    assert never.certificate is not None and "bound" not in dict(never.draw().facts)["error"]
+    for found, here in (
+        (never.draw().curves[1], 1.0),
+        (steered([[0, 0], [1, 0], [2, 0], [0, 2]], [0.25, 0, 0.75, 0], sharpness=4).draw().curves[1], 4.0),
+    ):
+        (_, nats), (_, least) = found.lines
+        ((_, (place, height)),) = found.dots
+        assert found.title == "KL(wanted ‖ attention)" and place == here
+        assert min(y for _, y in nats) >= least[0][1] - 1e-12
+        assert min(nats, key=lambda point: abs(point[0] - here))[1] == pytest.approx(height, rel=0.02)
+    assert steered([[0], [1], [2]], [0, 1, 0]).draw().curves == ()  # the query is 0, however long
+
+
+def test_the_map_of_keys() -> None:
+    found = figure(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
+    (plane,) = found.planes
+    assert list(plane.lines[0].points) == [(0, 0), (2, 0), (2, 2), (0, 2), (0, 0)]
+    (tail, tip), *_ = plane.arrows[0].pairs
+    assert list(tail) == [1, 0] and list(tip) == pytest.approx([1, -0.7])  # away from all other keys
+    assert figure(steered(np.eye(3), [1, 0, 0])).planes == ()
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_narrow(columns: int) -> None:
+    keys = np.random.default_rng(0).normal(size=(40, 2))
+    for found in (
+        lt.study.steer(keys, np.full(40, 1 / 40), values=keys),
+        lt.study.steer(SQUARE, [0.5, 0.5, 0, 0, 0], scale=0.5),
+        lt.study.steer(np.eye(4), np.eye(4)),
+    ):
+        text = found.draw().terminal(width=columns)
+        assert max(map(len, text.splitlines())) <= columns
+
+
+def test_many_keys_and_heads_are_cut() -> None:
+    found = steered(np.eye(100), [0.5, 0.5, *[0] * 98], values=np.eye(100))
+    assert [row[0] for row in found.draw().table[1:]] == ["0", "1", "2", "3", "4", "95 more"]
+    assert dict(found.draw().facts)["query"].endswith(", … 92 more)")
+    assert dict(found.draw().facts)["apart"].endswith("the diameter of the values times the bound above")
+    many = lt.study.steer(np.eye(20), np.eye(20))
+    assert many.draw().table[-1][0] == "8 more"
+    assert [name for name, _ in many.draw().curves[0].lines] == [f"head {at}" for at in range(5)]
+    assert lt.study.steer(np.eye(2), [[0.5, 0.5]]).draw().curves == ()

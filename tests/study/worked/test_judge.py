@@ -1,0 +1,327 @@
+"""Judging answers: the notes' slips, roundings that are none, slips carried on, masks, heads, bad answers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.errors import DomainError, NamingError, TensorError
+from lattend.study.worked.answer import read_number
+from lattend.study.worked.work import EXAMPLE
+
+FIRST = [".1967", ".5343", ".0723", ".1967"]
+NOTES = {
+    "scores": [[1, 2, 0, 1], [2, 4, 0, 2], [0, 0, 0, 0], [1, 2, 0, 1]],
+    "sums": ["13.8256", "70.3763", "4", "13.8256"],
+    "weights": [FIRST, [".1050", ".7757", ".0142", ".1050"], [".25"] * 4, FIRST],
+    "outputs": [["0", ".6624"], ["0", ".3292"], ["0", "1"], ["0", ".6624"]],
+}
+
+
+def only(row, values, columns, rows=4):
+    """An answer of one row."""
+    return [list(values) if i == row else [None] * columns for i in range(rows)]
+
+
+def test_the_notes():
+    """Each of .1967, .5343 and .7757 is off in its last digit; .6624 follows from .1967 alone."""
+    found = lt.study.work(**EXAMPLE).check(NOTES)
+    assert not found
+    assert found.terminal(200).splitlines() == [
+        "rows 1 and 4, weights 1 and 4: you have .1967, exact .1966; "
+        "output 2 of rows 1 and 4 follow from them",
+        "rows 1 and 4, weight 2: you have .5343, exact .5344",
+        "row 2, weight 2: you have .7757, exact .7758",
+        "44 numbers: 35 right, 7 slips, 2 follow from them",
+    ]
+    output = next(v for v in found.verdicts if v.place == ("outputs", 0, 0, 1))
+    assert output.roots == {("weights", 0, 0, 0), ("weights", 0, 0, 3)}
+
+
+def test_one_slip_is_told_once():
+    answer = {
+        "weights": only(0, [".1967", ".5344", ".0723", ".1966"], 4),
+        "outputs": only(0, [0, ".6623"], 2),
+    }
+    found = lt.study.work(**EXAMPLE).check(answer)
+    exact_line = "row 1, weight 1: you have .1967, exact .1966"
+    # 2 · .1967 + .0723 + .1966 = .6623
+    assert found.terminal(200).splitlines()[0] == f"{exact_line}; output 2 of row 1 follows from it"
+    assert len(found.slips) == 1
+
+
+def test_rounded_numbers_are_no_slip():
+    """3 · .197 + .072 = .663: off in the last digit, as the weights are rounded to three."""
+    rounded = {"weights": only(0, [".197", ".534", ".072", ".197"], 4), "outputs": only(0, [0, ".663"], 2)}
+    found = lt.study.work(**EXAMPLE).check(rounded)
+    assert found
+    assert str(found) == "6 numbers: 5 right, 1 off only as your rounded numbers are"
+
+
+def test_without_them_it_is_a_slip():
+    found = lt.study.work(**EXAMPLE).check({"outputs": only(0, [0, ".663"], 2)})
+    assert str(found) == "row 1, output 2: you have .663, exact .6622\n2 numbers: 1 right, 1 slip"
+
+
+def test_what_the_own_numbers_would_give_is_said():
+    answer = {"weights": only(0, [".30", ".5344", ".0723", ".1966"], 4), "outputs": only(0, [0, ".9"], 2)}
+    found = lt.study.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, weight 1: you have .30, exact .1966" in found
+    assert "output 2 of row 1 follows from it" in found  # .6 + .0723 + .1966 = .87
+    answer["outputs"] = only(0, [0, ".95"], 2)
+    found = lt.study.work(**EXAMPLE).check(answer).terminal(200)
+    assert "row 1, output 2: you have .95, exact .6622, and .8689 from your numbers before it" in found
+
+
+def test_a_wrong_score_carried_on_with_all_digits():
+    """Weights are written to two digits, the output was worked out from unrounded ones."""
+    powers = np.exp([1.0, 2, 0, 2])
+    weights = powers / powers.sum()
+    answer = {
+        "scores": only(0, [1, 2, 0, 2], 4),
+        "weights": only(0, [f"{weight:.2f}" for weight in weights], 4),
+        "outputs": only(0, [0, f"{weights @ [2, 0, 1, 1]:.6f}"], 2),
+    }
+    found = lt.study.work(**EXAMPLE).check(answer)
+    first, last = found.terminal(200).splitlines()
+    assert (
+        first == "row 1, score 4: you have 2, exact 1; weights of row 1 and output 2 of row 1 follow from it"
+    )
+    assert last == "10 numbers: 4 right, 1 slip, 5 follow from it"
+
+
+def test_what_is_multiplied_by_nought_is_no_source():
+    """All keys end in 0, so that scores come from the first number of q alone, whatever the second is."""
+    answer = {"q": only(0, [2, 3], 2), "scores": only(0, [2, 4, 0, 2], 4)}
+    first, second, _ = lt.study.work(**EXAMPLE).check(answer).terminal(200).splitlines()
+    assert first == "row 1, q 1: you have 2, exact 1; scores of row 1 follow from it"
+    assert second == "row 1, q 2: you have 3, exact 2"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 3), st.integers(0, 3), st.integers(-3, 3).filter(bool), st.integers(2, 8))
+def test_a_slip_in_a_score_is_the_only_one(row, column, off, places):
+    """Whoever goes on rightly from one wrong score makes one slip, at any precision."""
+    worked = lt.study.work(**EXAMPLE)
+    scores = worked.scores.values
+    scores[row, column] += off
+    powers = np.exp(scores)
+    weights = powers / powers.sum(1, keepdims=True)
+    written = lambda table: [[f"{x:.{places}f}" for x in line] for line in table.tolist()]  # noqa: E731
+    found = worked.check(
+        {
+            "scores": scores.astype(int).tolist(),
+            "exponentials": written(powers),
+            "sums": written(powers.sum(1, keepdims=True)),
+            "weights": written(weights),
+            "outputs": written(weights @ worked.v.values),
+        }
+    )
+    assert [slip.place for slip in found.slips] == [("scores", 0, row, column)]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 12))
+def test_every_right_answer_passes(places):
+    worked = lt.study.work(**EXAMPLE, rule="causal", scale="sqrt")
+    found = worked.check({step.name: step.decimals(places) for step in worked.steps})
+    assert found and not found.of("rounded")
+    assert str(found) == "100 numbers: all right"  # 3 · 8 + 4 · 16 + 4 + 8
+
+
+def test_exact_forms_are_compared_exactly():
+    worked = lt.study.work(**EXAMPLE)
+    assert worked.check({"weights": only(0, ["e/(1 + e)^2", "e^2/(1+e)^2", "1/(1+e)^2", "e/(1+e)^2"], 4)})
+    found = worked.check({"weights": only(0, ["1/5", None, None, None], 4)})
+    assert str(found).startswith("row 1, weight 1: you have 1/5, exact e/(e^2 + 2e + 1)")
+
+
+def test_masked_scores():
+    worked = lt.study.work(**EXAMPLE, rule="causal")
+    right = only(0, [1, "-inf", "−∞", float("-inf")], 4)
+    assert worked.check({"masked": right})
+    found = worked.check(
+        {"masked": only(0, [1, 2, "-inf", "-inf"], 4), "weights": only(0, [".27", ".73", 0, 0], 4)}
+    )
+    said = found.terminal(200).splitlines()[0]
+    assert said == "row 1, masked score 2: you have 2, exact -inf; weights of row 1 follow from it"
+
+
+def test_heads():
+    worked = lt.study.work(**EXAMPLE, heads=2)
+    answer = [worked.weights.decimals()[0], only(1, ["0.3", "0.25", "0.25", "0.25"], 4)]
+    assert worked.check({"weights": answer})  # 0.25 and 0.3 are half a unit apart
+    answer[1] = only(1, ["0.30", "0.25", "0.25", "0.25"], 4)
+    found = worked.check({"weights": answer, "mixed": [only(1, [0], 1), only(1, ["1.1"], 1)]})
+    said = found.terminal(200).splitlines()[0]
+    first, follows = said.split("; ")
+    assert first == "head 2, row 2, weight 1: you have 0.30, exact 0.2500"
+    assert follows == "mixed value 1 of row 2 of head 2 follows from it"
+
+
+def test_places_ask_for_so_many_digits():
+    worked = lt.study.work(**EXAMPLE)
+    answer = {"weights": only(0, [".2", ".5344", ".0723", ".1966"], 4)}
+    assert worked.check(answer)
+    assert len(worked.check(answer, places=4).slips) == 1
+    assert worked.check({"scores": only(0, [1, 2, 0, 1], 4)}, places=4)  # whole numbers are exact
+
+
+@pytest.mark.parametrize(
+    ("given_", "half"),
+    [
+        (".1967", "0.00005"),
+        ("1", "0.5"),
+        ("0.10", "0.005"),
+        (0.25, "0.005"),
+        ("1e3", "500"),
+        ("−1.5", "0.05"),
+    ],
+)
+def test_half_a_unit_of_the_last_digit(given_, half):
+    written = read_number(given_)
+    assert written is not None and written.half == type(written.half)(half)
+
+
+def test_nothing_is_no_number():
+    assert [read_number(given_) for given_ in (None, "", " ? ", "–")] == [None] * 4
+
+
+def test_a_hopeless_answer_is_told_in_short():
+    worked = lt.study.work([[i, 1] for i in range(9)], *(EXAMPLE[name] for name in ("wq", "wk", "wv")))
+    found = worked.check({"scores": [["-1"] * 9] * 9, "q": [["0.5", 7]] * 9})
+    lines = found.terminal(300).splitlines()
+    assert lines[0] == "row 1, q 1: you have 0.5, exact 0.0"
+    assert (
+        len(lines) == 26
+        and lines[-2] == f"and {len(found.json()['slips']) - 24} more such lines, which JSON has"
+    )
+
+
+def test_json():
+    data = lt.study.work(**EXAMPLE).check(NOTES).json()
+    assert data["right"] is False and len(data["slips"]) == 3
+    output = next(n for n in data["numbers"] if n["step"] == "outputs" and n["row"] == 1 and n["column"] == 2)
+    assert output["verdict"] == "follows"
+    assert output["follows_from"][0] == {"step": "weights", "head": 1, "row": 1, "column": 1}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        ({}, NamingError, "an answer has rows of numbers for some of q, k, v, scores"),
+        ([1, 2], NamingError, r"got \[1, 2\]"),
+        ({"wieghts": []}, NamingError, "the work has no step wieghts; .* did you mean weights"),
+        (
+            {"weights": [[1, 2]]},
+            TensorError,
+            "weights in the answer must be 4 rows of 4 numbers, with None for a number .*; it has 1 row$",
+        ),
+        ({"sums": [1, 2]}, TensorError, "sums in the answer must be 4 rows of 1 number"),
+        ({"weights": 3}, TensorError, "it is 3$"),
+        ({"sums": ["a", None, None, None]}, DomainError, 'sums, row 1, column 1: "a" is not a number'),
+        ({"sums": [float("nan"), 1, 1, 1]}, DomainError, "sums, row 1, column 1: nan is not a finite number"),
+        (
+            {"scores": [["1e999999999", 1, 1, 1]] * 4},
+            DomainError,
+            "scores, row 1, column 1: 1e999999999 has a power of ten beyond 1,000,000; no number here has",
+        ),
+        ({"scores": [["1e-999999999999999999999", 1, 1, 1]] * 4}, DomainError, "beyond 1,000,000"),
+        ({"sums": [None] * 4}, DomainError, "the answer has no number in it"),
+    ],
+)
+def test_bad_answers(answer, error, message):
+    with pytest.raises(error, match=message):
+        lt.study.work(**EXAMPLE).check(answer)
+
+
+def test_the_shape_that_is_wanted_of_several_heads():
+    worked = lt.study.work(**EXAMPLE, heads=2)
+    table = [[1] * 4] * 4
+    wanted = "scores in the answer must be 2 heads of 4 rows of 4 numbers"
+    for answer, found in (
+        (table, r"it has no list for each head, as in \[head 1, head 2\]"),
+        ([table], "it has 1 head"),
+        ([table, table[:3]], "head 2 has 3 rows"),
+        ([table, [[1] * 4, [1] * 3, None, None]], "head 2, row 2 has 3 numbers"),
+        ([table, [[1] * 4, 7, None, None]], "head 2, row 2 is 7"),
+        ([table, [[1, 2, 3, [4]], None, None, None]], "head 2, row 1, number 4 is a list"),
+    ):
+        with pytest.raises(TensorError, match=f"{wanted}, with None for a number, row or head .*; {found}$"):
+            worked.check({"scores": answer})
+
+
+def test_nothing_for_a_head_or_a_row():
+    worked = lt.study.work(**EXAMPLE, heads=2)
+    weights, sums = worked.weights.decimals(), worked.sums.decimals()
+    answer = {"weights": [None, [None, weights[1][1], None, None]], "sums": [None, sums[1]], "q": None}
+    assert str(worked.check(answer)) == "8 numbers: all right"
+    flat = [[total for (total,) in head] for head in sums]
+    assert str(worked.check({"sums": flat})) == "8 numbers: all right"
+    assert len(lt.study.work(**EXAMPLE).check({"weights": [None, [".105"] * 4, None, None]}).verdicts) == 4
+
+
+def test_slips_alike_that_own_numbers_tell_apart():
+    """Rows 1 and 4 have the same exact weights, but a wrong score leads elsewhere in row 1."""
+    answer = {
+        "scores": only(0, ["3", None, None, None], 4),
+        "weights": [[".5", None, None, None], [None] * 4, [None] * 4, [".5", None, None, None]],
+    }
+    lines = lt.study.work(**EXAMPLE).check(answer).terminal(200).splitlines()
+    assert lines == [
+        "row 1, score 1: you have 3, exact 1",
+        "row 1, weight 1: you have .5, exact .1966, and .6439 from your numbers before it",
+        "row 4, weight 1: you have .5, exact .1966",
+        "3 numbers: 0 right, 3 slips",
+    ]
+
+
+def test_several_slips_and_what_follows_from_each():
+    """A wrong score in row 1, a wrong value of key 2, and an output of row 3 that follows from the latter."""
+    worked = lt.study.work(**EXAMPLE)
+    powers = [math.exp(score) for score in (3, 2, 0, 1)]
+    answer = {
+        "v": only(1, [None, "3"], 2),
+        "scores": only(0, ["3", None, None, None], 4),
+        "sums": [f"{sum(powers):.4f}", "70.3763", "4", "99"],
+        "outputs": only(2, [None, "1.75"], 2),  # (2 + 3 + 1 + 1)/4
+    }
+    lines = worked.check(answer).terminal(200).splitlines()
+    assert lines == [
+        "row 2, v 2: you have 3, exact 0; output 2 of row 3 follows from it",
+        "row 1, score 1: you have 3, exact 1; the sum of row 1 follows from it",
+        "row 4, sum: you have 99, exact 13.8256",
+        "7 numbers: 2 right, 3 slips, 2 follow from them",
+    ]
+
+
+def test_a_sum_of_nought_is_a_slip_and_nothing_more():
+    found = lt.study.work(**EXAMPLE).check(
+        {"sums": [0, "70.3763", 4, "13.8256"], "weights": only(0, [".1", ".1", ".1", ".1"], 4)}
+    )
+    assert ("sums", 0, 0, 0) in [slip.place for slip in found.slips]
+
+
+def test_a_whole_number_is_told_apart_from_a_root():
+    """Scores over sqrt(2): 1 is within 1/2 of 1.4142, 3 is not within 1/2 of 2.8284 at four places."""
+    worked = lt.study.work(**EXAMPLE, scale="sqrt")
+    answer = {"scores": only(1, [1, 4, 0, None], 4)}
+    assert worked.check(answer).terminal(200).splitlines() == [
+        "row 2, score 2: you have 4, exact 2.8284",
+        "3 numbers: 2 right, 1 slip",
+        "1 whole number passes for one within 1/2 that is not whole, as 1 for 1.4142; "
+        "places=4 (--places 4) asks for decimals",
+    ]
+    assert len(worked.check(answer, places=4).slips) == 2
+    assert worked.check(answer, places=4).json()["notes"] == []
+
+
+def test_repr_is_short():
+    assert repr(lt.study.work(**EXAMPLE).check(NOTES)) == (
+        "<Judgement 44 numbers: 35 right, 7 slips, 2 follow from them>"
+    )

@@ -1,0 +1,311 @@
+"""lt.study.work: the known numbers, float64 attention, mpmath at 50 digits, exact forms, heads, bad input."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+import sympy
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.errors import DomainError, NamingError, TensorError, TooLarge
+from lattend.study.worked.work import EXAMPLE
+
+e = sympy.E
+
+
+def oracle(tokens, wq, wk, wv, mask, scale=1.0, memory=None):
+    """One head as it is written in textbooks, in mpmath at 50 digits; zeros where a query sees no key."""
+    x, y = (mpmath.matrix(rows) for rows in (tokens, tokens if memory is None else memory))
+    q, k, v = x * mpmath.matrix(wq), y * mpmath.matrix(wk), y * mpmath.matrix(wv)
+    scores = scale * q * k.T
+    weights = mpmath.zeros(scores.rows, scores.cols)
+    for i in range(scores.rows):
+        seen = [j for j in range(scores.cols) if mask[i][j]]
+        total = mpmath.fsum(mpmath.exp(scores[i, j]) for j in seen)
+        for j in seen:
+            weights[i, j] = mpmath.exp(scores[i, j]) / total
+    return weights, weights * v
+
+
+def test_the_notes_numbers():
+    found = lt.study.work(**EXAMPLE)
+    assert found.scores.exact == [[1, 2, 0, 1], [2, 4, 0, 2], [0, 0, 0, 0], [1, 2, 0, 1]]
+    assert found.sums.decimals() == [["13.8256"], ["70.3763"], ["4"], ["13.8256"]]
+    first = ["0.1966", "0.5344", "0.0723", "0.1966"]
+    assert found.weights.decimals() == [
+        first,
+        ["0.1050", "0.7758", "0.0142", "0.1050"],
+        ["0.2500"] * 4,
+        first,
+    ]
+    assert found.outputs.decimals() == [["0", "0.6622"], ["0", "0.3292"], ["0", "1"], ["0", "0.6622"]]
+
+
+def test_exact_forms():
+    found = lt.study.work(**EXAMPLE)
+    assert found.exponentials.exact[1] == [e**2, e**4, 1, e**2]
+    assert found.sums.exact[0] == [1 + 2 * e + e**2]
+    assert found.weights.exact[0][0] == e / (1 + 2 * e + e**2)
+    assert found.outputs.exact[0] == [0, (1 + 3 * e) / (1 + 2 * e + e**2)]
+    assert found.weights.tables[0][0][1].text == "e^2/(e^2 + 2e + 1)"
+
+
+def test_fractions_are_cancelled():
+    """Keys 0, 0, 1, 1 for the query 1, values 1, 0, 1, 0: (1 + e)/(2 + 2e) is one half."""
+    same = lt.study.work(
+        [[1, 0, 1], [1, 0, 0], [1, 1, 1], [1, 1, 0]], [[1], [0], [0]], [[0], [1], [0]], [[0], [0], [1]]
+    )
+    assert same.outputs.exact == [[Fraction(1, 2)]] * 4
+    tokens = [[1, 0, 1], [1, 1, 1], [1, 1, 0], [1, 2, 0]]
+    found = lt.study.work(tokens, [[1], [0], [0]], [[0], [1], [0]], [[0], [0], [1]])
+    assert found.outputs.exact[0] == [1 / (1 + e)]  # (1 + e)/(1 + 2e + e²)
+
+
+def test_a_common_factor_of_all_scores_is_left_out():
+    found = lt.study.work([[-3], [-2]], [[1]], [["1/2"]], [[1]])
+    assert found.weights.tables[0][0][0].text == "e^(3/2)/(e^(3/2) + 1)"  # e^(9/2)/(e^(9/2) + e^3)
+
+
+def test_irrational_numbers_are_multiplied_out():
+    """(1 + √2)² is written 3 + 2√2, so that equal scores are seen to be equal."""
+    found = lt.study.work([["1 + sqrt(2)"]], [[1]], [[1]], [[1]], memory=[["1 + sqrt(2)"], [1]])
+    assert found.scores.tables[0][0][0].text == "2sqrt(2) + 3"
+    scaled = lt.study.work([["1 + sqrt(2)"]], [[1]], [[1]], [[1]], scale="sqrt(2) - 1")
+    assert scaled.scores.exact == [[1 + sympy.sqrt(2)]]  # (√2 − 1)(√2 + 1)² = √2 + 1
+
+
+WRITTEN = {
+    "1/2": sympy.Rational(1, 2),
+    "-1/3": sympy.Rational(-1, 3),
+    "0.25": sympy.Rational(1, 4),
+    "sqrt(2)": sympy.sqrt(2),
+}
+numbers = st.integers(-3, 3) | st.sampled_from(list(WRITTEN))
+
+
+def matrices(rows: int, cols: int):
+    return st.lists(st.lists(numbers, min_size=cols, max_size=cols), min_size=rows, max_size=rows)
+
+
+@st.composite
+def cases(draw):
+    n, m, wide = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    rule = draw(st.sampled_from(["full", "causal", "k < q", "(q + k) % 2 == 0", "strided(1)", "q != k"]))
+    memory = draw(st.none() | matrices(m, 2))
+    return {
+        "tokens": draw(matrices(n, 2)),
+        "memory": memory,
+        **{name: draw(matrices(2, wide)) for name in ("wq", "wk")},
+        "wv": draw(matrices(2, draw(st.integers(1, 3)))),
+        "rule": rule,
+        "scale": draw(st.sampled_from([1, "1/2", "sqrt"])),
+    }
+
+
+def precise(values):
+    return [[mpmath.mpf(sympy.N(WRITTEN.get(value, value), 60)) for value in row] for row in values]
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases())
+def test_mpmath_at_50_digits(case):
+    found = lt.study.work(**case)
+    keys = len(case["memory"] or case["tokens"])
+    sizes = {"n": len(case["tokens"])} | ({"m": keys} if case["memory"] else {})
+    mask = lt.rules.from_name(case["rule"]).mask(**sizes)
+    with mpmath.workdps(60):
+        wide = len(case["wq"][0])
+        scale = {1: mpmath.mpf(1), "1/2": mpmath.mpf("0.5"), "sqrt": 1 / mpmath.sqrt(wide)}[case["scale"]]
+        memory = None if case["memory"] is None else precise(case["memory"])
+        tokens, wq, wk, wv = (precise(case[name]) for name in ("tokens", "wq", "wk", "wv"))
+        weights, outputs = oracle(tokens, wq, wk, wv, mask, scale, memory)
+        for step, wanted in ((found.weights, weights), (found.outputs, outputs)):
+            for i, row in enumerate(step.tables[0]):
+                for j, entry in enumerate(row):
+                    right = wanted[i, j]
+                    assert abs(mpmath.mpf(str(entry.value)) - right) < mpmath.mpf("1e-50")
+                    exact = mpmath.mpf(sympy.sympify(entry.exact).evalf(60))
+                    assert abs(exact - right) < mpmath.mpf("1e-50")
+
+
+@pytest.mark.parametrize("rule", ["full", "causal", "k < q", "k <= q and q - k <= 1 + head", "windowed(2)"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_equals_attention(rule, heads):
+    if heads == 1 and "head" in rule:
+        rule = "k <= q and q - k <= 1"
+    made = torch.Generator().manual_seed(heads)
+    tokens = torch.randn(5, 4, generator=made, dtype=torch.float64)
+    wq, wk, wv, wo = (torch.randn(4, 4, generator=made, dtype=torch.float64) for _ in range(4))
+    found = lt.study.work(tokens, wq, wk, wv, rule, "sqrt", heads, wo)
+    q, k, v = ((tokens @ w).view(5, heads, -1).transpose(0, 1)[None] for w in (wq, wk, wv))
+    out = lt.attention(q, k, v, lt.rules.from_name(rule), kernel="reference")
+    wanted = out[0].transpose(0, 1).reshape(5, 4) @ wo
+    np.testing.assert_allclose(found.outputs.values, wanted.numpy(), rtol=1e-12, atol=1e-12)
+
+
+def test_heads_by_a_leading_axis_are_those_that_share_columns():
+    wide: dict[str, Any] = {name: [[1, 2, 0, 1], [0, 1, 1, -1]] for name in ("wq", "wk", "wv")}
+    apart: dict[str, Any] = {
+        name: [[row[:2] for row in m], [row[2:] for row in m]] for name, m in wide.items()
+    }
+    tokens = EXAMPLE["tokens"]
+    shared, given_apart = lt.study.work(tokens, **wide, heads=2), lt.study.work(tokens, **apart)
+    assert shared.outputs.exact == given_apart.outputs.exact
+    single = [lt.study.work(tokens, *(parts[head] for parts in apart.values())) for head in (0, 1)]
+    assert shared.mixed.exact == [one.outputs.exact for one in single]
+    joined = [[*a, *b] for a, b in zip(*shared.mixed.exact, strict=True)]
+    assert shared.outputs.exact == joined
+
+
+def test_the_output_matrix():
+    found = lt.study.work(**EXAMPLE, wo=[[1, 0, 5], [2, "1/2", 0]])
+    plain = lt.study.work(**EXAMPLE)
+    for row, (_, second) in zip(found.outputs.exact, plain.outputs.exact, strict=True):
+        assert [sympy.simplify(a - b) for a, b in zip(row, (2 * second, second / 2, 0), strict=True)] == [
+            0,
+            0,
+            0,
+        ]
+    assert [step.name for step in found.steps][-2:] == ["mixed", "outputs"]
+
+
+def test_a_query_that_sees_nothing():
+    found = lt.study.work(**EXAMPLE, rule="k < q")
+    assert found.sums.exact[0] == [0]
+    assert found.weights.exact[0] == [0, 0, 0, 0]
+    assert found.outputs.exact[0] == [0, 0]
+    assert "row 1 sees no key: its weights and output are 0" in str(found)
+    assert found.masked.exact[0] == [float("-inf")] * 4
+
+
+def test_a_memory_has_keys_of_its_own():
+    found = lt.study.work([[1], [2]], [[1]], [[1]], [[1]], memory=[[0], [1], [3]])
+    assert found.scores.exact == [[0, 1, 3], [0, 2, 6]]
+    assert (
+        lt.study.work([[1], [2]], [[1]], [[1]], [[1]], "k <= q", memory=[[0], [1], [3]]).masked.exact[0][1:]
+        == [float("-inf")] * 2
+    )
+
+
+def test_a_rule_on_an_image():
+    found = lt.study.work(**EXAMPLE, rule="qy == ky", rows=2)
+    assert (found.weights.values > 0).tolist() == [[True, True, False, False]] * 2 + [
+        [False, False, True, True]
+    ] * 2
+    with pytest.raises(DomainError, match=r"has 36 squares at these sizes, and 4 tokens with 4 keys have 16"):
+        lt.study.work(**EXAMPLE, rule="qy == ky", rows=2, cols=3)
+
+
+def test_floats_are_their_shortest_decimals():
+    found = lt.study.work([[0.1], [np.float32(0.7)]], [[1]], [[1]], [[3]])
+    assert found.q.exact == [[Fraction(1, 10)], [Fraction(7, 10)]]
+    assert found.scores.exact[0][1] == Fraction(7, 100)
+
+
+def test_long_exact_forms_are_left_out_and_said_to_be():
+    made = np.random.default_rng(0)
+    wq, wk, wv = made.normal(size=(3, 3, 3))
+    found = lt.study.work(made.normal(size=(5, 3)), wq, wk, wv)
+    assert not found.weights.written
+    assert found.weights.tables[0][0][0].text is None
+    said = "exact forms have more than 60 characters, or fractions of more than 12; .exact has them"
+    printed = " ".join(str(found).split())
+    assert printed.count(said) == 1 and "decimals alone in tokens, wq, wk, wv, q, k, v, scores" in printed
+    assert "/" not in printed.replace(said, "").replace("e^s / row sum", "")
+    assert f"decimals alone here: {said}" in " ".join(str(found.q).split())
+    assert said in found.html() and said in found.latex() and said in found.markdown()
+    assert said not in found.markdown(show="decimal")
+    exact = found.weights.exact[0][0]
+    assert float(exact) == pytest.approx(found.weights.values[0, 0], rel=1e-14)
+
+
+def test_32_tokens_of_16_numbers_are_quick():
+    """Seconds on a slow core; the printed tables are cut, the data are whole."""
+    made = np.random.default_rng(0)
+    wq, wk, wv = made.normal(size=(3, 16, 16))
+    found = lt.study.work(made.normal(size=(32, 16)), wq, wk, wv, "causal", "sqrt")
+    assert "16 more rows and 16 more columns not printed" in found.terminal(80)
+    assert np.array(found.json()["steps"]["weights"]["decimals"]).shape == (32, 32)
+    np.testing.assert_allclose(found.weights.values.sum(1), 1)
+
+
+def test_a_saturated_weight_is_not_called_one():
+    found = lt.study.work([[200], [0]], [[1]], [[1]], [[1]])
+    assert found.weights.decimals()[0] == ["1.0000", "0.0000"]
+    assert found.weights.exact[0][0] != 1
+
+
+@pytest.mark.parametrize(
+    ("scale", "fact", "formula"),
+    [
+        ("sqrt", "scores divided by sqrt(2)", "s = q·k / sqrt(2)"),
+        ("1/2", "scores divided by 2", "s = q·k / 2"),
+        ("2/3", "scores times 2/3", "s = 2/3 · q·k"),
+        (0, "scores times 0", "s = 0 · q·k"),
+    ],
+)
+def test_the_scale_in_words(scale, fact, formula):
+    found = lt.study.work(**EXAMPLE, scale=scale)
+    assert fact in found.facts[0] and found.scores.formula == formula
+
+
+def test_large_numbers_are_written_short():
+    found = lt.study.work([[20]], [[1]], [[1]], [[1]])
+    assert found.exponentials.decimals() == [["5.2215e173"]]  # e^400
+    assert found.weights.exact == [[1]]
+
+
+def test_json():
+    data = json.loads(json.dumps(lt.study.work(**EXAMPLE, rule="causal").json(places=2)))
+    assert data["rule"] == "k <= q"
+    assert data["steps"]["masked"]["exact"][0] == ["1", "-inf", "-inf", "-inf"]
+    assert data["steps"]["weights"]["decimals"][1] == ["0.12", "0.88", "0", "0"]
+    assert data["steps"]["weights"]["exact"][1] == ["1/(e^2 + 1)", "e^2/(e^2 + 1)", "0", "0"]
+
+
+ONE = [[1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"tokens": [[1, 2], [3]]}, DomainError, "row 1 has 2 numbers and row 2 has 1 number"),
+        ({"tokens": 3}, DomainError, "tokens must be rows of numbers"),
+        ({"tokens": [[1, float("nan")]]}, DomainError, "row 1, column 2: nan is not a finite number"),
+        ({"wq": [[1, 0]]}, TensorError, "tokens has rows of 2 numbers and wq is 1 × 2"),
+        ({"wk": ONE}, TensorError, "wq is 2 × 2 and wk is 2 × 1: q and k must be equally long"),
+        ({"wo": [[1]]}, TensorError, r"wo is 1 × 1, and outputs of 2 numbers need 2 rows"),
+        ({"wq": [EXAMPLE["wq"]] * 2}, TensorError, "wq has 2 heads and wk has 1"),
+        ({"wq": [EXAMPLE["wq"]] * 2, "heads": 3}, TensorError, "wq has matrices for 2 heads, and heads is 3"),
+        ({"heads": 2, "wv": [[1], [1]]}, TensorError, "wv has 1 columns, which 2 heads cannot share"),
+        ({"heads": 0}, DomainError, "heads must be at least 1, got 0"),
+        ({"heads": 1.5}, DomainError, "heads must be an integer, got 1.5"),
+        ({"scale": "root"}, DomainError, r'scale is a number, or "sqrt" for 1/sqrt\(D\)'),
+        ({"scale": 10**7}, DomainError, r"a score is 4.000e\+7 away from 0|a score is 4e\+7 away from 0"),
+        ({"rule": "strided"}, NamingError, "needs a value for t"),
+        ({"n": 3}, DomainError, "n = 3 is given, but there are 4; leave n out"),
+        ({"rule": "k <= q", "t": 3}, NamingError, "has no t; it has n"),
+        ({"causal": True}, NamingError, 'causal is the name of a rule; give it as rule="causal"'),
+        ({"memory": [[1, 2, 3]]}, TensorError, "memory has rows of 3 numbers and wk is 2 × 2"),
+        ({"tokens": [[1, 2]] * 400}, TooLarge, "multiplies 644,800 pairs of numbers"),
+    ],
+)
+def test_bad_input(change, error, message):
+    with pytest.raises(error, match=message):
+        lt.study.work(**{**EXAMPLE, **change})
+
+
+def test_bad_writing():
+    found = lt.study.work(**EXAMPLE)
+    with pytest.raises(DomainError, match="places must be a whole number from 0 to 40, got -1"):
+        found.terminal(places=-1)
+    with pytest.raises(NamingError, match="show is one of both, exact, decimal, not 'all'"):
+        found.markdown(show="all")
