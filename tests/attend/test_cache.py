@@ -557,8 +557,10 @@ def test_refusals_say_why() -> None:
     sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_size": 4}
     with pytest.raises(LattendError, match="marks key 1 for query 0: a key that has not come yet"):
         KVCache(lt.rules.full(), **sizes)
-    with pytest.raises(LattendError, match="speaks of m and n, the size of the whole"):
-        KVCache(lt.rules.causal(align="bottom-right"), **sizes)
+    with pytest.raises(LattendError, match="speaks of n, the size of the whole"):
+        KVCache(lt.rule("k <= q and k >= n - 9"), **sizes)
+    aligned = KVCache(lt.rules.causal(align="bottom-right"), **sizes)  # with a key for each query, k <= q
+    assert str(aligned.retention) == str(KVCache(lt.rules.causal(), **sizes).retention)
     with pytest.raises(NamingError, match=r"rule must be a Rule, got str; make one with lt.rule\(...\)"):
         KVCache("k <= q", **sizes)  # pyright: ignore[reportArgumentType]
     with pytest.raises(NamingError, match="batch has the name of an option of KVCache; bind it first"):

@@ -165,13 +165,16 @@ def test_a_table_that_is_too_small_is_named() -> None:
 def test_windows_as_classes(rule: Rule, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     plain = plan(rule, **sizes)
     parts = [make_part(part.branch, plain.lines, part.numbers, windows=True) for part in plain.parts]
-    paired = Plan(plain.rule, tuple(part for part in parts if part is not None), plain.lines)
+    paired = Plan(plain.rule, tuple(part for part in parts if part is not None), plain.lines, plain.form)
+    lines = [line.turned() for line in plain.lines]
+    turned = [make_part(part.branch, lines, part.numbers, windows=True) for part in plain.turned]
+    paired.__dict__["turned"] = tuple(part for part in turned if part is not None)
     assert all(part.windowed for part in paired.parts)
     expected = mask(rule, sizes)
     assert np.array_equal(visits(paired, shape), expected)
     axes = len(rule.axes)
-    turned = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
-    assert np.array_equal(visits(paired, shape, turned=True), turned)
+    across = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
+    assert np.array_equal(visits(paired, shape, turned=True), across)
 
 
 def test_windows_become_classes_where_tiles_would_cross_them() -> None:

@@ -11,32 +11,37 @@ from itertools import product
 
 from lattend.plans.solve import FLIPPED, minus
 from lattend.rules.language import expr
-from lattend.rules.language.expr import And, Arith, Compare, Condition, Not, Num, Or, Truth
+from lattend.rules.language.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Truth
 
 Branch = tuple[Condition, ...]
 Empty = Callable[[Branch], bool]  # whether a conjunction surely holds nowhere
 MAX_BRANCHES = 12
 
 
-def branches(condition: Condition, empty: Empty) -> list[Branch]:
-    """Disjoint conjunctions of comparisons; an `or` with too many of them stays whole, as one condition."""
-    found = _split(_pushed(condition, True), empty)
-    return [branch for branch in found if not empty(branch)]
+def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozenset()) -> list[Branch]:
+    """Disjoint conjunctions of comparisons; an `or` with too many of them stays whole, as one condition.
+
+    Those that are `empty` are left out where there are several. `k <= max(q, 9)` stays whole too where k is
+    an `inner` position: it is a bound as it stands.
+    """
+    found = _split(_pushed(condition, True, inner), empty)
+    return [branch for branch in found if len(found) == 1 or not empty(branch)]
 
 
-def _pushed(node: Condition, positive: bool) -> Condition:
+def _pushed(node: Condition, positive: bool, inner: frozenset[str] = frozenset()) -> Condition:
     """The condition, or its negation, with `not` gone and min and max opened where they stand alone."""
     match node:
         case Truth():
             return node if positive else Truth(not node.value)
         case Not():
-            return _pushed(node.arg, not positive)
+            return _pushed(node.arg, not positive, inner)
         case And() | Or():
             join = expr.all_of if isinstance(node, And) is positive else expr.any_of
-            return join(*(_pushed(arg, positive) for arg in node.args))
+            return join(*(_pushed(arg, positive, inner) for arg in node.args))
         case Compare():
             op = node.op if positive else expr.NEGATED[node.op]
-            return _opened(Compare(op, node.left, node.right))
+            bound = positive and isinstance(node.left, Name) and node.left.name in inner
+            return node if bound else _opened(Compare(op, node.left, node.right))
 
 
 def _opened(node: Compare) -> Condition:
@@ -64,7 +69,7 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
             found: list[Branch] = [()]
             for part in (_split(arg, empty) for arg in node.args):
                 found = [_joined(a, b) for a, b in product(found, part)]
-            return [branch for branch in found if not empty(branch)]
+            return [branch for branch in found if len(found) == 1 or not empty(branch)]
         case Or():
             return _apart(node, empty)
         case _:

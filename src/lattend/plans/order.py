@@ -24,6 +24,19 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
+class Line:
+    """One axis before anything is solved: the names of the two positions and how many there are."""
+
+    outer: str
+    inner: str
+    outer_size: int
+    inner_size: int
+
+    def turned(self) -> Line:
+        return Line(self.inner, self.outer, self.inner_size, self.outer_size)
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """Positions of slots, without their base.
 
@@ -83,6 +96,12 @@ def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, in
     if len(wholes) == 2 and gap.constant == 0 and wholes[0][1] == -wholes[1][1]:
         return _two_sides(wholes[0][0], wholes[1][0], query, key)
     return None
+
+
+def has_windows(branch: Sequence[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> bool:
+    """Whether some condition says that query and key lie in one window."""
+    pairs = [pairing(condition, line.outer, line.inner, numbers) for condition in branch for line in lines]
+    return any(pair is not None and pair.kind == "windows" for pair in pairs)
 
 
 def _one_remainder(whole: Whole, value: int, query: str, key: str) -> Pairing | None:

@@ -17,7 +17,7 @@ from lattend.plans.branches import Branch
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.linear import Range, form, least
 from lattend.plans.listed import Listed, listed
-from lattend.plans.order import Order, Pairing, group, pairing
+from lattend.plans.order import Line, Order, Pairing, group, pairing
 from lattend.plans.solve import Bound, solve
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
@@ -25,19 +25,6 @@ from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One axis before anything is solved: the names of the two positions and how many there are."""
-
-    outer: str
-    inner: str
-    outer_size: int
-    inner_size: int
-
-    def turned(self) -> Line:
-        return Line(self.inner, self.outer, self.inner_size, self.outer_size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +109,39 @@ class Part:
         known = self.exact or len(left) == len(self.same)
         return len(self.axes) == 1 and self.listed is None and known
 
+    @cached_property
+    def template(self) -> Template:
+        """Its bounds and conditions with names for numbers, which parts of other numbers share."""
+        return _template(self)
+
     def __str__(self) -> str:
         return expr.text(expr.all_of(*self.branch))
+
+
+@dataclass(frozen=True)
+class Template:
+    """The bounds of each axis (outer, inner, lows, highs) and the rest, with `literal 0`, … for numbers."""
+
+    axes: tuple[tuple[str, str, tuple[Term, ...], tuple[Term, ...]], ...]
+    rest: Condition
+    literals: tuple[int, ...]
+
+
+def _template(part: Part) -> Template:
+    literals: list[int] = []
+
+    def name(node: expr.Num) -> Term:
+        if abs(node.value) <= 1:
+            return node
+        literals.append(node.value)
+        return Name(f"literal {len(literals) - 1}")
+
+    def put(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        return tuple(expr.replaced_term(term, lambda leaf: leaf, name) for term in terms)
+
+    axes = [(axis.line.outer, axis.line.inner, put(axis.lows), put(axis.highs)) for axis in part.axes]
+    rest = expr.replaced(part.rest, lambda leaf: leaf, name)
+    return Template(tuple(axes), rest, tuple(literals))
 
 
 def largest(part: Part, ends: Mapping[str, Interval]) -> int:

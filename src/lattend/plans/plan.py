@@ -9,10 +9,14 @@ from threading import Lock
 
 from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
+from lattend.plans.canonical import canonical_form, decided
 from lattend.plans.intervals import Interval
-from lattend.plans.part import Line, Part, is_empty, largest, make_part
+from lattend.plans.order import Line, has_windows
+from lattend.plans.part import Part, is_empty, largest, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.canonical import Canonical
+from lattend.rules.language.expr import Condition
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
@@ -29,14 +33,13 @@ class Plan:
     rule: Rule
     parts: tuple[Part, ...]
     lines: tuple[Line, ...]
+    form: Canonical
     _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(default_factory=dict, repr=False)
 
     @cached_property
     def turned(self) -> tuple[Part, ...]:
-        """The same parts with keys outside and queries inside."""
-        lines = [line.turned() for line in self.lines]
-        found = [make_part(part.branch, lines, part.numbers, windows=part.windowed) for part in self.parts]
-        return tuple(part for part in found if part is not None)
+        """Parts that hold the same pairs with keys outside and queries inside."""
+        return _parts(self.form.columns, [line.turned() for line in self.lines], self.rule.values)
 
     @cached_property
     def fits(self) -> bool:
@@ -64,7 +67,7 @@ def plan(rule: Rule, /, **values: int) -> Plan:
 
     >>> from lattend.rules.catalogue import sparse_strided
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
-    ['k <= q and q - k < l', 'k <= q and (q - k) % l == 0 and q - k >= l']
+    ['k <= q and q - k <= 7', '(q - k) % 8 == 0 and k <= q and q - k > 7']
     """
     if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
@@ -85,15 +88,29 @@ def plan(rule: Rule, /, **values: int) -> Plan:
 def _planned(rule: Rule) -> Plan:
     at = rule.values
     lines = tuple(Line(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
-    found = branches(rule.condition, lambda branch: is_empty(branch, lines, at))
-    made = [_best(branch, lines, at) for branch in found]
-    return Plan(rule, tuple(part for part in made if part is not None), lines)
+    form = canonical_form(rule)
+    return Plan(rule, _parts(form.rows, lines, at), lines, form)
+
+
+def _parts(condition: Condition, lines: Sequence[Line], numbers: Mapping[str, int]) -> tuple[Part, ...]:
+    ranges = {HEAD: (0, max(0, numbers.get(HEADS, 1) - 1))}
+    for line in lines:
+        ranges |= {line.outer: (0, line.outer_size - 1), line.inner: (0, line.inner_size - 1)}
+    there = all(low <= high for low, high in ranges.values())
+    condition = decided(condition, numbers, ranges) if there else condition
+    inner = frozenset(line.inner for line in lines)
+    found = branches(condition, lambda branch: is_empty(branch, lines, numbers), inner)
+    made = [_best(branch, lines, numbers) for branch in found]
+    return tuple(part for part in made if part is not None)
 
 
 def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> Part | None:
     """The conjunction as a part; windows become classes where tiles across their edges would cost more."""
-    plain, paired = (make_part(branch, lines, numbers, windows=windows) for windows in (False, True))
-    if plain is None or paired is None or not paired.windowed:
+    plain = make_part(branch, lines, numbers)
+    if plain is None or not has_windows(branch, lines, numbers):
+        return plain
+    paired = make_part(branch, lines, numbers, windows=True)
+    if paired is None or not paired.windowed:
         return plain
     shape = PROBE[len(lines)]
     if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape) or max(numbers.values()) >= 1 << 31:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
+from lattend.plans.canonical import canonical_form
 from lattend.plans.latest import FOREVER, NEVER, Latest, latest
 from lattend.rules.axes import HEAD, HEADS, LINE, Axis, size_names
 from lattend.rules.catalogue import causal, raster
@@ -110,6 +111,7 @@ def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -
     if bound.has_heads and heads is None:
         raise NamingError(f'rule "{rule.text}" speaks of heads: give the number of query heads')
     condition, length = on_a_line(bound, heads)
+    condition = canonical_form(Rule(condition, LINE, data=bound.data)).condition
     try:
         found = _future(bound, condition, length, heads)
     except _NoSet as cause:
@@ -174,9 +176,11 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
         known |= dict.fromkeys((outer.queries, outer.keys), next(iter(ends)))
     if heads is not None:
         known[HEADS] = heads
-    sizes = [
-        name for name in expr.names(rule.condition) if name in size_names(rule.axes) and name not in known
-    ]
+    condition = rule.condition
+    unknown = {*size_names(rule.axes)} - known.keys()
+    if unknown & {*expr.names(condition)}:  # perhaps only by the way: k < n
+        condition = canonical_form(rule).condition
+    sizes = [name for name in expr.names(condition) if name in unknown]
     if sizes:
         raise LattendError(
             f'rule "{rule.text}" speaks of {" and ".join(sizes)}, the size of the whole: what earlier '
@@ -192,7 +196,7 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
         raise LattendError(
             f'rule "{rule.text}" looks up data: give {outer.queries}=…, the number of positions it is for'
         )
-    back = _in_reading_order(rule.condition) if len(rule.axes) == 2 else rule.condition
+    back = _in_reading_order(condition) if len(rule.axes) == 2 else condition
     return expr.substituted(back, numbers | places), length
 
 

@@ -107,7 +107,7 @@ class Region:
     def equalities(self) -> list[Linear]:
         """The forms that are 0 at all of its points."""
         hull = self.points.affine_hull().remove_divs()
-        bounds = [_bound(c, self.space.atoms) for c in hull.get_constraints()]
+        bounds = [bound_of(c, self.space.atoms) for c in hull.get_constraints()]
         return [bound.form for bound in bounds if bound.equal]
 
     def rest(self, atom: Atom) -> int | None:
@@ -155,7 +155,7 @@ class Region:
     @cached_property
     def clauses(self) -> list[list[Bound]]:
         """The region as a union of conjunctions of linear conditions on atoms."""
-        return [[_bound(c, self.space.atoms) for c in part.get_constraints()] for part in self._basic]
+        return [[bound_of(c, self.space.atoms) for c in part.get_constraints()] for part in self._basic]
 
     def holds(self, values: Mapping[str, Any]) -> Any:
         """Whether the values lie in the region; arrays of values give arrays."""
@@ -262,7 +262,8 @@ def _equality_count(hull: isl.BasicSet) -> int:
     return sum(1 for c in hull.get_constraints() if c.is_equality())
 
 
-def _bound(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
+def bound_of(constraint: isl.Constraint, meaning: Mapping[str, Atom]) -> Bound:
+    """The constraint as a form over atoms, its divisions as quotients."""
     names = constraint.get_space().get_var_dict()
     local = constraint.get_local_space()
     terms: list[tuple[Atom, int]] = []

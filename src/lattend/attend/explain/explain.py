@@ -94,6 +94,7 @@ class Explanation:
     executed: int | None
     bound: str  # "at most" or "about", where executed is not exact
     dense: int
+    as_written: str  # why the plan follows the rule's text rather than its set, if it does
     parts: tuple[PartExplained, ...]
     kernels: dict[str, str | None]  # why each cannot run it, None where it can
     kernel: str | None
@@ -196,6 +197,7 @@ class Explanation:
             },
             "useful": self.useful,
             "why": self.why,
+            "as_written": self.as_written,
             "parts": [
                 {
                     "condition": part.condition,
@@ -290,6 +292,7 @@ def explain(
         executed=done.executed,
         bound=done.bound,
         dense=prod(line.outer_size * line.inner_size for line in found.lines) * many.count,
+        as_written=found.form.as_written,
         parts=tuple(map(_part, done.parts)),
         kernels=reasons(call, q, k, v),
         kernel=taken,

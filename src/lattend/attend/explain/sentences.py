@@ -170,6 +170,8 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
     yield from _squares(found, width)
     if found.why:
         yield from _entry("why", found.why, width, indent=0)
+    if found.as_written:
+        yield from _entry("plan", f"planned as written: {found.as_written}", width, indent=0)
     for place, part in enumerate(found.parts):
         yield ""
         yield from _part(part, place, len(found.parts), width)

@@ -188,34 +188,38 @@ def negated(condition: Condition) -> Condition:
             return Not(condition)
 
 
-def replaced_term(node: Term, leaf: Callable[[Name], Term]) -> Term:
-    """`node` with every name put through `leaf`; spans stay."""
+def replaced_term(
+    node: Term, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
+) -> Term:
+    """`node` with every name put through `leaf` and every number through `number`; spans stay."""
     match node:
         case Num():
-            return node
+            return number(node)
         case Name():
             return leaf(node)
         case Lookup():
-            return Lookup(node.array, tuple(replaced_term(a, leaf) for a in node.indices), node.span)
+            indices = tuple(replaced_term(a, leaf, number) for a in node.indices)
+            return Lookup(node.array, indices, node.span)
         case Arith():
-            return Arith(node.op, tuple(replaced_term(a, leaf) for a in node.args), node.span)
+            return Arith(node.op, tuple(replaced_term(a, leaf, number) for a in node.args), node.span)
 
 
-def replaced(node: Condition, leaf: Callable[[Name], Term]) -> Condition:
-    """`node` with every name put through `leaf`; spans stay."""
+def replaced(
+    node: Condition, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
+) -> Condition:
+    """`node` with every name put through `leaf` and every number through `number`; spans stay."""
     match node:
         case Truth():
             return node
         case Compare():
-            return Compare(
-                node.op, replaced_term(node.left, leaf), replaced_term(node.right, leaf), node.span
-            )
+            left, right = (replaced_term(side, leaf, number) for side in (node.left, node.right))
+            return Compare(node.op, left, right, node.span)
         case And():
-            return And(tuple(replaced(a, leaf) for a in node.args), node.span)
+            return And(tuple(replaced(a, leaf, number) for a in node.args), node.span)
         case Or():
-            return Or(tuple(replaced(a, leaf) for a in node.args), node.span)
+            return Or(tuple(replaced(a, leaf, number) for a in node.args), node.span)
         case Not():
-            return Not(replaced(node.arg, leaf), node.span)
+            return Not(replaced(node.arg, leaf, number), node.span)
 
 
 def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:

@@ -332,6 +332,8 @@ def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
 
 def _number(name: str, part: Part, arrays: Arrays) -> int:
     """A number of the rule, or of an array it looks up."""
+    if name.startswith("literal "):
+        return part.template.literals[int(name.removeprefix("literal "))]
     if not name.startswith("__"):
         return part.numbers[name]
     what, array = name.split(" ", 1)

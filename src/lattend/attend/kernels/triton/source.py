@@ -55,8 +55,7 @@ class Generated:
 
 def generated(part: Part, term: Term | None = None, tensors: tuple[str, ...] = ()) -> Generated:
     """The functions of this part and a bias; parts that differ in their numbers alone share them."""
-    axes = tuple((axis.line.outer, axis.line.inner, axis.lows, axis.highs) for axis in part.axes)
-    return _generated(axes, part.rest, term, tensors)
+    return _generated(part.template.axes, part.template.rest, term, tensors)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,89 @@
+"""The canonical form of a rule at its numbers, found once for all sizes; plans are made from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from threading import Lock
+
+from lattend.plans.intervals import Interval, interval
+from lattend.plans.linear import Range, form, least
+from lattend.rules.axes import LINE
+from lattend.rules.canonical import Canonical
+from lattend.rules.language import expr
+from lattend.rules.language.expr import And, Compare, Condition, Name, Num, Or, Term, Truth
+from lattend.rules.rule import Rule
+
+MAX_KNOWN = 256
+_KNOWN: dict[object, Canonical] = {}
+_LOCK = Lock()
+
+
+def canonical_form(rule: Rule) -> Canonical:
+    """The form of a rule whose parameters are bound; sizes need not be, and it holds for all of them.
+
+    >>> from lattend.rules import rule
+    >>> str(expr.text(canonical_form(rule("not k > q and k > q - t").at(t=4)).condition))
+    'k <= q and q - k <= 3'
+    """
+    values = rule.values
+    tied = len(rule.axes) == 1 and values.get("n") == values.get("m", values.get("n"))
+    key = (rule.key, tuple((name, values[name]) for name in rule.parameters), tied)
+    known = _KNOWN.get(key)
+    if known is None:
+        known = _found(rule, tied)
+        with _LOCK:
+            while len(_KNOWN) >= MAX_KNOWN:
+                del _KNOWN[next(iter(_KNOWN))]
+            known = _KNOWN.setdefault(key, known)
+    return known
+
+
+def _found(rule: Rule, tied: bool) -> Canonical:
+    numbers: dict[str, Term] = {name: Num(rule.values[name]) for name in rule.parameters}
+    axes = rule.axes
+    if tied:  # as many keys as queries, by whichever name
+        numbers["m"], axes = Name("n"), LINE
+    condition, domain = (expr.substituted(part, numbers) for part in (rule.condition, rule.domain))
+    try:
+        from lattend.sets.canonical import canonical
+    except ModuleNotFoundError as missing:
+        if missing.name != "islpy":
+            raise
+        return Canonical.written(condition, "islpy is not installed")
+    return canonical(condition, axes, domain)
+
+
+def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[str, Range]) -> Condition:
+    """The condition without what always holds, or never, for names in these ranges.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> expr.text(decided(parse("k <= q and q - k <= t"), {"t": 99}, {"q": (0, 63), "k": (0, 63)}))
+    'k <= q'
+    """
+    match condition:
+        case And() | Or():
+            join = expr.all_of if isinstance(condition, And) else expr.any_of
+            return join(*(decided(arg, numbers, ranges) for arg in condition.args))
+        case Compare():
+            return _decided(condition, numbers, ranges)
+        case _:
+            return condition
+
+
+def _decided(node: Compare, numbers: Mapping[str, int], ranges: Mapping[str, Range]) -> Condition:
+    left, right = form(node.left, numbers), form(node.right, numbers)
+    if left is not None and right is not None:
+        gap = right.plus(left, -1)
+        low, high = least(gap, ranges), -least(gap.times(-1), ranges)  # where right - left lies
+    elif expr.arrays(node):
+        return node
+    else:
+        names = {name: Interval(*ends) for name, ends in ranges.items()}
+        names |= {name: Interval(value, value) for name, value in numbers.items()}
+        a, b = interval(node.left, names), interval(node.right, names)
+        low, high = b.low - a.high, b.high - a.low
+    always = {"<=": low >= 0, "<": low > 0, "==": low == high == 0, ">=": high <= 0, ">": high < 0}
+    never = {"<=": high < 0, "<": high <= 0, "==": low > 0 or high < 0, ">=": low > 0, ">": low >= 0}
+    if always.get(node.op):
+        return Truth(True)
+    return Truth(False) if never.get(node.op) else node

@@ -1,0 +1,26 @@
+"""Canonical: the one condition that stands for a set of pairs, however its rule was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lattend.rules.language.expr import Condition
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """A condition that describes the set, and why it is only the one that was written, if it is.
+
+    `rows` describes it too, with one interval of keys for each query where that is possible, and `columns`
+    with one of queries for each key: `k <= max(q, 2999)` rather than `k <= 2999 or k <= q`.
+    """
+
+    condition: Condition
+    rows: Condition
+    columns: Condition
+    as_written: str = ""
+
+    @staticmethod
+    def written(condition: Condition, reason: str) -> Canonical:
+        """The condition as it was written, and why."""
+        return Canonical(condition, condition, condition, reason)

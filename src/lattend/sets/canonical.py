@@ -1,0 +1,290 @@
+"""The canonical form of a rule: one condition for one set, however the rule was written.
+
+The set of the rule is described to isl; its pieces are grown as far as the set reaches, what the others hold
+already is dropped, and what is left is written down in one way:
+
+    not q < k  or  q - k >= 0            k <= q
+    (q - k) // 16 * 16 == q - k          (q - k) % 16 == 0
+    q - q % 64 <= k <= q                 q // 64 == k // 64 and k <= q
+    k <= q or k < 3000                   k <= max(q, 2999)
+
+Comparisons with data (`doc[q] == doc[k]`) are taken for unknown truths, on each choice of which the rest is a
+set. A form counts only once isl has proved that it describes the same set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from itertools import product
+from threading import Lock
+
+import islpy as isl
+
+from lattend.errors import NoClosedForm, NotAffineError
+from lattend.rules.axes import HEAD, HEADS, Axis
+from lattend.rules.canonical import Canonical
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Term, Truth
+from lattend.sets.frame import Frame
+from lattend.sets.intervals import interval_form
+from lattend.sets.writing import order, piece_conditions
+
+MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine
+MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go through
+_ISL = Lock()  # isl's context is one for all threads
+
+
+def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -> Canonical:
+    """The form for a condition whose parameters are numbers; it holds for all sizes within `domain`.
+
+    >>> from lattend.rules.axes import LINE
+    >>> from lattend.rules.language.parser import parse
+    >>> expr.text(canonical(parse("q - k >= 0 and not k < q - 255"), LINE, Truth(True)).condition)
+    'k <= q and q - k <= 255'
+    """
+    pushed = _pushed(condition)
+    unknowns = list(dict.fromkeys(_unknowns(pushed)))
+    if len(unknowns) > MAX_UNKNOWNS:
+        return Canonical.written(condition, f"it looks up data in {len(unknowns)} ways")
+    frame = Frame(axes, domain, HEAD in expr.names(condition) or HEADS in expr.names(condition))
+    try:
+        with _Limited():
+            return _of_choices(pushed, unknowns, frame)
+    except NotAffineError:
+        return Canonical.written(condition, "it is not affine")
+    except NoClosedForm as cause:
+        return Canonical.written(condition, str(cause))
+    except isl.Error:
+        return Canonical.written(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
+
+
+class _Limited:
+    """Within it isl stops with an error after MAX_OPERATIONS, and no other thread is in it."""
+
+    def __enter__(self) -> None:
+        _ISL.acquire()
+        isl.DEFAULT_CONTEXT.reset_operations()
+        isl.DEFAULT_CONTEXT.set_max_operations(MAX_OPERATIONS)
+
+    def __exit__(self, *_: object) -> None:
+        isl.DEFAULT_CONTEXT.set_max_operations(0)
+        isl.DEFAULT_CONTEXT.reset_operations()
+        _ISL.release()
+
+
+# Comparisons with data, as unknown truths
+
+
+def _pushed(node: Condition, positive: bool = True) -> Condition:
+    """The condition, or its negation, with `not` gone; data are compared by == and <= alone."""
+    match node:
+        case Truth():
+            return Truth(node.value is positive)
+        case expr.Not():
+            return _pushed(node.arg, not positive)
+        case expr.And() | expr.Or():
+            join = expr.all_of if isinstance(node, expr.And) is positive else expr.any_of
+            return join(*(_pushed(arg, positive) for arg in node.args))
+        case Compare():
+            op = node.op if positive else expr.NEGATED[node.op]
+            return (
+                _data(op, node.left, node.right) if expr.arrays(node) else Compare(op, node.left, node.right)
+            )
+
+
+def _data(op: expr.CompareOp, left: Term, right: Term) -> Condition:
+    """A comparison with data as one of two: `a == b`, the sides in order, and `a <= b`; or its negation."""
+    if op in ("==", "!="):
+        left, right = sorted((left, right), key=order)
+        same = Compare("==", left, right)
+        return same if op == "==" else expr.Not(same)
+    if op in (">=", ">"):
+        op, left, right = ("<=" if op == ">=" else "<"), right, left
+    return Compare("<=", left, right) if op == "<=" else expr.Not(Compare("<=", right, left))
+
+
+def _unknowns(node: Condition) -> Iterator[Compare]:
+    for part in expr.walk(node):
+        if isinstance(part, Compare) and expr.arrays(part):
+            yield part
+
+
+def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> Canonical:
+    """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
+    unknowns = sorted(unknowns, key=order)
+    sets: dict[tuple[bool, ...], isl.Set] = {}
+    for choice in product((True, False), repeat=len(unknowns)):
+        sets[choice] = frame.points(expr.resolved(condition, dict(zip(unknowns, choice, strict=True))))
+    found: list[list[Condition]] = [[], [], []]
+    said: dict[tuple[bool | None, ...], isl.Set] = {}
+    # from choices that leave most open to those that leave nothing open
+    for cube in sorted(
+        product((None, True, False), repeat=len(unknowns)), key=lambda cube: -cube.count(None)
+    ):
+        inside = [points for choice, points in sets.items() if _agrees(choice, cube)]
+        common = reduce(isl.Set.intersect, inside)
+        left = reduce(isl.Set.subtract, [said[wider] for wider in said if _agrees(cube, wider)], common)
+        said[cube] = common
+        if left.is_empty():
+            continue
+        chosen = [(one, value) for one, value in zip(unknowns, cube, strict=True) if value is not None]
+        literals = [_literal(unknown, value) for unknown, value in chosen]
+        for forms, form in zip(found, _forms(common, frame), strict=True):
+            forms.append(expr.all_of(*literals, form))
+    return Canonical(*(expr.any_of(*forms) for forms in found), as_written="")
+
+
+def _agrees(choice: tuple[bool | None, ...], cube: tuple[bool | None, ...]) -> bool:
+    """Whether all that `cube` says is so in `choice`."""
+    return all(mine is None or mine == own for own, mine in zip(choice, cube, strict=True))
+
+
+def _literal(unknown: Compare, holds: bool) -> Condition:
+    return unknown if holds else Compare(expr.NEGATED[unknown.op], unknown.left, unknown.right)
+
+
+# Sets of positions
+
+
+def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Condition]:
+    """The set as a condition: by pieces, by intervals of keys, by intervals of queries."""
+    factors = _factors(points, frame) if len(frame.axes) > 1 and points.n_basic_set() > 1 else None
+    split = [_grown(one, frame) for one in factors or [points]]
+    forms = [[_union(pieces, frame) for pieces in split]]
+    for inner in (frame.keys, frame.queries):
+        found = [
+            interval_form(form, pieces, inner, frame, lambda points: _union(_grown(points, frame), frame))
+            if len(pieces) > 1
+            else None
+            for form, pieces in zip(forms[0], split, strict=True)
+        ]
+        forms.append([a or b for a, b in zip(found, forms[0], strict=True)])
+    by_pieces, rows, columns = (_proved(expr.all_of(*form), points, frame) for form in forms)
+    return (rows if _is_plain(rows) else by_pieces), rows, columns
+
+
+def _is_plain(form: Condition) -> bool:
+    """Whether it is a conjunction of comparisons of plain terms."""
+    return not any(
+        isinstance(node, expr.Or) or (isinstance(node, expr.Arith) and node.op in ("min", "max"))
+        for node in expr.walk(form)
+    )
+
+
+def _proved(form: Condition, points: isl.Set, frame: Frame) -> Condition:
+    if not frame.points(form).is_equal(points):
+        raise NoClosedForm("its written form was not proved equal to its set")
+    return form
+
+
+def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
+    """The sets of each axis, and of the head, whose product the set is."""
+    groups = [[axis.query, axis.key] for axis in frame.axes]
+    if HEAD in frame.dims:
+        groups.append([HEAD])
+    found: list[isl.Set] = []
+    whole = frame.box
+    for group in groups:
+        places = {frame.dims.index(name) for name in group}
+        alone = points
+        for place in range(len(frame.dims)):
+            if place not in places:
+                alone = alone.eliminate(isl.dim_type.set, place, 1)
+        found.append(alone & frame.box)
+        whole = whole & alone
+    return found if whole.is_equal(points) else None
+
+
+def _union(pieces: list[isl.Set], frame: Frame) -> Condition:
+    return expr.any_of(*sorted((_piece(piece, frame) for piece in pieces), key=_rank))
+
+
+def _rank(condition: Condition) -> tuple[int, tuple[tuple[int, int], str]]:
+    return len(condition.args) if isinstance(condition, expr.And) else 1, order(condition)
+
+
+def _piece(piece: isl.Set, frame: Frame) -> Condition:
+    return expr.all_of(*piece_conditions(piece, frame.space, frame.box, frame.axes))
+
+
+def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
+    """Convex pieces, each with as few constraints as the set allows, none of them within the others."""
+    pieces = _pieces(points, frame)
+    if len(pieces) <= 1:
+        return pieces
+    outside = frame.box - points
+    for _ in range(2):
+        pieces = _ranked([_widened(piece, pieces, outside, frame) for piece in pieces], frame)
+        pieces = _pieces(reduce(isl.Set.union, pieces), frame)
+    pieces = _without_covered(_ranked(pieces, frame), frame)
+    # what a piece adds to the others says what it is, not the spelling it came from
+    for place in reversed(range(len(pieces))):
+        others = pieces[:place] + pieces[place + 1 :]
+        added = _pieces(reduce(isl.Set.subtract, others, pieces[place] & frame.box), frame)
+        if others and len(added) == 1:
+            pieces[place] = _widened(added[0], others, outside, frame)
+    return _ranked(pieces, frame)
+
+
+def _pieces(points: isl.Set, frame: Frame) -> list[isl.Set]:
+    shown = points.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
+    return [isl.Set.from_basic_set(part) for part in shown.get_basic_sets()]
+
+
+def _ranked(pieces: list[isl.Set], frame: Frame) -> list[isl.Set]:
+    """The pieces in order, the shortest to say first."""
+    ranks = sorted((_rank(_piece(piece, frame)), place) for place, piece in enumerate(pieces))
+    return [pieces[place] for _, place in ranks]
+
+
+def _widened(piece: isl.Set, pieces: list[isl.Set], outside: isl.Set, frame: Frame) -> isl.Set:
+    """The piece without the constraints that it does not need to stay clear of `outside`.
+
+    It is first given those of the others that it implies. What the fewest ask for goes first, so that cuts of
+    a rule into overlapping pieces leave no trace.
+    """
+    kept = _constraints(piece)
+    theirs = [_constraints(other) for other in pieces]
+    inside = piece & frame.box
+    for text, constraint in (item for constraints in theirs for item in constraints.items()):
+        if text not in kept and inside.is_subset(constraint):
+            kept[text] = constraint
+    shared = {text: sum(text in constraints for constraints in theirs) for text in kept}
+    for text in sorted(kept, key=lambda text: (shared[text], -len(text), text)):
+        others = [constraint for name, constraint in kept.items() if name != text]
+        if _meet(others, piece).is_disjoint(outside):
+            del kept[text]
+    return _meet(kept.values(), piece)
+
+
+def _constraints(piece: isl.Set) -> dict[str, isl.Set]:
+    """The inequalities of a convex set, by their text; an equality is two of them."""
+    (basic,) = piece.get_basic_sets()
+    found: list[isl.Constraint] = []
+    for constraint in basic.get_constraints():
+        aff = constraint.get_aff()
+        both = (aff, aff.neg()) if constraint.is_equality() else (aff,)
+        found += [isl.Constraint.inequality_from_aff(one) for one in both]
+    sets = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(one)) for one in found]
+    return {str(one): one for one in sets}
+
+
+def _meet(sets: Iterable[isl.Set], like: isl.Set) -> isl.Set:
+    found = isl.Set.universe(like.get_space())
+    for one in sets:
+        found = found & one
+    return found
+
+
+def _without_covered(parts: list[isl.Set], frame: Frame) -> list[isl.Set]:
+    """The pieces that hold points no other piece holds, the longest to say looked at first."""
+    kept = list(parts)
+    for part in reversed(parts):
+        rest = part & frame.box
+        for other in kept:
+            if other is not part:
+                rest = rest - other
+        if rest.is_empty():
+            kept = [other for other in kept if other is not part]
+    return kept

@@ -1,0 +1,43 @@
+"""Frame: the space that the sets of one rule live in, and the box of all its positions."""
+
+from __future__ import annotations
+
+import islpy as isl
+
+from lattend.rules.axes import HEAD, HEADS, Axis
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Condition, Truth
+from lattend.sets.build import describe
+from lattend.sets.pointset import within
+from lattend.sets.space import Space
+
+
+class Frame:
+    """The space that the sets of one rule live in, and the box of all its positions."""
+
+    def __init__(self, axes: tuple[Axis, ...], domain: Condition, heads: bool) -> None:
+        self.axes, self.domain = axes, domain
+        sizes = {axis.query: axis.queries for axis in axes} | {axis.key: axis.keys for axis in axes}
+        if heads:
+            sizes = {HEAD: HEADS} | sizes
+        self.dims = tuple(sizes)
+        self.keys = tuple(axis.key for axis in axes)
+        self.queries = tuple(axis.query for axis in axes)
+        self.parameters = tuple(dict.fromkeys(sizes.values()))
+        self.bounds = expr.all_of(*(within(position, size) for position, size in sizes.items()))
+        self.space = Space(self.parameters, self.dims, {})
+        self.box = self.points(Truth(True))
+
+    def points(self, condition: Condition) -> isl.Set:
+        """The points of the box where the condition holds."""
+        found = describe(
+            condition,
+            parameters=self.parameters,
+            dims=self.dims,
+            bounds=self.bounds,
+            domain=self.domain,
+            tied={},
+            moduli={},
+            source=None,
+        )
+        return found.points

@@ -1,0 +1,111 @@
+"""Sets whose rows are intervals: `low <= k <= high`, with one formula for each end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+
+import islpy as isl
+
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Term, Truth
+from lattend.sets.frame import Frame
+from lattend.sets.region import quotient_of
+from lattend.sets.writing import order, term_of
+
+MAX_ENDS = 4  # formulas that an end of an interval may be made of
+
+
+def interval_form(
+    condition: Condition,
+    pieces: list[isl.Set],
+    inner: tuple[str, ...],
+    frame: Frame,
+    said: Callable[[isl.Set], Condition],
+) -> Condition | None:
+    """`low <= k <= high` with one formula for each end, where each row of inner positions is an interval.
+
+    It is made from the condition, not from the set as it came, so that one condition gives one form.
+    """
+    spoken = [name for name in inner if any(_speaks_of(piece, name, frame) for piece in pieces)]
+    if len(spoken) != 1:
+        return None
+    points = frame.points(condition)
+    place = frame.dims.index(spoken[0])
+    rows = _rows(points, place)
+    outer = points.eliminate(isl.dim_type.set, place, 1) & frame.box
+    found: list[Condition] = []
+    ends: tuple[tuple[isl.PwMultiAff, expr.CompareOp], ...] = (
+        (rows.lexmin_pw_multi_aff(), ">="),
+        (rows.lexmax_pw_multi_aff(), "<="),
+    )
+    for best, op in ends:
+        end = _end(best, op, spoken[0], outer, points, frame)
+        if end is None:
+            return None
+        found.append(end)
+    if not outer.is_equal(frame.box):
+        found.append(said(outer))
+    form = expr.all_of(*found)
+    return form if frame.points(form).is_equal(points) else None
+
+
+def _speaks_of(piece: isl.Set, name: str, frame: Frame) -> bool:
+    return bool(piece.involves_dims(isl.dim_type.set, frame.dims.index(name), 1))
+
+
+def _rows(points: isl.Set, key: int) -> isl.Map:
+    """The keys of each query, as a map from the other positions to that one."""
+    rows = isl.Map.from_range(points)
+    for place in range(points.dim(isl.dim_type.set)):
+        if place != key:
+            source = 0 if place < key else 1
+            rows = rows.move_dims(isl.dim_type.in_, rows.dim(isl.dim_type.in_), isl.dim_type.out, source, 1)
+    return rows
+
+
+def _end(
+    best: isl.PwMultiAff, op: expr.CompareOp, inner: str, outer: isl.Set, points: isl.Set, frame: Frame
+) -> Condition | None:
+    """`inner op formula` that says where rows end, the simplest of those that are proved."""
+    ends: list[Term] = []
+    meaning = frame.space.atoms
+
+    def note(_: isl.Set, value: isl.MultiAff) -> None:
+        whole = quotient_of(value.get_aff(0), meaning)
+        ends.append(term_of(whole))
+
+    best.foreach_piece(note)
+    ends = sorted(dict.fromkeys(ends), key=order)
+    if len(ends) > MAX_ENDS:
+        return None
+    wanted = _towards(points, op, frame, inner) & frame.box
+    for formula in (None, *_formulas(ends)):
+        condition = Truth(True) if formula is None else Compare(op, Name(inner), formula)
+        if (frame.points(condition) & outer).is_equal(wanted):
+            return condition
+    return None
+
+
+def _towards(points: isl.Set, op: str, frame: Frame, key: str) -> isl.Set:
+    """For `>=` all keys of a row from its first on, for `<=` all up to its last."""
+    place, names = frame.dims.index(key), [f"v_{name}" for name in frame.dims]
+    moved = [*names[:place], "moved", *names[place + 1 :]]
+    shift = isl.Map(f"{{ [{', '.join(names)}] -> [{', '.join(moved)}] : moved {op} {names[place]} }}")
+    found = points.apply(shift)
+    for name, dim in zip(names, range(len(names)), strict=True):
+        found = found.set_dim_name(isl.dim_type.set, dim, name)
+    return found
+
+
+def _formulas(ends: list[Term]) -> Iterator[Term]:
+    """Single ends, then the lesser or greater of two, then one of these and a third."""
+    yield from ends
+    nested: tuple[tuple[expr.ArithOp, expr.ArithOp], ...] = (("min", "max"), ("max", "min"))
+    for op, _ in nested:
+        for pair in combinations(ends, 2):
+            yield expr.Arith(op, pair)
+    for op, inner in nested:
+        for place, end in enumerate(ends):
+            for pair in combinations(ends[:place] + ends[place + 1 :], 2):
+                yield expr.Arith(op, (end, expr.Arith(inner, pair)))

@@ -1,0 +1,334 @@
+"""How a convex set of positions is written as conditions: in one way, however isl holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import islpy as isl
+
+from lattend.rules.axes import Axis
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Arith, Compare, CompareOp, Condition, Lookup, Name, Num, Term
+from lattend.sets.atoms import Atom, Linear, Quotient, atom_names
+from lattend.sets.region import Bound, bound_of
+from lattend.sets.space import Space
+
+MAX_RESIDUES = 4096  # a modulus whose remainders are looked at one by one
+
+
+def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[Axis]) -> list[Condition]:
+    """The conditions of a convex set within `box`, remainders and windows first, in a fixed order."""
+    (basic,) = piece.get_basic_sets()
+    bounds = [bound_of(constraint, space.atoms) for constraint in basic.get_constraints()]
+    names = space.dims
+    residues: dict[tuple[Linear, int], int] = {}
+    others: list[Bound] = []
+    for bound in bounds:
+        read = _remainders(bound, names)
+        if read is None:
+            others.append(bound)
+        else:
+            form, modulus, allowed = read
+            residues[form, modulus] = residues.get((form, modulus), (1 << modulus) - 1) & allowed
+    found = [
+        c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
+    ]
+    solved = list(dict.fromkeys(_solved(bound, axes) for bound in others))
+    for window in _windows(solved, axes):
+        if (piece & box).is_subset(window.points(space, piece)):
+            found.append(window.condition)
+            solved = [bound for bound in solved if bound.form not in window.ends]
+    written = [_bound_condition(bound, names) for bound in solved]
+    return [*sorted(found, key=order), *sorted(_both_sides(written), key=order)]
+
+
+def _both_sides(conditions: list[Condition]) -> list[Condition]:
+    """`q - k <= 3` and `k - q <= 3` as `abs(q - k) <= 3`."""
+    found: list[Condition] = []
+    for condition in conditions:
+        one = condition
+        if isinstance(one, Compare) and one.op == "<=" and isinstance(one.left, Arith) and one.left.op == "-":
+            other = Compare("<=", Arith("-", one.left.args[::-1]), one.right)
+            if other in conditions:
+                first = min((one, other), key=order)
+                one = Compare("<=", Arith("abs", (first.left,)), one.right)
+        found.append(one)
+    return list(dict.fromkeys(found))
+
+
+def order(node: Condition | Term) -> tuple[tuple[int, int], str]:
+    """What conditions and terms are sorted by: the shorter first, then queries before keys."""
+    names = [part.name for part in expr.walk(node) if isinstance(part, Name)]
+    text = expr.term_text(node) if isinstance(node, Name | Num | Arith | Lookup) else expr.text(node)
+    return (len(names), len(text)), re.sub(r"\bq", "!", text)
+
+
+# Remainders
+
+
+def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] | None:
+    """A bound on one remainder: the form, the modulus, and which remainders it allows, as bits."""
+    quotients = [(atom, count) for atom, count in bound.form.terms if isinstance(atom, Quotient)]
+    if len(quotients) != 1:
+        return None
+    (atom, count), by = quotients[0], quotients[0][0].by
+    if (
+        not isinstance(by, int)
+        or by > MAX_RESIDUES
+        or count % by
+        or any(_is_whole(a) for a, _ in atom.of.terms)
+    ):
+        return None
+    # count * (of // by) = factor * (of - of % by), with the names gone if this is about the remainder alone
+    factor = count // by
+    plain = [(a, c) for a, c in bound.form.terms if a is not atom]
+    rest = Linear.of([*plain, *((a, factor * c) for a, c in atom.of.terms)])
+    if rest.terms:
+        return None
+    constant = bound.form.constant + factor * atom.of.constant
+    # -factor * remainder + constant >= 0, or == 0
+    allowed = 0
+    for remainder in range(by):
+        value = constant - factor * remainder
+        if value == 0 or (value > 0 and not bound.equal):
+            allowed |= 1 << remainder
+    form, sign, shift = _reduced(atom.of, by, names)
+    return form, by, _turned(allowed, by, sign, shift)
+
+
+def _is_whole(atom: Atom) -> bool:
+    return not isinstance(atom, str)
+
+
+def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
+    """The form without its constant, coefficients near 0, the first one positive; its sign, its constant."""
+    first = min(form.terms, key=lambda term: _place(term[0], names), default=("", 1))
+    sign = 1 if _near(first[1], by) > 0 else -1
+    terms = [(atom, _near(sign * count, by)) for atom, count in form.terms]
+    return Linear.of(terms), sign, form.constant
+
+
+def _near(count: int, by: int) -> int:
+    """The coefficient nearest to 0 that differs by a multiple, the positive one of two."""
+    half = (by - 1) // 2
+    return (count + half) % by - half
+
+
+def _place(atom: Atom, names: Sequence[str]) -> tuple[int, str]:
+    return (names.index(atom) if isinstance(atom, str) and atom in names else len(names)), str(atom)
+
+
+def _turned(allowed: int, by: int, sign: int, shift: int) -> int:
+    """The remainders of form' where those of `sign * form' + shift` are allowed."""
+    if sign == 1 and shift % by == 0:
+        return allowed
+    return sum(1 << place for place in range(by) if allowed >> ((sign * place + shift) % by) & 1)
+
+
+def _residue_texts(form: Linear, by: int, allowed: int) -> list[Condition]:
+    """The remainders that are allowed: one, those up to one, those from one on, or a circle's arc of them."""
+    if allowed == (1 << by) - 1:
+        return []
+    places = [place for place in range(by) if allowed >> place & 1]
+    arcs = [place for place in places if not allowed >> ((place - 1) % by) & 1]
+    term = Arith("%", (term_of(form), Num(by)))
+    if len(arcs) != 1:  # not one arc: say each gap
+        return [Compare("!=", term, Num(place)) for place in range(by) if not allowed >> place & 1]
+    first, last = arcs[0], (arcs[0] + len(places) - 1) % by
+    if first == last:
+        return [Compare("==", term, Num(first))]
+    if first < last:
+        low = [Compare(">=", term, Num(first))] if first else []
+        high = [Compare("<=", term, Num(last))] if last < by - 1 else []
+        return [*low, *high]
+    moved = Linear(form.terms, by - first)
+    return [Compare("<=", Arith("%", (term_of(moved), Num(by))), Num(len(places) - 1))]
+
+
+# Bounds on keys
+
+
+def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
+    """The bound as one on a key, `k + … >= 0` or `-k + … >= 0`, with quotients of the query alone.
+
+    64*(k // 64) >= q - 127 says k >= 64*((q - 64) // 64).
+    """
+    form = _tidy(bound.form)
+    if bound.equal:
+        return Bound(form if not form.terms or form.terms[0][1] > 0 else _times(form, -1), True)
+    for axis in axes:
+        quotients = [(a, c) for a, c in form.terms if isinstance(a, Quotient) and axis.key in atom_names(a)]
+        if len(quotients) != 1 or any(a == axis.key for a, _ in form.terms):
+            continue
+        atom, count = quotients[0]
+        if not isinstance(atom.by, int) or atom.of.terms != ((axis.key, 1),):
+            continue
+        rest = Linear.of([(a, c) for a, c in form.terms if a is not atom], form.constant)
+        by, shift = atom.by, atom.of.constant
+        if count > 0:  # k + shift >= by*ceil(-rest / count)
+            ceiling = _floor(Linear(_times(rest, -1).terms, count - 1 - rest.constant), count)
+            found = Linear.of(
+                [(axis.key, 1), *((a, -by * c) for a, c in ceiling.terms)], shift - by * ceiling.constant
+            )
+        else:  # k + shift <= by*floor(rest / -count) + by - 1
+            floor = _floor(rest, -count)
+            found = Linear.of(
+                [(axis.key, -1), *((a, by * c) for a, c in floor.terms)], by * floor.constant + by - 1 - shift
+            )
+        return Bound(found, False)
+    return Bound(form, False)
+
+
+def _tidy(form: Linear) -> Linear:
+    """The form with the constant of every quotient between 0 and its divisor."""
+    total = Linear((), form.constant)
+    for atom, count in form.terms:
+        part = (
+            _floor(_tidy(atom.of), atom.by)
+            if isinstance(atom, Quotient) and isinstance(atom.by, int)
+            else None
+        )
+        part = Linear(((atom, 1),)) if part is None else part
+        total = Linear.of([*total.terms, *_times(part, count).terms], total.constant + count * part.constant)
+    return total
+
+
+def _floor(form: Linear, by: int) -> Linear:
+    """`form // by` with what is divisible taken out, the rest in coefficients near 0, the first positive."""
+    if by == 1:
+        return form
+    out = [(atom, (count + (by - 1) // 2) // by) for atom, count in form.terms]
+    left = Linear.of([*form.terms, *((atom, -by * count) for atom, count in out)], form.constant % by)
+    constant = form.constant // by
+    if not left.terms:
+        return Linear.of(out, constant)
+    if left.terms[0][1] > 0:
+        return Linear.of([*out, (Quotient(left, by), 1)], constant)
+    # e // by is -((by - 1 - e) // by)
+    turned = _floor(Linear(_times(left, -1).terms, by - 1 - left.constant), by)
+    return Linear.of([*out, *((atom, -count) for atom, count in turned.terms)], constant - turned.constant)
+
+
+def _times(form: Linear, factor: int) -> Linear:
+    return Linear.of([(atom, factor * count) for atom, count in form.terms], factor * form.constant)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """`(q + shift) // size == (k + shift) // size`, and the two bounds on k that say so."""
+
+    axis: Axis
+    size: int
+    shift: int
+
+    @property
+    def condition(self) -> Condition:
+        sides = [
+            Arith("//", (term_of(Linear(((name, 1),), self.shift)), Num(self.size)))
+            for name in (self.axis.query, self.axis.key)
+        ]
+        return Compare("==", sides[0], sides[1])
+
+    @property
+    def _block(self) -> Atom:
+        return Quotient(Linear(((self.axis.query, 1),), self.shift), self.size)
+
+    @property
+    def ends(self) -> tuple[Linear, Linear]:
+        low = Linear.of([(self.axis.key, 1), (self._block, -self.size)], self.shift)
+        high = Linear.of([(self.axis.key, -1), (self._block, self.size)], self.size - 1 - self.shift)
+        return low, high
+
+    def points(self, space: Space, like: isl.Set) -> isl.Set:
+        """Where it holds."""
+        local = isl.LocalSpace.from_space(like.get_space())
+        names = like.get_space().get_var_dict()
+        blocks: list[isl.PwAff] = []
+        for name in (self.axis.query, self.axis.key):
+            kind, place = names[f"v_{name}"]
+            aff = isl.Aff.var_on_domain(local, kind, place).add_constant_val(isl.Val(self.shift))
+            blocks.append(isl.PwAff.from_aff(aff.scale_down_val(isl.Val(self.size)).floor()))
+        return blocks[0].eq_set(blocks[1])
+
+
+def _windows(bounds: Iterable[Bound], axes: Sequence[Axis]) -> list[_Window]:
+    """The windows that some bound is an end of."""
+    found: list[_Window] = []
+    for bound in bounds:
+        for atom, _ in bound.form.terms:
+            for axis in axes:
+                if (
+                    isinstance(atom, Quotient)
+                    and isinstance(atom.by, int)
+                    and atom.of.terms == ((axis.query, 1),)
+                ):
+                    window = _Window(axis, atom.by, atom.of.constant)
+                    if bound.form in window.ends and window not in found:
+                        found.append(window)
+    return found
+
+
+# Text
+
+
+def term_of(form: Linear | Quotient) -> Term:
+    """The form as a term: positive multiples first, then the negative ones, then the number."""
+    if isinstance(form, Quotient):
+        inner = _floor(_tidy(form.of), form.by) if isinstance(form.by, int) else form.of
+        return term_of(inner)
+    ordered = sorted(form.terms, key=lambda item: (item[1] < 0, str(item[0])))
+    total: Term | None = None
+    for atom, count in ordered:
+        one = _atom_term(atom)
+        size = one if abs(count) == 1 else Arith("*", (Num(abs(count)), one))
+        if total is None:
+            total = size if count > 0 else Arith("neg", (size,))
+        else:
+            total = Arith("+" if count > 0 else "-", (total, size))
+    if total is None:
+        return Num(form.constant)
+    if form.constant:
+        total = Arith("+" if form.constant > 0 else "-", (total, Num(abs(form.constant))))
+    return total
+
+
+def _atom_term(atom: Atom) -> Term:
+    if isinstance(atom, str):
+        return Name(atom)
+    by = Name(atom.by) if isinstance(atom.by, str) else Num(atom.by)
+    return Arith("//" if isinstance(atom, Quotient) else "%", (term_of(atom.of), by))
+
+
+def _bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
+    """`k <= q`, `q - k <= 255`, `k >= 3`: what is subtracted on the other side, numbers on the right."""
+    form = bound.form
+    plus = [(a, c) for a, c in form.terms if c > 0]
+    minus = [(a, -c) for a, c in form.terms if c < 0]
+    alone = _only_key(form, names) if any(isinstance(a, Quotient) for a, _ in form.terms) else None
+    op: CompareOp
+    if bound.equal:
+        left, right = (term_of(Linear.of(plus)), term_of(Linear.of(minus, -form.constant)))
+        if minus and order(right) < order(left):
+            left, right = right, left
+        return Compare("==", left, right)
+    if not minus:  # plus >= -constant
+        op, left, right = ">=", Linear.of(plus), Linear((), -form.constant)
+    elif alone is not None:
+        op, left = (">=" if alone[1] > 0 else "<="), Linear(((alone[0], 1),))
+        right = _times(Linear.of([term for term in form.terms if term != alone], form.constant), -alone[1])
+    elif plus and form.constant == -1 and not any(isinstance(a, Quotient) for a, _ in form.terms):
+        op, left, right = "<", Linear.of(minus), Linear.of(plus)
+    elif plus and form.constant and len(form.terms) == 2 and all(isinstance(a, str) for a, _ in form.terms):
+        op = "<="
+        left, right = Linear.of([*minus, *((a, -c) for a, c in plus)]), Linear((), form.constant)
+    else:  # minus <= plus + constant
+        op, left, right = "<=", Linear.of(minus), Linear.of(plus, form.constant)
+    return Compare(op, term_of(left), term_of(right))
+
+
+def _only_key(form: Linear, names: Sequence[str]) -> tuple[Atom, int] | None:
+    """The last position in the form, if it stands there once or minus once, outside of every quotient."""
+    found = [(a, c) for a, c in form.terms if isinstance(a, str) and a in names and abs(c) == 1]
+    return max(found, key=lambda term: names.index(str(term[0])), default=None)

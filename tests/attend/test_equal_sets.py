@@ -1,0 +1,151 @@
+"""Equal sets give equal plans: kernel, pairs, KV cache, prediction, words and outputs, however written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from given_tensors import qkv
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from random_rules import affine
+from rewritings import rewritten
+
+import lattend as lt
+from lattend.errors import LattendError
+from lattend.plans.canonical import canonical_form
+from lattend.plans.plan import plan
+from lattend.plans.retention import retention
+from lattend.rules.rule import Rule
+
+R = lt.rules
+IDS = np.array([0, 0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
+RULES = [
+    *(
+        R.full(),
+        R.causal(),
+        R.strided(t=3),
+        R.windowed(w=4),
+        R.band(before=2, after=3),
+        R.dilated(t=2, step=3),
+    ),
+    *(R.sparse_strided(l=4), R.sparse_fixed(l=5, c=2), R.longformer(t=2, g=3), R.bigbird(w=3, t=1, g=1)),
+    *(R.prefix_lm(p=5), R.sinks(s=2, t=3), R.chunked(w=4, t=1), R.documents(IDS) & R.causal()),
+    *(R.neighbourhood(r=1), R.neighbourhood(r=1, step=2), R.axial(), R.swin(w=4, shift=2), R.raster()),
+    lt.rule("k <= q and q - k <= 2 + 3*head"),
+    lt.rule("head < 1 and k <= q or q - k <= 2 and k <= q"),
+]
+N, ROWS, COLS = 13, 3, 4
+TRIED = Counter[str]()
+
+
+@st.composite
+def spellings(draw: st.DrawFn) -> tuple[Rule, Rule]:
+    """A rule and another spelling of it."""
+    known = st.sampled_from(RULES)
+    free = affine().map(lt.rule).map(lambda rule: rule.at(t=3) if "t" in rule.parameters else rule)
+    rule = draw(st.one_of(known, free))
+    condition = rewritten(draw, rule.condition, rule.axes)
+    return rule, replace(rule, condition=condition, about=None, source=None)
+
+
+def sized(rule: Rule) -> dict[str, Any]:
+    return {"n": N} if len(rule.axes) == 1 else {"rows": ROWS, "cols": COLS}
+
+
+def told(rule: Rule) -> dict[str, Any]:
+    """All that explain says of a call, but for the rule's own text."""
+    found = lt.explain(rule, heads=2, head_size=16, dtype="bfloat16", device="cuda", **sized(rule)).json()
+    here = lt.explain(rule, heads=2, head_size=16, **sized(rule)).json()
+    for one in (found, here):
+        del one["rule"], one["title"]
+    return {"gpu": found, "cpu": here}
+
+
+def kept(rule: Rule) -> tuple[Any, ...]:
+    """What a KV cache holds of the rule's past."""
+    back = rule & (R.causal() if len(rule.axes) == 1 else R.raster())
+    sizes = sized(rule) if rule.data else {name: size for name, size in sized(rule).items() if name == "cols"}
+    try:
+        found = retention(back, query_heads=2, **sizes)
+    except LattendError as refused:
+        return (type(refused),)
+    return found.most, found.whole, str(found), tuple(found.kept(7).tolist())
+
+
+def check(first: Rule, second: Rule) -> None:
+    TRIED["pairs"] += 1
+    forms = [canonical_form(rule) for rule in (first, second)]
+    if any(form.as_written for form in forms):
+        TRIED["given up"] += 1
+    else:
+        assert forms[0] == forms[1]
+        assert told(first) == told(second)
+        assert kept(first) == kept(second)
+        parts = [[str(part) for part in plan(rule, **numbers(rule)).parts] for rule in (first, second)]
+        assert parts[0] == parts[1]
+    sizes = sized(first)
+    width = 16
+    x = qkv(N if "n" in sizes else ROWS * COLS, width=width, value_width=width)
+    given_sizes = {} if "n" in sizes else sizes
+    outputs = [lt.attention(*x, rule, **given_sizes) for rule in (first, second)]
+    torch.testing.assert_close(outputs[0], outputs[1])
+
+
+def numbers(rule: Rule) -> dict[str, Any]:
+    return sized(rule) | ({"heads": 2} if rule.has_heads else {})
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
+@given(spellings())
+def test_another_spelling_gives_the_same_plan(pair: tuple[Rule, Rule]) -> None:
+    check(*pair)
+
+
+@pytest.mark.long
+@settings(max_examples=3000, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
+@given(spellings())
+def test_another_spelling_gives_the_same_plan_long(pair: tuple[Rule, Rule]) -> None:
+    check(*pair)
+
+
+def test_few_were_given_up() -> None:
+    assert TRIED["given up"] <= TRIED["pairs"] // 50
+
+
+@pytest.mark.parametrize(
+    ("spellings", "kernel", "executed"),
+    [
+        (["k <= q", "q - k >= 0", "k < q + 1", "not k > q"], "library", 8_650_752),
+        (["q // 64 == k // 64 and k <= q", "q - q % 64 <= k <= q"], "library", 262_144),
+        (["(q - k) % 16 == 0 and k <= q", "(q - k) // 16 * 16 == q - k and k <= q"], "cpu", 655_360),
+        (["k <= q and q - k <= 5000", "k <= q"], "library", 8_650_752),  # wider than the sequence
+    ],
+)
+def test_known_pairs(spellings: list[str], kernel: str, executed: int) -> None:
+    for text in spellings:
+        found = lt.explain(lt.rule(text), n=4096)
+        assert (found.kernel, found.executed) == (kernel, executed)
+
+
+def test_a_rule_that_is_not_affine_is_planned_as_written() -> None:
+    rule = lt.rule("q * k <= 30 and k <= q")
+    assert canonical_form(rule).as_written == "it is not affine"
+    x = qkv(9)
+    torch.testing.assert_close(lt.attention(*x, rule), lt.attention(*x, rule, kernel="reference"))
+
+
+def test_a_form_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lattend.sets import canonical
+
+    monkeypatch.setattr(canonical, "MAX_OPERATIONS", 50)
+    rule = lt.rule("k <= q and (q - k) % 5 == 2 or abs(q - 2*k) <= 7")
+    form = canonical_form(rule)
+    assert form.as_written == "isl needs more than 50 operations for it"
+    assert "planned as written" in str(lt.explain(rule, n=64))
+    x = qkv(9)
+    torch.testing.assert_close(lt.attention(*x, rule), lt.attention(*x, rule, kernel="reference"))
