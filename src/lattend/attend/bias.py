@@ -371,8 +371,8 @@ def add_gradients(call: Call, squares: Placed, slope: Tensor, sums: Mapping[str,
 
 
 def empty_sums(call: Call, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Zeros, one for each number in the tensors of the bias."""
-    return {name: torch.zeros_like(tensor, dtype=dtype) for name, tensor in call.bias.items()}
+    """Zeros, one for each number in the tensors of the bias; contiguous, however those lie."""
+    return {name: tensor.new_zeros(tensor.shape, dtype=dtype) for name, tensor in call.bias.items()}
 
 
 def as_gradients(call: Call, sums: Mapping[str, Tensor]) -> list[Tensor]:

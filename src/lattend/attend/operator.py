@@ -92,7 +92,7 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
 @torch.library.register_fake(backward, lib=_LIBRARY)
 def _backward_shapes(*given: Any) -> Gradients:
     dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
-    return dq, dk, dv, [torch.empty_like(x) for x in given[12]]
+    return dq, dk, dv, [x.new_empty(x.shape) for x in given[12]]
 
 
 # Gradients

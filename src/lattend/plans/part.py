@@ -49,12 +49,20 @@ class PartAxis:
     near_lows: tuple[Term, ...]
     near_highs: tuple[Term, ...]
 
+    @cached_property
+    def slots(self) -> tuple[Ints, Ints]:
+        """The first outer slot of each class, and the end of its slots: all that tiles are cut from."""
+        begin = self.outer_order.below(self.first, self.outer_bases)
+        end = self.outer_order.below(self.last + 1, self.outer_bases)
+        if self.class_slots is not None:
+            begin, end = np.maximum(begin, 0), np.minimum(end, self.class_slots)
+        return begin, np.maximum(begin, end)
+
     @property
     def covers(self) -> bool:
-        """Whether every outer position is in one of its tiles."""
-        classes = min(self.outer_order.period, self.line.outer_size)
-        every = self.outer_order.group == 1 and len(self.outer_bases) >= classes
-        return every and self.first <= 0 and self.last >= self.line.outer_size - 1
+        """Whether every outer position is in one of its tiles: counted, for no two slots share one."""
+        begin, end = self.slots
+        return int((end - begin).sum()) == self.line.outer_size
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,8 +79,10 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
         end = np.maximum(begin, axis.inner_order.below(high + 1, base))
         columns += [slots[pick], axis.outer_bases[chosen], base, begin, end]
     columns += _full(part, names, columns)
-    table = np.stack([np.broadcast_to(column, (heads, len(picks[0]))) for column in columns], axis=-1)
-    return Tiles(shape, _ordered(_closed_where_empty(part, table.astype(np.int32), heads)))
+    table = np.empty((heads, len(picks[0]), len(columns)), np.int32)
+    for place, column in enumerate(columns):
+        table[..., place] = column
+    return Tiles(shape, _ordered(_closed_where_empty(part, table, heads)))
 
 
 def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
@@ -121,11 +123,8 @@ def listed_positions(part: Part, found: Tiles, bases: Ints, slots: Ints) -> Ints
 
 def _outer(axis: PartAxis, size: int) -> tuple[Ints, Ints, Ints]:
     """Class, first slot and end of slots of the tiles along one axis."""
-    begin = axis.outer_order.below(axis.first, axis.outer_bases)
-    end = axis.outer_order.below(axis.last + 1, axis.outer_bases)
-    if axis.class_slots is not None:
-        begin, end = np.maximum(begin, 0), np.minimum(end, axis.class_slots)
-    count = np.maximum(0, -(-(end - begin) // size))
+    begin, end = axis.slots
+    count = -(-(end - begin) // size)
     classes = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(classes)) - np.repeat(np.cumsum(count) - count, count)
     slots = begin[classes] + within * size

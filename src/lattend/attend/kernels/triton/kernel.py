@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from lattend.attend.bias import as_gradients, empty_sums
 from lattend.attend.call import Call, Gradients, Passed, rule_of
 from lattend.attend.form import axes_looked_up
 from lattend.plans.plan import Plan, plan
@@ -46,7 +47,7 @@ def backward(call: Call, given: Passed) -> Gradients:
         grad_out, grad_lse, q, k, v, out, lse, call.scale, found, learned=call.learned
     )
     if not call.learned:
-        biases = [torch.zeros_like(tensor) for tensor in call.bias.values()]
+        biases = as_gradients(call, empty_sums(call, torch.float32))
     return dq, dk, dv, biases
 
 
