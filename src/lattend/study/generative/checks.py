@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.seeds import check_seed
+from lattend.study.exact.decimals import significant
 
 
 def count(name: str, number: Any, least: int = 1) -> int:
@@ -128,4 +129,4 @@ def require(good: Tensor, values: Tensor, said: str, advice: str) -> None:
     place = (~good).nonzero()[0].tolist()
     value = values.expand(good.shape)[tuple(place)].item()
     at = f" at {place}" if place else ""
-    raise DomainError(f"{said}, got {value:g}{at}; {advice}")
+    raise DomainError(f"{said}, got {significant(value, 6)}{at}; {advice}")

@@ -84,7 +84,7 @@ def show_digits(
         ("", f"{number(bound.into('bits/dim').value)} bits/dim"),
         ("its terms", f"reconstruction {reconstruction}, KL {number(bound.kl)}"),
         (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
-        ("model", f"{size}, {many(epochs, 'epoch')} in {seconds:.0f} s"),
+        ("model", f"{size}, {many(epochs, 'epoch')} in {fixed(seconds, 0)} s"),
     )
     if bound.kl.item() < LITTLE:
         facts += (("z", f"tells little yet: KL {fixed(bound.kl.item())} nats; more epochs help"),)

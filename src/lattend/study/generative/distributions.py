@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.study.exact.decimals import significant
 from lattend.study.generative.checks import count, finite, floating, real_tensor, require, together
 
 Given = Tensor | float | list[Any]
@@ -286,8 +287,8 @@ def lower(covariance: Tensor) -> Tensor:
         least = torch.linalg.eigvalsh(given[tuple(place)])[0].item()
         where = f" at {place}" if place else ""
         raise DomainError(
-            f"a covariance must be positive definite, and the least eigenvalue{where} is {least:.3g}; "
-            "add a small multiple of the identity, or give cholesky="
+            f"a covariance must be positive definite, and the least eigenvalue{where} is "
+            f"{significant(least, 3)}; add a small multiple of the identity, or give cholesky="
         )
     return factor
 

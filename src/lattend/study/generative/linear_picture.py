@@ -147,7 +147,7 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
         f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
         *(
             f"q = {name}: {number(bound.value, bound.standard_error)}; "
-            f"{bound.effective:,.1f} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
+            f"{fixed(bound.effective, 1)} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
             for name, bound in last.items()
         ),
     )
