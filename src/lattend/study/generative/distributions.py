@@ -162,7 +162,7 @@ class Gaussian:
 
 
 class Bernoulli:
-    """Numbers that are 0 or 1, each on its own, with p(1) = sigmoid(logits).
+    """Numbers that are 0 or 1, each on its own, with p(1) = sigmoid(logits); ±inf is always 1, or never.
 
     With `soft=True` x may lie between: x log p + (1−x) log(1−p), the mean of log p(X) over X ~ Bernoulli(x),
     which is a bound for the binarised data and no density of x.
@@ -174,7 +174,9 @@ class Bernoulli:
     reparameterised = False
 
     def __init__(self, logits: Given, *, soft: bool = False) -> None:
-        self.logits = finite("logits", floating("logits", logits), "look where they came from")
+        self.logits = floating("logits", logits)
+        numbers = ~self.logits.isnan()
+        require(numbers, self.logits, "logits must be numbers or ±inf", "look where they came from")
         self.soft = soft
         self._drawn = _type(logits, self.logits)
 
@@ -206,7 +208,8 @@ class Bernoulli:
                 "draw them, torch.bernoulli(x), or take Bernoulli(logits, soft=True) for 0 to 1",
             )
         x = x.to(self.logits.dtype)
-        return x * functional.logsigmoid(self.logits) + (1 - x) * functional.logsigmoid(-self.logits)
+        one, zero = (functional.logsigmoid(sign * self.logits) for sign in (1, -1))
+        return _times(x, one) + _times(1 - x, zero)
 
     def sample(self, k: int | None = None, generator: torch.Generator | None = None) -> Tensor:
         """K draws [k, ...], or one; no gradient flows through them."""
@@ -309,6 +312,11 @@ def _fits(x: Tensor, shape: torch.Size, vectors: bool = False) -> None:
     fits = all(wanted in (mine, 1) for mine, wanted in pairs)
     if not fits or (vectors and x.shape[-1:] != shape[-1:]):
         raise TensorError(f"x has shape {tuple(x.shape)}, and draws of this distribution {tuple(shape)}")
+
+
+def _times(share: Tensor, logs: Tensor) -> Tensor:
+    """Shares of logarithms, where 0 · −∞ is 0."""
+    return share * logs.masked_fill((share == 0) & (logs == -torch.inf), 0)
 
 
 def _type(given: Any, held: Tensor) -> torch.dtype:
