@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Collection
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -115,8 +116,8 @@ def finite(name: str, values: Tensor, advice: str = "look where it came from") -
 def together(name: str, first: torch.Size, other: str, second: torch.Size) -> torch.Size:
     """The shape that both become, or an error with both."""
     try:
-        return torch.broadcast_shapes(first, second)
-    except RuntimeError:
+        return torch.Size(np.broadcast_shapes(first, second))  # torch's own loads sympy
+    except ValueError:
         raise TensorError(
             f"{name} has shape {tuple(first)} and {other} {tuple(second)}; give both the same"
         ) from None

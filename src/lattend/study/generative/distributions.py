@@ -263,7 +263,7 @@ class Categorical:
             "give it as many classes as the data have",
         )
         scores = self.logits.log_softmax(-1)
-        shape = torch.broadcast_shapes(x.shape, self.shape)
+        shape = together("x", x.shape, "draws", self.shape)
         return scores.expand(*shape, -1).gather(-1, x.long().expand(shape)[..., None])[..., 0]
 
     def sample(self, k: int | None = None, generator: torch.Generator | None = None) -> Tensor:

@@ -143,7 +143,7 @@ def _diagonal(q: Gaussian, p: Gaussian) -> Tensor:
 
 def _full(q: Gaussian, p: Gaussian) -> Tensor:
     """½ (tr(P⁻¹Q) + (m_q − m_p)ᵀ P⁻¹ (m_q − m_p) − d + log det P − log det Q), by Cholesky factors."""
-    shape, d = torch.broadcast_shapes(q.shape, p.shape), q.shape[-1]
+    shape, d = together("q", q.shape, "p", p.shape), q.shape[-1]
     wider = torch.promote_types(q.mean.dtype, p.mean.dtype)
     below, above = (one.cholesky.expand(*shape, d).to(wider) for one in (p, q))
     ratio = torch.linalg.solve_triangular(below, above, upper=False)
