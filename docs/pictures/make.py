@@ -7,7 +7,7 @@ from pathlib import Path
 import lattend as lt
 from lattend.draw import Picture
 from lattend.nn.pictures.heads import make_heads
-from lattend.study.generative.demonstrations import show_linear
+from lattend.study.generative.linear_picture import show_linear
 from lattend.study.worked.work import EXAMPLE
 
 HERE = Path(__file__).parent

@@ -148,7 +148,7 @@ def test_wrong_input(lattend, arguments, message):
 
 def test_without_torch(lattend, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "lattend.study.generative.demonstrations", raising=False)
+    monkeypatch.delitem(sys.modules, "lattend.study.generative.linear_picture", raising=False)
     said = "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     assert lattend("elbo", "linear") == (3, "", said)
 

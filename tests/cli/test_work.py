@@ -1,6 +1,7 @@
 """lattend work: tables, files of every kind, checks and their exit codes, and what it says to wrong input."""
 
 import json
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,15 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
         (("few.json",), '"few.json" has no wq and no wk and no wv; it has tokens'),
         (("list.json",), '"list.json" holds a list; write {"tokens"'),
         (("bad.npz",), 'cannot read "bad.npz" as .npz'),
+        (("bytes.npz",), '"bytes.npz" holds no array in tokens; write it with numpy.savez'),
+        (("--tokens", "bytes.npz", *ROWS), '"bytes.npz" holds no array in tokens; write it with'),
+        (("long.json",), '"long.json": 111111111111… has 5,000 digits; a whole number has at most 4,000'),
+        (
+            ("longtext.json",),
+            f'tokens, row 1, column 1: "{37 * "1"}..." is not a number: a formula has at most 2,000',
+        ),
+        (("--example", "--check", "long.json"), '"long.json": 111111111111… has 5,000 digits'),
+        (("deep.json",), '"deep.json" has too many brackets inside one another'),
         ((".",), 'the folder "." has no tokens'),
         (("head.json", "--example"), "FILE and --example are two pieces of work; give one"),
         (
@@ -207,6 +217,11 @@ def test_wrong_input(lattend, here, arguments, message):
     (here / "list.json").write_text("[1]")
     (here / "short.json").write_text('{"weights": [[1]]}')
     (here / "bad.npz").write_bytes(b"PK\x03\x04nothing")
+    with zipfile.ZipFile(here / "bytes.npz", "w") as file:
+        file.writestr("tokens.npy", b"no array")
+    for name, number in (("long", 5000 * "1"), ("longtext", f'"{5000 * "1"}"')):
+        (here / f"{name}.json").write_text(f'{{"tokens": [[{number}]], "wq": 1, "wk": 1, "wv": 1}}')
+    (here / "deep.json").write_text(100000 * "[")
     ran = lattend("work", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"lattend: {message}")

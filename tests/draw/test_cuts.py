@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.patch_grid import Cuts, patch_grid
+from lattend.nn.images.patch_grid import Cuts, patch_grid
 from lattend.nn.pictures.patch_picture import LEFT_OUT, ZEROS, patches
 
 sizes = st.integers(1, 40)
@@ -16,12 +16,11 @@ patch_sizes = st.integers(1, 9)
 
 
 def starts(size: int, patch: int, stride: int, padding: str) -> list[int]:
-    """Where patches begin, one after another until the image is used up."""
+    """Where patches begin, one after another while they fit, or until the image has ended."""
     found = [0]
     while True:
         begin, covered = found[-1] + stride, found[-1] + patch
-        fits = begin + patch <= size
-        if fits or (padding == "zeros" and covered < size and begin < size):
+        if begin + patch <= size if padding == "crop" else covered < size:
             found.append(begin)
         else:
             return found
@@ -37,7 +36,7 @@ def test_tokens_are_those_of_going_along(size, patch, stride, padding):
     begin = starts(size, patch, stride, padding)
     assert cuts.tokens == len(begin)
     covered = {pixel for start in begin for pixel in range(start, start + patch)}
-    assert cuts.added == len([pixel for pixel in covered if pixel >= size])
+    assert cuts.added == max(0, max(covered) + 1 - size)
     missing = [pixel for pixel in range(size) if pixel not in covered]
     assert cuts.cropped == len([pixel for pixel in missing if pixel > max(covered)])
     assert cuts.skipped == len([pixel for pixel in missing if pixel < max(covered)])
@@ -55,6 +54,31 @@ def test_an_error_means_that_crop_and_zeros_differ(size, patch, stride):
     else:
         with pytest.raises(DomainError, match=f"{crop.cropped} .* left over.*adds {zeros.added}$"):
             patch_grid(size, patch, stride)
+
+
+@given(sizes, patch_sizes, patch_sizes)
+def test_an_image_without_what_is_cropped_or_with_the_zeros_is_no_error(size, patch, stride):
+    zeros = patch_grid(size, patch, stride, "zeros").rows
+    assert not zeros.cropped and patch_grid(size + zeros.added, patch, stride).rows.tokens == zeros.tokens
+    if size >= patch:
+        crop = patch_grid(size, patch, stride, "crop").rows
+        assert not crop.added and patch_grid(size - crop.cropped, patch, stride).rows.tokens == crop.tokens
+
+
+def test_a_stride_longer_than_the_patch():
+    """Patches of 2 every 5 in 10 pixels: 0–1, 5–6; 7, 8 and 9 are left over, and 10–11 would be the next."""
+    with pytest.raises(
+        DomainError,
+        match=r'^10 rows are not patches of 2 every 5: 3 are left over; padding="crop" leaves them out, '
+        r'padding="zeros" adds 2$',
+    ):
+        patch_grid(10, 2, 5)
+    assert patch_grid(10, 2, 5, "zeros").rows == Cuts(10, 2, 5, 3)
+    assert patch_grid(12, 2, 5).rows.tokens == 3
+    assert patches(10, 2, 5, "zeros").facts[2:] == (
+        ("between patches", "6 rows and 6 columns in no patch"),
+        ("zeros added", "2 rows and 2 columns at the end"),
+    )
 
 
 def test_messages():

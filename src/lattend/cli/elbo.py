@@ -51,7 +51,8 @@ def elbo(
         typer.Option(metavar="1,2,4", show_default=False, help="linear: samples in a bound; 1 to 512."),
     ] = None,
     samples: Annotated[
-        int | None, typer.Option(metavar="M", show_default=False, help="linear: repeats of each bound; 1000.")
+        int | None,
+        typer.Option(metavar="M", show_default=False, help="linear: repeats at the largest k; 200."),
     ] = None,
     data: Annotated[
         str | None,
@@ -100,7 +101,7 @@ def elbo(
 
 
 def _linear(options: dict[str, Any]) -> Figure:
-    from lattend.study.generative.demonstrations import show_linear
+    from lattend.study.generative.linear_picture import show_linear
 
     if "k" in options:
         options["k"] = _whole("--k", options["k"])

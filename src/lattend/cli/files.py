@@ -18,6 +18,7 @@ MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
 NEEDED = MATRICES[:4]
 OPTIONS = ("rule", "scale", "heads")
 ENDINGS = (".json", ".csv", ".npy", ".npz")
+MOST_DIGITS = 4000
 EXAMPLE = '{"tokens": [[1, 2], [2, 0]], "wq": …, "wk": …, "wv": …}'
 
 
@@ -84,11 +85,22 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except (OSError, ValueError) as error:
         raise LattendError(f'cannot read "{path}": {error}') from None
     try:
-        return json.loads(text, parse_float=str, parse_constant=str)
+        return json.loads(text, parse_float=str, parse_int=_whole, parse_constant=str)
+    except RecursionError:
+        raise LattendError(f'"{path}" has too many brackets inside one another') from None
+    except DomainError as error:
+        raise DomainError(f'"{path}": {error}') from None
     except json.JSONDecodeError as error:
         place = max(0, min(error.pos, len(text.rstrip()) - 1))  # an end that comes too soon is shown too
         said = f'"{path}" is no JSON: {error.msg}, line {error.lineno}'
         raise TextError(said, text, place, place + 1) from None
+
+
+def _whole(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        said = f"{text[:12]}… has {len(text):,} digits"
+        raise DomainError(f"{said}; a whole number has at most {MOST_DIGITS:,}")
+    return int(text)
 
 
 def _must_be(path: Path, endings: tuple[str, ...], option: str = "") -> None:
@@ -113,7 +125,8 @@ def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         has = ", ".join(data) or "nothing"
         raise NamingError(f'"{path}" has no {" and no ".join(missing)}; it has {has}. Write {EXAMPLE}')
     if "heads" in found:
-        found["heads"] = int(found["heads"]) if str(found["heads"]).isdigit() else found["heads"]
+        heads = str(found["heads"])
+        found["heads"] = _whole(heads) if heads.isdigit() else found["heads"]
     if "rule" in found:
         found["rule"] = str(found["rule"])
     return found
@@ -166,11 +179,10 @@ def _rows(path: Path) -> list[list[str]]:
 def _arrays(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: _scalar(file[name]) for name in file.files}
+            found = {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise LattendError(f'cannot read "{path}" as .npz: {error}') from None
-
-
-def _scalar(array: Any) -> Any:
-    """A number or a text that was saved as an array of no axes."""
-    return array.item() if array.ndim == 0 else array
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # numpy gives the bytes of what it did not write
+            raise LattendError(f'"{path}" holds no array in {name}; write it with numpy.savez')
+    return {name: array if array.ndim else array.item() for name, array in found.items()}

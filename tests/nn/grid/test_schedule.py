@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.nn.grid.packed import packing
-from lattend.nn.grid.schedule import diagonals, order, proved, steps
+from lattend.nn.grid.schedule import WAITS, diagonals, order, steps
+from lattend.rules.language.parser import parse
+from lattend.sets.chains import schedule
 
 SIZES = st.integers(1, 6)
 
 
-def test_the_formula_is_proved() -> None:
-    assert str(proved()) == "col + row"
+def test_the_steps_are_proved_for_all_sizes() -> None:
+    """Valid, and no schedule is shorter: the longest chain of cells has rows + cols - 1 of them."""
+    found = schedule(parse("row < rows and col < cols"), ("row", "col"), ("rows", "cols"), WAITS)
+    assert str(found.step) == "col + row"
+
+
+def test_a_first_call_proves_nothing() -> None:
+    code = (
+        "import sys, torch, lattend as lt; lt.nn.GridRNN(2, 3)(torch.zeros(1, 4, 5, 2)); "
+        "print([name for name in ('islpy', 'sympy', 'lattend.sets.chains') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
 
 
 @given(rows=SIZES, cols=SIZES)

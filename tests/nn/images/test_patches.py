@@ -56,6 +56,9 @@ def test_filled_up_they_hold_every_pixel(
             top, left = i * stride[0], j * stride[1]
             patch = wide[:, :, top : top + size[0], left : left + size[1]]
             assert torch.equal(found[:, i, j], patch.flatten(1))
+    for side, patch, step, places in zip(sizes, size, stride, found.shape[1:3], strict=True):
+        assert (places - 1) * step + patch >= side  # the last patch ends with the image, or behind it
+        assert places == 1 or (places - 2) * step + patch < side  # and no other one does
     if stride[0] <= size[0] and stride[1] <= size[1]:  # no gaps: nothing is lost, no patch is all zeros
         assert set(found.flatten().tolist()) | {0.0} == {*image.flatten().tolist(), 0.0}
         assert found.ne(0).any(-1).all()
@@ -107,6 +110,7 @@ ZEROS = torch.zeros
         (lambda: Patches(2, padding="mirror"), NamingError, "padding of .* one of error, crop, zeros"),
         (lambda: Patches(2)(ZEROS(3, 4, 4)), TensorError, r"an image is \(N, c, .*, got \(3, 4, 4\)"),
         (lambda: Patches(3)(ZEROS(1, 3, 6, 7)), DomainError, "7 columns are not patches of 3 .* 1 is left"),
+        (lambda: Patches(2, 5)(ZEROS(1, 3, 12, 10)), DomainError, "10 columns are not .* 3 are left over"),
         (lambda: Patches(3)(ZEROS(1, 3, 2, 7)), DomainError, "a patch of 3 rows does not fit"),
         (lambda: Patches(3, 2).join(ZEROS(1, 3, 3, 9), 7, 7), DomainError, r"of \(3, 3\) that come every"),
         (

@@ -139,11 +139,11 @@ def test_a_period_after_a_while() -> None:
 
 def test_long_numbers_are_shown_by_six_digits() -> None:
     table = orbit_told(Game("p^2*q^2").orbit((1, 1), 3, 3)).table
-    assert table[-1][1:3] == ("-1.75135e+97", "1.1301e+40")
+    assert table[-1][1:3] == ("-1.75135e97", "1.1301e40")
     tiny = orbit_told(Game("p*q").orbit(("1e400", 1), "1e-400", 0))
     assert tiny.subtitle == ("alternating, q first, step 1e-400",)
     assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).draw().facts
-    assert tiny.table[-1] == ("0", "1e+400", "1", "1e+400")
+    assert tiny.table[-1] == ("0", "1e400", "1", "1e400")
 
 
 @pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic"])

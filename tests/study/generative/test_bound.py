@@ -272,7 +272,7 @@ def test_a_reconstruction_has_no_more_digits_than_its_error_leaves():
 
 
 def test_numbers():
-    assert number(-84.3123, 0.0512) == "−84.312 ± 0.051" and number(1.0, 1234.5) == "1 ± 1,234"
+    assert number(-84.3123, 0.0512) == "−84.312 ± 0.051" and number(1.0, 1234.5) == "1 ± 1,235"
     assert number(1.0, math.inf) == number(1.0, math.nan) == number(1.0, 0.0) == "1.0000"
     assert number(-math.inf) == "−inf" and number(-0.00001) == "0.0000"
 

@@ -269,7 +269,7 @@ INDEFINITE = [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]]
             "data of a Gaussian must be finite, got inf at [0]",
         ),
         (lambda: Gaussian([0.0], 1).sample(0), DomainError, "k must be a whole number from 1 on, got 0"),
-        (lambda: Bernoulli([torch.inf]), DomainError, "logits must be finite, got inf at [0]"),
+        (lambda: Bernoulli([torch.nan]), DomainError, "logits must be numbers or ±inf, got nan at [0]"),
         (
             lambda: Bernoulli([0.0, 0.0]).log_prob(torch.tensor([0.0, 0.5])),
             DomainError,

@@ -250,3 +250,58 @@ def test_wrong_input():
         kl(q, q, "sample", samples=0)
     with pytest.raises(DomainError, match=r"torch\.distributions\.Beta: Expected value argument"):
         kl(Gaussian([3.0], 1), td.Beta(torch.tensor([1.0]), 1.0), "sample")
+
+
+def entropy(a: float, b: float) -> float:
+    """KL of one chance from another, as it is written: 0 log 0 is 0, log 0 is −∞."""
+    pairs = ((a, b), (1 - a, 1 - b))
+    return sum(x * (math.log(x / y) if y else math.inf) for x, y in pairs if x)
+
+
+CHANCES = (0.0, 1e-30, 0.25, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("a", CHANCES)
+@pytest.mark.parametrize("b", CHANCES)
+def test_supports_that_differ(a, b):
+    """torch makes logits of chances by clamping them; a KL of what never comes is infinite, or nothing."""
+    wanted = pytest.approx(entropy(a, b), rel=1e-12)
+    first, second = (torch.tensor(x, dtype=F64) for x in (a, b))
+    assert kl(td.Bernoulli(first), td.Bernoulli(second)).value.item() == wanted
+    assert kl(td.Binomial(3, first), td.Binomial(3, second)).value.item() / 3 == wanted
+    rows = [torch.stack((x, 1 - x)) for x in (first, second)]
+    assert kl(td.Categorical(rows[0]), td.Categorical(rows[1])).value.item() == wanted
+    logits = [x.log() - (-x).log1p() for x in (first, second)]
+    assert kl(Bernoulli(logits[0]), Bernoulli(logits[1])).value.item() == wanted
+    assert kl(Categorical(rows[0].log()), Categorical(rows[1].log())).value.item() == wanted
+    if a and b:  # 1/a trials until the first success
+        assert kl(td.Geometric(first), td.Geometric(second)).value.item() * a == wanted
+
+
+def test_what_underflows_is_no_zero():
+    """q takes a class with a chance that float32 has not, and p never does: infinite all the same."""
+    q, p = torch.tensor([0.0, -200.0]), torch.tensor([0.0, -torch.inf])
+    assert kl(Categorical(q), Categorical(p)).value.item() == math.inf
+    assert kl(Bernoulli(-200.0), Bernoulli(-torch.inf)).value.item() == math.inf
+    logits = torch.tensor(40.0)  # whose chance is 1 in float32; torch keeps what was given
+    given_ = td.Bernoulli(logits=logits)
+    assert given_.probs == 1
+    assert kl(Bernoulli(0.0), given_).value.item() == pytest.approx(20 - math.log(2), rel=1e-6)
+
+
+def test_gradients_where_supports_differ():
+    chances = torch.tensor([0.0, 0.3, 1.0], dtype=F64, requires_grad=True)
+    found = kl(td.Bernoulli(chances), td.Bernoulli(torch.full((3,), 0.5, dtype=F64))).value
+    (gradient,) = torch.autograd.grad(found.sum(), chances)
+    assert gradient.isfinite().all() and gradient[1].item() == pytest.approx(math.log(0.3 / 0.7))
+    found = kl(Bernoulli(torch.zeros(3)), Bernoulli(torch.tensor([-torch.inf, 0.0, torch.inf]))).value
+    assert found.tolist() == [math.inf, 0, math.inf]
+
+
+def test_sure_numbers_have_log_probabilities():
+    """A chance of 0 or 1, as ours and as torch's, whose clamped one is close to nothing but not it."""
+    x = torch.tensor([0.0, 1.0])
+    assert Bernoulli([-torch.inf, torch.inf]).log_prob(x).tolist() == [0, 0]
+    assert Bernoulli([torch.inf, -torch.inf]).log_prob(x).tolist() == [-math.inf] * 2
+    sampled = kl(td.Bernoulli(torch.tensor(0.5)), td.Bernoulli(torch.tensor(0.0)), how="sample")
+    assert sampled.value.item() == math.inf

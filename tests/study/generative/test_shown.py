@@ -1,12 +1,16 @@
 """What `lattend elbo` shows; tests/cli/test_elbo.py has the rest."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
 from lattend.study.generative import demonstrations as shown
-from lattend.study.generative.demonstrations import show_digits, show_linear
+from lattend.study.generative.demonstrations import show_digits
+from lattend.study.generative.linear_picture import show_linear
 from lattend.study.generative.training import Epoch
 
 
@@ -46,3 +50,14 @@ def test_wrong_input():
         show_digits(epochs=0)
     with pytest.raises(DomainError, match="examples must be a whole number from 1 on, got 0"):
         show_linear(examples=0)
+
+
+def test_the_linear_model_loads_only_what_it_needs():
+    """torch's own broadcast_shapes would load sympy, the digits the costs of layers."""
+    code = (
+        "import sys; from lattend.study.generative.linear_picture import show_linear; "
+        "show_linear(k=(1, 2), samples=2).terminal(80); "
+        "print([name for name in ('sympy', 'islpy', 'lattend.cost', 'torch._dynamo') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import torch
 from torch import Tensor, nn
 
-from lattend.cost.cost import Cost
-from lattend.cost.layers.grid import rnn2d
 from lattend.cost.reference.grid import check_directions
 from lattend.errors import DomainError, TensorError
 from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
 from lattend.nn.grid.scan import Edges, Flips, known, scan
 from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, told
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
 
 # Axes of [batch, rows, cols, c] along which each direction sees the image turned round
 FLIPS: dict[int, Flips] = {1: ((),), 2: ((), (2,)), 4: ((), (2,), (1,), (1, 2))}
@@ -110,6 +111,8 @@ class GridRNN(nn.Module):
         Without the second run of the first layer's cell under `shift`, and with a function for every
         activation, the identity too.
         """
+        from lattend.cost.layers.grid import rnn2d  # loads the sets, which running does not need
+
         return rnn2d(
             rows=rows,
             cols=cols,

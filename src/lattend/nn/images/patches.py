@@ -7,7 +7,7 @@ from torch.nn.functional import pad
 
 from lattend.attend.bias import shape_text
 from lattend.errors import DomainError, TensorError
-from lattend.nn.pictures.patch_grid import Pair, PatchGrid, pair, patch_grid
+from lattend.nn.images.patch_grid import Pair, PatchGrid, pair, patch_grid
 
 
 class Patches(nn.Module):

@@ -13,8 +13,8 @@ from lattend.cost.layers.transformer import vit as price_of
 from lattend.errors import DomainError, TensorError
 from lattend.nn.attention.attention import MultiHeadAttention
 from lattend.nn.attention.checks import check_kind, check_positive, check_tensor
+from lattend.nn.images.patch_grid import Pair
 from lattend.nn.images.patches import Patches
-from lattend.nn.pictures.patch_grid import Pair
 
 EPS = 1e-6  # of the norms, as published models have it
 SMALL = 0.02

@@ -9,9 +9,9 @@ from typing import Any
 
 from lattend.draw.figure import Figure
 from lattend.errors import NamingError
+from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic, kernel_heads
 from lattend.nn.pictures.head_picture import spots
-from lattend.nn.pictures.patch_grid import pair
 from lattend.nn.pictures.saved import heads_of_arrays, read_heads
 from lattend.nn.pictures.score_picture import scores
 

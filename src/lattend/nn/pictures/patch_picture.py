@@ -13,7 +13,7 @@ from lattend.draw.formats.palette import EMPTY, Look
 from lattend.draw.grid import titles
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, Side, compact, nice_step
-from lattend.nn.pictures.patch_grid import Cuts, Pair, PatchGrid, patch_grid
+from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
 
 Counts = NDArray[np.int64]
 MOST_CELLS = 224  # along a side

@@ -8,7 +8,7 @@ from lattend import cost
 from lattend.cost.cost import Cost
 from lattend.draw.figure import Figure
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.patch_grid import Pair, PatchGrid, patch_grid
+from lattend.nn.images.patch_grid import Pair, PatchGrid, patch_grid
 from lattend.nn.pictures.patch_picture import patches
 
 

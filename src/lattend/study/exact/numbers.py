@@ -76,7 +76,8 @@ def _read(text: str) -> Any:
     try:
         return _real(formula(text, names=()))
     except TextError as error:
-        raise DomainError(f'"{text}" is not a number: {error.message.removeprefix("formula: ")}') from None
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
+        raise DomainError(f'"{shown}" is not a number: {error.message.removeprefix("formula: ")}') from None
 
 
 def _real(value: Any) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor
 from typing import Any
 
 import sympy
+
+from lattend.study.exact.decimals import fixed
 
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a text holds together
 MOST_DIGITS = 4000
@@ -32,30 +33,22 @@ def decimal(value: Any, places: int = 4) -> str:
     >>> decimal(sympy.E / (1 + 2 * sympy.E + sympy.exp(2)))
     '0.1966'
     """
-    units = _units(sympy.sympify(value), places)
-    digits = f"{abs(units):0{places + 1}d}"
-    whole, rest = digits[: len(digits) - places], digits[len(digits) - places :]
-    return f"{'-' if units < 0 else ''}{whole}{'.' if places else ''}{rest}"
-
-
-def _units(value: Any, places: int) -> int:
-    """How many units of the last place, rounded; more digits are asked for until it is certain."""
+    value = sympy.sympify(value)
     if value.is_Rational:
-        return _rounded(Fraction(int(value.p), int(value.q)) * 10**places)
+        return fixed(fraction(value), places)
     digits = places + 20
-    while True:
-        near = value.evalf(digits, maxn=4 * MOST_DIGITS)
-        numerator, denominator = sympy.Rational(near).as_numer_denom()
-        found = Fraction(int(numerator), int(denominator)) * 10**places
-        doubt = abs(found) / 10 ** (digits - 3)
-        if _rounded(found - doubt) == _rounded(found + doubt) or digits > MOST_DIGITS:  # or it is a tie
-            return _rounded(found)
+    while True:  # more digits are asked for until it is certain
+        near = fraction(sympy.Rational(value.evalf(digits, maxn=4 * MOST_DIGITS)))
+        outwards, inwards = (near * (1 + sign * Fraction(1, 10 ** (digits - 3))) for sign in (1, -1))
+        found = fixed(outwards, places)
+        if found == fixed(inwards, places) or digits > MOST_DIGITS:  # or it is a tie
+            return found
         digits *= 2
 
 
-def _rounded(number: Fraction) -> int:
-    up = floor(abs(number) + Fraction(1, 2))
-    return up if number >= 0 else -up
+def fraction(value: Any) -> Fraction:
+    """A rational number of sympy as a Fraction."""
+    return Fraction(int(value.p), int(value.q))
 
 
 def _written(value: Any) -> tuple[str, int]:

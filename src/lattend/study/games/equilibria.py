@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.forms import has_no_formula, number_text
 from lattend.study.exact.function import first_change
@@ -136,7 +137,7 @@ class Equilibria:
 
 def where(game: Game, point: Sequence[Any]) -> str:
     """`p = 0, q = 1/2`."""
-    said = (f"{x:.6g}" if isinstance(x, float) else number_text(x) for x in point)
+    said = (significant(x, 6) if isinstance(x, float) else number_text(x) for x in point)
     return ", ".join(f"{name} = {number}" for name, number in zip(game.names, said, strict=True))
 
 

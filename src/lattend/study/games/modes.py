@@ -17,6 +17,7 @@ from lattend.draw.figure import Figure
 from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.errors import DomainError
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.writing import text as written
 
 Samples = NDArray[np.floating[Any]]
@@ -164,7 +165,9 @@ def draw_runs(runs: Sequence[RingRun]) -> Figure:
         methods.setdefault(run.method, []).append(run)
     firsts = [of_method[0] for of_method in methods.values()]
     ring = runs[0].ring
-    scale = Scale("share of the samples", 0.0, 2.0 / ring.modes, most=f"{2 / ring.modes:.3g} or more")
+    scale = Scale(
+        "share of the samples", 0.0, 2.0 / ring.modes, most=f"{significant(2 / ring.modes, 3)} or more"
+    )
     judged = (
         f"a sample within {NEAR:g} widths of a centre is on its mode; a mode is covered with {SHARE:.0%} of "
         f"its fair share, {SHARE / ring.modes:.1%} of all samples"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
 from lattend.study.exact.writing import text as written
@@ -205,5 +206,5 @@ def shown(number: Any) -> str:
     if not isinstance(number, float):
         if len(exactly := written(number)) <= 24:
             return exactly
-        number = Decimal(str(number.evalf(6))).normalize()
-    return f"{number:.6g}"
+        number = Decimal(str(number.evalf(12)))
+    return significant(number, 6)

@@ -13,6 +13,7 @@ from lattend.draw.charts.heat import short
 from lattend.draw.charts.plane import Ends
 from lattend.draw.figure import Figure
 from lattend.errors import DomainError, LattendError
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.forms import number_text
 from lattend.study.exact.function import as_float
 from lattend.study.games.analysis import Analysis
@@ -194,7 +195,7 @@ def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Curve, tuple[str, .
     lengths = [length[:shortest] for length in lengths]
     least = min([LEAST, *(d / 10 for length in lengths for d in length if d)])
     if any(0 in length for length in lengths):
-        notes.append(f"a distance of 0 is drawn as {least:.3g}")
+        notes.append(f"a distance of 0 is drawn as {significant(least, 3)}")
     lines = tuple(
         (name, tuple((float(step), d or least) for step, d in enumerate(length)))
         for name, length in zip(_names(orbits), lengths, strict=True)

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.figure import Figure
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.forms import equation_text, number_text, polynomial_text
 from lattend.study.exact.function import as_float, symbols
 from lattend.study.exact.powers.matrix import H
@@ -170,8 +171,8 @@ def _best(analysis: Analysis) -> str:
         return f"{factor_text(analysis.best.step)}: factor {factor_text(analysis.best.factor)}"
     if analysis.searched_best is None:
         return "not derived, and the numbers are beyond floats"
-    step, factor = analysis.searched_best
-    return f"about {step:.5g}, factor about {factor:.5g}: searched for in floats, not proved"
+    step, factor = (significant(found, 5) for found in analysis.searched_best)
+    return f"about {step}, factor about {factor}: searched for in floats, not proved"
 
 
 def _in_names(analysis: Analysis, form: Any) -> str:

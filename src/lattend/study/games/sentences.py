@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.forms import LONGEST, number_text, short_decimal
 from lattend.study.exact.powers.matrix import Behaviour, Range
 from lattend.study.exact.powers.radius import Piece
@@ -43,7 +44,7 @@ def eigenvalue_text(pair: tuple[Any, Any]) -> str:
 def factor_text(number: Any) -> str:
     """`sqrt(2)/2 = 0.7071`, or the decimal alone where it is a float."""
     if isinstance(number, float):
-        return f"{number:.6g}"
+        return significant(number, 6)
     if number.is_Integer or (number.is_Rational and number.q <= 12):
         return written(number)
     said = number_text(number)

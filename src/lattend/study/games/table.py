@@ -14,7 +14,9 @@ from lattend.draw.formats.palette import SIGNED, ink
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
 from lattend.errors import DomainError
+from lattend.study.exact.decimals import fixed, significant
 from lattend.study.exact.numbers import exact
+from lattend.study.exact.writing import decimal
 from lattend.study.exact.writing import text as written
 from lattend.study.games.analysis import Analysis, Here
 from lattend.study.games.game import Game
@@ -107,7 +109,7 @@ def _word(here: Here) -> str:
     if here.kind not in ("converges", "diverges"):
         return here.kind
     factor = float(here.factor)
-    return f"{factor:.3f}" if factor < 9.9995 else f"{factor:.3g}"
+    return fixed(factor, 3) if factor < 9.9995 else significant(factor, 3)
 
 
 def _reading(cells: Sequence[Sequence[Here]]) -> str:
@@ -138,4 +140,4 @@ def _ranges(one: Analysis) -> str:
 def _said(number: Any) -> str:
     """An exact number with its decimals, the decimals alone where it has no short form."""
     said = factor_text(number)
-    return said if said[0] == "s" or said.replace("/", "").isdigit() else f"{float(number):.4f}"
+    return said if said[0] == "s" or said.replace("/", "").isdigit() else decimal(number)

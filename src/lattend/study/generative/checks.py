@@ -7,11 +7,13 @@ import operator
 from collections.abc import Callable, Collection
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.seeds import check_seed
+from lattend.study.exact.decimals import significant
 
 
 def count(name: str, number: Any, least: int = 1) -> int:
@@ -114,8 +116,8 @@ def finite(name: str, values: Tensor, advice: str = "look where it came from") -
 def together(name: str, first: torch.Size, other: str, second: torch.Size) -> torch.Size:
     """The shape that both become, or an error with both."""
     try:
-        return torch.broadcast_shapes(first, second)
-    except RuntimeError:
+        return torch.Size(np.broadcast_shapes(first, second))  # torch's own loads sympy
+    except ValueError:
         raise TensorError(
             f"{name} has shape {tuple(first)} and {other} {tuple(second)}; give both the same"
         ) from None
@@ -128,4 +130,4 @@ def require(good: Tensor, values: Tensor, said: str, advice: str) -> None:
     place = (~good).nonzero()[0].tolist()
     value = values.expand(good.shape)[tuple(place)].item()
     at = f" at {place}" if place else ""
-    raise DomainError(f"{said}, got {value:g}{at}; {advice}")
+    raise DomainError(f"{said}, got {significant(value, 6)}{at}; {advice}")

@@ -1,11 +1,10 @@
-"""What `lattend elbo` shows: a linear-Gaussian model, at random or of given rows, and a VAE of the digits."""
+"""What `lattend elbo digits` shows: a VAE of the digits, its bounds and its pictures."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -16,8 +15,6 @@ from lattend.study.generative.bound import ELBO
 from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.handwritten import EPOCHS, Digits, digits, digits_vae
 from lattend.study.generative.importance_bound import Importance
-from lattend.study.generative.linear import LinearGaussian
-from lattend.study.generative.linear_picture import KS, draw_linear
 from lattend.study.generative.training import Epoch
 from lattend.study.generative.vae import VAE
 from lattend.study.generative.writing import fixed, number
@@ -25,31 +22,6 @@ from lattend.wording import many
 
 K, REPEATS = 128, 2  # of the bound on test digits
 LITTLE = 1.0  # nats of KL below which z is hardly used
-
-
-def show_linear(
-    size: int = 6,
-    latent: int = 2,
-    noise: float = 1.0,
-    examples: int = 5,
-    *,
-    rows: Any = None,
-    k: int | Sequence[int] = KS,
-    samples: int = 1000,
-    seed: int = 0,
-) -> Figure:
-    """`draw_linear` of a model drawn at random and so many of its examples.
-
-    With `rows` [many, D] the model is the likeliest for them, and the first of them are the examples.
-    """
-    examples, generator = count("examples", examples), seeded(seed)
-    if rows is None:
-        model = LinearGaussian.random(size, latent, noise, generator)
-        x = model.sample(examples, generator)
-    else:
-        data = torch.as_tensor(rows, dtype=torch.float64)
-        model, x = LinearGaussian.fit(data, latent), data[:examples]
-    return draw_linear(model, x, k=k, samples=samples, seed=seed)
 
 
 def show_digits(
@@ -84,7 +56,7 @@ def show_digits(
         ("", f"{number(bound.into('bits/dim').value)} bits/dim"),
         ("its terms", f"reconstruction {reconstruction}, KL {number(bound.kl)}"),
         (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
-        ("model", f"{size}, {many(epochs, 'epoch')} in {seconds:.0f} s"),
+        ("model", f"{size}, {many(epochs, 'epoch')} in {fixed(seconds, 0)} s"),
     )
     if bound.kl.item() < LITTLE:
         facts += (("z", f"tells little yet: KL {fixed(bound.kl.item())} nats; more epochs help"),)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.study.exact.decimals import significant
 from lattend.study.generative.checks import count, finite, floating, real_tensor, require, together
 
 Given = Tensor | float | list[Any]
@@ -161,7 +162,7 @@ class Gaussian:
 
 
 class Bernoulli:
-    """Numbers that are 0 or 1, each on its own, with p(1) = sigmoid(logits).
+    """Numbers that are 0 or 1, each on its own, with p(1) = sigmoid(logits); ±inf is always 1, or never.
 
     With `soft=True` x may lie between: x log p + (1−x) log(1−p), the mean of log p(X) over X ~ Bernoulli(x),
     which is a bound for the binarised data and no density of x.
@@ -173,7 +174,9 @@ class Bernoulli:
     reparameterised = False
 
     def __init__(self, logits: Given, *, soft: bool = False) -> None:
-        self.logits = finite("logits", floating("logits", logits), "look where they came from")
+        self.logits = floating("logits", logits)
+        numbers = ~self.logits.isnan()
+        require(numbers, self.logits, "logits must be numbers or ±inf", "look where they came from")
         self.soft = soft
         self._drawn = _type(logits, self.logits)
 
@@ -205,7 +208,8 @@ class Bernoulli:
                 "draw them, torch.bernoulli(x), or take Bernoulli(logits, soft=True) for 0 to 1",
             )
         x = x.to(self.logits.dtype)
-        return x * functional.logsigmoid(self.logits) + (1 - x) * functional.logsigmoid(-self.logits)
+        one, zero = (functional.logsigmoid(sign * self.logits) for sign in (1, -1))
+        return _times(x, one) + _times(1 - x, zero)
 
     def sample(self, k: int | None = None, generator: torch.Generator | None = None) -> Tensor:
         """K draws [k, ...], or one; no gradient flows through them."""
@@ -259,7 +263,7 @@ class Categorical:
             "give it as many classes as the data have",
         )
         scores = self.logits.log_softmax(-1)
-        shape = torch.broadcast_shapes(x.shape, self.shape)
+        shape = together("x", x.shape, "draws", self.shape)
         return scores.expand(*shape, -1).gather(-1, x.long().expand(shape)[..., None])[..., 0]
 
     def sample(self, k: int | None = None, generator: torch.Generator | None = None) -> Tensor:
@@ -286,8 +290,8 @@ def lower(covariance: Tensor) -> Tensor:
         least = torch.linalg.eigvalsh(given[tuple(place)])[0].item()
         where = f" at {place}" if place else ""
         raise DomainError(
-            f"a covariance must be positive definite, and the least eigenvalue{where} is {least:.3g}; "
-            "add a small multiple of the identity, or give cholesky="
+            f"a covariance must be positive definite, and the least eigenvalue{where} is "
+            f"{significant(least, 3)}; add a small multiple of the identity, or give cholesky="
         )
     return factor
 
@@ -308,6 +312,11 @@ def _fits(x: Tensor, shape: torch.Size, vectors: bool = False) -> None:
     fits = all(wanted in (mine, 1) for mine, wanted in pairs)
     if not fits or (vectors and x.shape[-1:] != shape[-1:]):
         raise TensorError(f"x has shape {tuple(x.shape)}, and draws of this distribution {tuple(shape)}")
+
+
+def _times(share: Tensor, logs: Tensor) -> Tensor:
+    """Shares of logarithms, where 0 · −∞ is 0."""
+    return share * logs.masked_fill((share == 0) & (logs == -torch.inf), 0)
 
 
 def _type(given: Any, held: Tensor) -> torch.dtype:

@@ -13,7 +13,7 @@ from torch import distributions as td
 from lattend.errors import DomainError, TensorError
 from lattend.study.generative.checks import choice, count, together, wide
 from lattend.study.generative.distributions import Bernoulli, Categorical, Distribution, Gaussian
-from lattend.study.generative.from_torch import Foreign, as_torch, event_axes, read
+from lattend.study.generative.from_torch import Foreign, as_torch, event_axes, log_odds, read
 from lattend.study.generative.writing import number
 
 WAYS = ("auto", "closed", "sample")
@@ -87,15 +87,18 @@ def closed(q: Distribution, p: Distribution) -> Tensor | None:
             return _diagonal(q, p) if q.diagonal and p.diagonal else _full(q, p)
         case Bernoulli(), Bernoulli():
             together("q", q.shape, "p", p.shape)
-            return sum(
-                (sign * q.logits).sigmoid() * (_log_sigmoid(sign * q.logits) - _log_sigmoid(sign * p.logits))
-                for sign in (1, -1)
-            )  # pyright: ignore[reportReturnType]
+            return _classes(_both(q), _both(p))
         case Categorical(), Categorical():
             together("q", q.shape, "p", p.shape)
             if q.classes != p.classes:
                 raise TensorError(f"q has {q.classes} classes and p {p.classes}; give both the same")
-            return _classes(q, p)
+            return _classes(q.logits.log_softmax(-1), p.logits.log_softmax(-1))
+        case Foreign(inner=td.Binomial() as mine), Foreign(inner=td.Binomial() as other) if bool(
+            (mine.total_count == other.total_count).all()
+        ):  # as so many Bernoullis; torch clamps the chances of these two
+            return mine.total_count * _classes(*(_both(Bernoulli(log_odds(one))) for one in (mine, other)))
+        case Foreign(inner=td.Geometric() as mine), Foreign(inner=td.Geometric() as other):
+            return _classes(*(_both(Bernoulli(log_odds(one))) for one in (mine, other))) / mine.probs
         case _:
             return _of_torch(q, p)
 
@@ -140,7 +143,7 @@ def _diagonal(q: Gaussian, p: Gaussian) -> Tensor:
 
 def _full(q: Gaussian, p: Gaussian) -> Tensor:
     """½ (tr(P⁻¹Q) + (m_q − m_p)ᵀ P⁻¹ (m_q − m_p) − d + log det P − log det Q), by Cholesky factors."""
-    shape, d = torch.broadcast_shapes(q.shape, p.shape), q.shape[-1]
+    shape, d = together("q", q.shape, "p", p.shape), q.shape[-1]
     wider = torch.promote_types(q.mean.dtype, p.mean.dtype)
     below, above = (one.cholesky.expand(*shape, d).to(wider) for one in (p, q))
     ratio = torch.linalg.solve_triangular(below, above, upper=False)
@@ -148,12 +151,22 @@ def _full(q: Gaussian, p: Gaussian) -> Tensor:
     return (trace + p.whiten(q.mean).square().sum(-1) - d + p.log_det - q.log_det) / 2
 
 
-def _classes(q: Categorical, p: Categorical) -> Tensor:
-    """Σ q (log q − log p); a class that q never takes adds nothing, even where p never takes it."""
-    mine, other = q.logits.log_softmax(-1), p.logits.log_softmax(-1)
-    never = mine.detach() == -torch.inf
-    mine, other = mine.masked_fill(never, 0), other.masked_fill(never, 0)
-    return (mine.exp().masked_fill(never, 0) * (mine - other)).sum(-1)
+def _classes(log_q: Tensor, log_p: Tensor) -> Tensor:
+    """Σ q (log q − log p) over the last axis.
+
+    A class that q never takes adds nothing, even where p never takes it; one that p alone never takes makes
+    it infinite, however seldom q does.
+    """
+    log_q, log_p = torch.broadcast_tensors(log_q, log_p)
+    never = log_q.detach() == -torch.inf
+    alone = ~never & (log_p.detach() == -torch.inf)
+    log_q, log_p = log_q.masked_fill(never, 0), log_p.masked_fill(never | alone, 0)
+    return (log_q.exp() * (log_q - log_p)).masked_fill(never, 0).masked_fill(alone, torch.inf).sum(-1)
+
+
+def _both(given: Bernoulli) -> Tensor:
+    """Log-probabilities of a 1 and a 0."""
+    return torch.nn.functional.logsigmoid(torch.stack((given.logits, -given.logits), -1))
 
 
 def _of_torch(q: Distribution, p: Distribution) -> Tensor | None:
@@ -173,10 +186,6 @@ def _draws(q: Distribution, shape: torch.Size, samples: int, generator: torch.Ge
     more = shape[: len(shape) - len(q.shape)]
     z = q.sample(samples * math.prod(more), generator)
     return z.unflatten(0, (samples, *more)).expand(samples, *shape)
-
-
-def _log_sigmoid(logits: Tensor) -> Tensor:
-    return torch.nn.functional.logsigmoid(logits)
 
 
 def _word(given: Distribution) -> str:

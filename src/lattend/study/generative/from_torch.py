@@ -100,11 +100,27 @@ def _translated(given: td.Distribution) -> Distribution:
         case td.MultivariateNormal():
             return Gaussian(given.loc, cholesky=given.scale_tril)
         case td.Bernoulli():
-            return Bernoulli(given.logits)
+            return Bernoulli(log_odds(given))
         case td.Categorical():
-            return Categorical(given.logits)
+            return Categorical(_log(given.probs) if _given_chances(given) else given.logits)
         case _:
             return Foreign(given)
+
+
+def log_odds(given: td.Bernoulli | td.Binomial | td.Geometric) -> Tensor:
+    """The logits that were given, or those of the chances: torch clamps them, so that 0 is none."""
+    return _log(given.probs) - _log(1 - given.probs) if _given_chances(given) else given.logits
+
+
+def _given_chances(given: Any) -> bool:
+    """Whether it was made from chances: what was not given is made later, when it is asked for."""
+    return next(name for name in vars(given) if name in ("probs", "logits")) == "probs"
+
+
+def _log(chances: Tensor) -> Tensor:
+    """Their logarithms, −inf with no gradient for 0."""
+    never = chances.detach() == 0
+    return chances.masked_fill(never, 1).log().masked_fill(never, -torch.inf)
 
 
 def _name(given: td.Distribution) -> str:

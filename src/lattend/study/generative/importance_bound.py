@@ -13,7 +13,7 @@ from lattend.study.generative.checks import check_data, choice, count
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.divergence import score
 from lattend.study.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
-from lattend.study.generative.writing import number
+from lattend.study.generative.writing import fixed, number
 from lattend.wording import many
 
 
@@ -93,7 +93,7 @@ class Importance(Bound):
         return "\n".join(
             (
                 f"bound      {number(self.value, self.standard_error)} {self.unit}, k = {self.k:,}",
-                f"effective  {self.effective:,.1f} of {many(self.k, 'weight')}",
+                f"effective  {fixed(self.effective, 1)} of {many(self.k, 'weight')}",
                 f"mean of {data}, {many(repeats, 'time')}",
             )
         )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
+from lattend.study.exact.decimals import significant
 from lattend.study.generative.checks import count, finite, floating, require, together
 from lattend.study.generative.distributions import LOG_2PI, Distribution, Gaussian
 from lattend.study.generative.divergence import kl
@@ -185,7 +186,8 @@ class LinearGaussian:
         if bool(failed.any()) or not bool(root.isfinite().all()):
             least = self.noise.min().item()
             raise DomainError(
-                f"noise {least:.3g} is lost in the rounding of {self.W.dtype} beside W; take a larger one"
+                f"noise {significant(least, 3)} is lost in the rounding of {self.W.dtype} beside W; "
+                "take a larger one"
             )
         return root
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,7 +21,8 @@ from lattend.study.generative.writing import LEAST, fixed, number
 from lattend.wording import many
 
 KS = tuple(2**power for power in range(10))
-AT_ONCE = 2**20  # numbers decoded at a time
+MOST_REPEATS = 2000  # of bounds from few samples, which come from the draws of the largest k
+AT_ONCE = 2**15  # numbers decoded at a time: they fit in a cache, and wait for no other thread
 
 
 class _ByK(Curve):
@@ -35,13 +38,14 @@ def draw_linear(
     x: Tensor,
     *,
     k: int | Sequence[int] = KS,
-    samples: int = 1000,
+    samples: int = 200,
     seed: int = 0,
 ) -> Figure:
     """The identity ELBO(q) + KL(q ‖ posterior) = log p(x) for three q, and the importance bound against k.
 
-    The three are the posterior itself, the best diagonal q, and the prior. Each bound is the mean of
-    `samples` repeats. All numbers are nats, means over the examples x [batch, D].
+    The three are the posterior itself, the best diagonal q, and the prior. The bound of most samples is the
+    mean of `samples` repeats, and the others come from the same draws. All numbers are nats, means over the
+    examples x [batch, D].
 
     >>> model = LinearGaussian(torch.ones(3, 1, dtype=torch.float64))
     >>> figure = draw_linear(model, torch.zeros(1, 3, dtype=torch.float64), k=(1, 2), samples=10)
@@ -57,23 +61,48 @@ def draw_linear(
         exact = {name: model.elbo(x, q) for name, q in posteriors.items()}
         at_once = max(1, AT_ONCE // x.numel())
         noise = seeded(seed, x.device)
-        bounds = {
-            name: [
-                importance(
-                    x,
-                    q,
-                    model.decode,
-                    k=k,
-                    samples=count("samples", samples),
-                    at_once=at_once,
-                    generator=noise,
-                )
-                for k in places
-            ]
+        most = {
+            name: importance(
+                x, q, model.decode, k=places[-1], samples=samples, at_once=at_once, generator=noise
+            )
             for name, q in posteriors.items()
             if name != "posterior"  # every weight is p(x) there, and so is every bound
         }
+        bounds = {name: [_with(found, k) for k in places] for name, found in most.items()}
     return _figure(model, x, places, exact, bounds)
+
+
+def show_linear(
+    size: int = 6,
+    latent: int = 2,
+    noise: float = 1.0,
+    examples: int = 5,
+    *,
+    rows: Any = None,
+    k: int | Sequence[int] = KS,
+    samples: int = 200,
+    seed: int = 0,
+) -> Figure:
+    """`draw_linear` of a model drawn at random and so many of its examples.
+
+    With `rows` [many, D] the model is the likeliest for them, and the first of them are the examples.
+    """
+    examples, generator = count("examples", examples), seeded(seed)
+    if rows is None:
+        model = LinearGaussian.random(size, latent, noise, generator)
+        x = model.sample(examples, generator)
+    else:
+        data = torch.as_tensor(rows, dtype=torch.float64)
+        model, x = LinearGaussian.fit(data, latent), data[:examples]
+    return draw_linear(model, x, k=k, samples=samples, seed=seed)
+
+
+def _with(bound: Importance, k: int) -> Importance:
+    """The bound of fewer samples from the same weights, which are more repeats of it."""
+    weights = bound.log_weights.flatten(0, 1)
+    repeats = min(len(weights) // k, max(len(bound.bounds), MOST_REPEATS))
+    weights = weights[: repeats * k].unflatten(0, (repeats, k))
+    return replace(bound, log_weights=weights, bounds=weights.logsumexp(1) - math.log(k))
 
 
 def _posteriors(model: LinearGaussian, x: Tensor) -> dict[str, Gaussian]:
@@ -147,7 +176,7 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
         f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
         *(
             f"q = {name}: {number(bound.value, bound.standard_error)}; "
-            f"{bound.effective:,.1f} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
+            f"{fixed(bound.effective, 1)} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
             for name, bound in last.items()
         ),
     )

@@ -34,7 +34,7 @@ class Binary(nn.Module):
         return 2 * x.long() - 1
 
     def given(self, numbers: Tensor) -> Distribution:
-        return Bernoulli(numbers)
+        return Bernoulli(finite("logits", numbers, "take a lower rate"))
 
     def mean(self, numbers: Tensor) -> Tensor:
         """The chance of a 1."""

@@ -131,7 +131,7 @@ def latent(vae: VAE, x: Tensor, labels: Any) -> Figure:
     points, across, up, about = _placed(q)
     dots = (Dots(points, ""),) if names is None else classes(points, names)
     used = sum(nats > IN_USE for nats in each)
-    listed = ", ".join(f"{nats:.2f}" for nats in each[:8]) + (", …" if len(each) > 8 else "")
+    listed = ", ".join(fixed(nats) for nats in each[:8]) + (", …" if len(each) > 8 else "")
     facts = (
         ("KL of each latent", f"{listed} nats"),
         ("in use", f"{used} of {vae.latent}, with more than {IN_USE} nats"),

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lattend.errors import DomainError, LattendError
 from lattend.seeds import check_seed
+from lattend.study.exact.decimals import significant
 from lattend.study.generative.checks import count, real, seeded
 from lattend.study.generative.writing import fixed
 
@@ -41,7 +42,8 @@ class Epoch:
     def __str__(self) -> str:
         test = "" if self.test is None else f"   test {fixed(self.test):>8}"
         terms = f"{fixed(self.reconstruction):>8} − {fixed(self.kl):>6}"
-        return f"epoch {self.epoch:3}   ELBO {fixed(self.elbo):>8} = {terms}{test}   {self.seconds:4.0f} s"
+        seconds = f"{fixed(self.seconds, 0):>4} s"
+        return f"epoch {self.epoch:3}   ELBO {fixed(self.elbo):>8} = {terms}{test}   {seconds}"
 
 
 @dataclass
@@ -148,7 +150,7 @@ class _Run:
         except DomainError:  # the data were looked at before, so the net's own numbers are to blame
             raise DomainError(
                 f"in epoch {self.before + self.done + 1} the loss or a number of the net is not finite; "
-                f"lower rate, which is {self.plan.rate:g}, or scale the data"
+                f"lower rate, which is {significant(self.plan.rate, 6)}, or scale the data"
             ) from None
         self.done += 1
         self.seconds += time.monotonic() - start

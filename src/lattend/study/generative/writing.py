@@ -6,6 +6,8 @@ import math
 
 from torch import Tensor
 
+from lattend.study.exact import decimals
+
 LEAST = 1e-6  # an error below it is rounding
 
 
@@ -28,4 +30,4 @@ def fixed(value: float, places: int = 2) -> str:
     >>> fixed(-1234.5), fixed(-0.001)
     ('−1,234.50', '0.00')
     """
-    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", "−")
+    return decimals.fixed(value, places, grouped=True).replace("-", "−")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import DomainError, TensorError
+from lattend.study.exact.decimals import significant
 from lattend.study.steering.fit import Floats
 from lattend.study.steering.numbers import check_number, place_of
 
@@ -25,13 +26,16 @@ def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int
     negative = np.argwhere(weights < 0)
     if len(negative):
         place = negative[0]
-        raise DomainError(f"weights{place_of(place)} is {weights[tuple(place)]:g}; a weight is at least 0")
+        raise DomainError(
+            f"weights{place_of(place)} is {significant(weights[tuple(place)], 6)}; a weight is at least 0"
+        )
     sums = weights.sum(axis=-1)
     off = np.argwhere(np.abs(sums - 1) > max(SUM_SLACK, slack))
     if len(off):
         where = f" of head {tuple(off[0].tolist())}" if sums.ndim else ""
         raise DomainError(
-            f"the weights{where} sum to {sums[tuple(off[0])]:.6g}, not 1; divide them by their sum"
+            f"the weights{where} sum to {significant(sums[tuple(off[0])], 6)}, not 1; "
+            "divide them by their sum"
         )
     try:
         return np.broadcast_shapes(keys.shape[:-2], weights.shape[:-1])
@@ -44,7 +48,9 @@ def check_error(error: Floats, lead: tuple[int, ...]) -> Floats:
     """The error of each head, between 0 and 1."""
     for value in error.flat:
         if not 0 < value < 1:
-            raise DomainError(f"error is {value:g}; the share that may go elsewhere lies between 0 and 1")
+            raise DomainError(
+                f"error is {significant(value, 6)}; the share that may go elsewhere lies between 0 and 1"
+            )
     return at_heads("error", error, lead)
 
 
@@ -76,5 +82,7 @@ def check_scale(scale: Any, width: int) -> float:
     except DomainError as error:
         raise DomainError(f'scale is a number or "sqrt", for 1/√D: {error}') from None
     if not math.isfinite(found) or found == 0:
-        raise DomainError(f"scale is {found:g}; no query would change a weight, give a finite number but 0")
+        raise DomainError(
+            f"scale is {significant(found, 6)}; no query would change a weight, give a finite number but 0"
+        )
     return found

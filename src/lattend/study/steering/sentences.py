@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lattend.study.exact.decimals import significant
 from lattend.study.steering.ray import EXACTLY, LIMIT, Certificate, Ray
 from lattend.study.steering.steered import Steered, one
 
@@ -75,7 +76,7 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     relation = [y if abs(y) > least * largest else 0 for y in certificate.relation]
     about, which = "", "every query"
     if certificate.within > NOTICED:
-        about = f", within {number(float(f'{certificate.within:.1g}'))} of the size of the keys"
+        about = f", within {number(certificate.within, 1)} of the size of the keys"
         which = "every query that is not extremely long"
     same = f"so that {which} gives both sides the same logit"
     facts = [("because", f"{_sides(relation)}{about}, {same}")]
@@ -154,17 +155,13 @@ def _count(many: int, noun: str) -> str:
     return f"the {noun}" if many == 1 else f"the {many:,} {noun}s"
 
 
-def number(value: float) -> str:
-    """A number in six digits at most, as people write it.
+def number(value: float, digits: int = 6) -> str:
+    """A number in so many digits at most, as people write it.
 
     >>> number(0.0066928509), number(-2.0), number(1.5e-12)
     ('0.00669285', '−2', '1.5e−12')
     """
-    text = f"{value:.6g}"
-    if "e" in text:
-        digits, power = text.split("e")
-        text = f"{digits}e{int(power)}"
-    return text.replace("-", "−")
+    return significant(value, digits).replace("-", "−")
 
 
 def tidy(values: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.study.exact.numbers import exact
-from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of
+from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of, settled
 from lattend.study.worked.inputs import depth
 from lattend.study.worked.span import Span
 from lattend.wording import many, short
@@ -51,12 +51,12 @@ class Written:
         return max(0, -int(self.half.adjusted()) - 1)
 
     def near(self, number: Decimal | Span) -> bool:
-        """Whether a number, or one of a span, rounds to this one."""
+        """Whether a number, or one of a span, rounds to this one; of a tie, either neighbour passes."""
         low, high = (number.low, number.high) if isinstance(number, Span) else (number, number)
         if not self.value.is_finite() or low == high == MASKED:
             return low == self.value
         with localcontext(CONTEXT):
-            return low - self.half <= self.value <= high + self.half
+            return settled(low) - self.half <= self.value <= settled(high) + self.half
 
 
 def read_number(value: Any, places: int | None = None) -> Written | None:

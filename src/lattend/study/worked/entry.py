@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 from lattend.errors import DomainError
-from lattend.study.exact import writing
+from lattend.study.exact import decimals, writing
 from lattend.study.exact.numbers import exact
 
-DIGITS = 60
-# Nothing is trapped: 0/0 is NaN, which is near no number
-CONTEXT = Context(prec=DIGITS, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+CONTEXT = decimals.context()
+CERTAIN = decimals.context(54)  # digits of the 60 that rounding on the way leaves as they are
 MASKED = Decimal("-Infinity")
 E = exact("e")
 LONGEST = 60  # characters of an exact form that is still read
@@ -29,15 +28,22 @@ _FRACTION = re.compile(r"\d+/\d+")
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A number: its decimal `value`, and its exact form, `known` at once or made when asked for.
+    """A number: its decimal, and its exact form, `known` at once or made when asked for.
 
-    `length` is about how many characters the exact form has, so that a long one need not be made.
+    `reached` is the decimal as the steps give it, with rounding on the way. `length` is about how many
+    characters the exact form has, so that a long one need not be made.
     """
 
-    value: Decimal
+    reached: Decimal
     known: Any = None
     make: Callable[[], Any] | None = None
     length: int = 0
+
+    @cached_property
+    def value(self) -> Decimal:
+        """The decimal, which rounds as the number itself does."""
+        rational = self.known is not None and self.known.is_Rational
+        return decimal_of(self.known) if rational else settled(self.reached)
 
     @cached_property
     def exact(self) -> Any:
@@ -101,8 +107,13 @@ def decimal_of(value: Any) -> Decimal:
     Decimal('0.125')
     """
     if value.is_Rational:
-        return CONTEXT.divide(Decimal(int(value.p)), Decimal(int(value.q)))
-    return CONTEXT.plus(Decimal(writing.decimal(value, DIGITS)))
+        return decimals.decimal_of(writing.fraction(value))
+    return CONTEXT.plus(Decimal(writing.decimal(value, decimals.DIGITS)))
+
+
+def settled(value: Decimal) -> Decimal:
+    """A decimal that was reached with rounding on the way, without its last digits: 0.09374999…9 is 3/32."""
+    return CERTAIN.plus(value)
 
 
 def rounded(value: Decimal, places: int) -> str:
@@ -112,13 +123,8 @@ def rounded(value: Decimal, places: int) -> str:
     ('13.8256', '2.5000e12')
     """
     check_places(places)
-    if not value.is_finite():
-        return "-inf" if value == MASKED else str(value).lower()
-    if abs(value) < LARGE:
-        found = value.quantize(Decimal(1).scaleb(-places), context=CONTEXT)
-        return f"{found if found else abs(found):f}"
-    digits, power = f"{value:.{places}e}".split("e")
-    return f"{digits}e{int(power)}"
+    large = value.is_finite() and abs(value) >= LARGE
+    return decimals.scientific(value, places) if large else decimals.fixed(value, places)
 
 
 def check_places(places: object) -> None:

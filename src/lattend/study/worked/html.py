@@ -6,6 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from lattend.study.exact.decimals import fixed
 from lattend.study.exact.writing import text
 from lattend.study.worked.entry import Entry
 from lattend.study.worked.step import Rows, Step
@@ -69,7 +70,7 @@ def _table(step: Step, rows: Rows, places: int, forms: tuple[str, ...], caption:
 
 
 def _cell(step: Step, entry: Entry, places: int, forms: tuple[str, ...]) -> str:
-    share = f"{float(entry.value):.3f}"
+    share = fixed(entry.value, 3)
     shade = f' style="background: rgba({SHADE}, {share})"' if step.name == "weights" else ""
     parts: list[str] = []
     if "exact" in forms:

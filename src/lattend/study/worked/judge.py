@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.study.worked.answer import Place, Written, read_answer
-from lattend.study.worked.entry import CONTEXT
+from lattend.study.worked.entry import CONTEXT, settled
 from lattend.study.worked.inputs import Given
 from lattend.study.worked.recipes import ORDER, Have, Tables, follow
 from lattend.study.worked.span import Span, hull, span
@@ -109,10 +109,12 @@ class _Judge:
                 yield self.found[place]
 
     def _verdict(self, place: Place, step: int) -> Verdict:
-        written, exact = self.written[place], at(self.worked.have, place)
-        own = self.reached[place] = span(at(self._chain(step - 1), place))
+        name, head, row, column = place
+        written, entry = self.written[place], self.worked.parts[name].tables[head][row][column]
+        reached = self.reached[place] = span(at(self._chain(step - 1), place))
+        exact, own = entry.value, settled(reached.value)
         if written.near(exact):
-            return Verdict(place, written, exact, RIGHT, own.value)
+            return Verdict(place, written, exact, RIGHT, own)
         for last in reversed(range(step)):
             if ORDER[last] not in self._given:
                 continue
@@ -120,10 +122,8 @@ class _Judge:
             if written.near(leads_to):
                 self.reached[place] = leads_to
                 roots = self._roots(place, last)
-                return Verdict(place, written, exact, FOLLOWS if roots else ROUNDED, own.value, roots)
-        name, head, row, column = place
-        form = self.worked.parts[name].tables[head][row][column].text
-        return Verdict(place, written, exact, SLIP, own.value, frozenset({place}), form)
+                return Verdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
+        return Verdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
 
     @cached_property
     def _given(self) -> set[str]:

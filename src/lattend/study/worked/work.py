@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError
+from lattend.study.exact.decimals import significant
 from lattend.study.exact.writing import text
 from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
@@ -69,7 +70,7 @@ def _check_scores(tables: Tables) -> None:
     most = max(abs(score) for table in tables for row in table for score in row)
     if most > LARGEST_SCORE:
         raise DomainError(
-            f"a score is {most:.4g} away from 0, and e^s is written out to {LARGEST_SCORE:,}; "
+            f"a score is {significant(most, 4)} away from 0, and e^s is written out to {LARGEST_SCORE:,}; "
             "give a smaller scale"
         )
 

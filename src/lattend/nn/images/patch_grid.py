@@ -13,8 +13,8 @@ Pair = int | tuple[int, int]
 class Cuts(NamedTuple):
     """Patches along one axis: the first begins at 0, each next one `stride` later.
 
-    `cropped` pixels at the end lie in no patch, `added` zeros stand behind the image. A stride longer than
-    the patch leaves pixels between patches that are `skipped`; those behind the last patch count as cropped.
+    `cropped` pixels lie behind the last patch, `added` zeros behind the image. A stride longer than the
+    patch leaves pixels of the image between patches that are `skipped`.
     """
 
     size: int
@@ -37,7 +37,8 @@ class Cuts(NamedTuple):
 
     @property
     def skipped(self) -> int:
-        return (self.tokens - 1) * max(0, self.stride - self.patch)
+        last = (self.tokens - 1) * self.stride  # what lies between the image and it are zeros
+        return (self.tokens - 1) * max(0, self.stride - self.patch) - max(0, last - self.size)
 
     @property
     def overlap(self) -> int:
@@ -59,8 +60,8 @@ class PatchGrid(NamedTuple):
 def patch_grid(image: Pair, patch: Pair, stride: Pair | None = None, padding: str = "error") -> PatchGrid:
     """The patches of an image, both sizes a number or (rows, cols); `stride` is the patch if not given.
 
-    What is left over at the bottom and the right is an "error", "crop" leaves it out, "zeros" fills the
-    last patch up.
+    What is left over at the bottom and the right is an "error", "crop" leaves it out, "zeros" adds as many
+    as make a last patch end there.
 
     >>> patch_grid(224, 16).tokens  # 14 * 14
     196
@@ -89,18 +90,17 @@ def _cuts(name: str, size: int, patch: int, stride: int, padding: str) -> Cuts:
             f'a patch of {patch} {name} does not fit in an image of {size}; padding="zeros" fills it up, '
             f"or take a smaller patch"
         )
-    whole = Cuts(size, patch, stride, max(0, size - patch) // stride + 1)
-    rest = size - whole.end
-    if size < patch or rest <= 0 or whole.tokens * stride >= size or padding == "crop":
-        return whole  # behind the last patch there is nothing, or only what lies between patches
+    steps, rest = divmod(max(0, size - patch), stride)
+    crop, zeros = (Cuts(size, patch, stride, steps + 1 + more) for more in (0, rest > 0))
     if padding == "zeros":
-        return Cuts(size, patch, stride, whole.tokens + 1)
-    verb, it = ("is", "it") if rest == 1 else ("are", "them")
-    added = whole.tokens * stride + patch - size
-    raise DomainError(
-        f"{size} {name} are not patches of {patch} every {stride}: {rest} {verb} left over; "
-        f'padding="crop" leaves {it} out, padding="zeros" adds {added}'
-    )
+        return zeros
+    if padding == "error" and rest:
+        verb, it = ("is", "it") if rest == 1 else ("are", "them")
+        raise DomainError(
+            f"{size} {name} are not patches of {patch} every {stride}: {rest} {verb} left over; "
+            f'padding="crop" leaves {it} out, padding="zeros" adds {zeros.added}'
+        )
+    return crop
 
 
 def pair(name: str, given: Any, least: int = 1) -> tuple[int, int]:
