@@ -31,6 +31,8 @@ from lattend.sets import (
     within,
 )
 
+LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
+
 
 @dataclass(frozen=True, eq=False)
 class Closed:
@@ -57,6 +59,8 @@ class Closed:
         arrays: dict[str, NDArray[Any]] = {
             name: np.broadcast_to(x, shape) for name, x in env.items() if np.ndim(x)
         }
+        if any(abs(x) > LARGE for x in env.values() if isinstance(x, int)):
+            env = {name: np.asarray(x).astype(object) for name, x in env.items()}
         found = np.zeros(shape, object)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:

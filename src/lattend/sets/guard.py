@@ -20,7 +20,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from math import isfinite
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -29,6 +28,7 @@ from lattend.errors import DeadlineError, LattendError
 
 START = 30.0
 MEMORY = 4 << 30
+FOREVER = 1e6  # more seconds than that are no limit
 GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadline
 REMEMBERED = 1024
 HEADER = struct.Struct("<Q")
@@ -193,7 +193,7 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
 
     waiting = threading.Thread(target=run, daemon=True)
     waiting.start()
-    waiting.join(min(seconds, threading.TIMEOUT_MAX))
+    waiting.join(seconds if seconds < FOREVER else None)
     if waiting.is_alive():
         raise TimeoutError
     if failed:
@@ -250,7 +250,7 @@ def serve(tied: bool) -> None:
 def _answered(request: bytes) -> bytes:
     try:
         function, args, seconds = pickle.loads(request)
-        if isfinite(seconds):
+        if seconds < FOREVER:
             faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
         return pickle.dumps((True, function(*args)))
     except MemoryError:
