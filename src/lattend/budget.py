@@ -11,7 +11,7 @@ SECONDS = 1.2  # of work; with starting a process, an answer comes within two
 
 @dataclass(frozen=True)
 class Budget:
-    """Seconds of work in the second process, which is stopped after them; `inf` waits for as long as it takes.
+    """Seconds of work in the second process, which is stopped after them; `inf` waits as long as it takes.
 
     None is for sets that tests know to be quick: they need no second process and run in this one.
     """
@@ -26,6 +26,12 @@ class Budget:
     def shared(self) -> Budget:
         """One allowance for several calls: what one of them takes, the others no longer have."""
         return self if self.seconds is None else replace(self, left=[self.seconds])
+
+    def stricter(self, other: Budget) -> Budget:
+        """The one that allows less."""
+        if self.seconds is None or (other.seconds is not None and other.seconds < self.seconds):
+            return other
+        return self
 
     def or_seconds(self, deadline: float | None) -> Budget:
         """The budget of a caller who may have given a deadline."""

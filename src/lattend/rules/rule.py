@@ -223,9 +223,7 @@ class Rule:
         return self & ~other
 
     def __invert__(self) -> Rule:
-        return replace(
-            self, condition=expr.negated(self.condition), about=None, source=None, budget=DEFAULT
-        )
+        return replace(self, condition=expr.negated(self.condition), about=None, source=None, budget=DEFAULT)
 
     def _combined(self, other: Rule, join: Callable[[Condition, Condition], Condition]) -> Rule:
         left, right = aligned(self, other)
