@@ -56,7 +56,7 @@ class NoClosedForm(LattendError):
 
 
 class DeadlineError(NoClosedForm):
-    """A closed form that did not arrive within its deadline."""
+    """Set work that did not end within its budget of time and memory."""
 
 
 class EngineMissing(NoClosedForm):

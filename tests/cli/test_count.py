@@ -130,6 +130,19 @@ def test_not_affine_names_the_option(lattend):
     assert (text, marks) == ("  k*k <= q", "  ^^^")
 
 
+@pytest.mark.parametrize("deadline", ["inf", "1e300", "60"])
+@pytest.mark.parametrize("rule", ["causal", "k <= q and k >= 0"])
+def test_any_deadline(lattend, rule, deadline):
+    ran = lattend("count", rule, "--deadline", deadline)
+    assert (ran.code, ran.out) == (0, "n(n + 1)/2\n")
+
+
+def test_a_deadline_that_is_no_number(lattend):
+    ran = lattend("count", "k <= q", "--deadline", "nan")
+    assert ran.code == 2
+    assert "invalid value for '--deadline'" in ran.err
+
+
 def test_deadline_is_no_answer_and_says_what_works(lattend):
     ran = lattend("count", "q*7 - k*5 <= a and (q + k) % 3 <= b", "--deadline", "0")
     assert (ran.code, ran.out) == (3, "")

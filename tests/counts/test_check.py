@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from lattend.budget import Budget
 from lattend.counts import check as checking
 from lattend.counts.check import check
 from lattend.counts.counting import closed_count
-from lattend.errors import DomainError, NoClosedForm
+from lattend.errors import DomainError, NoClosedForm, TooLarge
 from lattend.rules import from_name, rule
 
 
@@ -74,8 +75,8 @@ def test_progress_ends_at_the_total() -> None:
 def test_the_first_mismatch_is_found(
     monkeypatch: pytest.MonkeyPatch, wrong_for: tuple[str, ...], at: dict[str, int]
 ) -> None:
-    def mixed(asked: Any, fixed: tuple[str, ...] = ()) -> Any:
-        return closed_count(rule("k <= q and q - k <= 1") if fixed == wrong_for else asked, fixed)
+    def mixed(asked: Any, fixed: tuple[str, ...], budget: Budget) -> Any:
+        return closed_count(rule("k <= q and q - k <= 1") if fixed == wrong_for else asked, fixed, budget)
 
     monkeypatch.setattr(checking, "closed_count", mixed)
     found = check(rule("k <= q"))
@@ -93,3 +94,13 @@ def test_what_cannot_be_checked_says_so() -> None:
         check(from_name("documents([2, 3])"))
     with pytest.raises(DomainError, match="at least 0, got -1"):
         check(rule("k <= q"), -1)
+
+
+def test_numbers_of_any_size() -> None:
+    assert check(from_name("strided").at(t=10**26), upto=5)
+    with pytest.raises(
+        TooLarge, match="checking looks at every pair, here 400,000,000 of them; the limit is"
+    ):
+        check(rule("k <= q").at(n=20_000))
+    with pytest.raises(TooLarge, match="the limit is 268,435,456"):
+        check(from_name("strided").at(n=10**26))

@@ -12,6 +12,7 @@ from functools import lru_cache
 from math import lcm
 from typing import Any
 
+from lattend.budget import UNLIMITED, Budget
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.polynomial import Polynomial
@@ -24,6 +25,7 @@ from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.rule import check_integer
 from lattend.sets import Atom, Region, Space, atom_names, region_of
+from lattend.sets.guard import guarded
 
 EVERYWHERE = Truth(True)
 FIRST = ("n", "m", "depth", "rows", "cols", "t", "l", "heads")  # then capitals last, others as they are spelt
@@ -42,7 +44,6 @@ class Symbols:
     moduli: tuple[str, ...] = ()
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     text: str = "a cost"
-    about: object = "a cost is made of rules that were counted before"
     parameters: tuple[str, ...] = ()
     axes: tuple[Axis, ...] = ()
 
@@ -72,6 +73,8 @@ class Amount:
     pieces: tuple[tuple[Region | None, Polynomial], ...]  # None: wherever the amount is defined
     where: Condition = EVERYWHERE
     split: Mapping[str, str] = field(default_factory=dict[str, str])
+    simple: bool = True  # its regions are as few and as wide as they can be
+    budget: Budget = UNLIMITED  # of the rule that it comes from; the sets of layers are ours and quick
 
     @staticmethod
     def of(formula: Polynomial) -> Amount:
@@ -118,27 +121,41 @@ class Amount:
             return None
         return int(plain.terms.get((), 0))
 
-    def count(self, text: str = "a cost") -> Count | int:
-        """The amount as a Count, which prints, is evaluated, and judges claims; a number if it is one."""
+    def count(
+        self, text: str = "a cost", values: Mapping[str, int] | None = None, shared: Budget | None = None
+    ) -> Count | int:
+        """The amount at some values as a Count, which prints and judges claims; a number if it is one.
+
+        What is limited at all takes from the `shared` budget, if one is given.
+        """
         number = self.value()
         if number is not None:
             return number
+        budget = shared if shared is not None and self.budget.seconds is not None else self.budget
         space = Space(self.names, (), self.split)
         domain = _region(self.where, space)
         pieces = [
             Piece(domain if region is None else region.aligned(space) & domain, formula)
             for region, formula in _in_space(self, space)
         ]
-        if len(pieces) > 1:
-            pieces = simplified([piece for piece in pieces if not piece.region.is_empty()], domain)
+        closed = Closed(space, domain, pieces)
+        known = {name: value for name, value in (values or {}).items() if name in self.names}
+        if len(pieces) > 1 and len(known) < len(self.names):  # at numbers no region need be written
+            closed = guarded(_simplified, closed, self.simple, budget=budget)
         symbols = Symbols(self.names, self.where, tuple(dict.fromkeys(self.split.values())), text=text)
         subject: Any = symbols  # it has all that a Count asks of a rule
-        return Count(subject, Closed(space, domain, pieces))
+        found = Count(subject, closed, budget=budget)
+        return found.at(**known) if known else found
 
     def __str__(self) -> str:
         return str(self.count())
 
     __repr__ = __str__
+
+
+def _simplified(closed: Closed, simple: bool) -> Closed:
+    inside = [p for p in closed.pieces if not p.formula.is_zero and not p.region.is_empty()]
+    return replace(closed, pieces=inside if simple else simplified(inside, closed.domain)).ready()
 
 
 def rank(name: str) -> tuple[int, bool, str]:
@@ -166,8 +183,9 @@ def product(*sizes: Polynomial | int) -> Amount:
 def _joined(left: Amount, right: Amount, join: Join) -> Amount:
     where = expr.all_of(*dict.fromkeys((*_parts(left.where), *_parts(right.where))))
     split = {**left.split, **right.split}
+    budget = left.budget.stricter(right.budget)
     if left.plain is not None and right.plain is not None and not split:
-        return Amount(((None, join(left.plain, right.plain)),), where)
+        return Amount(((None, join(left.plain, right.plain)),), where, budget=budget)
     if any(right.split.get(name) not in (None, modulus) for name, modulus in left.split.items()):
         raise NoClosedForm("two rules split one size differently; give their parameters numbers")
     space = Space(tuple(dict.fromkeys((*left.names, *right.names))), (), split)
@@ -177,13 +195,14 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
         both = [
             (region, join(mine, theirs)) for (region, mine), (_, theirs) in zip(ours, others, strict=True)
         ]
-        return Amount(tuple(both), where, split)
+        return Amount(tuple(both), where, split, left.simple and right.simple, budget)
     for here, mine in ours:
         for there, theirs in others:
             region = here if there is None else there if here is None else here & there
             if region is None or not region.is_empty():
                 pieces.append((region, join(mine, theirs)))
-    return Amount(tuple(pieces), where, split)
+    one = left.plain is not None or right.plain is not None
+    return Amount(tuple(pieces), where, split, one and left.simple and right.simple, budget)
 
 
 def divides(size: Polynomial) -> Condition:

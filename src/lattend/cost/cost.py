@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import Layer, Run
 from lattend.cost.sizes import Size, read_size
@@ -50,6 +52,7 @@ class Cost:
     width: int = WIDTH
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     runs: tuple[tuple[Amount, Run], ...] = ()  # plain code for all of it, if there is any
+    budget: Budget | None = None  # one for several questions, instead of that of the rule for each
 
     # Quantities
 
@@ -129,8 +132,9 @@ class Cost:
 
     @property
     def path(self) -> Any:
-        """The longest way from one position to another, in steps; None where it is not known."""
-        paths = [layer.path for _, layer in self.parts if layer.path is not None and layer.across]
+        """The longest path from one position to another, in steps; None where no formula for it is known."""
+        found = (layer.path_length for _, layer in self.parts if layer.across)
+        paths = [path for path in found if path is not None]
         try:
             return self._count(paths[0], "path") if len(paths) == 1 else None
         except DomainError:  # a band of t = 0 leads nowhere
@@ -234,7 +238,7 @@ class Cost:
 
     # Numbers
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The symbols it is a formula in."""
         found: dict[str, None] = {}
@@ -260,19 +264,16 @@ class Cost:
 
     def number(self, amount: Amount) -> int:
         """The same, which must be a number."""
-        found = self.number_or_formula(amount)
-        if not isinstance(found, int):
-            missing = ", ".join(f"{name}=…" for name in found.names)
+        missing = ", ".join(f"{name}=…" for name in amount.names if name not in self.values)
+        if missing:
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
-        return found
+        return self.number_or_formula(amount)
 
     def _given(self, quantity: str) -> Any:
         return self._count(self.amount(quantity), quantity)
 
     def _count(self, amount: Amount, quantity: str) -> Any:
-        found = amount.count(f"{self.name} ({quantity})")
-        known = {name: value for name, value in self.values.items() if name in amount.names}
-        return found.at(**known) if isinstance(found, Count) and known else found
+        return amount.count(f"{self.name} ({quantity})", self.values, self.budget)
 
     def amount(self, quantity: str) -> Amount:
         """A quantity before it is written: in this column, this way."""

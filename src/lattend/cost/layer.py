@@ -49,9 +49,14 @@ class Layer:
     parameters: tuple[Array, ...] = ()
     depth: Depth = ONE_STEP
     across: bool = False  # whether it looks across tokens
-    path: Amount | None = None  # the longest way between two positions, in steps of this layer
+    path: Amount | Callable[[], Amount | None] | None = None  # a function where finding it takes work
     cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
     streams: bool = False  # it runs cell by cell, so that only the cache is alive
+
+    @property
+    def path_length(self) -> Amount | None:
+        """The longest path between two positions, in steps of this layer; None where it is not known."""
+        return self.path() if callable(self.path) else self.path
 
     def arrays(self) -> list[Array]:
         """All arrays, each once, in the order they are met."""

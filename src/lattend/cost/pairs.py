@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
@@ -17,7 +17,7 @@ from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
-from lattend.errors import LattendError, NamingError, TooLarge
+from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.plans.plan import plan
 from lattend.rules import from_name
 from lattend.rules.axes import HEAD
@@ -26,6 +26,7 @@ from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Name, Term
 from lattend.rules.rule import Rule, rule
 from lattend.sets import PointSet
+from lattend.sets.guard import guarded, remembered
 
 TILE = 64  # queries and keys of a tile, where it is said what is executed
 MOST_MASK = 1 << 24
@@ -66,18 +67,25 @@ def read_rule(given: Rule | str) -> Rule:
 
 
 def marked(given: Rule, sizes: Sizes) -> Marked:
-    """The squares that a rule marks at these sizes, as numbers or formulas."""
-    needed = squares(given, sizes)
+    """The pairs that a rule marks at these sizes, as numbers or formulas, all within one budget."""
+    asked = replace(given, budget=given.budget.shared())
+    try:
+        needed = squares(asked, sizes)
+        rows, columns = (_touched(asked, sizes, side) for side in ("query", "key"))
+    except DeadlineError as reason:
+        raise DeadlineError(
+            f'rule "{given.text}": its pairs were not counted: {reason}; give its sizes numbers'
+        ) from None
     queries, keys = Polynomial.constant(1), Polynomial.constant(1)
     for axis in given.axes:
         queries, keys = queries * sizes[axis.queries], keys * sizes[axis.keys]
     heads = sizes["heads"] if given.has_heads else Polynomial.constant(1)
     whole = Amount.of(queries * keys * heads)
-    rows, columns = (_touched(given, sizes, side) for side in ("query", "key"))
     every_row, every_key = Amount.of(queries * heads), Amount.of(keys * heads)
     shifts = Polynomial.constant(1)
     for axis in given.axes:
         shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
+    needed, rows, columns = (replace(found, budget=given.budget) for found in (needed, rows, columns))
     return Marked(
         Columns(needed, lambda values: _executed(given, sizes, values), whole),
         Columns.of(rows, every_row),
@@ -108,6 +116,8 @@ def _tiled(bound: Rule, heads: int) -> Amount | None:
         raise TooLarge(f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are")
     try:
         found = plan(bound)
+    except DeadlineError:
+        raise
     except LattendError:  # there is no plan
         return None
     total = 0
@@ -128,14 +138,15 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
         if expr.arrays(given.condition):
             return Amount.number(_touched_by_data(bound, side))
     bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
-    plain = Rule(bare.condition, bare.axes, bare.where)
-    if side != "shift" and _sees_itself(plain):
+    plain = replace(bare, values={})
+    if side != "shift" and remembered(_sees_itself, plain, budget=given.budget):
         total = Polynomial.constant(1)
         for axis in given.axes if side != "any" else ():
             total = total * sizes[axis.queries]
         return Amount.of(total)
-    closed = _projected(plain, side)
-    return put(closed, {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}, defined(bare))
+    closed = remembered(_projected, plain, side, budget=given.budget)
+    chosen = {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}
+    return replace(guarded(put, closed, chosen, defined(bare), budget=given.budget), budget=given.budget)
 
 
 def _touched_by_data(bound: Rule, side: str) -> int:
@@ -162,7 +173,6 @@ def _touched_by_data(bound: Rule, side: str) -> int:
     return int(mask.any(tuple(others)).sum())
 
 
-@lru_cache(maxsize=256)
 def _sees_itself(given: Rule) -> bool:
     """Whether every position is marked for itself, so that every query and every key has a square."""
     if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
@@ -175,7 +185,6 @@ def _sees_itself(given: Rule) -> bool:
     return found.is_empty()
 
 
-@lru_cache(maxsize=256)
 def _projected(given: Rule, side: str) -> Closed:
     found = PointSet.of(
         given.condition,

@@ -6,8 +6,10 @@ previous positions takes ⌈(n - 1)/t⌉ from the first to the last; windows tha
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
+from itertools import islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,35 +20,50 @@ from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece
-from lattend.errors import LattendError
+from lattend.errors import DeadlineError, LattendError
+from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule, rule
-from lattend.sets import Linear, Quotient, Space, region_of
+from lattend.sets import Linear, PointSet, Quotient, Space, region_of
+from lattend.sets.compare import difference
+from lattend.sets.guard import remembered
 
 MOST_WALKED = 128  # positions of a rule that is followed step by step
+SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, at which rules are told apart by looking
+BANDS = ("k <= q and q - k <= {}", "abs(q - k) <= {}", "q <= k and k - q <= {}")
 
 
 def looks_across(given: Rule) -> bool:
-    """Whether some query looks at a key other than its own: read off the marked squares."""
+    """Whether some query attends to a key other than its own; one such pair at small numbers is a proof."""
     if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
         return True
-    return not (given - rule("q == k")).same_as(rule("q < 0"))
+    bare, own = replace(given.baked(), values={}), rule("q == k")
+    if any((bare.mask(**at) & ~own.mask(n=SMALL)).any() for at in _small_values(bare)):
+        return True
+    return difference(bare - own, rule("q < 0"), given.budget) is not None
 
 
 def path_of(given: Rule, sizes: Sizes) -> Amount | None:
-    """How many layers the longest way between two positions takes; None where it is not known.
+    """How many layers the longest way between two positions takes; None where no formula for it is known.
 
-    In closed form for full and causal attention and for bands; step by step for other rules at small
-    numbers. None too where two positions never meet, in either direction.
+    Step by step at small numbers; otherwise in closed form for full and causal attention and for bands. None
+    too where two positions never meet, in either direction. Raises where a deadline passes.
     """
     if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
         return None
+    known = {name: number for name in given.free if (number := number_of(sizes[name])) is not None}
     try:
-        reach = _reach(given.text, tuple(given.parameters))
-        if reach is not None:
-            return _band(reach, sizes)
-        return _walked(given, sizes)
+        many = number_of(sizes["n"]) or MOST_WALKED + 1
+        if len(known) == len(given.free) and not given.has_heads and many <= MOST_WALKED:
+            return _walked(given.at(**known))
+        parameters = {name: number for name, number in known.items() if name in given.parameters}
+        bare = replace(given.at(**parameters).baked(), values={})
+        reach = remembered(_reach, bare, budget=given.budget)
+        return None if reach is None else _band(reach, sizes)
+    except DeadlineError as reason:
+        raise DeadlineError(f'rule "{given.text}": its longest path is not known: {reason}') from None
     except LattendError:
         return None
 
@@ -95,19 +112,51 @@ def longest_walk(mask: NDArray[np.bool_]) -> int | None:
         seen, longest = more, layers
 
 
-@lru_cache(maxsize=256)
-def _reach(text: str, parameters: tuple[str, ...]) -> str | int | None:
+def _reach(given: Rule) -> str | int | None:
     """What a band looks back, or to both sides: a parameter, a number, or 0 where one layer sees all."""
-    bare = rule(text)
-    if any(bare.same_as(rule(whole)) for whole in ("q >= 0", "k <= q")):
+    if any(_is(given, rule(whole)) for whole in ("q >= 0", "k <= q")):
         return 0
-    numbers = [int(number) for number in dict.fromkeys(re.findall(r"\b[0-9]{1,9}\b", text))]
-    tried: list[str | int] = [*parameters, *numbers, *(number - 1 for number in numbers if number > 1)]
-    for reach in tried:
-        for shape in ("k <= q and q - k <= {}", "abs(q - k) <= {}", "q <= k and k - q <= {}"):
-            if reach != 0 and bare.same_as(rule(shape.format(reach))):
-                return reach
+    for reach in _farthest(given):
+        if any(_is(given, rule(shape.format(reach))) for shape in BANDS):
+            return reach
     return None
+
+
+def _farthest(given: Rule) -> list[str | int]:
+    """The greatest distances between query and key that are a number or a parameter: read off the set."""
+    pairs = PointSet.of(
+        given.condition,
+        given.axes,
+        domain=given.domain,
+        parameters=(*given.sizes, *given.parameters),
+        heads=given.has_heads,
+    )
+    found: list[str | int] = []
+    for _, terms in (*pairs.greatest("q", "k"), *pairs.greatest("k", "q")):
+        farthest = Polynomial.of(terms)
+        number = number_of(farthest) if farthest.is_constant else None
+        found += [number] if number else []
+        found += [name for name in given.parameters if farthest == Polynomial.atom(name)]
+    return list(dict.fromkeys(found))
+
+
+def _is(given: Rule, other: Rule) -> bool:
+    """Whether both mark the same pairs; where small masks differ, nothing needs a proof."""
+    if set(other.parameters) <= set(given.parameters):
+        for values in _small_values(given):
+            own = {name: value for name, value in values.items() if name in other.free}
+            if not given.has_heads and (given.mask(**values) != other.mask(**own)).any():
+                return False
+    return difference(given, other, given.budget) is None
+
+
+def _small_values(given: Rule) -> Iterator[dict[str, int]]:
+    """Some small numbers for all its names, those outside its domain left out."""
+    for numbers in islice(product(range(4), repeat=len(given.parameters)), MOST_SMALL):
+        values = {"n": SMALL, **({HEADS: 2} if given.has_heads else {})}
+        values |= dict(zip(given.parameters, numbers, strict=True))
+        if evaluate(given.domain, values, {}):
+            yield values
 
 
 def _band(reach: str | int, sizes: Sizes) -> Amount | None:
@@ -153,11 +202,7 @@ def _layers() -> Closed:
     return Closed(space, domain, pieces)
 
 
-def _walked(given: Rule, sizes: Sizes) -> Amount | None:
-    """Any rule at small numbers: from layer to layer over its squares."""
-    known = {name: number_of(sizes[name]) for name in given.free}
-    numbers = {name: number for name, number in known.items() if number is not None}
-    if len(numbers) < len(known) or given.has_heads or not 0 < numbers.get("n", 0) <= MOST_WALKED:
-        return None
-    found = longest_walk(np.asarray(given.at(**numbers).mask(), bool))
+def _walked(bound: Rule) -> Amount | None:
+    """Any rule at small numbers: from layer to layer over its pairs."""
+    found = longest_walk(np.asarray(bound.mask(), bool))
     return None if found is None else Amount.number(found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
+from lattend.budget import UNLIMITED, Budget
 from lattend.cost.amount import Amount, as_term, divides
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed, closed_form, covering, renaming
@@ -17,15 +17,22 @@ from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule
 from lattend.sets import Atom, PointSet, Region, Space
-from lattend.sets.guard import guarded
+from lattend.sets.guard import guarded, remembered
 
 Sizes = Mapping[str, Polynomial]
 
 
-def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None, where: str = "true") -> Amount:
+def points(
+    condition: str,
+    sizes: Sizes,
+    onto: tuple[str, ...] | None = None,
+    where: str = "true",
+    budget: Budget = UNLIMITED,
+) -> Amount:
     """How many points a set has: the names in `condition` that are no sizes are its indices, from 0 up.
 
     With `onto`, how many different values these of its indices take. Defined `where` that holds of sizes.
+    The sets of layers are ours and quick; who counts a user's rule gives a budget.
 
     >>> from lattend.cost.sizes import read_size
     >>> points("row < n and 1 <= col < n", {"n": read_size("n", "n")})
@@ -35,11 +42,27 @@ def points(condition: str, sizes: Sizes, onto: tuple[str, ...] | None = None, wh
     used = tuple(name for name in expr.names(parsed) if name in sizes)
     indices = tuple(name for name in expr.names(parsed) if name not in sizes)
     domain = expr.all_of(at_least(used, 1), parse(where))
-    found = _counted(parsed, indices, used, onto, domain)
-    return put(found, {name: sizes[name] for name in used}, domain)
+    chosen = {name: sizes[name] for name in used}
+    sides = _sides(parsed, sizes, onto)
+    if sides is not None:
+        return _within(((None, sides),), chosen, domain)
+    found = remembered(_counted, parsed, indices, used, onto, domain, budget=budget)
+    return replace(guarded(put, found, chosen, domain, budget=budget), budget=budget)
 
 
-@lru_cache(maxsize=512)
+def _sides(condition: Condition, sizes: Sizes, onto: tuple[str, ...] | None) -> Polynomial | None:
+    """The number of points of `i < n and j < m`, a product of sizes; None for any other set."""
+    total, met = Polynomial.constant(1), set[str]()
+    for part in condition.args if isinstance(condition, expr.And) else (condition,):
+        match part:
+            case Compare("<", Name(index), Name(size)) if index not in {*sizes, *met} and size in sizes:
+                met.add(index)
+                total = total * sizes[size] if onto is None or index in onto else total
+            case _:
+                return None
+    return total
+
+
 def _counted(
     condition: Condition,
     indices: tuple[str, ...],
@@ -62,14 +85,9 @@ def squares(rule: Rule, sizes: Sizes) -> Amount:
         return Amount.number(rule.at(**known).count())
     parameters = {name: number for name, number in known.items() if name in rule.parameters}
     bound = rule.at(**parameters).baked()
-    trusted = rule.about is not None
-    chosen = {name: sizes[name] for name in bound.free}
-    return put(_marked(replace(bound, values={}), trusted), chosen, defined(bound))
-
-
-@lru_cache(maxsize=256)
-def _marked(rule: Rule, trusted: bool) -> Closed:
-    return guarded(closed_form, replace(rule, where=defined(rule)), (), trusted=trusted, deadline=None)
+    where, chosen = defined(bound), {name: sizes[name] for name in bound.free}
+    found = remembered(closed_form, replace(bound, where=where, values={}), (), budget=rule.budget)
+    return replace(guarded(put, found, chosen, where, budget=rule.budget), budget=rule.budget)
 
 
 def defined(rule: Rule) -> Condition:
@@ -119,6 +137,10 @@ def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
     )
     if not space.parameters:
         inside = tuple((None, formula) for _, formula in inside[:1])
+    elif fixed or same:
+        domain = closed.domain.fixed(fixed, rest).merged(same, one).renamed(renamed, space)
+        fewer = Closed(space, domain, simplified([Piece(r, f) for r, f in found if not r.is_empty()], domain))
+        inside = tuple((piece.region, piece.formula) for piece in covering(fewer))
     return _within(inside or ((None, Polynomial({})),), sizes, where, dict(space.split))
 
 

@@ -6,14 +6,16 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lattend.budget import Budget
 from lattend.cost.amount import Amount
 from lattend.cost.statement import COLUMNS, OPERATIONS
 from lattend.counts.count import Count
-from lattend.errors import NamingError
+from lattend.errors import DeadlineError, NamingError
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
+TABLE = Budget(4.0)  # for all that a table asks
 SAME, UNKNOWN = "=", "–"
 LINES = {
     "bytes_read": "bytes read",
@@ -26,8 +28,9 @@ LINES = {
 
 def as_text(cost: Cost, width: int | None = None) -> str:
     """The cost as a table; columns stand below each other where they are wider than `width`."""
+    cost = replace(cost, budget=TABLE.shared())
     rows: list[tuple[str, ...]] = [("", *COLUMNS)]
-    parameters = shown(cost.parameters)
+    parameters = _found(cost, "parameters")
     rows.append(("parameters", parameters, SAME, SAME))
     for op in OPERATIONS:
         if not cost.is_nothing(op):
@@ -45,6 +48,14 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def _found(cost: Cost, quantity: str) -> str:
+    """A quantity, or that a deadline passed before it was found."""
+    try:
+        return shown(getattr(cost, quantity))
+    except DeadlineError as reason:
+        return f"not found: {reason}"
+
+
 def _title(cost: Cost) -> str:
     way = "" if cost.way == "forward" else ", backward pass"
     given = ", ".join(f"{name} = {value:,}" for name, value in cost.values.items())
@@ -53,12 +64,12 @@ def _title(cost: Cost) -> str:
 
 
 def _columns(cost: Cost, op: str) -> tuple[str, str, str]:
-    needed = shown(getattr(cost.needed, op))
+    needed = _found(cost.needed, op)
     try:
-        executed = shown(getattr(cost.executed, op))
+        executed = _found(cost.executed, op)
     except NamingError:
         executed = UNKNOWN
-    dense = shown(getattr(cost.dense, op))
+    dense = _found(cost.dense, op)
     return needed, SAME if executed == needed else executed, SAME if dense == needed else dense
 
 
@@ -68,7 +79,12 @@ def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
     groups: dict[tuple[str, ...], Amount] = {}
     for times, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
-        key = (layer.name, shown(one.parameters), shown(one.multiplies), "yes" if layer.across else "no")
+        key = (
+            layer.name,
+            _found(one, "parameters"),
+            _found(one, "multiplies"),
+            "yes" if layer.across else "no",
+        )
         groups[key] = groups[key] + times if key in groups else times
     for (name, *rest), times in groups.items():
         count = cost.number_or_formula(times)
@@ -78,7 +94,7 @@ def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
 
 
 def _other(cost: Cost) -> list[tuple[str, str]]:
-    rows = [(words, shown(getattr(cost, name))) for name, words in LINES.items()]
+    rows = [(words, _found(cost, name)) for name, words in LINES.items()]
     deep = cost.scalar_depth
     words = "known when every size has a number" if deep is None else f"{deep:,}"
     rows.append(("the same in scalars, sums as trees", words))
@@ -92,9 +108,9 @@ def _words(cost: Cost) -> list[tuple[str, str]]:
     if len(cost.parts) == 1:
         layer = cost.parts[0][1]
         rows.append(("schedule", layer.depth.schedule))
-        path = cost.path
-        if path is not None:
-            rows.append(("longest way between positions", shown(path)))
+        path = _found(cost, "path")
+        if path != "None":
+            rows.append(("longest way between positions", path))
         rows.append(("looks across tokens", "yes" if layer.across else "no"))
     return rows
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
 from lattend.counts.enumeration import CHUNK, MAX_SQUARES
-from lattend.errors import DomainError
+from lattend.errors import DomainError, TooLarge
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import Rule
 
@@ -94,7 +94,7 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
     """
     if upto < 0:
         raise DomainError(f"checking goes up to a number that is at least 0, got {upto}")
-    forms = [closed_count(rule, fixed).closed for fixed in _fixed(rule)]
+    forms = [closed_count(rule, fixed, rule.budget).closed for fixed in _fixed(rule)]
     parameters = [name for name in rule.parameters if name not in rule.values]
     reach = _parameter_reach(upto, len(parameters))
     combinations = _combinations(parameters, reach)
@@ -148,7 +148,11 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
             if not values or max(values) == largest
         ]
         squares = sum(_area(rule, size) for size in shell) * combinations
-        if found and total + squares > MAX_SQUARES:
+        if total + squares > MAX_SQUARES:
+            if not found:
+                raise TooLarge(
+                    f"checking looks at every pair, here {squares:,} of them; the limit is {MAX_SQUARES:,}"
+                )
             return found, largest - 1, total
         found, total = found + shell, total + squares
     return found, upto, total

@@ -40,9 +40,8 @@ def judge(
     known = {*count.names, *count.values, *put}
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
-    trusted = count.rule.about is not None
     try:
-        return guarded(_judge, count, formula, text, put, trusted=trusted, deadline=None)
+        return guarded(_judge, count, formula, text, put, budget=count.budget)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'

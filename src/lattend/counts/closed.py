@@ -31,6 +31,8 @@ from lattend.sets import (
     within,
 )
 
+LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
+
 
 @dataclass(frozen=True, eq=False)
 class Closed:
@@ -46,11 +48,19 @@ class Closed:
     line: Closed | None = None
     axes: tuple[Mapping[str, str], ...] = ()
 
+    def ready(self) -> Closed:
+        """Itself, its regions taken apart into conditions, so that numbers can be put in without isl."""
+        for region in (self.domain, *(piece.region for piece in self.pieces)):
+            _ = region.clauses
+        return self
+
     def values_at(self, env: Mapping[str, Any], shape: tuple[int, ...]) -> NDArray[Any]:
         """The count at arrays of values, as exact integers: of the first piece that holds, else 0."""
         arrays: dict[str, NDArray[Any]] = {
             name: np.broadcast_to(x, shape) for name, x in env.items() if np.ndim(x)
         }
+        if any(abs(x) > LARGE for x in env.values() if isinstance(x, int)):
+            env = {name: np.asarray(x).astype(object) for name, x in env.items()}
         found = np.zeros(shape, object)
         open_ = np.ones(shape, bool)
         for piece in self.pieces:
@@ -77,10 +87,10 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
         if products is not None:
             factored = _sum_of_products(rule, products, fixed)
             if factored is not None:
-                return factored
+                return factored.ready()
     return _counted(
         rule.condition, rule.axes, rule.domain, parameters, fixed, rule.has_heads, {}, rule.source
-    )
+    ).ready()
 
 
 def raw_form(rule: Rule) -> Closed:
@@ -89,7 +99,7 @@ def raw_form(rule: Rule) -> Closed:
         rule.condition, rule.axes, domain=rule.domain, parameters=(*rule.sizes, *rule.parameters)
     )
     pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.counted()]
-    return Closed(points.domain.space, points.domain, pieces)
+    return Closed(points.domain.space, points.domain, pieces).ready()
 
 
 def _counted(

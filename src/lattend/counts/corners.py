@@ -17,7 +17,7 @@ from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term
 from lattend.rules.rule import Rule
-from lattend.sets.guard import guarded
+from lattend.sets.guard import remembered
 
 TOP, LEFT = "_queries_above", "_keys_before"  # a and b; no text can hold these names
 WHOLE = {"n": "_all_queries", "m": "_all_keys"}  # what a condition means when it speaks of n and m itself
@@ -57,17 +57,4 @@ def _form(rule: Rule, condition: Condition, keep: list[str]) -> Closed:
     ]
     domain = expr.all_of(expr.substituted(rule.where, whole), *limits)
     box = Rule(expr.substituted(condition, whole), CORNER, where=domain)
-    key = (box.condition, box.where)
-    if key not in _KNOWN:
-        if len(_KNOWN) > 128:
-            _KNOWN.clear()
-        _KNOWN[key] = guarded(raw_form, box, trusted=rule.about is not None, deadline=None)
-    return _KNOWN[key]
-
-
-_KNOWN: dict[tuple[Condition, Condition], Closed] = {}
-
-
-def forget_corners() -> None:
-    """Empty the memory of these forms; for measuring."""
-    _KNOWN.clear()
+    return remembered(raw_form, box, budget=rule.budget)

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy
 from lattend.counts.closed import Closed
 from lattend.counts.display import Line, as_latex, as_text, written
 from lattend.counts.simplify import Piece, uncovered
-from lattend.errors import DomainError, NamingError
+from lattend.errors import DeadlineError, DomainError, NamingError
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import region_of
+from lattend.sets.guard import guarded
+from lattend.wording import many
 
 if TYPE_CHECKING:
     from lattend.counts.order import Order
@@ -38,6 +41,7 @@ class Count:
     fixed: tuple[str, ...] = ()
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     assumed: tuple[str, ...] = ()
+    budget: Budget = DEFAULT  # of each question that is asked of it
 
     @property
     def names(self) -> list[str]:
@@ -91,12 +95,16 @@ class Count:
 
     def restricted(self, values: Mapping[str, int]) -> Count:
         """The count with only the pieces that can hold at these values."""
-        closed = self.closed
-        for name, value in values.items():
-            # With its modulus unknown, no linear condition says that a split size is 64
-            if closed.space.split.get(name, name) in values:
-                closed = _within(closed, Compare("==", Name(name), Num(value)))
-        return replace(self, closed=closed)
+        split = self.closed.space.split
+        # With its modulus unknown, no linear condition says that a split size is 64
+        said = [
+            Compare("==", Name(name), Num(value))
+            for name, value in values.items()
+            if split.get(name, name) in values
+        ]
+        if not said:
+            return self
+        return replace(self, closed=guarded(within, self.closed, expr.all_of(*said), budget=self.budget))
 
     def _in_numbers(self) -> Count:
         """The same count with bound parameters written into the rule: at w = 4 one can then say `4 | n`."""
@@ -104,7 +112,7 @@ class Count:
 
         if self.assumed or not any(name in self.values for name in self.rule.parameters):
             return self
-        return closed_count(replace(self.rule.baked(), about=self.rule.about), self.fixed)
+        return closed_count(self.rule.baked(), self.fixed, self.budget)
 
     # Questions
 
@@ -122,16 +130,14 @@ class Count:
                 f'assumption "{text}": this count has no {unknown[0]}; it has {", ".join(self.names)}'
             )
         count = self._in_numbers()
-        closed = _within(count.closed, condition, text)
-        if closed.domain.is_empty():
-            raise DomainError(f'assumption "{text}" never holds where this count is defined')
+        closed = guarded(assumed, count.closed, condition, text, budget=self.budget)
         return replace(count, closed=closed, assumed=(*self.assumed, text))
 
     def order(self, *variables: str) -> Order:
         """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
         from lattend.counts.order import order
 
-        return order(self, variables)
+        return guarded(order, self, variables, budget=self.budget)
 
     def claim(
         self, formula: str, *, assuming: str | None = None, rename: Mapping[str, str] | None = None
@@ -153,7 +159,7 @@ class Count:
 
     def written(self, *, latex: bool = False, short: bool = True) -> tuple[list[Line], str]:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
-        return written(self, latex=latex, short=short)
+        return guarded(written, self, latex, short, budget=self.budget)
 
     @property
     def domain_text(self) -> str:
@@ -166,16 +172,22 @@ class Count:
         return uncovered(self.pieces, self.closed.domain).is_empty()
 
     def __str__(self) -> str:
-        return as_text(self)
+        try:
+            return guarded(as_text, self, budget=self.budget)
+        except DeadlineError as reason:
+            return f"a count in {many(len(self.pieces), 'piece')}, not written out: {reason}"
 
     __repr__ = __str__
 
     def latex(self) -> str:
         """The count as LaTeX, ready for a paper."""
-        return as_latex(self)
+        return guarded(as_latex, self, budget=self.budget)
 
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
+    def _repr_latex_(self) -> str | None:
+        try:
+            return f"$\\displaystyle {self.latex()}$"
+        except DeadlineError:
+            return None  # the notebook then shows the text, which says so
 
     def sympy(self) -> Any:
         """The count as a sympy expression, a Piecewise where there are several pieces."""
@@ -195,17 +207,21 @@ class Count:
         }
 
 
-def _within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
+def within(closed: Closed, condition: Condition, source: str | None = None) -> Closed:
     """The pieces and the domain where `condition` holds; the line of an image too, where it can say it."""
     region = region_of(condition, closed.space, source)
     pieces = [replace(p, region=p.region & region) for p in closed.pieces]
     line = closed.line
     if line is not None:
         known = set(expr.names(condition)) <= set(line.space.parameters) - {"n", "q", "k"}
-        line = _within(line, condition, source) if known else None
-    return replace(
-        closed,
-        domain=closed.domain & region,
-        pieces=[piece for piece in pieces if not piece.region.is_empty()],
-        line=line,
-    )
+        line = within(line, condition, source) if known else None
+    inside = [piece for piece in pieces if not piece.region.is_empty()]
+    return replace(closed, domain=closed.domain & region, pieces=inside, line=line).ready()
+
+
+def assumed(closed: Closed, condition: Condition, text: str) -> Closed:
+    """The same where that leaves anything."""
+    found = within(closed, condition, text)
+    if found.domain.is_empty():
+        raise DomainError(f'assumption "{text}" never holds where this count is defined')
+    return found

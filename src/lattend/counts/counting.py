@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from lattend.counts.closed import Closed, closed_form, forget_lines
-from lattend.counts.corners import forget_corners
+from lattend.budget import Budget
+from lattend.counts.closed import closed_form, forget_lines
 from lattend.counts.count import Count
 from lattend.counts.data import counted_from_data
 from lattend.counts.enumeration import MAX_SQUARES, enumerated, enumerated_per
@@ -23,7 +23,7 @@ from lattend.errors import (
 )
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
-from lattend.sets.guard import guarded
+from lattend.sets.guard import forget_sets, guarded, remembered
 
 METHODS = ("auto", "closed", "enumerate")
 
@@ -41,7 +41,8 @@ def count(
 
     `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is
     "closed" (the closed form or an error), "enumerate" (square by square) or "auto": the closed form,
-    and where there is none the exact number by enumeration. `deadline` is in seconds.
+    and where there is none the exact number by enumeration. `deadline` is in seconds, instead of the rule's
+    budget; math.inf waits for as long as it takes.
     """
     if method not in METHODS:
         raise NamingError(f"method is one of {', '.join(METHODS)}, not {method!r}")
@@ -50,6 +51,7 @@ def count(
         raise NamingError(
             f"the parameter {clash[0]} has the name of an option of count; bind it first: at({clash[0]}=…)"
         )
+    budget = rule.budget.or_seconds(deadline)
     fixed = _fixed(rule, per)
     places = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
@@ -58,18 +60,18 @@ def count(
         whole = bound.complete()
         return enumerated_per(whole, _complete(places, fixed)) if fixed else enumerated(whole)
     try:
-        found = closed_count(bound, fixed, deadline)
+        found = closed_count(bound, fixed, budget)
         return found.at(**places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
         if method == "closed" or not complete:
             raise _with_advice(reason, bound, complete) from None
-    return _number(bound, places, deadline)
+    return _number(bound, places, budget)
 
 
-def closed_count(rule: Rule, fixed: tuple[str, ...] = (), deadline: float | None = None) -> Count:
+def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget) -> Count:
     """The closed form with the rule's bound values put in."""
     symbolic = replace(rule, values={})
-    count = Count(symbolic, _closed(symbolic, fixed, deadline), fixed)
+    count = Count(symbolic, remembered(closed_form, symbolic, fixed, budget=budget), fixed, budget=budget)
     return count if not rule.values else bind(count, rule)
 
 
@@ -80,26 +82,13 @@ def bind(count: Count, rule: Rule) -> Count:
     return replace(restricted, values=values, rule=rule)
 
 
-def _closed(rule: Rule, fixed: tuple[str, ...], deadline: float | None) -> Closed:
-    key = (rule.condition, rule.axes, rule.where, fixed)
-    if key not in _KNOWN:
-        if len(_KNOWN) > 512:
-            _KNOWN.clear()
-        _KNOWN[key] = guarded(closed_form, rule, fixed, trusted=rule.about is not None, deadline=deadline)
-    return _KNOWN[key]
-
-
-_KNOWN: dict[tuple[Any, ...], Closed] = {}
-
-
 def forget() -> None:
     """Empty the memory of closed forms; for measuring."""
-    _KNOWN.clear()
+    forget_sets()
     forget_lines()
-    forget_corners()
 
 
-def _number(rule: Rule, places: Mapping[str, int], deadline: float | None) -> int:
+def _number(rule: Rule, places: Mapping[str, int], budget: Budget) -> int:
     """The exact number where there is no closed form: from the data, from the set, or by enumeration."""
     if places:
         return enumerated_per(rule, places)
@@ -108,7 +97,7 @@ def _number(rule: Rule, places: Mapping[str, int], deadline: float | None) -> in
     if prod(rule.lengths.values()) <= MAX_SQUARES // 16:
         return enumerated(rule)
     try:
-        return guarded(_counted_at, rule, trusted=rule.about is not None, deadline=deadline)
+        return guarded(_counted_at, rule, budget=budget)
     except (NoClosedForm, NotAffineError) as reason:
         try:
             return enumerated(rule)

@@ -16,6 +16,7 @@ from lattend.sets import Bound, Linear, Monomial, Quotient, Remainder, bound_at,
 if TYPE_CHECKING:
     from lattend.counts.count import Count
 
+MOST_PIECES, FIRST_PIECES = 12, 8  # of more than so many, so many are printed
 MAX_WHOLE = 4  # terms of a product that are written out rather than factor by factor
 
 
@@ -27,20 +28,24 @@ class Line:
     when: str
 
 
-def written(count: Count, *, latex: bool, short: bool) -> tuple[list[Line], str]:
-    """The lines of a count, and what its short names (N = n // w) stand for."""
+def written(
+    count: Count, latex: bool, short: bool, pieces: list[Piece] | None = None
+) -> tuple[list[Line], str]:
+    """The lines of a count, of some of its pieces if given, and what its short names (N = n // w) stand for."""
     if not count.names:
         return [Line(str(count.number(count.values)), "")], ""
     names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]
     pen = Written(names, latex=latex, short=short)
     lines: list[Line] = []
-    for piece in count.pieces:
+    for piece in count.pieces if pieces is None else pieces:
         special = _on_multiples(count, piece)
         if special is not None:
             lines += _lines(count, special, pen)
         if special is None or not piece.region.is_subset(special.region):
             lines += _lines(count, piece, pen)
     shown = [line for line in lines if line.formula != "0"]
+    if pieces is not None:
+        return shown, pen.where()
     if len(shown) < len(lines) or not count.covers():
         shown.append(Line("0", "otherwise" if shown else ""))
     elif len(shown) > 1 and not shown[-1].when:
@@ -52,17 +57,33 @@ def as_text(count: Count) -> str:
     """The count as a small table; on an image with many pieces, as a product of one line's count."""
     if count.closed.line is not None and len(count.pieces) > 2:
         return _as_product(count)
-    return _table(*written(count, latex=False, short=True))
+    return _text(count)
 
 
 def as_latex(count: Count) -> str:
     """The count as LaTeX: a formula, or cases."""
-    lines, where = written(count, latex=True, short=True)
+    first, more = _first(count)
+    lines, where = written(count, True, True, first)
     tail = rf",\quad {where}" if where else ""
     if len(lines) == 1 and not lines[0].when:
         return lines[0].formula + tail
-    body = r" \\ ".join(f"{line.formula} & {_latex_when(line.when)}" for line in lines)
+    rows = [f"{line.formula} & {_latex_when(line.when)}" for line in lines]
+    body = r" \\ ".join([*rows, *([rf"\text{{{more}}} &"] if more else [])])
     return rf"\begin{{cases}} {body} \end{{cases}}{tail}"
+
+
+def _text(count: Count) -> str:
+    first, more = _first(count)
+    table = _table(*written(count, False, True, first))
+    return f"{table}\n{more}" if more else table
+
+
+def _first(count: Count) -> tuple[list[Piece] | None, str]:
+    """The pieces to print where there are too many for a reader, and how that is said."""
+    left = len(count.pieces) - FIRST_PIECES
+    if len(count.pieces) <= MOST_PIECES:
+        return None, ""
+    return count.pieces[:FIRST_PIECES], f"… and {left:,} more pieces; .pieces has them all"
 
 
 def _latex_when(when: str) -> str:
@@ -92,7 +113,7 @@ def _as_product(count: Count) -> str:
     arguments = [name for name in ("n", "q", "k") if name in line.space.parameters]
     factors = [f"{symbol}({', '.join(axis[name] for name in arguments)})" for axis in closed.axes]
     inner = replace(count, closed=line, fixed=("n", "q", "k"))
-    table = _table(*written(inner, latex=False, short=True))
+    table = _text(inner)
     head = f"{' * '.join(factors)} where {symbol}({', '.join(arguments)}) ="
     return "\n".join([head, *(f"  {row}" for row in table.splitlines())])
 

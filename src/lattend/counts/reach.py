@@ -13,7 +13,7 @@ from lattend.errors import NamingError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
-from lattend.sets.guard import guarded
+from lattend.sets.guard import remembered
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,11 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
     if expr.arrays(rule.condition):
         raise NoClosedForm(f'rule "{rule.text}" looks up data, so its reach has no closed form')
     symbolic = replace(rule, values={})
-    found = guarded(_reach, symbolic, trusted=rule.about is not None, deadline=deadline)
+    budget = rule.budget.or_seconds(deadline)
+    found = remembered(_reach, symbolic, budget=budget)
     axes = {
-        query: AxisReach(bind(Count(symbolic, back), rule), bind(Count(symbolic, ahead), rule))
-        for query, (back, ahead) in found.items()
+        query: AxisReach(*(bind(Count(symbolic, closed, budget=budget), rule) for closed in both))
+        for query, both in found.items()
     }
     return Reach(axes, {axis.query: axis.key for axis in rule.axes})
 

@@ -145,7 +145,7 @@ def _future(rule: Rule, condition: Condition, length: int | None, heads: int | N
             raise
         raise _NoSet("islpy is not installed") from None
     try:
-        return guarded(future, condition, length, heads, trusted=rule.about is not None, deadline=None)
+        return guarded(future, condition, length, heads, budget=rule.budget)
     except NotAffineError:
         raise _NoSet("it is not affine") from None
     except NoClosedForm as cause:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.budget import DEFAULT, Budget
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
@@ -49,6 +50,7 @@ class Rule:
     about: About | None = None
     source: str | None = None
     open: tuple[str, ...] = ()  # the arrays that are given at call time
+    budget: Budget = DEFAULT  # how long set work on it may take, unless it is said with the question
     key: str = field(init=False)  # all of it but its numbers, as one text
 
     def __post_init__(self) -> None:
@@ -221,7 +223,7 @@ class Rule:
         return self & ~other
 
     def __invert__(self) -> Rule:
-        return replace(self, condition=expr.negated(self.condition), about=None, source=None)
+        return replace(self, condition=expr.negated(self.condition), about=None, source=None, budget=DEFAULT)
 
     def _combined(self, other: Rule, join: Callable[[Condition, Condition], Condition]) -> Rule:
         left, right = aligned(self, other)
@@ -242,6 +244,7 @@ class Rule:
             about=None,
             source=None,
             open=tuple(dict.fromkeys(left.open + right.open)),
+            budget=DEFAULT,
         )
 
     # Looking at squares one by one: NumPy, no integer sets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lattend.budget import DEFAULT, Budget
 from lattend.errors import NamingError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Num
@@ -28,7 +29,7 @@ class Witness:
         return f"at {numbers} only {self.marked_by!r} marks {self.square}"
 
 
-def difference(left: Rule, right: Rule, deadline: float | None = None) -> Witness | None:
+def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
     """The smallest square only one rule marks: least sizes, then parameters, then position."""
     left, right = aligned(left.baked(), right.baked())
     if left.data or right.data:
@@ -41,7 +42,7 @@ def difference(left: Rule, right: Rule, deadline: float | None = None) -> Witnes
             raise NamingError(
                 f"the rules have different {name}: {left.values[name]} and {right.values[name]}"
             )
-    return guarded(_difference, left, right, trusted=False, deadline=deadline)
+    return guarded(_difference, left, right, budget=budget)
 
 
 def _difference(left: Rule, right: Rule) -> Witness | None:

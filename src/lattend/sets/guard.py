@@ -1,4 +1,4 @@
-"""Work on rules from outside the catalogue runs in a second process, which is stopped at a deadline.
+"""Set work runs in a second process, which is stopped when its budget is spent.
 
 isl can take any amount of time, holds the interpreter lock while it does, and its own operation
 limit can crash the process. The worker is started once and reused; one that is stopped is replaced.
@@ -8,35 +8,62 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
+import faulthandler
 import os
 import pickle
-import selectors
+import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
+from lattend.budget import Budget
 from lattend.errors import DeadlineError, LattendError
 
-DEADLINE = 1.2  # seconds of work; with starting a process, an answer comes within two
 START = 30.0
 MEMORY = 4 << 30
+FOREVER = 1e6  # more seconds than that are no limit
+GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadline
+REMEMBERED = 1024
 HEADER = struct.Struct("<Q")
-READY = b"ready"
-# What the worker will need is loaded before it says READY, outside of any deadline
-PROGRAM = "import lattend.counts; from lattend.sets.guard import serve; serve()"
+READY = b"lattend worker\n"
+# Started with -I -S: its path is that of this process, the standard library before all else
+PROGRAM = "import sys; sys.path += {path!r}; from lattend.sets.guard import serve; serve({tied!r})"
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 Result = TypeVar("Result")
 
 
-def guarded(function: Callable[..., Result], *args: Any, trusted: bool, deadline: float | None) -> Result:
-    """`function(*args)`: here when `trusted`, otherwise in the worker within `deadline` seconds."""
-    if trusted:
+def guarded(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
+    """`function(*args)`, in the worker and within the budget; here where there is no limit."""
+    if budget.seconds is None or _WORKER.is_here:
         return function(*args)
-    return _WORKER.call(function, args, DEADLINE if deadline is None else deadline)
+    return _WORKER.call(function, args, budget)
+
+
+def remembered(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
+    """The same, asked once for the same arguments, whatever the budget."""
+    key = (function, args)
+    found = _KNOWN.get(key)
+    if found is None:
+        if len(_KNOWN) >= REMEMBERED:
+            _KNOWN.clear()
+        found = _KNOWN[key] = (guarded(function, *args, budget=budget),)
+    return found[0]
+
+
+_KNOWN: dict[tuple[Any, ...], tuple[Any]] = {}
+
+
+def forget_sets() -> None:
+    """Empty the memory of `remembered`; for measuring."""
+    _KNOWN.clear()
 
 
 class _Worker:
@@ -44,96 +71,219 @@ class _Worker:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
+        self.said: IO[bytes] | None = None  # its standard error
         self.lock = threading.Lock()
+        self.is_here = False  # this process is the worker
 
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], deadline: float) -> Any:
-        request = pickle.dumps((function, args))
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], budget: Budget) -> Any:
+        purse = budget.left if budget.left is not None else [budget.seconds or 0.0]
         with self.lock:
-            process = self._started()
-            if process.stdin is None or process.stdout is None:
-                raise LattendError("the counting process has no pipes")
-            until = time.monotonic() + deadline
+            process = self._started() if purse[0] > 0 else None
+            begun = time.monotonic()
             try:
-                process.stdin.write(HEADER.pack(len(request)) + request)
-                process.stdin.flush()
-                size = HEADER.unpack(_read(process.stdout.fileno(), HEADER.size, until))[0]
-                answer = _read(process.stdout.fileno(), size, until)
+                if process is None:
+                    raise TimeoutError
+                request = pickle.dumps((function, args, purse[0]))
+                answer = _within(purse[0], _exchange, process, request)
             except TimeoutError:
                 self.stop()
-                raise DeadlineError(f"no answer within {deadline:g} seconds") from None
-            except (BrokenPipeError, EOFError):
-                self.stop()
-                raise DeadlineError("the counting process ran out of memory or crashed") from None
+                raise DeadlineError(f"no answer within {budget.seconds:g} seconds") from None
+            except (OSError, EOFError):
+                raise DeadlineError(f"the process that does set work died: {self._last_words()}") from None
             except BaseException:
                 self.stop()
                 raise
+            finally:
+                purse[0] -= time.monotonic() - begun
         worked, value = pickle.loads(answer)
         if worked:
             return value
         raise value
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self.process is None or self.process.poll() is not None:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        if self.process is not None and self.process.poll() is None:
+            return self.process
+        self.stop()
+        self.said = tempfile.TemporaryFile()
+        # Linux ends a child with the thread that started it, so only the main one may tie it to itself
+        tied = threading.current_thread() is threading.main_thread()
+        try:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM],
+                [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=_path(), tied=tied)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=environment,
+                stderr=self.said,
+                bufsize=0,
                 process_group=0,  # Ctrl-C is for the caller, who then stops the worker
             )
-            if self.process.stdout is not None:
-                _read(self.process.stdout.fileno(), len(READY), time.monotonic() + START)
+            greeting = _within(START, _receive, self.process.stdout, len(READY))
+        except (OSError, EOFError) as error:  # a TimeoutError is an OSError
+            late = isinstance(error, TimeoutError)
+            reason = f"no answer within {START:g} seconds" if late else self._last_words() or str(error)
+            self.stop()
+            raise LattendError(f"the process that does set work did not start: {reason}") from None
+        except BaseException:
+            self.stop()
+            raise
+        if greeting != READY:
+            self.stop()
+            raise LattendError(
+                f"the process that does set work did not start: {sys.executable} answered {greeting!r}"
+            )
         return self.process
+
+    def _last_words(self) -> str:
+        """How a process that is gone ended, and the last line it said."""
+        process, said = self.process, self.said
+        if process is None or said is None:
+            return ""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1)
+        said.seek(0)
+        lines = said.read().decode(errors="replace").strip().splitlines()
+        self.stop()
+        code = process.returncode
+        named = code is not None and code < 0 and -code in signal.valid_signals()
+        end = signal.Signals(-code).name if named else f"exit code {code}"
+        return f"{end}, {lines[-1]}" if lines else end
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
-        process, self.process = self.process, None
+        process, said = self.process, self.said
+        self.process = self.said = None
         if process is not None:
             process.kill()
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        pipe.close()
+            _close(process.stdin, process.stdout)
+        _close(said)
+
+    def leave(self) -> None:
+        """In a forked child: the worker stays the parent's, and no copy of its pipes is kept open."""
+        process, said = self.process, self.said
+        self.process = self.said = None
+        self.lock = threading.Lock()  # another thread may have held it
+        if process is not None:
+            process.returncode = 0  # it is no child of this process, so there is nothing to wait for
+            _close(process.stdin, process.stdout)
+        _close(said)
 
 
 _WORKER = _Worker()
 atexit.register(_WORKER.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WORKER.leave)
 
 
-def _read(descriptor: int, size: int, until: float) -> bytes:
-    """Exactly `size` bytes, or TimeoutError at the time `until`."""
+def _path() -> list[str]:
+    """Where this process finds its modules; never the current directory, which may hold a fractions.py."""
+    home = str(Path(__file__).parents[2])  # lattend itself, also where an import hook finds it
+    return [home, *(place for place in sys.path if place and Path(place).is_absolute() and place != home)]
+
+
+def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes:
+    """What the function gives, or TimeoutError; it waits on pipes, which not every platform can poll."""
+    found: list[bytes] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            found.append(function(*args))
+        except (OSError, EOFError, ValueError) as error:
+            failed.append(error)
+
+    waiting = threading.Thread(target=run, daemon=True)
+    waiting.start()
+    waiting.join(seconds if seconds < FOREVER else None)
+    if waiting.is_alive():
+        raise TimeoutError
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
+    left = memoryview(HEADER.pack(len(request)) + request)
+    while left:
+        left = left[process.stdin.write(left) or 0 :]  # pyright: ignore[reportOptionalMemberAccess]
+    return _receive(process.stdout, HEADER.unpack(_receive(process.stdout, HEADER.size))[0])
+
+
+def _receive(pipe: IO[bytes] | None, size: int) -> bytes:
+    """Exactly so many bytes."""
     found = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        while len(found) < size:
-            if not selector.select(max(0.0, until - time.monotonic())):
-                raise TimeoutError
-            part = os.read(descriptor, size - len(found))
-            if not part:
-                raise EOFError
-            found += part
+    while pipe is not None and len(found) < size:
+        part = pipe.read(size - len(found))
+        if not part:
+            raise EOFError
+        found += part
     return found
 
 
-def serve() -> None:
-    """The worker's loop: a function and its arguments come in, the result or the error goes out."""
-    import resource
+def _close(*pipes: IO[bytes] | None) -> None:
+    for pipe in pipes:
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+# In the worker
+
+
+def serve(tied: bool) -> None:
+    """The worker's loop: a function and its arguments come in, the result or the error goes out."""
+    _WORKER.is_here = True
+    if tied:
+        _die_with_parent()
+    limit_memory()
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what isl prints must not mix with answers
+    import lattend.counts  # noqa: F401  (what will be needed is loaded outside of any deadline)
+
     sink.write(READY)
     sink.flush()
     while header := source.read(HEADER.size):
-        function, args = pickle.loads(source.read(HEADER.unpack(header)[0]))
-        try:
-            answer = (True, function(*args))
-        except MemoryError:
-            answer = (False, DeadlineError("it needs too much memory"))
-        except Exception as error:  # whatever it is, it belongs to the caller
-            answer = (False, error)
-        message = pickle.dumps(answer)
+        message = _answered(source.read(HEADER.unpack(header)[0]))
         sink.write(HEADER.pack(len(message)) + message)
         sink.flush()
+
+
+def _answered(request: bytes) -> bytes:
+    try:
+        function, args, seconds = pickle.loads(request)
+        if seconds < FOREVER:
+            faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
+        return pickle.dumps((True, function(*args)))
+    except MemoryError:
+        return pickle.dumps((False, DeadlineError("it needs too much memory")))
+    except Exception as error:  # whatever it is, it belongs to the caller
+        return _told(error)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _told(error: Exception) -> bytes:
+    """The error as it is, or in words where it cannot travel."""
+    try:
+        message = pickle.dumps((False, error))
+        pickle.loads(message)
+    except Exception:  # errors of other libraries, which may hold anything
+        return pickle.dumps((False, LattendError(f"{type(error).__name__}: {error}")))
+    return message
+
+
+def limit_memory() -> None:
+    """At most MEMORY bytes, where the platform has such a limit: Windows has none, macOS refuses it."""
+    try:
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    except (ImportError, AttributeError, ValueError, OSError):
+        return
+
+
+def _die_with_parent() -> None:
+    """Linux ends this process when its parent does; elsewhere the pipe closes, or its own deadline comes."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)

@@ -251,11 +251,14 @@ class Region:
         return Region(space, self.points.align_params(space.isl))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.space, str(self.points))
+        return _restored, (self.space, str(self.points), self.__dict__.get("clauses"))
 
 
-def _restored(space: Space, points: str) -> Region:
-    return Region(space, isl.Set(points))
+def _restored(space: Space, points: str, clauses: list[list[Bound]] | None) -> Region:
+    region = Region(space, isl.Set(points))
+    if clauses is not None:
+        region.__dict__["clauses"] = clauses
+    return region
 
 
 def _equality_count(hull: isl.BasicSet) -> int:

@@ -266,7 +266,7 @@ def explain(
     settings = Settings(kernel, deterministic, dtype, device, head_size, heads, batch, bias)
     asked = suppose(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
-    whole = replace(call.rule, about=rule.about, source=rule.source)
+    whole = replace(call.rule, about=rule.about, source=rule.source, budget=rule.budget)
     found, many = plan(call.rule), grids(call, q)
     refused, taken, back = "", None, None
     try:

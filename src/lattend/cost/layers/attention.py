@@ -84,7 +84,7 @@ def attention(
             tuple(builder.parameters),
             ONE_STEP,
             looks_across(chosen),
-            path_of(chosen, given),
+            lambda: path_of(chosen, given),
             builder.cache(),
         )
     )

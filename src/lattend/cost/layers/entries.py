@@ -54,7 +54,7 @@ def used_entries(squares: Marked, radius: tuple[int, ...] | None) -> Columns:
         said.append("head < heads")
         onto.append("head")
     condition = " and ".join(f"({part})" for part in said)
-    used = points(condition, sizes, tuple(onto), expr.text(defined(bare)))
+    used = points(condition, sizes, tuple(onto), expr.text(defined(bare)), rule.budget)
     return Columns.of(used, every)
 
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.budget import UNLIMITED
 from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
 from lattend.rules.rule import About, Rule, rule
@@ -78,7 +79,7 @@ def bigbird(
     at = plain.values
     table = _chosen(-(-at["n"] // at["w"]), at["t"], at["g"], random, seed)
     drawn = rule(f"{_TEXT} or chosen[q // w, k // w]", where=_WHERE, data={"chosen": table})
-    return replace(drawn, about=WITH_RANDOM).at(**at)
+    return replace(drawn, about=WITH_RANDOM, budget=UNLIMITED).at(**at)
 
 
 def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.budget import UNLIMITED
 from lattend.errors import DomainError
 from lattend.rules.rule import About, Rule, rule
 
@@ -56,9 +57,9 @@ def documents(
     text = "k <= q and doc[q] == doc[k]" if causal else "doc[q] == doc[k]"
     about = CAUSAL if causal else BOTH_WAYS
     if lengths is None and ids is None:
-        return replace(rule(text, data={"doc": None}), about=about)
+        return replace(rule(text, data={"doc": None}), about=about, budget=UNLIMITED)
     doc = _from_lengths(lengths) if lengths is not None else _whole("ids", ids)
-    return replace(rule(text, data={"doc": doc}), about=about).at(n=len(doc))
+    return replace(rule(text, data={"doc": doc}), about=about, budget=UNLIMITED).at(n=len(doc))
 
 
 def _from_lengths(lengths: object) -> NDArray[np.int64]:
