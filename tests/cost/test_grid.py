@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 import lattend as lt
+from cost.running import check_numbers, run
+from lattend.cost.comparison.quantities import amount_of
+from lattend.cost.reference import rnn2d_stack, shapes
 
 C = lt.cost
 GATES = {"rnn": 1, "lstm": 5, "gru": 4}
@@ -19,6 +22,33 @@ def test_parameters(cell: str, gates: int) -> None:
     # Above the first layer every direction is given all directions of the layer below
     deep = C.rnn2d(cell=cell, directions=4, layers="l", bias=True)
     assert deep.claim("parameters", f"4*{gates}(h c + 2h^2 + h) + (l - 1)*4*{gates}(4h^2 + 2h^2 + h)")
+
+
+@pytest.mark.parametrize(("cell", "gates"), GATES.items())
+def test_a_kernel_multiplies_the_zeros_beyond_the_edge_too(cell: str, gates: int) -> None:
+    """Needed leaves them out; what GridRNN executes, and a tool reports, does not."""
+    cost, net = C.rnn2d(n=8, h=64, c=3, cell=cell), lt.nn.GridRNN(3, 64, cell=cell)
+    columns = [amount_of(column, "products").value() for column in (cost.needed, cost.executed, cost.dense)]
+    assert columns == [gates * 471_040, gates * 536_576, gates * 536_576]  # 64*192 + 112*4096; 64*(192 + 8192)
+    assert C.of(net, (1, 8, 8, 3)).executed == columns[1]
+    assert str(C.rnn2d().executed.multiplies) == str(C.rnn2d().dense.multiplies)
+    assert C.rnn2d().dense.claim("multiplies", "n^2(h c + 2h^2)")
+
+
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize(("rows", "cols", "directions", "layers"), [(1, 1, 1, 1), (3, 2, 1, 2), (2, 3, 2, 2)])
+def test_dense_is_a_run_with_states_of_zeros(
+    cell: str, rows: int, cols: int, directions: int, layers: int
+) -> None:
+    """Forward and backward, as plain code that multiplies the zeros counts it."""
+    weights = shapes.rnn2d_stack(2, 3, cell, directions, layers, True)
+
+    def layer(x: Any, w: Any) -> Any:
+        return rnn2d_stack(x, w, cell, directions, initial=True)
+
+    sizes: dict[str, Any] = {"rows": rows, "cols": cols, "h": 2, "c": 3, "directions": directions}
+    cost = C.rnn2d(**sizes, cell=cell, layers=layers, bias=True)
+    check_numbers(run(layer, weights, (rows, cols, 3)), cost.dense)
 
 
 def test_what_an_lstm_and_a_gru_multiply() -> None:

@@ -57,7 +57,7 @@ def _products(cost: Cost) -> Amount:
             kind = KINDS[statement.kind]
             many = (kind.backward if cost.way == "backward" else kind.forward).get("multiplies", 0)
             if kind.sums and many:
-                points = getattr(statement.points, cost.column)
+                points = statement.points.column(cost.column, cost.values)
                 if points is None:
                     raise NamingError(
                         f"{COLUMNS[1]} products of {cost.name} are known when all sizes have numbers"
