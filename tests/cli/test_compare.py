@@ -29,6 +29,22 @@ def test_layers_without_sizes(lattend):
     assert "lstm is lstm(steps=t, inputs=d, hidden=d)" in ran.out.splitlines()
 
 
+def test_an_image_beside_an_image(lattend):
+    """Both have n × n pixels; a line beside an image is not compared without a word."""
+    ran = lattend("compare", "rnn2d", "conv", "--at", "d=8")
+    lines = ran.out.splitlines()
+    assert lines[0] == "multiplies as n grows"
+    assert "rnn2d is rnn2d(n=n, h=d, c=d)" in lines
+    assert "conv is conv(rows=n, cols=n, kernel=3, padding=1, c_in=d, c_out=d)" in lines
+    ran = lattend("compare", "rnn2d", "rnn", "attention")
+    warning = "different numbers of positions: rnn2d has n^2, rnn has n, attention has n"
+    assert ran.out.splitlines()[:2] == [warning, "multiplies as n grows"]
+    assert json.loads(lattend("compare", "rnn2d", "rnn", "--json").out)["positions"] == {
+        "rnn2d": "n^2",
+        "rnn": "n",
+    }
+
+
 def test_labels(lattend):
     ran = lattend("compare", "attention(full)", "attention(causal)", "mine: attention(strided)", "--json")
     assert [layer["label"] for layer in json.loads(ran.out)["layers"]] == [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cost.running import check_numbers, run
 
 import lattend as lt
-from cost.running import check_numbers, run
 from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.reference import rnn2d_stack, shapes
 
@@ -29,7 +29,11 @@ def test_a_kernel_multiplies_the_zeros_beyond_the_edge_too(cell: str, gates: int
     """Needed leaves them out; what GridRNN executes, and a tool reports, does not."""
     cost, net = C.rnn2d(n=8, h=64, c=3, cell=cell), lt.nn.GridRNN(3, 64, cell=cell)
     columns = [amount_of(column, "products").value() for column in (cost.needed, cost.executed, cost.dense)]
-    assert columns == [gates * 471_040, gates * 536_576, gates * 536_576]  # 64*192 + 112*4096; 64*(192 + 8192)
+    assert columns == [
+        gates * 471_040,
+        gates * 536_576,
+        gates * 536_576,
+    ]  # 64*192 + 112*4096; 64*(192 + 8192)
     assert C.of(net, (1, 8, 8, 3)).executed == columns[1]
     assert str(C.rnn2d().executed.multiplies) == str(C.rnn2d().dense.multiplies)
     assert C.rnn2d().dense.claim("multiplies", "n^2(h c + 2h^2)")

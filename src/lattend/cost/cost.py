@@ -148,6 +148,12 @@ class Cost:
         return [f"{layer.name}: {layer.depth.schedule}" for _, layer in self.parts]
 
     @property
+    def positions(self) -> Any:
+        """How many tokens, steps or pixels it is given; None where no layer says."""
+        found = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
+        return None if found is None else self._count(Amount.of(found), "positions")
+
+    @property
     def across_tokens(self) -> dict[str, bool]:
         """Which layers look across tokens."""
         return {layer.name: layer.across for _, layer in self.parts}

@@ -52,6 +52,7 @@ class Layer:
     path: Amount | None = None  # the longest way between two positions, in steps of this layer
     cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
     streams: bool = False  # it runs cell by cell, so that only the cache is alive
+    positions: Polynomial | None = None  # the tokens, steps or pixels it is given
 
     def arrays(self) -> list[Array]:
         """All arrays, each once, in the order they are met."""

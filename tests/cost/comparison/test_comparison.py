@@ -45,6 +45,16 @@ def test_text():
     ]
 
 
+def test_different_numbers_of_positions_are_said_first():
+    found = compare({"image": lt.cost.rnn2d(h="d", c="d"), "line": lt.cost.rnn(steps="n", hidden="d")})
+    assert str(found).splitlines()[0] == "different numbers of positions: image has n^2, line has n"
+    assert found.json()["positions"] == {"image": "n^2", "line": "n"}
+    pixels = {"rows": "n", "cols": "n", "c_in": "d", "c_out": "d", "padding": 1}
+    assert compare([lt.cost.rnn2d(), lt.cost.conv(**pixels)]).warning == ""
+    patches = lt.cost.attention("swin", rows=8, cols=8, w=4, heads=1, D_hid="d")
+    assert compare([patches, lt.cost.linear(n=64, d_in="d")], over="d").warning == ""
+
+
 def test_what_nobody_gave_is_an_example_and_said_to_be():
     found = compare([rnn(), attention()], over="t")
     assert (found.numbers, found.chosen) == ({"n": 64}, ("n",))

@@ -19,6 +19,7 @@ from lattend.cost.comparison.equal import Width, equal_parameters
 from lattend.cost.comparison.evaluated import numbers
 from lattend.cost.comparison.quantities import amount_of, words
 from lattend.cost.cost import Cost
+from lattend.cost.table import shown as format_value
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.rules.language.evaluation import evaluate
@@ -119,6 +120,19 @@ class Comparison:
         """The table: every size with the quantity of each layer."""
         columns = {label: self.values(label, self.sizes) for label in self.costs}
         return [(size, {label: columns[label][i] for label in columns}) for i, size in enumerate(self.sizes)]
+
+    @cached_property
+    def positions(self) -> dict[str, str]:
+        """How many positions each layer is given, where not all are given the same number; else nothing."""
+        found = {label: cost.positions for label, cost in self.costs.items()}
+        told = {label: format_value(count) for label, count in found.items() if count is not None}
+        return told if len(set(told.values())) > 1 else {}
+
+    @property
+    def warning(self) -> str:
+        """`different numbers of positions: rnn2d has n^2, conv has n`; nothing where they are the same."""
+        told = ", ".join(f"{label} has {many}" for label, many in self.positions.items())
+        return f"different numbers of positions: {told}" if told else ""
 
     @property
     def title(self) -> str:

@@ -17,7 +17,7 @@ UNDEFINED = "–"
 
 def as_text(found: Comparison) -> str:
     """Formulas and orders, the table of numbers, and where they cross."""
-    lines = [found.title, ""]
+    lines = [*textwrap.wrap(found.warning, WIDTH), found.title, ""]
     lines += _indented(aligned([("", "formula", "order"), *_formulas(found)]))
     lines += ["", *_numbers(found)]
     lines += [f"  {width}" for width in found.widths]
@@ -90,6 +90,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             pieces = count.json()["pieces"]
         layers.append({"label": label, "formula": pieces, "order": found.orders[label]})
     return {
+        **({"warning": found.warning, "positions": found.positions} if found.positions else {}),
         "quantity": found.quantity,
         "over": found.over,
         "at": dict(found.numbers),

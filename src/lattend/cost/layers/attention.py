@@ -86,6 +86,7 @@ def attention(
             looks_across(chosen),
             path_of(chosen, given),
             builder.cache(),
+            positions=builder.sizes["N"],
         )
     )
 

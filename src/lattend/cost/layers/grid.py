@@ -101,8 +101,11 @@ class _Grid:
         {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
         border = self.row * (2 if self.cell == "lstm" else 1)
         name, path = (f"{self.name}, upper layer", None) if self.above else (self.name, depth.steps)
-        statements, parameters = tuple(self.statements), tuple(self.parameters)
-        return Layer(name, statements, parameters, depth, True, path, border, streams=True)
+        made_of, pixels = (
+            (tuple(self.statements), tuple(self.parameters)),
+            self.sizes["rows"] * self.sizes["cols"],
+        )
+        return Layer(name, *made_of, depth, True, path, border, streams=True, positions=pixels)
 
     def rnn(self) -> None:
         total = self.sum("", ("in", "left", "top"))
