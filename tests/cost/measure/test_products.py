@@ -56,6 +56,28 @@ def convolutions(draw: Any) -> tuple[nn.Module, torch.Tensor]:
     return module, torch.ones(draw(SMALL), module.in_channels, *sizes)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "groups", "needed"),
+    [
+        ((24, 16), (3, 16, 32), 3, 24 * 16 * 32),  # rows of each expert
+        ((3, 8, 16), (3, 16, 32), 0, 3 * 8 * 16 * 32),  # a batch
+        ((8, 24), (24, 32), 3, 8 * 24 * 32),  # what is summed over is cut: gradients of the experts
+        ((3, 8, 16), (16, 24), 3, 8 * 16 * 24),  # columns
+    ],
+)
+def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], groups: int, needed: int) -> None:
+    """The product of a mixture's experts, which multiplies every row with one matrix."""
+    ends = torch.arange(1, groups + 1, dtype=torch.int32, device="meta") * 8 if groups else None
+
+    class Experts(nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return torch._grouped_mm(x, w, offs=ends)
+
+    given = [torch.zeros(shape, dtype=torch.bfloat16, device="meta") for shape in (left, right)]
+    found = of(Experts(), tuple(given))
+    assert (found.needed, found.executed, found.dense, found.unknown) == (needed, needed, needed, {})
+
+
 @settings(max_examples=25)
 @given(convolutions())
 def test_convolutions(drawn: tuple[nn.Module, torch.Tensor]) -> None:

@@ -9,6 +9,7 @@ from cost.models import hugging
 from cost.models.published import PUBLISHED
 from cost.models.small import IMAGES, LONG, SMALL, TEXT
 
+from lattend.cost.measure import of
 from lattend.cost.models import Model, config
 
 
@@ -43,6 +44,17 @@ def test_checkpointing(name: str) -> None:
     ran = hugging.products(theirs, inputs, training=True, checkpointing=True)
     assert work.dense + 4 * unrouted(fields, model, work.tokens) == ran
     assert work.needed == model.training(length).needed
+
+
+@pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
+def test_a_mixture_with_sinks_is_measured_as_its_config_says(experts: str) -> None:
+    """Grouped products, and causal, windowed attention with a column of sinks, written out."""
+    fields = {**SMALL["gpt_oss"], "hidden_size": 32, "intermediate_size": 16, "head_dim": 16}
+    theirs = hugging.build(fields, experts=experts).to(hugging.torch.bfloat16)
+    found = of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
+    work = config(fields).forward(LONG)
+    assert (found.needed, found.dense) == (work.needed, work.dense)
+    assert (found.unknown, found.notes) == ({}, ())
 
 
 @pytest.mark.parametrize("name", IMAGES)

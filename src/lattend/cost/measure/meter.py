@@ -237,7 +237,7 @@ class Meter:
                 tally = self.written.scaled(number, tally)
             self.add(place, packet, way, tally)
             return
-        tally = self.written.mixed(op, tally)
+        tally = self.written.mixed(op, tally, place.name)
         key = self.add(place, packet, way, tally)
         self.written.made(op, Product(key, tally, op.result.numel()), number)
 
