@@ -145,7 +145,7 @@ class _Grid:
     # Parts of a cell
 
     def columns(self, over: str, onto: tuple[str, ...] | None = None) -> Columns:
-        """The points of a set; executed and dense do without conditions `1 <= …`: that a neighbour is there."""
+        """The points of a set; executed and dense without conditions `1 <= …`: that a neighbour is there."""
         every = " and ".join(part for part in over.split(" and ") if not part.startswith("1 <= "))
         return Columns.of(points(over, self.sizes, onto), points(every, self.sizes, onto))
 

@@ -41,7 +41,7 @@ def matrices(op: Operation) -> Tally:
 
 
 def grouped(op: Operation) -> Tally:
-    """_grouped_mm: rows, columns or terms in groups, each with a matrix of its own; a batch where none are."""
+    """_grouped_mm: rows, columns or terms in groups, each with a matrix of its own, or a batch."""
     left, right = op.given["self"], op.given["mat2"]
     batch = left.shape[0] if left.dim() == right.dim() == 3 else 1
     adds = op.result.numel() if op.given.get("bias") is not None else 0

@@ -12,15 +12,9 @@ from lattend.cost.models.fields import Source
 from lattend.cost.models.model import TILE, Model
 from lattend.cost.models.reasons import reasons
 from lattend.errors import DomainError, NamingError
+from lattend.machines import MACHINES
 
 WIDTH = 100
-# Operations a second of the matrix units, 2 a multiply-add: NVIDIA's data sheets, bf16, without sparsity
-PEAKS = {"H200": 989.4e12, "H100": 989.4e12, "A100": 312e12}
-PEAK_WORDS = {
-    "H200": "H200 SXM, dense bf16",
-    "H100": "H100 SXM, dense bf16",
-    "A100": "A100 SXM, dense bf16",
-}
 
 
 @dataclass(frozen=True)
@@ -193,10 +187,10 @@ def _peak(peak: float | str) -> tuple[float, str]:
     if not isinstance(peak, str):
         _positive("peak", peak)
         return float(peak), "device"
-    name = peak.upper()
-    if name not in PEAKS:
-        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(PEAKS)}")
-    return PEAKS[name], PEAK_WORDS[name]
+    peaks = {name: found.peak for name, found in MACHINES.items() if found.peak is not None}
+    if peak.upper() not in peaks:
+        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(peaks)}")
+    return peaks[peak.upper()], f"{peak.upper()} SXM, dense bf16"
 
 
 def _positive(name: str, value: object) -> None:
