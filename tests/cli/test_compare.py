@@ -18,14 +18,14 @@ if "compare" not in [command.name for command in application.app.registered_comm
 def test_text(lattend):
     ran = lattend("compare", RNN, FULL, "--over", "t", "--at", "n=512")
     assert (ran.code, ran.err) == (0, "")
-    assert "  attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
-    assert "    at n = 512: t = 512" in ran.out.splitlines()
+    assert "attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
+    assert "  at n = 512: t = 512" in ran.out.splitlines()
     assert f"rnn is {RNN}" in ran.out.splitlines()
 
 
 def test_layers_without_sizes(lattend):
-    ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "products")
-    assert "  attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
+    ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "multiply_adds")
+    assert "attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
     assert "lstm is lstm(steps=t, inputs=d, hidden=d)" in ran.out.splitlines()
 
 
@@ -83,7 +83,7 @@ def test_architectures(lattend, tmp_path):
     assert ran.code == 0
     assert "it gives 18, the count is 36" in " ".join(ran.out.split())
     data = json.loads(lattend("compare", "--architectures", "--at", "n=64,d=8,k=5", "--json").out)
-    assert data["numbers"]["sequential steps"] == ["1", "64", "1"]
+    assert data["numbers"]["sequential depth"] == ["1", "64", "1"]
     file = tmp_path / "table.md"
     assert lattend("compare", "--architectures", "--out", str(file)).code == 0
     assert file.read_text().splitlines()[2] == "|  | convolution | RNN | self-attention |"

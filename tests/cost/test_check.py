@@ -33,7 +33,7 @@ def test_every_layer_that_runs(name: str) -> None:
     assert found, str(found)
     fixed = {"c_in": 3} if name == "patch_embedding" else {}  # said too, though it was not asked for
     assert found.values == SMALL[name] | fixed
-    assert [row.quantity for row in found.rows][:2] == ["parameters", "steps one after another"]
+    assert [row.quantity for row in found.rows][:2] == ["parameters", "sequential depth"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_table() -> None:
     rows = [" ".join(line.split()) for line in table]
     assert rows[0] == "formula number counted"
     assert "multiplies n*h(2n*h + n*c - 2h) 312 312 equal" in rows  # 16*3*2 + 2*4*3*9
-    assert "steps one after another 2n - 1 7 7 equal" in rows
+    assert "sequential depth 2n - 1 7 7 equal" in rows
     assert not any("exponentials" in row for row in rows)
     assert max(map(len, C.rnn2d().check(n=4, h=3, c=2).text(70).splitlines())) <= 70
     assert "formula" not in str(C.rnn2d(n=4, h=3, c=2).check())  # there are none
@@ -103,7 +103,7 @@ def test_a_wrong_formula_is_found() -> None:
     different = {row.quantity for row in found.rows if not row.equal}
     assert different == {"functions", "backward functions", "backward multiplies"}
     line = next(line for line in str(found).splitlines() if line.startswith("functions"))
-    assert line.split() == ["functions", "0", "0", "18", "differs"]
+    assert line.split() == ["functions", "0", "18", "differs"]
     data = found.json()
     assert data["equal"] is False
     assert {"quantity": "functions", "formula": "0", "number": 0, "counted": 18, "equal": False} in data[

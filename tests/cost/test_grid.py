@@ -8,7 +8,6 @@ import pytest
 from cost.running import check_numbers, run
 
 import lattend as lt
-from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.reference import rnn2d_stack, shapes
 
 C = lt.cost
@@ -28,13 +27,9 @@ def test_parameters(cell: str, gates: int) -> None:
 def test_a_kernel_multiplies_the_zeros_beyond_the_edge_too(cell: str, gates: int) -> None:
     """Needed leaves them out; what GridRNN executes, and a tool reports, does not."""
     cost, net = C.rnn2d(n=8, h=64, c=3, cell=cell), lt.nn.GridRNN(3, 64, cell=cell)
-    columns = [amount_of(column, "products").value() for column in (cost.needed, cost.executed, cost.dense)]
-    assert columns == [
-        gates * 471_040,
-        gates * 536_576,
-        gates * 536_576,
-    ]  # 64*192 + 112*4096; 64*(192 + 8192)
-    assert C.of(net, (1, 8, 8, 3)).executed == columns[1]
+    # 64*192 + 112*4096, and 64*(192 + 8192)
+    assert cost.multiply_adds == (gates * 471_040, gates * 536_576, gates * 536_576)
+    assert C.of(net, (1, 8, 8, 3)).multiply_adds.executed == cost.multiply_adds.executed
     assert str(C.rnn2d().executed.multiplies) == str(C.rnn2d().dense.multiplies)
     assert C.rnn2d().dense.claim("multiplies", "n^2(h c + 2h^2)")
 
@@ -79,12 +74,12 @@ def test_what_an_lstm_and_a_gru_multiply() -> None:
 def test_memory(cell: str, kept: str, held: str) -> None:
     """For training the pixels, the states and the gates; in use a row of states."""
     cost = C.rnn2d(cell=cell)
-    assert cost.claim("training_memory", kept)
+    assert cost.claim("saved_activations", kept)
     assert cost.claim("cache", held)
     deep = C.rnn2d(cell=cell, layers=3)  # the image once, three times the rest
-    assert deep.claim("training_memory", f"{kept} + 2({kept} - n^2 c)")
+    assert deep.claim("saved_activations", f"{kept} + 2({kept} - n^2 c)")
     both = C.rnn2d(cell=cell, directions=2, layers=3)  # upper layers are given both directions side by side
-    assert both.claim("training_memory", f"{kept} + 5({kept} - n^2 c) + 2*2n^2 h")
+    assert both.claim("saved_activations", f"{kept} + 5({kept} - n^2 c) + 2*2n^2 h")
     assert both.claim("cache", f"6*{held}")
 
 

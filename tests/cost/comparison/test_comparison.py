@@ -29,19 +29,20 @@ def test_text():
     assert str(found).splitlines() == [
         "multiplies as t grows",
         "",
-        "        formula  order",
-        "  rnn   2n^2*t   O(n^2*t)",
-        "  full  2n*t^2   O(n*t^2)",
+        "      formula  order",
+        "rnn   2n^2*t   O(n^2*t)",
+        "full  2n*t^2   O(n*t^2)",
         "",
         "at n = 8",
-        "   t    rnn   full  least",
-        "   4    512    256  full",
-        "   8  1,024  1,024  all the same",
-        "  16  2,048  4,096  rnn",
+        "",
+        " t    rnn   full  least",
+        " 4    512    256  full",
+        " 8  1,024  1,024  all the same",
+        "16  2,048  4,096  rnn",
         "",
         "where they cross",
-        "  full passes rnn at t = n; equal there, dearer from t = n + 1 on",
-        "    at n = 8: t = 8",
+        "full passes rnn at t = n; equal there, dearer from t = n + 1 on",
+        "  at n = 8: t = 8",
     ]
 
 
@@ -86,7 +87,7 @@ def test_labels():
 @pytest.mark.parametrize(
     ("quantity", "first"),
     [
-        ("products", "8n^2*t"),
+        ("multiply_adds", "8n^2*t"),
         ("multiplies", "n*t(8n + 3)"),
         ("operations", "16n^2*t"),  # 8n + 3 multiplies a number; 4(2n - 1) + 1 adds
         ("depth", "t"),
@@ -101,7 +102,7 @@ def test_quantities(quantity, first):
 
 
 def test_products_of_the_backward_pass_are_twice_as_many():
-    forward, backward = (compare([x, x], over="t", quantity="products") for x in (rnn(), rnn().backward))
+    forward, backward = (compare([x, x], over="t", quantity="multiply_adds") for x in (rnn(), rnn().backward))
     assert str(forward.formulas["rnn 1"]) == "2n^2*t"
     assert str(backward.formulas["rnn 1"]) == "4n^2*t"
 
@@ -151,9 +152,9 @@ def test_nothing_is_scaled_without_being_asked():
         ([rnn()], {}, "needs two layers or more, got 1"),
         ([rnn(), attention()], {"over": "z"}, "none of these has z: give over= one of n, t"),
         ([rnn(), attention()], {"at": {"z": 3}}, "none of these has z; they have n, t"),
-        ([rnn(), attention()], {"quantity": "flops"}, "has no flops; it has parameters, multiplies"),
+        ([rnn(), attention()], {"quantity": "flops"}, "has no flops; it has parameters, multiply_adds"),
         ([rnn(), attention()], {"at": {"n": [1, 2]}}, "n takes one number; only t grows"),
-        ([rnn(), lt.cost.conv()], {"quantity": "path"}, "longest way between positions of conv is not known"),
+        ([rnn(), lt.cost.conv()], {"quantity": "path"}, "maximum path length of conv is not known"),
     ],
 )  # fmt: skip
 def test_wrong_input(costs, options, message):

@@ -29,7 +29,7 @@ class Part:
     name: str
     group: str
     parameters: int
-    multiplies: int = 0
+    multiply_adds: int = 0
     active: int | None = None
     rows: tuple[int, int] | None = None
     is_table: bool = False
@@ -56,7 +56,7 @@ class Attention:
     latent: int | None = None
 
     @property
-    def multiplies(self) -> int:
+    def multiply_adds(self) -> int:
         """Multiply-adds for one square in all heads: the score and the mixing."""
         return self.heads * (self.head_size + self.value_size)
 
@@ -84,9 +84,9 @@ class Layer:
         return sum(part.parameters for part in self.parts)
 
     @property
-    def multiplies(self) -> int:
+    def multiply_adds(self) -> int:
         """Multiply-adds of its matrices for one token, attention's squares left out."""
-        return sum(part.multiplies for part in self.parts)
+        return sum(part.multiply_adds for part in self.parts)
 
 
 def linear(
