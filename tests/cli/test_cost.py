@@ -119,7 +119,7 @@ def test_a_model(lattend, tmp_path):
         (["rnn2d", "--at", "n=4", "--check"], "a run needs a number for every size: give --at c=…,h=…"),
         (
             ["attention", "--check"],
-            "attention has no plain code to run; these have it, and sums",
+            "a run needs a number for every size: give --at n=…,heads=…,D_hid=…,D_i=…",
         ),
         (["rnn2d", "--check", "--order", "adds"], "--check has all its rows and takes no --order"),
         (["attention", "--rule", "caussal"], "caussal"),
@@ -130,3 +130,10 @@ def test_wrong_input(lattend, arguments, said):
     assert ran.code == 2
     assert said in ran.err
     assert ran.out == ""
+
+
+def test_check_of_attention(lattend):
+    ran = lattend("cost", "attention", "--rule", "causal", "--at", "n=4,heads=2,D_i=3,D_hid=2", "--check")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("attention at n = 4, heads = 2, D_i = 3, D_hid = 2, run on numbers")
+    assert ran.out.count("equal") == 9

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import Run
-from lattend.cost.reference.layers import Plain, plain_layer, plain_names
+from lattend.cost.reference.layers import Plain, plain_layer
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import OPERATIONS
 from lattend.cost.summary import label
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 MOST = 1_000_000  # numbers and operations of a run, forward and back: a few seconds
-RUNNABLE = (*plain_names(), "patch_embedding")
 BACK = "backward"
 WORK = (*OPERATIONS, *(f"{BACK} {op}" for op in OPERATIONS))
 
@@ -89,7 +88,7 @@ def check(cost: Cost, values: Mapping[str, int]) -> Check:
     """What is needed, forward and backward, against a run at these sizes."""
     if not cost.runs:
         raise NamingError(
-            f"{cost.name} has no plain code to run; these have it, and sums of them: {', '.join(RUNNABLE)}"
+            f"{cost.name} has no plain code to run; every layer that lt.cost names has it, and sums of these"
         )
     needed = cost.needed.forward
     known = needed.at(**values)

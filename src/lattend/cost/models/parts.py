@@ -50,25 +50,25 @@ class Attention:
 
     span: Span | Windows
     heads: int
-    key_heads: int
-    head_size: int
-    value_size: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
     latent: int | None = None
 
     @property
     def multiply_adds(self) -> int:
         """Multiply-adds for one square in all heads: the score and the mixing."""
-        return self.heads * (self.head_size + self.value_size)
+        return self.heads * (self.head_dim + self.value_dim)
 
     @property
     def recomputed(self) -> int:
         """Multiply-adds for one square that a backward adds which keeps no weights: the score again."""
-        return self.heads * self.head_size
+        return self.heads * self.head_dim
 
     @property
     def cached(self) -> int:
         """Numbers a token leaves in the cache."""
-        return self.latent if self.latent is not None else self.key_heads * (self.head_size + self.value_size)
+        return self.latent if self.latent is not None else self.kv_heads * (self.head_dim + self.value_dim)
 
 
 @dataclass(frozen=True)

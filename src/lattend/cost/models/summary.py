@@ -111,8 +111,8 @@ def _heads(layer: Layer) -> str:
     one = layer.attention
     if one is None:
         return "none"
-    size = f"{one.head_size}" if one.head_size == one.value_size else f"{one.head_size}/{one.value_size}"
-    return f"{one.heads} × {size}" + (f", {one.key_heads} of keys" if one.key_heads != one.heads else "")
+    size = f"{one.head_dim}" if one.head_dim == one.value_dim else f"{one.head_dim}/{one.value_dim}"
+    return f"{one.heads} × {size}" + (f", {one.kv_heads} of keys" if one.kv_heads != one.heads else "")
 
 
 def _remarks(model: Model) -> Iterator[str]:
@@ -148,9 +148,9 @@ def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
             "values": dict(one.span.rule.values),
             "words": one.span.words,
             "heads": one.heads,
-            "key_heads": one.key_heads,
-            "head_size": one.head_size,
-            "value_size": one.value_size,
+            "kv_heads": one.kv_heads,
+            "head_dim": one.head_dim,
+            "value_dim": one.value_dim,
             "cached": one.cached,
         },
         "feed_forward": layer.feed_forward,
