@@ -37,9 +37,7 @@ def test_encodings_and_projections(encoding: str | None, projections: str | None
         C.attention(lt.rules.documents(lengths=[2, 3]), heads=1, D_i=2, D_hid=2),
         C.attention("causal", **SIZES, encoding="quadratic", content=True, learned=False),
         C.attention("causal", **SIZES, encoding="tables", radius=1),
-        C.attention(
-            "swin", rows=4, cols=4, w=2, shift=1, heads=1, D_i=2, D_hid=2, encoding="tables", radius=1
-        ),
+        C.attention("swin", **IMAGE, encoding="tables", radius=1),
         # The rule's parameter has the name of an index of the statements
         C.attention("swin", **IMAGE, encoding="relative"),
         C.attention("abs(q - k) <= i", n=4, i=1, heads=1, D_i=2, D_hid=2),
