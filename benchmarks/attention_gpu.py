@@ -32,9 +32,10 @@ from attention_cpu import Attend, block_mask, compiled_flex, errors, ours, relat
 from report import OURS, Case, Row
 
 import lattend as lt
+from lattend.machines import MACHINES
 
 HEADS = 16
-RATE, BANDWIDTH = 798e12, 4.3e12  # measured on an H200: multiplies and adds, bytes a second
+RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
 WORK = {"forward": (2, 4), "backward": (4, 8)}  # products of D a square; tensors read or written
 AIMS = {  # forward milliseconds at D = 128
     **{"causal": 1.97, "strided-255": 0.45, "strided-1023": 1.2, "strided-4095": 4.3},

@@ -28,10 +28,11 @@ import torch
 import triton
 from torch import Tensor
 
+from lattend.machines import MACHINES
 from lattend.nn.grid.rnn import GridRNN
 
 BATCH, CHANNELS, STRIP = 16, 3, 16
-RATE, BANDWIDTH = 798e12, 4.3e12  # measured on an H200: multiplies and adds, bytes a second
+RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
 SIZES = ("32x128", "64x128", "128x64", "128x128", "128x256", "128x512", "256x128")
 OURS, GRAPHED, DIAGONALS, GRAPH, NAIVE, FLAT = (
     "lattend", "lattend, CUDA graph", "diagonals, eager", "diagonals, CUDA graph", "pixel by pixel", "nn.RNN",

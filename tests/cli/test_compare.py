@@ -18,15 +18,31 @@ if "compare" not in [command.name for command in application.app.registered_comm
 def test_text(lattend):
     ran = lattend("compare", RNN, FULL, "--over", "t", "--at", "n=512")
     assert (ran.code, ran.err) == (0, "")
-    assert "  attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
-    assert "    at n = 512: t = 512" in ran.out.splitlines()
+    assert "attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
+    assert "  at n = 512: t = 512" in ran.out.splitlines()
     assert f"rnn is {RNN}" in ran.out.splitlines()
 
 
 def test_layers_without_sizes(lattend):
-    ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "products")
-    assert "  attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
+    ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "multiply_adds")
+    assert "attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
     assert "lstm is lstm(steps=t, inputs=d, hidden=d)" in ran.out.splitlines()
+
+
+def test_an_image_beside_an_image(lattend):
+    """Both have n × n pixels; a line beside an image is not compared without a word."""
+    ran = lattend("compare", "rnn2d", "conv", "--at", "d=8")
+    lines = ran.out.splitlines()
+    assert lines[0] == "multiplies as n grows"
+    assert "rnn2d is rnn2d(n=n, h=d, c=d)" in lines
+    assert "conv is conv(rows=n, cols=n, kernel=3, padding=1, c_in=d, c_out=d)" in lines
+    ran = lattend("compare", "rnn2d", "rnn", "attention")
+    warning = "different numbers of positions: rnn2d has n^2, rnn has n, attention has n"
+    assert ran.out.splitlines()[:2] == [warning, "multiplies as n grows"]
+    assert json.loads(lattend("compare", "rnn2d", "rnn", "--json").out)["positions"] == {
+        "rnn2d": "n^2",
+        "rnn": "n",
+    }
 
 
 def test_labels(lattend):
@@ -67,7 +83,7 @@ def test_architectures(lattend, tmp_path):
     assert ran.code == 0
     assert "it gives 18, the count is 36" in " ".join(ran.out.split())
     data = json.loads(lattend("compare", "--architectures", "--at", "n=64,d=8,k=5", "--json").out)
-    assert data["numbers"]["sequential steps"] == ["1", "64", "1"]
+    assert data["numbers"]["sequential depth"] == ["1", "64", "1"]
     file = tmp_path / "table.md"
     assert lattend("compare", "--architectures", "--out", str(file)).code == 0
     assert file.read_text().splitlines()[2] == "|  | convolution | RNN | self-attention |"

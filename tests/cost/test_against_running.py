@@ -10,15 +10,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from cost import attended
 from cost.running import check, check_dense, check_numbers, one, run
-from cost.shapes import attention
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.cost import reference as plain
 from lattend.cost.reference import Tally, backward, counting, shapes, vectors
+from lattend.cost.reference import attention as attended
 
 SMALL = st.integers(1, 4)
 SIZE = st.integers(1, 6)
@@ -217,7 +216,7 @@ def test_which_layers_look_across_tokens(name: str) -> None:
         masks = [[[mask(q, k) for k in range(n)] for q in range(n)]]
         layers[rule] = (
             lambda x, w, masks=masks: attended.attention(x, x, w, masks),
-            attention(1, d, d, d, d),
+            shapes.attention(1, d, d, d, d),
             lt.cost.attention("causal" if rule == "causal" else "k == q"),
         )
     layer, weights, cost = layers[name]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cost import attended, shapes
 from cost.running import check, check_dense, check_numbers, one, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_rules import affine, split
 
 import lattend as lt
+from lattend.cost.reference import attention as attended
+from lattend.cost.reference import shapes
 
 SMALL = st.integers(1, 3)
 LENGTH = st.integers(1, 5)
@@ -108,18 +109,16 @@ def test_attention_to_other_tokens(n: int, m: int, heads: int, D: int, text: str
 @settings(max_examples=30)
 @given(LENGTH, SMALL, SMALL, SMALL, SMALL, st.booleans(), st.sampled_from(["q >= 0", "k <= q", "k < q"]))
 def test_given_queries_keys_and_values(
-    n: int, key_heads: int, group: int, D_hid: int, D_o: int, scaled: bool, text: str
+    n: int, kv_heads: int, group: int, D_hid: int, D_o: int, scaled: bool, text: str
 ) -> None:
-    heads = key_heads * group
+    heads = kv_heads * group
     masks = masks_of(text, n, n, heads)
 
     def layer(q: Any, k: Any, v: Any, _: Any) -> Any:
-        scores = [attended.plain_score(q[head], k[head // group]) for head in range(heads)]
-        scale = 0.5 if scaled else None
-        return [attended.attend(scores[i], v[i // group], mask, scale) for i, mask in enumerate(masks)]
+        return attended.attention(q, k, {}, masks, scale=0.5 if scaled else None, valued=v)
 
-    found = run(one(layer), {}, (heads, n, D_hid), (key_heads, n, D_hid), (key_heads, n, D_o))
-    sizes = {"n": n, "heads": heads, "key_heads": key_heads, "D_hid": D_hid, "D_o": D_o}
+    found = run(one(layer), {}, (heads, n, D_hid), (kv_heads, n, D_hid), (kv_heads, n, D_o))
+    sizes = {"n": n, "heads": heads, "kv_heads": kv_heads, "D_hid": D_hid, "D_o": D_o}
     check(found, "attention", sizes, rule=text, projections=None, scaled=scaled)
 
 
@@ -285,14 +284,14 @@ def test_naive_projections(n: int, data: st.DataObject, text: str) -> None:
 def test_a_naive_score_takes_four_terms(D: int) -> None:
     """Four terms of 2D(2D - 1) + 2D - 1 operations, and 3 adds between them."""
     weights = {"W_q": (1, D, D), "W_k": (1, D, D), "p": (1, D)}
-    found = run(lambda x, w: [attended.naive_score(x, x, w, 0, "absolute", {})(0, 0)], weights, (1, D))
+    found = run(lambda x, w: [attended.naive_score(x, x, w, 0, "absolute")(0, 0)], weights, (1, D))
     assert found["multiplies"] + found["adds"] == 16 * D * D - 1
 
 
 def test_a_formula_takes_every_size_that_any_quantity_has() -> None:
     """Key heads change no operation going forward, but the adds going back and what is cached."""
-    general = lt.cost.attention("k <= q", key_heads="key_heads", D_o="D_o", projections=None)
-    numbers: dict[str, Any] = {"n": 4, "heads": 4, "key_heads": 2, "D_hid": 2, "D_o": 2}
+    general = lt.cost.attention("k <= q", kv_heads="kv_heads", D_o="D_o", projections=None)
+    numbers: dict[str, Any] = {"n": 4, "heads": 4, "kv_heads": 2, "D_hid": 2, "D_o": 2}
     known, direct = general.at(**numbers), lt.cost.attention("k <= q", projections=None, **numbers)
     assert known.backward.adds == direct.backward.adds
     assert known.cache == direct.cache == 4 * 2 * (2 + 2)

@@ -131,11 +131,11 @@ def test_steps_one_after_another() -> None:
 
 
 def test_memory() -> None:
-    assert C.rnn(**RNN).claim("training_memory", "O(t l n)")
+    assert C.rnn(**RNN).claim("saved_activations", "O(t l n)")
     assert C.rnn(**RNN).claim("cache", "l n")
     kept = C.attention("full", n="t", D_i="n", D_hid="D") * "l"
-    assert kept.claim("training_memory", "O(t l n + t l heads D + l heads t^2)")
-    assert kept.claim("training_memory", "O(t l n + t l heads D)").status == "fails"
+    assert kept.claim("saved_activations", "O(t l n + t l heads D + l heads t^2)")
+    assert kept.claim("saved_activations", "O(t l n + t l heads D)").status == "fails"
 
 
 def test_what_looks_across_tokens() -> None:
@@ -215,7 +215,7 @@ def _loosely(make: Any, **given: Any) -> Any:
         (lambda: C.conv(c_in=3, groups=2), "c_in = 3 cannot be cut into 2 groups"),
         (lambda: C.transformer_block(d=10, heads=3), "d = 10 does not divide into 3 heads"),
         (lambda: C.rnn2d().at(k=3), "rnn2d has no k; it has n, c, h"),
-        (lambda: C.rnn2d().claim("cost", "n"), "a cost has no cost; it has parameters, multiplies"),
+        (lambda: C.rnn2d().claim("cost", "n"), "a cost has no cost; it has parameters, multiply_adds"),
         (lambda: C.rnn2d(n=1, h=1, c=1).claim("multiplies", "1"), "multiplies of rnn2d is the number 1"),
         (lambda: C.norm(kind="batch"), "kind of norm is one of layer, rms, not 'batch'"),
     ],

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from cost.running import check_numbers, run
 
 import lattend as lt
+from lattend.cost.reference import rnn2d_stack, shapes
 
 C = lt.cost
 GATES = {"rnn": 1, "lstm": 5, "gru": 4}
@@ -19,6 +21,33 @@ def test_parameters(cell: str, gates: int) -> None:
     # Above the first layer every direction is given all directions of the layer below
     deep = C.rnn2d(cell=cell, directions=4, layers="l", bias=True)
     assert deep.claim("parameters", f"4*{gates}(h c + 2h^2 + h) + (l - 1)*4*{gates}(4h^2 + 2h^2 + h)")
+
+
+@pytest.mark.parametrize(("cell", "gates"), GATES.items())
+def test_a_kernel_multiplies_the_zeros_beyond_the_edge_too(cell: str, gates: int) -> None:
+    """Needed leaves them out; what GridRNN executes, and a tool reports, does not."""
+    cost, net = C.rnn2d(n=8, h=64, c=3, cell=cell), lt.nn.GridRNN(3, 64, cell=cell)
+    # 64*192 + 112*4096, and 64*(192 + 8192)
+    assert cost.multiply_adds == (gates * 471_040, gates * 536_576, gates * 536_576)
+    assert C.of(net, (1, 8, 8, 3)).multiply_adds.executed == cost.multiply_adds.executed
+    assert str(C.rnn2d().executed.multiplies) == str(C.rnn2d().dense.multiplies)
+    assert C.rnn2d().dense.claim("multiplies", "n^2(h c + 2h^2)")
+
+
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize(("rows", "cols", "directions", "layers"), [(1, 1, 1, 1), (3, 2, 1, 2), (2, 3, 2, 2)])
+def test_dense_is_a_run_with_states_of_zeros(
+    cell: str, rows: int, cols: int, directions: int, layers: int
+) -> None:
+    """Forward and backward, as plain code that multiplies the zeros counts it."""
+    weights = shapes.rnn2d_stack(2, 3, cell, directions, layers, True)
+
+    def layer(x: Any, w: Any) -> Any:
+        return rnn2d_stack(x, w, cell, directions, initial=True)
+
+    sizes: dict[str, Any] = {"rows": rows, "cols": cols, "h": 2, "c": 3, "directions": directions}
+    cost = C.rnn2d(**sizes, cell=cell, layers=layers, bias=True)
+    check_numbers(run(layer, weights, (rows, cols, 3)), cost.dense)
 
 
 def test_what_an_lstm_and_a_gru_multiply() -> None:
@@ -45,12 +74,12 @@ def test_what_an_lstm_and_a_gru_multiply() -> None:
 def test_memory(cell: str, kept: str, held: str) -> None:
     """For training the pixels, the states and the gates; in use a row of states."""
     cost = C.rnn2d(cell=cell)
-    assert cost.claim("training_memory", kept)
+    assert cost.claim("saved_activations", kept)
     assert cost.claim("cache", held)
     deep = C.rnn2d(cell=cell, layers=3)  # the image once, three times the rest
-    assert deep.claim("training_memory", f"{kept} + 2({kept} - n^2 c)")
+    assert deep.claim("saved_activations", f"{kept} + 2({kept} - n^2 c)")
     both = C.rnn2d(cell=cell, directions=2, layers=3)  # upper layers are given both directions side by side
-    assert both.claim("training_memory", f"{kept} + 5({kept} - n^2 c) + 2*2n^2 h")
+    assert both.claim("saved_activations", f"{kept} + 5({kept} - n^2 c) + 2*2n^2 h")
     assert both.claim("cache", f"6*{held}")
 
 

@@ -42,9 +42,11 @@ def weights(*shapes: tuple[int, ...]) -> list[Tensor]:
 def test_linear_and_feed_forward(n: int, d: int, hidden: int) -> None:
     up, down = weights((d, hidden), (hidden, d))
     x = torch.randn(n, d, requires_grad=True)
-    assert kept(lambda: x @ up, [up]) == lt.cost.linear(n=n, d_in=d, d_out=hidden, bias=False).training_memory
+    assert (
+        kept(lambda: x @ up, [up]) == lt.cost.linear(n=n, d_in=d, d_out=hidden, bias=False).saved_activations
+    )
     run = kept(lambda: torch.relu(x @ up) @ down, [up, down])
-    assert run == lt.cost.feed_forward(n=n, d=d, hidden=hidden, bias=False).training_memory
+    assert run == lt.cost.feed_forward(n=n, d=d, hidden=hidden, bias=False).saved_activations
 
 
 @settings(max_examples=20)
@@ -58,7 +60,7 @@ def test_attention(n: int, heads: int, d: int, wide: int) -> None:
         mixed = torch.softmax(a @ b.mT, -1) @ c
         return mixed.transpose(0, 1).reshape(n, heads * wide) @ o
 
-    found = lt.cost.attention("full", n=n, heads=heads, D_i=d, D_hid=wide, out_bias=False).training_memory
+    found = lt.cost.attention("full", n=n, heads=heads, D_i=d, D_hid=wide, out_bias=False).saved_activations
     assert kept(run, [q, k, v, o]) == found
 
 
@@ -74,7 +76,7 @@ def test_attention_with_positions(n: int, d: int, wide: int) -> None:
         return torch.softmax((moved @ q) @ (moved @ k).mT, -1) @ (x @ v) @ o
 
     cost = lt.cost.attention(n=n, heads=1, D_i=d, D_hid=wide, encoding="absolute", out_bias=False)
-    assert kept(run, [q, k, v, o, p]) == cost.training_memory
+    assert kept(run, [q, k, v, o, p]) == cost.saved_activations
 
 
 @settings(max_examples=20)
@@ -93,7 +95,7 @@ def test_the_grid_rnn(rows: int, cols: int, h: int, c: int) -> None:
                 state[i, j] = torch.tanh(total)
         return state[rows - 1, cols - 1]
 
-    assert kept(run, [into, left, top]) == lt.cost.rnn2d(rows=rows, cols=cols, h=h, c=c).training_memory
+    assert kept(run, [into, left, top]) == lt.cost.rnn2d(rows=rows, cols=cols, h=h, c=c).saved_activations
 
 
 @settings(max_examples=5)
@@ -108,7 +110,7 @@ def test_grid_rnn_of_lt_nn(
     image = torch.randn(1, rows, cols, c, requires_grad=True)
     frame = (2 if cell == "lstm" else 1) * directions * layers * h * (rows + cols + 1)
     found = kept(lambda: made(image), list(made.parameters()))
-    assert found == made.cost(rows=rows, cols=cols).training_memory + frame
+    assert found == made.cost(rows=rows, cols=cols).saved_activations + frame
 
 
 @settings(max_examples=20)
@@ -130,12 +132,12 @@ def test_a_stacked_rnn(steps: int, layers: int, h: int, c: int) -> None:
                 state[layer] = seen = torch.tanh(total)
         return seen
 
-    found = lt.cost.rnn(steps=steps, inputs=c, hidden=h, layers=layers, initial=False).training_memory
+    found = lt.cost.rnn(steps=steps, inputs=c, hidden=h, layers=layers, initial=False).saved_activations
     assert kept(run, [*into, *back]) == found
 
 
 def test_one_cell_is_alive_at_a_time() -> None:
-    assert lt.cost.rnn(steps=100, inputs=3, hidden=7, layers=2).memory_in_use == 14
+    assert lt.cost.rnn(steps=100, inputs=3, hidden=7, layers=2).peak_activations == 14
     linear = lt.cost.linear(n=2, d_in=3, d_out=5, bias=False)
-    assert linear.memory_in_use == 2 * 3 + 2 * 5
-    assert lt.cost.linear().memory_in_use is None
+    assert linear.peak_activations == 2 * 3 + 2 * 5
+    assert lt.cost.linear().peak_activations is None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from cost import shapes, whole
 from cost.running import check, check_numbers, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.cost.reference import shapes
+from lattend.cost.reference import transformer as whole
 
 SMALL = st.integers(1, 3)
 FEW = settings(max_examples=15)
@@ -35,7 +36,7 @@ def causal(n: int) -> list[list[bool]]:
 def test_transformer_block(
     n: int,
     D: int,
-    key_heads: int,
+    kv_heads: int,
     group: int,
     hidden: int,
     bias: bool,
@@ -44,12 +45,12 @@ def test_transformer_block(
     scaled: bool,
     norm_first: bool,
 ) -> None:
-    heads = key_heads * group
+    heads = kv_heads * group
     d = D * heads
-    weights = shapes.block(d, heads, hidden, key_heads=key_heads, bias=bias, norms=norms, gated=gated)
+    weights = shapes.block(d, heads, hidden, kv_heads=kv_heads, bias=bias, norms=norms, gated=gated)
     masks, scale = [causal(n)] * heads, 0.5 if scaled else None
     found = run(lambda x, w: whole.block(x, w, masks, norm_first=norm_first, scale=scale), weights, (n, d))
-    sizes = {"n": n, "d": d, "heads": heads, "key_heads": key_heads, "D": D, "hidden": hidden}
+    sizes = {"n": n, "d": d, "heads": heads, "kv_heads": kv_heads, "D": D, "hidden": hidden}
     check(
         found, "transformer_block", sizes, rule="causal", bias=bias, norms=norms, gated=gated, scaled=scaled
     )

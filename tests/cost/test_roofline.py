@@ -7,9 +7,10 @@ import json
 import pytest
 
 import lattend as lt
-from lattend.cost import roofline
-from lattend.cost.roofline import Machine, compulsory, machine, time_of
+from lattend import machines
+from lattend.cost.roofline import compulsory, time_of
 from lattend.errors import DomainError, NamingError
+from lattend.machines import Machine, machine
 
 TOY = Machine("toy", rate=1e9, bandwidth=1e6, width=4)
 
@@ -64,7 +65,7 @@ def test_numbers_may_be_given_later_and_wider():
 def test_wrong_input():
     with pytest.raises(NamingError, match="linear needs a number for every size: give n=…"):
         time_of(lt.cost.linear(d_in=4, d_out=4), "H200")
-    with pytest.raises(NamingError, match='no machine is named "A1000"; there are H200, cpu'):
+    with pytest.raises(NamingError, match='no machine is named "A1000"; there are H200, H100, A100, cpu'):
         machine("A1000")
     with pytest.raises(DomainError, match="at least 1, got 0"):
         time_of(lt.cost.linear(n=1, d_in=4, d_out=4), "H200", width=0)
@@ -73,8 +74,8 @@ def test_wrong_input():
 @pytest.fixture
 def quick(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(roofline, "SIDE", 64)
-    monkeypatch.setattr(roofline, "COPIED", 4096)
+    monkeypatch.setattr(machines, "SIDE", 64)
+    monkeypatch.setattr(machines, "COPIED", 4096)
     return tmp_path / "lattend" / "machine.json"
 
 

@@ -18,7 +18,7 @@ EXAMPLES = (
     'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
     'lattend compare "rnn(steps=t,inputs=n,hidden=n)" \\\n'
     '    "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)" --over t --at n=512 --out crossing.svg',
-    "lattend compare lstm attention --over t --quantity products",
+    "lattend compare lstm attention --over t --quantity multiply_adds",
     "lattend compare lstm attention --over t --at d=512 --equal parameters",
     "lattend compare --architectures --at n=1024,d=64,k=5",
 )
@@ -47,7 +47,7 @@ def compare(
     ] = None,
     quantity: Annotated[
         str,
-        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, products, adds, depth, …"),
+        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, multiply_adds, adds, depth, …"),
     ] = "multiplies",
     column: Annotated[
         str, typer.Option(metavar="needed|dense", help="Marked squares only, or all.")
@@ -97,7 +97,7 @@ def compare(
     if json:
         say_json({**found.json(), "meanings": meanings} | ({} if file is None else {"file": file}))
     elif file is not None:
-        say(f"{file}: {found.chart.title}")
+        say("\n".join(line for line in (found.warning, f"{file}: {found.chart.title}") if line))
     else:
         legend = "\n".join(f"{label} is {meaning}" for label, meaning in meanings.items())
         say(f"{found}\n\n{legend}" if legend else str(found))

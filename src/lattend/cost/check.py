@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import Run
-from lattend.cost.reference.layers import Plain, plain_layer, plain_names
+from lattend.cost.reference.layers import Plain, plain_layer
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import OPERATIONS
-from lattend.cost.table import LINES, aligned, shown
+from lattend.cost.summary import label
+from lattend.cost.table import Printed, Report, Table, format_value
 from lattend.errors import NamingError, TooLarge
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 MOST = 1_000_000  # numbers and operations of a run, forward and back: a few seconds
-RUNNABLE = (*plain_names(), "patch_embedding")
 BACK = "backward"
 WORK = (*OPERATIONS, *(f"{BACK} {op}" for op in OPERATIONS))
 
@@ -36,14 +36,14 @@ class Row:
         return self.number == self.counted
 
     @property
-    def cells(self) -> tuple[str, str, str, str]:
-        """The row as it is shown, without its formula."""
+    def cells(self) -> tuple[str, ...]:
+        """The row as it is printed."""
         verdict = "equal" if self.equal else "differs"
-        return self.quantity, f"{self.number:,}", f"{self.counted:,}", verdict
+        return self.quantity, format_value(self.formula), f"{self.number:,}", f"{self.counted:,}", verdict
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Printed):
     """What a cost says and what a run counted, quantity by quantity; true if all are equal."""
 
     name: str
@@ -53,28 +53,21 @@ class Check:
     def __bool__(self) -> bool:
         return all(row.equal for row in self.rows)
 
-    def text(self, width: int | None = None) -> str:
-        """The check as a table; formulas stand below their rows where it is wider than `width`."""
+    @property
+    def heading(self) -> str:
+        """`rnn2d at n = 4, run on numbers that count themselves`."""
         at = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
-        title = f"{self.name}{' at ' + at if at else ''}, run on numbers that count themselves"
-        cells = [("", "number", "counted", ""), *(row.cells for row in self.rows)]
-        table = aligned(cells, (1, 2))
-        if any(not isinstance(row.formula, int) for row in self.rows):
-            formulas = ["formula", *(shown(row.formula) for row in self.rows)]
-            wide = [(cell[0], formula, *cell[1:]) for cell, formula in zip(cells, formulas, strict=True)]
-            lines = aligned(wide, (2, 3))
-            if width is None or max(map(len, lines)) <= width:
-                table = lines
-            else:
-                formulas[0] = ""
-                below = [[f"  {line}" for line in formula.splitlines()] for formula in formulas]
-                table = [line for row, more in zip(table, below, strict=True) for line in (row, *more)]
-        return "\n".join([title, "", *table])
+        return f"{self.name}{' at ' + at if at else ''}, run on numbers that count themselves"
 
-    def __str__(self) -> str:
-        return self.text()
+    def report(self) -> Report:
+        """What it prints; formulas only where there are any."""
+        head, rows = ("", "formula", "number", "counted", ""), [row.cells for row in self.rows]
+        if all(isinstance(row.formula, int) for row in self.rows):
+            head, rows = (head[0], *head[2:]), [(row[0], *row[2:]) for row in rows]
+        return Report(self.heading, [Table(head, rows)])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<Check of {self.heading}: {'all equal' if self else 'some differ'}>"
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -95,7 +88,7 @@ def check(cost: Cost, values: Mapping[str, int]) -> Check:
     """What is needed, forward and backward, against a run at these sizes."""
     if not cost.runs:
         raise NamingError(
-            f"{cost.name} has no plain code to run; these have it, and sums of them: {', '.join(RUNNABLE)}"
+            f"{cost.name} has no plain code to run; every layer that lt.cost names has it, and sums of these"
         )
     needed = cost.needed.forward
     known = needed.at(**values)
@@ -125,7 +118,7 @@ def _quantities(cost: Cost) -> dict[str, Any]:
     """Numbers, or formulas where sizes are open."""
     return {
         "parameters": cost.parameters,
-        LINES["depth"]: cost.depth,
+        label("depth"): cost.depth,
         **{op: getattr(cost, op) for op in OPERATIONS},
         **{f"{BACK} {op}": getattr(cost.backward, op) for op in OPERATIONS},
     }
@@ -136,7 +129,7 @@ def _counted(plain: Plain) -> dict[str, int]:
     ran = plain.run()
     return {
         "parameters": ran.parameters,
-        LINES["depth"]: ran.depth,
+        label("depth"): ran.depth,
         **{op: getattr(ran.forward, op) for op in OPERATIONS},
         **{f"{BACK} {op}": getattr(ran.backward, op) for op in OPERATIONS},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import Layer, Run
+from lattend.cost.result import MultiplyAdds, Result
 from lattend.cost.sizes import Size, read_size
-from lattend.cost.statement import OPERATIONS, Array
+from lattend.cost.statement import KINDS, OPERATIONS, Array, Columns
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
@@ -19,23 +20,18 @@ from lattend.rules.rule import check_integer
 if TYPE_CHECKING:
     from lattend.cost.check import Check
     from lattend.cost.roofline import Floor
+    from lattend.cost.table import Report
     from lattend.counts.order import Order
     from lattend.counts.verdict import Verdict
 
 WIDTH = 4  # bytes of a number, unless said otherwise
-QUANTITIES = (
-    "parameters",
-    *OPERATIONS,
-    "bytes_read",
-    "bytes_written",
-    "training_memory",
-    "cache",
-    "depth",
-)
+MULTIPLY_ADDS = "multiply_adds"
+MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
+QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth")
 
 
-@dataclass(frozen=True, eq=False)
-class Cost:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cost(Result):
     """Layers one after another, each so many times.
 
     >>> from lattend.cost import rnn2d
@@ -59,66 +55,75 @@ class Cost:
     @property
     def parameters(self) -> Any:
         """Numbers that are learned."""
-        return self._given("parameters")
+        return self.value("parameters")
+
+    @property
+    def multiply_adds(self) -> MultiplyAdds:
+        """The multiplies whose results are summed up: needed, executed (None while a size is open), dense."""
+        try:
+            executed = self.executed.value(MULTIPLY_ADDS)
+        except NamingError:
+            executed = None
+        return MultiplyAdds(self.needed.value(MULTIPLY_ADDS), executed, self.dense.value(MULTIPLY_ADDS))
 
     @property
     def multiplies(self) -> Any:
         """Multiplications of two numbers."""
-        return self._given("multiplies")
+        return self.value("multiplies")
 
     @property
     def adds(self) -> Any:
         """Additions and subtractions."""
-        return self._given("adds")
+        return self.value("adds")
 
     @property
     def exponentials(self) -> Any:
-        return self._given("exponentials")
+        return self.value("exponentials")
 
     @property
     def divisions(self) -> Any:
-        return self._given("divisions")
+        return self.value("divisions")
 
     @property
     def functions(self) -> Any:
         """Evaluations of an activation or a square root, one each."""
-        return self._given("functions")
+        return self.value("functions")
 
     @property
     def bytes_read(self) -> Any:
         """Each statement reads its arrays once."""
-        return self._given("bytes_read")
+        return self.value("bytes_read")
 
     @property
     def bytes_written(self) -> Any:
         """Each statement writes its result once."""
-        return self._given("bytes_written")
+        return self.value("bytes_written")
 
     @property
-    def training_memory(self) -> Any:
+    def saved_activations(self) -> Any:
         """Numbers made on the way that the backward pass needs again."""
-        return self._given("training_memory")
+        return self.value("saved_activations")
 
     @property
-    def memory_in_use(self) -> int | None:
-        """The most numbers alive at once in the widest layer, without parameters; None while a size is open.
+    def peak_activations(self) -> int | None:
+        """The most numbers held at once in the widest layer, without parameters; None while a size is open.
 
         What is held for a residual across that layer comes on top; a recurrent layer holds its states.
         """
         try:
-            return max(layer.alive(self.number) for _, layer in self.parts)
+            return max(layer.peak(self.number) for _, layer in self.parts)
         except NamingError:
             return None
 
     @property
     def cache(self) -> Any:
-        """Numbers to keep from token to token when it runs one token at a time."""
-        return self._given("cache")
+        """Numbers of the KV cache, or of a recurrent net's state, in a decoding step."""
+        return self.value("cache")
 
     @property
     def depth(self) -> Any:
-        """Cells or layers that must run one after another, a reduction counting one."""
-        return self._given("depth")
+        """Sequential depth: cells or layers that must follow each other, a reduction counting one."""
+        return self.value("depth")
 
     @property
     def scalar_depth(self) -> int | None:
@@ -132,7 +137,7 @@ class Cost:
 
     @property
     def path(self) -> Any:
-        """The longest path from one position to another, in steps; None where no formula for it is known."""
+        """The maximum path length from one position to another, in layers; None where it is not known."""
         found = (layer.path_length for _, layer in self.parts if layer.across)
         paths = [path for path in found if path is not None]
         try:
@@ -152,6 +157,12 @@ class Cost:
         return [f"{layer.name}: {layer.depth.schedule}" for _, layer in self.parts]
 
     @property
+    def positions(self) -> Any:
+        """How many tokens, steps or pixels it is given; None where no layer says."""
+        found = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
+        return None if found is None else self._count(Amount.of(found), "positions")
+
+    @property
     def across_tokens(self) -> dict[str, bool]:
         """Which layers look across tokens."""
         return {layer.name: layer.across for _, layer in self.parts}
@@ -159,7 +170,7 @@ class Cost:
     @property
     def statements(self) -> str:
         """What it does, statement by statement: the set, the kind of work, and how many points."""
-        from lattend.cost.table import statements
+        from lattend.cost.summary import statements
 
         return statements(self)
 
@@ -183,7 +194,7 @@ class Cost:
     def backward(self) -> Cost:
         """The backward pass, given the gradients of all outputs, for those of all inputs and parameters.
 
-        Under a rule it is counted as if every query and every key had a square.
+        Under a rule it is counted as if every query and every key were in an attended pair.
         """
         return replace(self, way="backward")
 
@@ -269,7 +280,8 @@ class Cost:
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
         return self.number_or_formula(amount)
 
-    def _given(self, quantity: str) -> Any:
+    def value(self, quantity: str) -> Any:
+        """A quantity by name, in this column and this way: a number, or a formula."""
         return self._count(self.amount(quantity), quantity)
 
     def _count(self, amount: Amount, quantity: str) -> Any:
@@ -279,7 +291,7 @@ class Cost:
         """A quantity before it is written: in this column, this way."""
         if quantity not in QUANTITIES:
             raise NamingError(f"a cost has no {quantity}; it has {', '.join(QUANTITIES)}")
-        if quantity in OPERATIONS:
+        if quantity in (MULTIPLY_ADDS, *OPERATIONS):
             return self._operation(quantity)
         if self.way == "backward" and quantity not in ("parameters", "cache"):
             raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
@@ -299,8 +311,8 @@ class Cost:
             case "bytes_written":
                 written = dict.fromkeys(s.writes for s in layer.statements)
                 return sum(map(self._sized, written), ZERO) * self.width
-            case "training_memory":
-                return sum(map(self._sized, layer.kept()), ZERO)
+            case "saved_activations":
+                return sum(map(self._sized, layer.saved()), ZERO)
             case "cache":
                 return layer.cache
             case _:
@@ -313,15 +325,25 @@ class Cost:
         """How many of an operation there are, in this column and this way."""
         total = ZERO
         for times, layer in self.parts:
-            for columns in layer.operations(self.way).get(name, ()):
-                found = columns.column(self.column, self.values)
-                if found is None:
+            found = (
+                self._products(layer) if name == MULTIPLY_ADDS else layer.operations(self.way).get(name, ())
+            )
+            for columns in found:
+                amount = columns.column(self.column, self.values)
+                if amount is None:
                     raise NamingError(
                         "what is executed is known when every size and parameter has a number: give "
                         + ", ".join(f"{name}=…" for name in self.needed.names)
                     )
-                total = total + found * times
+                total = total + amount * times
         return total
+
+    def _products(self, layer: Layer) -> Iterator[Columns]:
+        """The multiplies of each statement that sums them up."""
+        for statement in layer.statements:
+            if KINDS[statement.kind].sums:
+                found = statement.operations(backward=self.way == "backward")
+                yield from [found["multiplies"]] if "multiplies" in found else []
 
     def order(self, quantity: str, *variables: str) -> Order:
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
@@ -360,28 +382,28 @@ class Cost:
 
         return check(self, values)
 
-    def text(self, width: int | None = None) -> str:
-        """The cost as a table; columns stand below each other where they are wider than `width`."""
-        from lattend.cost.table import as_text
+    @property
+    def heading(self) -> str:
+        """`attention, backward pass in n, heads at D_i = 64`."""
+        way = "" if self.way == "forward" else ", backward pass"
+        given = ", ".join(f"{name} = {value:,}" for name, value in self.values.items())
+        names = f" in {', '.join(self.names)}" if self.names else ""
+        return f"{self.name}{way}{names}{' at ' + given if given else ''}"
 
-        return as_text(self, width)
+    def report(self) -> Report:
+        """What it prints."""
+        from lattend.cost.summary import report_of
 
-    def __str__(self) -> str:
-        return self.text()
-
-    __repr__ = __str__
+        return report_of(self)
 
     def latex(self, quantity: str = "multiplies") -> str:
         """One quantity as LaTeX."""
-        found = self._given(quantity)
+        found = self.value(quantity)
         return found.latex() if isinstance(found, Count) else f"{found:,}".replace(",", r"\,")
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
 
     def json(self) -> dict[str, Any]:
         """All quantities as plain data, in three columns."""
-        from lattend.cost.table import as_json
+        from lattend.cost.summary import as_json
 
         return as_json(self)
 

@@ -50,8 +50,9 @@ class Layer:
     depth: Depth = ONE_STEP
     across: bool = False  # whether it looks across tokens
     path: Amount | Callable[[], Amount | None] | None = None  # a function where finding it takes work
-    cache: Amount = ZERO  # numbers to keep from token to token when it runs one by one
-    streams: bool = False  # it runs cell by cell, so that only the cache is alive
+    cache: Amount = ZERO  # numbers of the KV cache, or of a recurrent state
+    streams: bool = False  # it runs cell by cell, so that only its state is held
+    positions: Polynomial | None = None  # the tokens, steps or pixels it is given
 
     @property
     def path_length(self) -> Amount | None:
@@ -63,10 +64,10 @@ class Layer:
         met = (array.base for s in self.statements for array in (*s.reads, s.writes))
         return list(dict.fromkeys(met))
 
-    def kept(self) -> list[Array]:
-        """The activations that training keeps for the backward pass."""
-        kept = (array.base for s in self.statements for array in s.kept())
-        return [array for array in dict.fromkeys(kept) if array.kind in ("input", "made")]
+    def saved(self) -> list[Array]:
+        """The activations that training saves for the backward pass."""
+        saved = (array.base for s in self.statements for array in s.saved())
+        return [array for array in dict.fromkeys(saved) if array.kind in ("input", "made")]
 
     def operations(self, way: str) -> dict[str, list[Columns]]:
         """How many of each, statement by statement; going back, gradients that meet are added."""
@@ -78,8 +79,8 @@ class Layer:
             found.setdefault("adds", []).append(meeting(self.statements))
         return found
 
-    def alive(self, number: Callable[[Amount], int]) -> int:
-        """The most numbers that are alive at once, without parameters: statements in order, no gradients."""
+    def peak(self, number: Callable[[Amount], int]) -> int:
+        """The most numbers that are held at once, without parameters: statements in order, no gradients."""
         if self.streams:
             return number(self.cache)
         end = len(self.statements)

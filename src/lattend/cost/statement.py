@@ -131,7 +131,7 @@ class Statement:
                 found[op] = found.get(op, NOTHING) + Columns(ZERO, more.executed, ZERO)
         return found
 
-    def kept(self) -> tuple[Array, ...]:
+    def saved(self) -> tuple[Array, ...]:
         """The arrays that the backward pass reads again."""
         keeps = KINDS[self.kind].keeps if self.keeps is None else self.keeps
         return self.reads if keeps == "reads" else (self.writes,) if keeps == "writes" else ()

@@ -1,192 +1,145 @@
-"""A cost as people read it: three columns, then what its dependences say; and as plain data."""
+"""Tables and reports: how all that lt.cost gives is printed, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from textwrap import wrap
+from typing import Any
 
-from lattend.budget import Budget
-from lattend.cost.amount import Amount
-from lattend.cost.statement import COLUMNS, OPERATIONS
-from lattend.counts.count import Count
-from lattend.errors import DeadlineError, NamingError
-
-if TYPE_CHECKING:
-    from lattend.cost.cost import Cost
-
-TABLE = Budget(4.0)  # for all that a table asks
+WIDTH = 100
 SAME, UNKNOWN = "=", "–"
-LINES = {
-    "bytes_read": "bytes read",
-    "bytes_written": "bytes written",
-    "training_memory": "kept for training, numbers",
-    "cache": "kept from token to token, numbers",
-    "depth": "steps one after another",
-}
+GAP = "  "
+LEAST_NAME = 24  # characters that a first column keeps when it is cut
+SHORT = 12  # characters of a column that may stand beside numbers
+UNITS = ("", "k", "M", "G", "T", "P", "E", "Z")
+_NUMBER = re.compile(r"[\d,]+(\.\d+)?(e[+-]\d+)?%?( [kMGTPEZ])?|[=–]|")
 
 
-def as_text(cost: Cost, width: int | None = None) -> str:
-    """The cost as a table; columns stand below each other where they are wider than `width`."""
-    cost = replace(cost, budget=TABLE.shared())
-    rows: list[tuple[str, ...]] = [("", *COLUMNS)]
-    parameters = _found(cost, "parameters")
-    rows.append(("parameters", parameters, SAME, SAME))
-    for op in OPERATIONS:
-        if not cost.is_nothing(op):
-            rows.append((op, *_columns(cost, op)))
-    found = [_title(cost), "", *_fitted(rows, width)]
-    if len(cost.parts) > 1:
-        found += ["", *_fitted(_by_layer(cost), width)]
-    if cost.way == "forward":
-        found += ["", *_fitted([("", ""), *_other(cost), *_words(cost)], width)[1:]]
-    return "\n".join(found)
+def format_value(value: Any) -> str:
+    """A number with commas, or a formula; a dash where nothing is known."""
+    return UNKNOWN if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def shown(value: Any) -> str:
-    """A number with commas, or a formula."""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def short(number: int) -> str:
+    """A number in at most eight characters: 640, 11,272, 4.089 G.
+
+    >>> short(1_814_073_344), short(11_689_512), short(99_999)
+    ('1.814 G', '11.69 M', '99,999')
+    """
+    if abs(number) < 100_000:
+        return f"{number:,}"
+    scaled, unit = float(number), 0
+    while abs(scaled) >= 999.95 and unit < len(UNITS) - 1:
+        scaled, unit = scaled / 1000, unit + 1
+    digits = 3 - len(str(int(abs(scaled)))) + 1
+    return f"{scaled:.{max(0, digits)}f} {UNITS[unit]}"
 
 
-def _found(cost: Cost, quantity: str) -> str:
-    """A quantity, or that a deadline passed before it was found."""
-    try:
-        return shown(getattr(cost, quantity))
-    except DeadlineError as reason:
-        return f"not found: {reason}"
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head; cells may have several lines, and columns of numbers stand to the right.
+
+    >>> Table(("", "pairs"), [("causal", "36"), ("full", "64")]).lines()
+    ['        pairs', 'causal     36', 'full       64']
+    """
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Which columns hold numbers alone."""
+        columns = list(zip(*self.rows, strict=True))
+        return [any(column) and all(map(_NUMBER.fullmatch, column)) for column in columns]
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """At most so wide: a long first column is cut, or formulas stand below their row."""
+        cells = [[cell.splitlines() or [""] for cell in row] for row in (self.head, *self.rows)]
+        widths = [max(len(line) for row in cells for line in row[place]) for place in range(len(self.head))]
+        over = 0 if width is None else sum(widths) + len(GAP) * (len(widths) - 1) - width
+        if over > 0 and widths[0] - over < LEAST_NAME and len(widths) > 1:
+            return self._folded([w <= SHORT and any(self.numbers) for w in widths])
+        widths[0] -= max(0, over)
+        found: list[str] = []
+        for row in cells:
+            for line in range(max(map(len, row))):
+                texts = [cell[line] if line < len(cell) else "" for cell in row]
+                if len(texts[0]) > widths[0]:
+                    texts[0] = f"{texts[0][: widths[0] - 1]}…"
+                sides = zip(texts, widths, self.numbers, strict=True)
+                found.append(GAP.join(t.rjust(w) if right else t.ljust(w) for t, w, right in sides).rstrip())
+        return found if any(self.head) else found[1:]
+
+    def _folded(self, narrow: list[bool]) -> list[str]:
+        """Numbers and narrow columns side by side, and below each row its other cells, a line each."""
+        stays = [place == 0 or right or narrow[place] for place, right in enumerate(self.numbers)]
+        moved = [place for place, stay in enumerate(stays) if not stay]
+        kept = [place for place, stay in enumerate(stays) if stay]
+        head, *rows = (tuple(row[place] for place in kept) for row in (self.head, *self.rows))
+        first, *found = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
+        lines = [first] if any(head) else []
+        for line, row in zip(found, self.rows, strict=True):
+            lines.append(line)
+            for place in moved:
+                label = f"{self.head[place]}{GAP}" if len(moved) > 1 else ""
+                if row[place] != SAME or len(self.rows) == 1:
+                    cell = row[place].splitlines() or [""]
+                    lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
+        return lines
+
+    def html(self) -> str:
+        """The same as an HTML table."""
+        style = ["text-align: right" if right else "text-align: left" for right in self.numbers]
+
+        def row(cells: Sequence[str], tag: str) -> str:
+            pairs = zip(style, cells, strict=True)
+            inner = "".join(f'<{tag} style="{s}; white-space: pre">{escape(c)}</{tag}>' for s, c in pairs)
+            return f"<tr>{inner}</tr>"
+
+        head = row(self.head, "th") if any(self.head) else ""
+        return f"<table>{head}{''.join(row(cells, 'td') for cells in self.rows)}</table>"
 
 
-def _title(cost: Cost) -> str:
-    way = "" if cost.way == "forward" else ", backward pass"
-    given = ", ".join(f"{name} = {value:,}" for name, value in cost.values.items())
-    names = f" in {', '.join(cost.names)}" if cost.names else ""
-    return f"{cost.name}{way}{names}{' at ' + given if given else ''}"
+@dataclass(frozen=True)
+class Report:
+    """A title, then tables and sentences; a blank line before each table, and for an empty sentence."""
+
+    title: str
+    parts: Sequence[Table | str]
+
+    def text(self, width: int | None = None) -> str:
+        """For a terminal so many columns wide."""
+        lines = wrap(self.title, width) if width else [self.title]
+        for part in self.parts:
+            if isinstance(part, Table):
+                lines += ["", *part.lines(width)]
+            else:
+                lines += wrap(part, width or WIDTH, subsequent_indent=GAP) or [""]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """For a notebook."""
+        parts = [p.html() if isinstance(p, Table) else f"<div>{escape(p)}</div>" for p in self.parts]
+        return f"<div><b>{escape(self.title)}</b></div>{''.join(parts)}"
 
 
-def _columns(cost: Cost, op: str) -> tuple[str, str, str]:
-    needed = _found(cost.needed, op)
-    try:
-        executed = _found(cost.executed, op)
-    except NamingError:
-        executed = UNKNOWN
-    dense = _found(cost.dense, op)
-    return needed, SAME if executed == needed else executed, SAME if dense == needed else dense
+class Printed(ABC):
+    """What prints as a report: in a terminal by `text`, in a notebook as tables."""
 
+    @abstractmethod
+    def report(self) -> Report:
+        """What there is to say."""
 
-def _by_layer(cost: Cost) -> list[tuple[str, ...]]:
-    """Layers that are alike are put together."""
-    rows: list[tuple[str, ...]] = [("layer", "parameters of one", "multiplies of one", "looks across tokens")]
-    groups: dict[tuple[str, ...], Amount] = {}
-    for times, layer in cost.parts:
-        one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
-        key = (
-            layer.name,
-            _found(one, "parameters"),
-            _found(one, "multiplies"),
-            "yes" if layer.across else "no",
-        )
-        groups[key] = groups[key] + times if key in groups else times
-    for (name, *rest), times in groups.items():
-        count = cost.number_or_formula(times)
-        many = f" × {shown(count)}" if count != 1 else ""
-        rows.append((f"{name}{many}", *rest))
-    return rows
+    def text(self, width: int | None = WIDTH) -> str:
+        """The report in lines of at most `width` characters; None leaves them as long as they are."""
+        return self.report().text(width)
 
+    def __str__(self) -> str:
+        return self.text()
 
-def _other(cost: Cost) -> list[tuple[str, str]]:
-    rows = [(words, _found(cost, name)) for name, words in LINES.items()]
-    deep = cost.scalar_depth
-    words = "known when every size has a number" if deep is None else f"{deep:,}"
-    rows.append(("the same in scalars, sums as trees", words))
-    if cost.memory_in_use is not None:
-        rows.insert(3, ("alive at once in use, numbers", f"{cost.memory_in_use:,}"))
-    return rows
-
-
-def _words(cost: Cost) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = []
-    if len(cost.parts) == 1:
-        layer = cost.parts[0][1]
-        rows.append(("schedule", layer.depth.schedule))
-        path = _found(cost, "path")
-        if path != "None":
-            rows.append(("longest way between positions", path))
-        rows.append(("looks across tokens", "yes" if layer.across else "no"))
-    return rows
-
-
-def statements(cost: Cost) -> str:
-    """The sets that are counted, layer by layer, and how many points each has."""
-    found: list[str] = []
-    for _, layer in cost.parts:
-        rows = [(layer.name, "work at each point", "points", "over")]
-        for statement in layer.statements:
-            points = shown(cost.number_or_formula(statement.points.needed))
-            rows.append((f"  {statement.name}", statement.kind, points, statement.over))
-        found += ["", *aligned(rows)] if layer.statements else []
-    return "\n".join(found[1:])
-
-
-def _fitted(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
-    """Rows under a heading in columns, or, where these are too wide, each row in lines of its own."""
-    table = aligned(rows)
-    if width is None or max(map(len, table)) <= width:
-        return table
-    head, *rest = rows
-    found = [""]
-    for name, *cells in rest:
-        found.append(name)
-        for column, cell in zip(head[1:], cells, strict=True):
-            if cell != SAME or len(rest) == 1:
-                lines = cell.splitlines() or [""]
-                label = f"{column}  " if column else ""
-                found += [
-                    f"  {label if place == 0 else ' ' * len(label)}{line}" for place, line in enumerate(lines)
-                ]
-    return found
-
-
-def aligned(rows: Sequence[tuple[str, ...]], right: Container[int] = ()) -> list[str]:
-    """Rows whose cells may have several lines, in columns two spaces apart, those in `right` to the right."""
-    cells = [[cell.splitlines() or [""] for cell in row] for row in rows]
-    wide = [max(len(line) for row in cells for line in row[place]) for place in range(len(rows[0]))]
-    found: list[str] = []
-    for row in cells:
-        for line in range(max(len(cell) for cell in row)):
-            texts = [cell[line] if line < len(cell) else "" for cell in row]
-            parts = [
-                text.rjust(width) if place in right else text.ljust(width)
-                for place, (text, width) in enumerate(zip(texts, wide, strict=True))
-            ]
-            found.append("  ".join(parts).rstrip())
-    return found
-
-
-def as_json(cost: Cost) -> dict[str, Any]:
-    """Formulas as text with the places where they hold, numbers as numbers."""
-    found: dict[str, Any] = {"layer": cost.name, "way": cost.way}
-    found |= {"names": list(cost.names), "at": dict(cost.values)}
-    found["parameters"] = _data(cost.parameters)
-    for op in OPERATIONS:
-        found[op] = {}
-        for column in COLUMNS:
-            try:
-                found[op][column] = _data(getattr(getattr(cost, column), op))
-            except NamingError:
-                found[op][column] = None
-    backward = cost.backward
-    found["backward"] = {op: _data(getattr(backward, op)) for op in OPERATIONS}
-    cost = cost.forward  # memory and steps are those of the forward pass
-    found |= {name: _data(getattr(cost, name)) for name in LINES}
-    found["memory_in_use"], found["scalar_depth"] = cost.memory_in_use, cost.scalar_depth
-    found["path"] = _data(cost.path)
-    found["schedule"] = cost.schedule
-    found["across_tokens"] = cost.across_tokens
-    return found
-
-
-def _data(value: Any) -> Any:
-    if isinstance(value, Count):
-        data = value.json()
-        return {"pieces": data["pieces"], "domain": data["domain"], "at": data["at"]}
-    return value
+    def _repr_html_(self) -> str:
+        return self.report().html()

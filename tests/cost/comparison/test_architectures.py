@@ -19,9 +19,9 @@ def test_formulas():
         "multiplies, padding too": ["9n*d^2", "=", "="],
         "multiplies, no projections": ["=", "=", "2n^2*d"],
         "order of multiplies": ["O(n*d^2)", "O(n*d^2)", "O(n*d^2 + n^2*d)"],
-        "sequential steps": ["1", "n", "1"],
-        "longest path, in layers or steps": ["s - 1", "n", "1"],
-        "kept for training, numbers": ["n*d", "2n*d", "n(n + 5d)"],
+        "sequential depth": ["1", "n", "1"],
+        "maximum path length, in layers or steps": ["s - 1", "n", "1"],
+        "saved activations, numbers": ["n*d", "2n*d", "n(n + 5d)"],
     }
 
 
@@ -45,7 +45,7 @@ def test_numbers():
     image = lt.cost.conv(rows=32, cols=32, c_in=64, c_out=64, kernel=5, padding=2, bias=False)
     full = lt.cost.attention("full", n=1024, heads=1, D_i=64, D_hid=64, out_bias=False)
     assert rows["multiplies"] == [f"{x:,}" for x in (image.multiplies, 2 * 1024 * 64**2, full.multiplies)]
-    assert rows["longest path, in layers or steps"] == ["16", "1,024", "1"]  # ceil(31/2)
+    assert rows["maximum path length, in layers or steps"] == ["16", "1,024", "1"]  # ceil(31/2)
     assert "order of multiplies" not in rows
 
 
@@ -77,7 +77,7 @@ def test_other_letters():
     assert dict(found.numbers)["multiplies"] == {
         "convolution": "n^2*t", "rnn": "2n^2*t", "attention": "2n*t(2n + t)",
     }  # fmt: skip
-    assert dict(found.numbers)["longest path, in layers or steps"]["convolution"] == "never"
+    assert dict(found.numbers)["maximum path length, in layers or steps"]["convolution"] == "never"
 
 
 @pytest.mark.parametrize(

@@ -29,20 +29,31 @@ def test_text():
     assert str(found).splitlines() == [
         "multiplies as t grows",
         "",
-        "        formula  order",
-        "  rnn   2n^2*t   O(n^2*t)",
-        "  full  2n*t^2   O(n*t^2)",
+        "      formula  order",
+        "rnn   2n^2*t   O(n^2*t)",
+        "full  2n*t^2   O(n*t^2)",
         "",
         "at n = 8",
-        "   t    rnn   full  least",
-        "   4    512    256  full",
-        "   8  1,024  1,024  all the same",
-        "  16  2,048  4,096  rnn",
+        "",
+        " t    rnn   full  least",
+        " 4    512    256  full",
+        " 8  1,024  1,024  all the same",
+        "16  2,048  4,096  rnn",
         "",
         "where they cross",
-        "  full passes rnn at t = n; equal there, dearer from t = n + 1 on",
-        "    at n = 8: t = 8",
+        "full passes rnn at t = n; equal there, dearer from t = n + 1 on",
+        "  at n = 8: t = 8",
     ]
+
+
+def test_different_numbers_of_positions_are_said_first():
+    found = compare({"image": lt.cost.rnn2d(h="d", c="d"), "line": lt.cost.rnn(steps="n", hidden="d")})
+    assert str(found).splitlines()[0] == "different numbers of positions: image has n^2, line has n"
+    assert found.json()["positions"] == {"image": "n^2", "line": "n"}
+    pixels = {"rows": "n", "cols": "n", "c_in": "d", "c_out": "d", "padding": 1}
+    assert compare([lt.cost.rnn2d(), lt.cost.conv(**pixels)]).warning == ""
+    patches = lt.cost.attention("swin", rows=8, cols=8, w=4, heads=1, D_hid="d")
+    assert compare([patches, lt.cost.linear(n=64, d_in="d")], over="d").warning == ""
 
 
 def test_what_nobody_gave_is_an_example_and_said_to_be():
@@ -76,7 +87,7 @@ def test_labels():
 @pytest.mark.parametrize(
     ("quantity", "first"),
     [
-        ("products", "8n^2*t"),
+        ("multiply_adds", "8n^2*t"),
         ("multiplies", "n*t(8n + 3)"),
         ("operations", "16n^2*t"),  # 8n + 3 multiplies a number; 4(2n - 1) + 1 adds
         ("depth", "t"),
@@ -91,7 +102,7 @@ def test_quantities(quantity, first):
 
 
 def test_products_of_the_backward_pass_are_twice_as_many():
-    forward, backward = (compare([x, x], over="t", quantity="products") for x in (rnn(), rnn().backward))
+    forward, backward = (compare([x, x], over="t", quantity="multiply_adds") for x in (rnn(), rnn().backward))
     assert str(forward.formulas["rnn 1"]) == "2n^2*t"
     assert str(backward.formulas["rnn 1"]) == "4n^2*t"
 
@@ -141,9 +152,9 @@ def test_nothing_is_scaled_without_being_asked():
         ([rnn()], {}, "needs two layers or more, got 1"),
         ([rnn(), attention()], {"over": "z"}, "none of these has z: give over= one of n, t"),
         ([rnn(), attention()], {"at": {"z": 3}}, "none of these has z; they have n, t"),
-        ([rnn(), attention()], {"quantity": "flops"}, "has no flops; it has parameters, multiplies"),
+        ([rnn(), attention()], {"quantity": "flops"}, "has no flops; it has parameters, multiply_adds"),
         ([rnn(), attention()], {"at": {"n": [1, 2]}}, "n takes one number; only t grows"),
-        ([rnn(), lt.cost.conv()], {"quantity": "path"}, "longest way between positions of conv is not known"),
+        ([rnn(), lt.cost.conv()], {"quantity": "path"}, "maximum path length of conv is not known"),
     ],
 )  # fmt: skip
 def test_wrong_input(costs, options, message):

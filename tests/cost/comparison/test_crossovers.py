@@ -85,7 +85,7 @@ def test_with_projections_attention_is_dearer_at_every_t():
 
 
 def test_an_lstm_crosses_full_attention_with_projections_at_2n():
-    found = crossing(attention("full", projections="shared"), lstm(), quantity="products")
+    found = crossing(attention("full", projections="shared"), lstm(), quantity="multiply_adds")
     assert str(found) == "first passes second at t = 2n; equal there, dearer from t = 2n + 1 on"
     # with the 3n multiplies of single numbers a step
     found = crossing(attention("full", projections="shared"), lstm())

@@ -171,21 +171,21 @@ class SwinT(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Causal attention whose query heads share key heads, then a gated feed-forward; no biases."""
+    """Causal attention whose query heads share kv heads, then a gated feed-forward; no biases."""
 
-    def __init__(self, size: int, heads: int, key_heads: int, hidden: int) -> None:
+    def __init__(self, size: int, heads: int, kv_heads: int, hidden: int) -> None:
         super().__init__()
-        self.heads, self.key_heads, self.head_size = heads, key_heads, size // heads
+        self.heads, self.kv_heads, self.head_dim = heads, kv_heads, size // heads
         self.before, self.between = nn.RMSNorm(size), nn.RMSNorm(size)
         self.q, self.out = (nn.Linear(size, size, bias=False) for _ in "qo")
-        self.k, self.v = (nn.Linear(size, key_heads * self.head_size, bias=False) for _ in "kv")
+        self.k, self.v = (nn.Linear(size, kv_heads * self.head_dim, bias=False) for _ in "kv")
         self.gate, self.up = (nn.Linear(size, hidden, bias=False) for _ in "gu")
         self.down = nn.Linear(hidden, size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.before(x)
         q, k, v = (
-            part(y).unflatten(-1, (-1, self.head_size)).transpose(1, 2) for part in (self.q, self.k, self.v)
+            part(y).unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for part in (self.q, self.k, self.v)
         )
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
@@ -193,7 +193,7 @@ class Decoder(nn.Module):
         return x + self.down(functional.silu(self.gate(y)) * self.up(y))
 
 
-def language_model(words: int, layers: int, size: int, heads: int, key_heads: int, hidden: int) -> nn.Module:
-    decoders = (Decoder(size, heads, key_heads, hidden) for _ in range(layers))
+def language_model(words: int, layers: int, size: int, heads: int, kv_heads: int, hidden: int) -> nn.Module:
+    decoders = (Decoder(size, heads, kv_heads, hidden) for _ in range(layers))
     ends = (nn.RMSNorm(size), nn.Linear(size, words, bias=False))
     return nn.Sequential(nn.Embedding(words, size), nn.Sequential(*decoders), *ends)

@@ -56,6 +56,28 @@ def convolutions(draw: Any) -> tuple[nn.Module, torch.Tensor]:
     return module, torch.ones(draw(SMALL), module.in_channels, *sizes)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "groups", "needed"),
+    [
+        ((24, 16), (3, 16, 32), 3, 24 * 16 * 32),  # rows of each expert
+        ((3, 8, 16), (3, 16, 32), 0, 3 * 8 * 16 * 32),  # a batch
+        ((8, 24), (24, 32), 3, 8 * 24 * 32),  # what is summed over is cut: gradients of the experts
+        ((3, 8, 16), (16, 24), 3, 8 * 16 * 24),  # columns
+    ],
+)
+def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], groups: int, needed: int) -> None:
+    """The product of a mixture's experts, which multiplies every row with one matrix."""
+    ends = torch.arange(1, groups + 1, dtype=torch.int32, device="meta") * 8 if groups else None
+
+    class Experts(nn.Module):
+        def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+            return torch._grouped_mm(x, w, offs=ends)
+
+    given = [torch.zeros(shape, dtype=torch.bfloat16, device="meta") for shape in (left, right)]
+    found = of(Experts(), tuple(given))
+    assert (found.multiply_adds, found.unknown) == ((needed, needed, needed), {})
+
+
 @settings(max_examples=25)
 @given(convolutions())
 def test_convolutions(drawn: tuple[nn.Module, torch.Tensor]) -> None:
@@ -64,14 +86,14 @@ def test_convolutions(drawn: tuple[nn.Module, torch.Tensor]) -> None:
     for parameter in module.parameters():
         nn.init.constant_(parameter, float(parameter.dim() > 1))
     found = of(module, x)
-    assert found.needed == int(module(x).sum())
-    assert 2 * found.dense == theirs(lambda: module(x)) == ours(lambda: module(x))
-    assert 2 * found.needed == ours(lambda: module(x), padding=False)
+    assert found.multiply_adds.needed == int(module(x).sum())
+    assert 2 * found.multiply_adds.dense == theirs(lambda: module(x)) == ours(lambda: module(x))
+    assert 2 * found.multiply_adds.needed == ours(lambda: module(x), padding=False)
     both = of(module, x.requires_grad_(), backward=True)
     assert both.forward == found.forward
-    assert both.backward.needed == 2 * found.needed  # of the input and of the weight
+    assert both.backward.needed == 2 * found.multiply_adds.needed  # of the input and of the weight
     if module.groups == 1:  # torch counts the weight's gradient of every group with all channels
-        assert 2 * both.dense == theirs(lambda: module(x).sum().backward())
+        assert 2 * both.multiply_adds.dense == theirs(lambda: module(x).sum().backward())
 
 
 @settings(max_examples=30)
@@ -82,7 +104,7 @@ def test_linear(tokens: int, inputs: int, outputs: int, bias: bool) -> None:
     assert found.forward.needed == 2 * tokens * inputs * outputs
     assert found.backward.needed == 2 * found.forward.needed
     assert found.forward.adds == 2 * tokens * outputs * bias
-    assert 2 * found.needed == theirs(lambda: module(x).sum().backward())
+    assert 2 * found.multiply_adds.needed == theirs(lambda: module(x).sum().backward())
 
 
 @settings(max_examples=20)
@@ -98,7 +120,7 @@ def test_batched_products(batch: int, n: int, k: int, m: int) -> None:
 
 def test_bilinear() -> None:
     found = of(nn.Bilinear(3, 4, 5), ((2, 3), (2, 4)))
-    assert found.needed == 2 * 5 * 3 * 4
+    assert found.multiply_adds.needed == 2 * 5 * 3 * 4
     assert not found.unknown
 
 
@@ -108,7 +130,13 @@ def test_bilinear() -> None:
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_the_lstm_that_counters_miss(device: str) -> None:
     found = of(nn.LSTM(4, 5, device=device), (7, 1, 4))
-    assert found.needed == found.executed == found.dense == 7 * 4 * (5 * 4 + 5 * 5) == 1260
+    assert (
+        found.multiply_adds.needed
+        == found.multiply_adds.executed
+        == found.multiply_adds.dense
+        == 7 * 4 * (5 * 4 + 5 * 5)
+        == 1260
+    )
     assert found.parameters == 4 * (5 * 4 + 5 * 5 + 2 * 5)
     assert found.forward.functions == 7 * 5 * 5  # three σ and two tanh a unit
     assert found.forward.multiplies == 7 * 5 * 3
@@ -150,7 +178,7 @@ def test_packed_sequences() -> None:
 
 def test_cells() -> None:
     for kind, gates in ((nn.RNNCell, 1), (nn.LSTMCell, 4), (nn.GRUCell, 3)):
-        assert of(kind(4, 5), (3, 4)).needed == 3 * gates * (5 * 4 + 5 * 5)
+        assert of(kind(4, 5), (3, 4)).multiply_adds.needed == 3 * gates * (5 * 4 + 5 * 5)
 
 
 # What is done beside the products

@@ -33,11 +33,11 @@ def test_parameters_and_multiply_adds(name: str) -> None:
         model = make().eval()
     found = of(model, (1, 3, 224, 224))
     assert found.parameters == parameters
-    assert round(found.dense / 1e9, 3) == billions
+    assert round(found.multiply_adds.dense / 1e9, 3) == billions
     assert not found.unknown
     assert not found.notes
-    assert found.executed == found.dense  # nothing is masked
-    padded = {row.kind for row in found.rows if row.needed < row.dense}
+    assert found.multiply_adds.executed == found.multiply_adds.dense  # nothing is masked
+    padded = {row.kind for row in found.rows if row.multiply_adds.needed < row.multiply_adds.dense}
     assert padded == ({"Conv2d"} if "Net" in name or "VGG" in name else set())
     assert max(map(len, str(found).splitlines())) <= 100
 
@@ -47,16 +47,16 @@ def test_what_padding_costs() -> None:
     with torch.device("meta"):
         model = resnet((2, 2, 2, 2), bottleneck=False).eval()
     found = of(model, (1, 3, 224, 224))
-    assert found.dense == 1_814_073_344
+    assert found.multiply_adds.dense == 1_814_073_344
     first = next(row for row in found.rows if row.kind == "Conv2d")
     # 112 outputs on a side take 7 taps, less 3, 1 at the left end and 2 at the right
     assert first.forward.needed == (112 * 7 - 3 - 1 - 2) ** 2 * 3 * 64
     with FlopCounter(display=False) as ours, torch.no_grad():
         model(torch.zeros(1, 3, 224, 224, device="meta"))
-    assert ours.get_total_flops() == 2 * found.dense
+    assert ours.get_total_flops() == 2 * found.multiply_adds.dense
     with FlopCounter(display=False, padding=False) as ours, torch.no_grad():
         model(torch.zeros(1, 3, 224, 224, device="meta"))
-    assert ours.get_total_flops() == 2 * found.needed
+    assert ours.get_total_flops() == 2 * found.multiply_adds.needed
 
 
 def test_vit_whose_attention_torch_does_not_see() -> None:
@@ -68,7 +68,7 @@ def test_vit_whose_attention_torch_does_not_see() -> None:
         with FlopCounter(display=False) as ours:
             model(image)
     found = of(model, image)
-    assert ours.get_total_flops() == 2 * found.needed
+    assert ours.get_total_flops() == 2 * found.multiply_adds.needed
     squares = 2 * 197**2  # of all heads together, a square is 192 + 192 multiply-adds
     assert ours.get_total_flops() - theirs.get_total_flops() == 2 * squares * (192 + 192)
 
@@ -81,7 +81,7 @@ def test_seventy_billion_parameters_without_memory() -> None:
     found = of(model, (1, n), dtype=torch.long)
     assert found.parameters == 70_553_706_496
     products = n * (found.parameters - 128_256 * size - (2 * layers + 1) * size)  # all but words and norms
-    assert found.needed == products + layers * n * (n + 1) // 2 * 2 * size
-    assert found.dense == products + layers * n * n * 2 * size
+    assert found.multiply_adds.needed == products + layers * n * (n + 1) // 2 * 2 * size
+    assert found.multiply_adds.dense == products + layers * n * n * 2 * size
     assert "0 … 79 (80×) Decoder" in str(found)
     assert max(map(len, str(found).splitlines())) <= 100

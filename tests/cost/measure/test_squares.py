@@ -46,8 +46,8 @@ def test_tiles_of_a_band(n: int, m: int, left: int | None, right: int) -> None:
 
 
 @given(SIZE, SIZE, st.integers(1, 3), st.sampled_from([1, 2, 4]))
-def test_causal(n: int, m: int, batch: int, key_heads: int) -> None:
-    q, k, v = torch.zeros(batch, 4, n, 8), torch.zeros(batch, key_heads, m, 8), torch.zeros(batch, 1, m, 6)
+def test_causal(n: int, m: int, batch: int, kv_heads: int) -> None:
+    q, k, v = torch.zeros(batch, 4, n, 8), torch.zeros(batch, kv_heads, m, 8), torch.zeros(batch, 1, m, 6)
     found = squares_of(q, k, v, None, True)
     assert found.needed == batch * 4 * int(torch.ones(n, m).tril().sum())
     assert found.dense == batch * 4 * n * m

@@ -32,7 +32,7 @@ USUAL["swin"] = "ForImageClassification"
 SPECIAL = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), 0)
 
 
-def build(fields: dict[str, Any], device: str = "meta") -> Any:
+def build(fields: dict[str, Any], device: str = "meta", experts: str = "eager") -> Any:
     """transformers' model of these fields, of the class in `architectures`; of a nested one the text part."""
     inner = dict(fields.get("text_config", fields))
     named = fields.get("architectures", [USUAL.get(inner["model_type"], "ForCausalLM")])[0]
@@ -42,7 +42,7 @@ def build(fields: dict[str, Any], device: str = "meta") -> Any:
     settings = {"attn_implementation": "eager"}
     if inner["model_type"] not in ("vit", "swin"):
         inner = {**SPECIAL, **inner}
-    made = transformers.AutoConfig.for_model(**inner, experts_implementation="eager")
+    made = transformers.AutoConfig.for_model(**inner, experts_implementation=experts)
     torch.manual_seed(0)
     with torch.device(device):
         return getattr(transformers, kind).from_config(made, **settings)

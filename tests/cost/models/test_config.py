@@ -56,9 +56,9 @@ def test_the_summary_fits_and_adds_up(name: str) -> None:
     )
     length = None if model.image else 16
     work = model.forward(length)
-    matrices = sum(data["multiplies_a_token"].values()) * (1 if model.image else 16)
-    assert work.needed - work["attention"].needed == matrices + data["multiplies_a_sequence"]
-    assert json.loads(json.dumps(work.json()))["total"]["dense"] == work.dense
+    matrices = sum(data["multiply_adds_a_token"].values()) * (1 if model.image else 16)
+    assert work.multiply_adds.needed - work["attention"].needed == matrices + data["multiply_adds_a_sequence"]
+    assert json.loads(json.dumps(work.json()))["multiply_adds"]["dense"] == work.multiply_adds.dense
     assert max(len(line) for line in str(work).splitlines()) <= 100
 
 
@@ -96,13 +96,17 @@ def test_the_work_as_printed() -> None:
     assert str(config(small).forward(8, batch=2)) == "\n".join(
         [
             "gpt2, forward, length 8, batch 2",
+            "",
+            "               needed  executed  dense",
+            "parameters        420         =      =",
+            "multiply-adds   4,352    69,312  4,800",
+            "",
             "multiply-adds  needed  executed  dense",
             "projections     1,024     1,024  1,024",  # 16 tokens, 4*4*4
             "attention         576    65,536  1,024",  # 2 sequences, 2 heads, 2 + 2; 36, 64*64, 64 squares
             "feed-forward    2,048     2,048  2,048",  # 16 tokens, 2*4*16
             "output head       704       704    704",  # 16 tokens, 4*11
             "other               0         0      0",
-            "total           4,352    69,312  4,800",
         ]
     )
 

@@ -9,6 +9,7 @@ from cost.models import hugging
 from cost.models.published import PUBLISHED
 from cost.models.small import IMAGES, LONG, SMALL, TEXT
 
+from lattend.cost.measure import of
 from lattend.cost.models import Model, config
 
 
@@ -27,8 +28,10 @@ def test_forward_and_training(name: str) -> None:
     inputs = hugging.forward_inputs(theirs, fields, length, batch=2)
     work = model.forward(length, batch=2)
     more = unrouted(fields, model, work.tokens)
-    assert work.dense + more == hugging.products(theirs, inputs)
-    assert model.training(length, batch=2).dense + 3 * more == hugging.products(theirs, inputs, training=True)
+    assert work.multiply_adds.dense + more == hugging.products(theirs, inputs)
+    assert model.training(length, batch=2).multiply_adds.dense + 3 * more == hugging.products(
+        theirs, inputs, training=True
+    )
 
 
 # One of each family; Swin checkpoints its stages and their blocks, and so runs blocks twice more
@@ -41,24 +44,38 @@ def test_checkpointing(name: str) -> None:
     inputs = hugging.forward_inputs(theirs, fields, length, batch=1)
     work = model.training(length, checkpointing=True)
     ran = hugging.products(theirs, inputs, training=True, checkpointing=True)
-    assert work.dense + 4 * unrouted(fields, model, work.tokens) == ran
-    assert work.needed == model.training(length).needed
+    assert work.multiply_adds.dense + 4 * unrouted(fields, model, work.tokens) == ran
+    assert work.multiply_adds.needed == model.training(length).multiply_adds.needed
+
+
+@pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
+def test_a_mixture_with_sinks_is_measured_as_its_config_says(experts: str) -> None:
+    """Grouped products, and causal, windowed attention with a column of sinks, written out."""
+    fields = {**SMALL["gpt_oss"], "hidden_size": 32, "intermediate_size": 16, "head_dim": 16}
+    theirs = hugging.build(fields, experts=experts).to(hugging.torch.bfloat16)
+    found = of(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
+    work = config(fields).forward(LONG)
+    assert (found.multiply_adds.needed, found.multiply_adds.dense) == (
+        work.multiply_adds.needed,
+        work.multiply_adds.dense,
+    )
+    assert (found.unknown, found.notes) == ({}, ())
 
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_an_image_runs_as_it_is_counted_part_by_part(name: str) -> None:
     work = config(IMAGES[name]).forward()
-    assert work.needed <= work.executed
-    for row in work.rows:
-        assert row.needed <= row.dense, row.name
+    assert work.multiply_adds.needed <= work.multiply_adds.executed
+    for group, row in work.parts.items():
+        assert row.needed <= row.dense, group
 
 
 def test_published_multiply_adds() -> None:
     vit = config(PUBLISHED["vit-base-patch16-224"][0]).forward()
-    assert (vit.length, vit.dense) == (197, 17_563_828_224)  # torchvision: 17.564 G
+    assert (vit.length, vit.multiply_adds.dense) == (197, 17_563_828_224)  # torchvision: 17.564 G
     swin = config(PUBLISHED["swin-tiny-patch4-window7-224"][0]).forward()
-    assert swin.dense == 4_490_566_656  # torchvision: 4.491 G
-    assert swin.needed == 4_474_162_176  # shifted windows at the border hold less
+    assert swin.multiply_adds.dense == 4_490_566_656  # torchvision: 4.491 G
+    assert swin.multiply_adds.needed == 4_474_162_176  # shifted windows at the border hold less
 
 
 def test_backward_of_attention() -> None:

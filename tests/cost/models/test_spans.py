@@ -26,7 +26,7 @@ def test_needed_is_what_transformers_gives_a_weight(name: str) -> None:
         assert layer.attention is not None
         assert (mask == layer.attention.span.rule.mask(n=LONG)).all()
         assert layer.attention.span.needed(LONG) == mask.sum()
-        expected += layer.attention.multiplies * int(mask.sum())
+        expected += layer.attention.multiply_adds * int(mask.sum())
     assert model.forward(LONG)["attention"].needed == expected
 
 

@@ -74,9 +74,12 @@ def test_checkpointing_is_executed_and_not_needed() -> None:
     again = mfu(MISTRAL, 5000, "H200", length=8192, checkpointing=True)
     assert (again.needed, again.dense) == (plain.needed, plain.dense)
     model = config(MISTRAL)
-    more = model.training(8192, checkpointing=True).executed - model.training(8192).executed
+    more = (
+        model.training(8192, checkpointing=True).multiply_adds.executed
+        - model.training(8192).multiply_adds.executed
+    )
     forward = model.forward(8192)
-    assert more == forward.executed - forward["output head"].executed
+    assert more == forward.multiply_adds.executed - forward["output head"].executed
     assert again.executed - plain.executed == pytest.approx(2 * more / 8192 * 5000 / 989.4e12)
     [line] = [line for line in again.lines if line.name == "dense, recomputed"]
     assert line.utilisation == pytest.approx(4 / 3 * plain.dense)  # 8N + 16·l·d·n

@@ -29,7 +29,7 @@ def multiplies(vae: VAE, x: torch.Tensor) -> int:
 def test_one_hidden_layer_is_the_vae_of_costs(d: int, hidden: int, latent: int) -> None:
     vae, known = VAE(d, latent, hidden=hidden), lt.cost.vae(n=1, d=d, hidden=hidden, latent=latent)
     mine = vae.cost()
-    for name in ("multiplies", "adds", "exponentials", "functions", "training_memory", "parameters"):
+    for name in ("multiplies", "adds", "exponentials", "functions", "saved_activations", "parameters"):
         assert getattr(mine, name) == getattr(known, name), name
     assert (
         parameters(vae)

@@ -18,6 +18,7 @@ from lattend.attend.kernels.sdpa import Blocks, blocks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import Shape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
+from lattend.machines import MACHINES
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
@@ -28,7 +29,6 @@ from lattend.rules.language.expr import Term
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
 FLOAT = 4  # bytes
-GPU_BANDWIDTH = 4.3e12  # bytes a second, a large copy on an H200
 # Nanoseconds of cuDNN on an H200 for a query and for a square in those tiles (benchmarks/calibrate_gpu.py)
 LIBRARY_COST = {
     **{("forward", 64): (0.077, 0.589e-3), ("forward", 128): (0.131, 0.826e-3)},
@@ -255,7 +255,7 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
             return Time(None, "")
         sums = {"forward": v.shape[-1], "queries": q.shape[-1], "keys": q.shape[-1] + v.shape[-1]}
         carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
-        total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / GPU_BANDWIDTH
+        total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / MACHINES["H200"].bandwidth
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps
         return Time(total * members, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "library" and q.device.type == "cuda" and work.executed is not None:

@@ -14,12 +14,13 @@ from typing import Any
 
 from lattend.cost.amount import Amount
 from lattend.cost.comparison.comparison import Comparison, compare
-from lattend.cost.comparison.table import WIDTH, crossing_lines
+from lattend.cost.comparison.table import crossing_lines
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import conv
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
+from lattend.cost.table import SAME, WIDTH, Printed, Report, Table
 from lattend.counts.count import Count
 from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
@@ -34,16 +35,15 @@ NUMBERS = {
     "dense": "multiplies, padding too",
     "bare": "multiplies, no projections",
     "order": "order of multiplies",
-    "depth": "sequential steps",
-    "path": "longest path, in layers or steps",
-    "training_memory": "kept for training, numbers",
+    "depth": "sequential depth",
+    "path": "maximum path length, in layers or steps",
+    "saved_activations": "saved activations, numbers",
 }
-SAME = "="
 Row = tuple[str, dict[str, str]]
 
 
-@dataclass(frozen=True, eq=False)
-class Architectures:
+@dataclass(frozen=True, eq=False, repr=False)
+class Architectures(Printed):
     """The table: n pixels of a square image, n steps or n tokens of d numbers; kernels of k × k."""
 
     n: Size
@@ -142,34 +142,25 @@ class Architectures:
         root = f"; {self.side} = √{self.n} is the side of the image" if has_side else ""
         return f"One layer each: {self.n} positions of {self.d} numbers, {self.k} × {self.k} kernel{root}"
 
-    def __str__(self) -> str:
-        rows = [("", *LABELS.values()), *((name, *cells.values()) for name, cells in self.rows)]
-        first = max(len(row[0]) for row in rows)
+    def report(self) -> Report:
+        """What it prints."""
+        head = ("", *LABELS.values())
+        first = max(len(name) for name, _ in self.rows)
         wide = (WIDTH - first - 2 * len(LABELS)) // len(LABELS)
-        lines = [self.title, ""]
-        for row in rows:
-            cells = [textwrap.wrap(cell, wide) or [""] for cell in row[1:]]
-            for line in range(max(map(len, cells))):
-                texts = [cell[line] if line < len(cell) else "" for cell in cells]
-                name = row[0] if line == 0 else ""
-                lines.append("  ".join([f"{name:<{first}}", *(f"{text:<{wide}}" for text in texts)]).rstrip())
-        lines += ["", f"{self.comparison.title}, padding too", *crossing_lines(self.comparison)]
-        lines += ["", f"multiplies of a convolution of n pixels, padding counted, k = {self.k}"]
-        for words, verdict in self.claims:
-            lines += textwrap.wrap(
-                f"{words}: {verdict}", WIDTH, initial_indent="  ", subsequent_indent="    "
-            )
-        return "\n".join(lines)
+        rows = [(name, *(textwrap.fill(cell, wide) for cell in cells.values())) for name, cells in self.rows]
+        parts: list[Table | str] = [Table(head, rows), "", f"{self.comparison.title}, padding too"]
+        parts += [*crossing_lines(self.comparison), ""]
+        parts.append(f"multiplies of a convolution of n pixels, padding counted, k = {self.k}")
+        return Report(self.title, [*parts, *(f"{words}: {verdict}" for words, verdict in self.claims)])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<Architectures: {self.title}>"
 
     def markdown(self) -> str:
         """The table as Markdown."""
         rows = [("", *LABELS.values()), ("---",) * (len(LABELS) + 1)]
         rows += [(name, *cells.values()) for name, cells in self.rows]
         return "\n".join([self.title, "", *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-    _repr_markdown_ = markdown
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -188,7 +179,7 @@ class Architectures:
 def architectures(n: Size = "n", d: Size = "d", k: int = 3) -> Architectures:
     """The table of CNNs, RNNs and Transformers for n positions of d numbers, as formulas or numbers.
 
-    >>> dict(architectures(n=64, d=8).rows)["sequential steps"]
+    >>> dict(architectures(n=64, d=8).rows)["sequential depth"]
     {'convolution': '1', 'rnn': '64', 'attention': '1'}
     """
     if need_number("k", k) % 2 == 0:

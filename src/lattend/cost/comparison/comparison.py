@@ -17,8 +17,10 @@ from lattend.cost.comparison.crossover import Crossover, crossover
 from lattend.cost.comparison.difference import conditions
 from lattend.cost.comparison.equal import Width, equal_parameters
 from lattend.cost.comparison.evaluated import numbers
-from lattend.cost.comparison.quantities import amount_of, words
+from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.cost import Cost
+from lattend.cost.summary import label as label_of
+from lattend.cost.table import Printed, Report, format_value
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.rules.language.evaluation import evaluate
@@ -35,8 +37,8 @@ CHOSEN, CHOSEN_BY_NAME = (
 MOST_ROWS = 8
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Printed):
     """Layers by label, one quantity of each as a formula, and what becomes of them as `over` grows.
 
     >>> from lattend.cost import attention, rnn
@@ -120,16 +122,31 @@ class Comparison:
         columns = {label: self.values(label, self.sizes) for label in self.costs}
         return [(size, {label: columns[label][i] for label in columns}) for i, size in enumerate(self.sizes)]
 
+    @cached_property
+    def positions(self) -> dict[str, str]:
+        """How many positions each layer is given, where not all are given the same number; else nothing."""
+        found = {label: cost.positions for label, cost in self.costs.items()}
+        told = {label: format_value(count) for label, count in found.items() if count is not None}
+        return told if len(set(told.values())) > 1 else {}
+
+    @property
+    def warning(self) -> str:
+        """`different numbers of positions: rnn2d has n^2, conv has n`; nothing where they are the same."""
+        told = ", ".join(f"{label} has {many}" for label, many in self.positions.items())
+        return f"different numbers of positions: {told}" if told else ""
+
     @property
     def title(self) -> str:
-        return f"{words(self.quantity)} as {self.over} grows"
+        return f"{label_of(self.quantity)} as {self.over} grows"
 
-    def __str__(self) -> str:
-        from lattend.cost.comparison.table import as_text
+    def report(self) -> Report:
+        """What it prints."""
+        from lattend.cost.comparison.table import report_of
 
-        return as_text(self)
+        return report_of(self)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(self.costs)}: {self.title}>"
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -159,8 +176,8 @@ class Comparison:
         """Writes the chart as the path's ending says: .svg .png .pdf."""
         return self.chart.save(path)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_html_(self) -> str:
+        return f"{self.svg()}{self.report().html()}"
 
 
 def compare(

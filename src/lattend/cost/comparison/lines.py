@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lattend.cost.comparison.quantities import words
-from lattend.cost.comparison.table import crossing_lines, short
+from lattend.cost.comparison.table import crossing_lines, format_place
+from lattend.cost.summary import label as label_of
 from lattend.draw.charts.chart import Chart
 from lattend.draw.formats.palette import FAINT_TEXT, PAPER, TEXT
 from lattend.draw.formats.scene import Item, Line, Rect, Scene, Text, text_width
@@ -54,7 +54,7 @@ def lines(found: Comparison) -> Chart:
         curves[label] = [(size, value) for size, value in values if value]
     numbers = [value for curve in curves.values() for _, value in curve]
     if not numbers:
-        raise NamingError(f"the {words(found.quantity)} of all of these is 0; there is nothing to draw")
+        raise NamingError(f"the {label_of(found.quantity)} of all of these is 0; there is nothing to draw")
     least, most = _decade(min(numbers), down=True), _decade(max(numbers), down=False)
     frame = _Frame(low, high, least, most if most > least else 10 * least)
     colours = {label: COLOURS[place % len(COLOURS)] for place, label in enumerate(curves)}
@@ -73,7 +73,7 @@ def lines(found: Comparison) -> Chart:
 
 
 def _title(found: Comparison) -> str:
-    text = words(found.quantity)
+    text = label_of(found.quantity)
     return f"{text[:1].upper()}{text[1:]} as {found.over} grows"
 
 
@@ -154,7 +154,7 @@ def _dots(frame: _Frame, found: Comparison, drawn: Sequence[Point]) -> list[Item
         share = place - below
         y = frame.y(values[0] ** (1 - share) * values[-1] ** share)
         if not any(abs(frame.x(place) - a) < 3 and abs(y - b) < 3 for a, b in places):
-            places[frame.x(place), y] = f"{found.over} = {short(round(place, 2))}"
+            places[frame.x(place), y] = f"{found.over} = {format_place(round(place, 2))}"
     items: list[Item] = []
     full = [*drawn, *(dot for dot in places for _ in range(6))]
     for (x, y), text in places.items():

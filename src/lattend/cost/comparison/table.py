@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Any
 
-from lattend.cost.table import aligned
+from lattend.cost.table import Report, Table, format_value
 from lattend.counts.count import Count
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
 
-WIDTH = 100
-UNDEFINED = "–"
 
-
-def as_text(found: Comparison) -> str:
-    """Formulas and orders, the table of numbers, and where they cross."""
-    lines = [found.title, ""]
-    lines += _indented(aligned([("", "formula", "order"), *_formulas(found)]))
-    lines += ["", *_numbers(found)]
-    lines += [f"  {width}" for width in found.widths]
+def report_of(found: Comparison) -> Report:
+    """Formulas and orders, the table of numbers, and where they cross; different positions are said first."""
     rows = [
-        (f"{size:,}", *(UNDEFINED if v is None else f"{v:,}" for v in values.values()), _least(values))
+        (f"{size:,}", *(format_value(value) for value in values.values()), _least(values))
         for size, values in found.rows
     ]
-    head = (found.over, *found.costs, "least")
-    lines += _indented(aligned([head, *rows], right=range(len(head) - 1)))
-    lines += ["", "where they cross", *crossing_lines(found)]
-    return "\n".join(line.rstrip() for line in lines)
+    parts: list[Table | str] = [found.title] if found.warning else []
+    parts += [Table(("", "formula", "order"), _formulas(found)), ""]
+    parts += [*_numbers(found), *map(str, found.widths)]
+    parts += [Table((found.over, *found.costs, "least"), rows), "", "where they cross"]
+    return Report(found.warning or found.title, [*parts, *crossing_lines(found)])
 
 
 def _formulas(found: Comparison) -> list[tuple[str, str, str]]:
-    return [
-        (label, str(count) if isinstance(count, Count) else f"{count:,}", found.orders[label])
-        for label, count in found.formulas.items()
-    ]
+    return [(label, format_value(count), found.orders[label]) for label, count in found.formulas.items()]
 
 
 def _numbers(found: Comparison) -> list[str]:
@@ -62,23 +52,19 @@ def crossing_lines(found: Comparison) -> list[str]:
         by_pair.setdefault(id(pair), []).append(number)
     for pair in found.crossovers:
         for sentence in pair.sentences:
-            lines += textwrap.wrap(sentence, WIDTH - 2, initial_indent="  ", subsequent_indent="    ")
+            lines.append(sentence)
         places = by_pair.get(id(pair), [])
         if places and pair.difference is not None and pair.difference.names:
             used = pair.difference.names if pair.difference is not None else ()
             given = ", ".join(f"{name} = {found.numbers[name]:,}" for name in used)
-            at = ", ".join(f"{found.over} = {short(place)}" for place in places)
-            lines.append(f"    at {given}: {at}")
+            at = ", ".join(f"{found.over} = {format_place(place)}" for place in places)
+            lines.append(f"  at {given}: {at}")
     return lines
 
 
-def short(number: float) -> str:
+def format_place(number: float) -> str:
     """A whole number with commas, others with two digits after the point."""
     return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}".rstrip("0")
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
@@ -90,6 +76,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
             pieces = count.json()["pieces"]
         layers.append({"label": label, "formula": pieces, "order": found.orders[label]})
     return {
+        **({"warning": found.warning, "positions": found.positions} if found.positions else {}),
         "quantity": found.quantity,
         "over": found.over,
         "at": dict(found.numbers),

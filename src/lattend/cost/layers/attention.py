@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ONE_STEP, Layer
+from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.layers.simple import columns, elementwise
 from lattend.cost.pairs import marked, need_sizes, read_rule
@@ -30,7 +30,7 @@ def attention(
     D_p: Size | None = None,
     D_keys: Size | None = None,
     D_values: Size | None = None,
-    key_heads: Size | None = None,
+    kv_heads: Size | None = None,
     encoding: str | None = None,
     content: bool = False,
     learned: bool = True,
@@ -70,24 +70,26 @@ def attention(
     told["D_p"] = D_p if D_p is not None else SHIFT if encoding == "quadratic" else D_i
     told["D_keys"] = D_i if D_keys is None else D_keys
     told["D_values"] = told["D_keys"] if D_values is None else D_values
-    told["key_heads"] = heads if key_heads is None else key_heads
+    told["kv_heads"] = heads if kv_heads is None else kv_heads
     given |= {name: read_size(name, size, parts=True) for name, size in told.items()}
-    many, shared = number_of(given["heads"]), number_of(given["key_heads"])
+    many, shared = number_of(given["heads"]), number_of(given["kv_heads"])
     if many is not None and shared is not None and many % shared:
-        raise DomainError(f"{many} heads cannot share {shared} key heads alike; key_heads must divide heads")
+        raise DomainError(f"{many} heads cannot share {shared} kv heads alike; kv_heads must divide heads")
     builder = _Attention(given, marked(chosen, given), options)
     builder.build(scaled=scaled, out_bias=out_bias)
-    return single(
-        Layer(
-            "attention",
-            tuple(builder.statements),
-            tuple(builder.parameters),
-            ONE_STEP,
-            looks_across(chosen),
-            lambda: path_of(chosen, given),
-            builder.cache(),
-        )
+    made_of = (tuple(builder.statements), tuple(builder.parameters))
+    across = looks_across(chosen)
+    layer = Layer(
+        "attention",
+        *made_of,
+        ONE_STEP,
+        across,
+        lambda: path_of(chosen, given),
+        builder.cache(),
+        positions=builder.sizes["N"],
     )
+    how = {"rule": chosen, **asdict(options), "out_bias": out_bias, "scaled": scaled}
+    return single(layer, Run("attention", given, how))
 
 
 def _radius(given: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] | None:
@@ -162,10 +164,10 @@ class _Attention(Scores):
     def values(self, others: Array) -> Array:
         if self.options.projections is None:
             return self.given("v", "D_o")
-        return self.projected("v", others, "M", "D_values", "key_heads", "D_o", self.keys)
+        return self.projected("v", others, "M", "D_values", "kv_heads", "D_o", self.keys)
 
     def cache(self) -> Amount:
         """Keys and values of all positions that are kept."""
         if not self.options.looks:
-            return self.of("M", "key_heads", "D_o")
-        return self.of("M", "key_heads") * (self.of("D_hid") + self.of("D_o"))
+            return self.of("M", "kv_heads", "D_o")
+        return self.of("M", "kv_heads") * (self.of("D_hid") + self.of("D_o"))

@@ -93,7 +93,8 @@ def conv(
     }
     options |= {"padding": pads, "padding_mode": padding_mode, "bias": bias}
     run = Run("conv", {**sizes, **channels, "groups": read_size("groups", groups)}, options)
-    return single(Layer(name, tuple(steps), tuple(parameters), ONE_STEP, across, path), run)
+    made_of, pixels = (tuple(steps), tuple(parameters)), sizes["rows"] * sizes["cols"]
+    return single(Layer(name, *made_of, ONE_STEP, across, path, positions=pixels), run)
 
 
 def patch_embedding(

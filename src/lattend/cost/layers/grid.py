@@ -5,11 +5,11 @@ from __future__ import annotations
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
 from lattend.cost.layer import Depth, Layer, Run, depth_of
-from lattend.cost.layers.simple import columns, reached
+from lattend.cost.layers.simple import columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size
-from lattend.cost.statement import NOTHING, Array, Statement
+from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.counts.polynomial import Polynomial
 
 IMAGE = "row < rows and col < cols"
@@ -27,11 +27,12 @@ def rnn2d(
     layers: Size = 1,
     bias: bool = False,
 ) -> Cost:
-    """H = σ(W_in x + W_left h_left + W_top h_top) on an image; where there is no neighbour, no product.
+    """H = σ(W_in x + W_left h_left + W_top h_top) on an image.
 
-    `cell` is "rnn", "lstm" (gates i, f, l, g, o) or "gru" (r, z, l, n). `directions` is 1, down and
-    right, 2, also down and left, or 4; the layer above is given all of them. What is kept for training is
-    what lt.nn.GridRNN keeps: pixels, states, gates.
+    Needed leaves out the products with neighbours beyond the edge; executed and dense multiply their zeros,
+    as lt.nn.GridRNN does. `cell` is "rnn", "lstm" (gates i, f, l, g, o) or "gru" (r, z, l, n). `directions`
+    is 1, down and right, 2, also down and left, or 4; the layer above is given all of them. The saved
+    activations are those of lt.nn.GridRNN: pixels, states, gates.
 
     >>> rnn2d().depth
     2n - 1
@@ -85,21 +86,26 @@ class _Grid:
         self.left = f"{self.way}row < rows and 1 <= col and col < cols and o < h"
         self.top = f"{self.way}1 <= row and row < rows and col < cols and o < h"
         self.some = f"{self.units} and 1 <= row + col"  # all but the corner
+        self.row = points(f"{self.way}col < cols and o < h", sizes)
         self.statements: list[Statement] = []
         self.parameters: list[Array] = []
         # One direction of the layer below is kept as its states; several are put side by side, a copy
         kind = "again" if above and ways == 1 else "input"
         self.x = Array("x", columns(f"{IMAGE} and i < c", sizes), kind)
-        # All states are outputs, with gradients from outside
-        self.h = Array("h", columns(self.units, sizes), touched=NOTHING)
+        # All states are outputs, with gradients from outside; those of the zeros beyond the edge begin here
+        self.edge = Columns.of(ZERO, points(f"{self.way}row < rows and o < h", sizes) + self.row)
+        self.h = Array("h", self.columns(self.units), touched=self.edge)
 
     def layer(self, depth: Depth) -> Layer:
         """The layer, which runs one cell after another with a row of states for each direction."""
         {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
-        border = points(f"{self.way}col < cols and o < h", self.sizes) * (2 if self.cell == "lstm" else 1)
+        border = self.row * (2 if self.cell == "lstm" else 1)
         name, path = (f"{self.name}, upper layer", None) if self.above else (self.name, depth.steps)
-        statements, parameters = tuple(self.statements), tuple(self.parameters)
-        return Layer(name, statements, parameters, depth, True, path, border, streams=True)
+        made_of, pixels = (
+            (tuple(self.statements), tuple(self.parameters)),
+            self.sizes["rows"] * self.sizes["cols"],
+        )
+        return Layer(name, *made_of, depth, True, path, border, streams=True, positions=pixels)
 
     def rnn(self) -> None:
         total = self.sum("", ("in", "left", "top"))
@@ -112,7 +118,7 @@ class _Grid:
         g = self.take("g", "functions", self.units, self.part(gates, self.units))
         new = self.take("i * g", "multiplies", self.units, self.part(opened, self.units), g)
         # tanh c begins the gradient of c, and those from the next cells are added to it
-        c = Array("c", columns(self.units, self.sizes), touched=NOTHING)
+        c = Array("c", self.columns(self.units), touched=self.edge)
         old = self.take(
             "f * mixed", "multiplies", self.some, self.part(opened, self.some), self.mixed(opened, c)
         )
@@ -138,6 +144,11 @@ class _Grid:
 
     # Parts of a cell
 
+    def columns(self, over: str, onto: tuple[str, ...] | None = None) -> Columns:
+        """The points of a set; executed and dense without conditions `1 <= …`: that a neighbour is there."""
+        every = " and ".join(part for part in over.split(" and ") if not part.startswith("1 <= "))
+        return Columns.of(points(over, self.sizes, onto), points(every, self.sizes, onto))
+
     def mixed(self, opened: Array, states: Array) -> Array:
         """l∘left + (1 - l)∘top of the states before; made again in the backward pass."""
         share = self.part(opened, self.some)
@@ -150,24 +161,24 @@ class _Grid:
 
     def part(self, whole: Array, over: str) -> Array:
         """Numbers of an array that are read here and nowhere else: one gate out of several."""
-        return Array(whole.name, columns(over, self.sizes), "again", of=whole)
+        return Array(whole.name, self.columns(over), "again", of=whole)
 
     def take(self, name: str, kind: str, over: str, *reads: Array, kept: bool = True) -> Array:
         """One operation at every point of a set; what is not `kept` is made again in the backward pass."""
-        made = Array(name, columns(over, self.sizes), "made" if kept else "again")
+        made = Array(name, self.columns(over), "made" if kept else "again")
         self.put(name, kind, over, reads, made)
         return made
 
     def put(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> None:
-        points = columns(over, self.sizes)
+        points = self.columns(over)
         self.statements.append(Statement(name, kind, points, reads, made, over=over))
 
     def sum(self, gate: str, sources: tuple[str, ...], of: str = "") -> Array:
         """The products with pixels and neighbours that go into one sum, and the bias with the pixels."""
         from_pixel = "in" in sources
         units = f"{gate}{self.units}"
-        begun = columns(units if from_pixel else f"{gate}{self.some}", self.sizes)
-        found = Array(f"sum{of}", columns(units, self.sizes), touched=begun)
+        begun = self.columns(units if from_pixel else f"{gate}{self.some}")
+        found = Array(f"sum{of}", self.columns(units), touched=begun)
         ways = {
             "in": (self.units, "c", self.x),
             "left": (self.left, "h", self.h),
@@ -175,27 +186,18 @@ class _Grid:
         }
         terms = sum((Amount.of(self.sizes[ways[source][1]]) for source in sources), ZERO)
         # Without the pixel it is the left neighbour that begins a sum; in the first column, the one above
-        begins = {sources[0]: f"{gate}{ways[sources[0]][0]}"}
+        begins = {sources[0]: self.columns(f"{gate}{ways[sources[0]][0]}")}
         if not from_pixel:
-            begins["top"] = f"{gate}{self.top} and col == 0"
+            begins["top"] = Columns.of(points(f"{gate}{self.top} and col == 0", self.sizes), ZERO)
         for source in sources:
             outputs, width, reads = ways[source]
             over, shape = f"{gate}{outputs} and i < {width}", f"{gate}{self.way}o < h and i < {width}"
-            used = reached(over, self.sizes, "gate way o i")
+            used = self.columns(over, ("gate", "way", "o", "i"))
             weight = Array(f"W_{source}{of}", columns(shape, self.sizes), "parameter", used)
             self.parameters.append(weight)
-            start = columns(begins[source], self.sizes) if source in begins else NOTHING
+            name, start, every = f"{source}{of}", begins.get(source, NOTHING), self.columns(over)
             self.statements.append(
-                Statement(
-                    f"{source}{of}",
-                    "products",
-                    columns(over, self.sizes),
-                    (reads, weight),
-                    found,
-                    start,
-                    over,
-                    (terms,),
-                )
+                Statement(name, "products", every, (reads, weight), found, start, over, (terms,))
             )
         if not from_pixel or not self.bias:
             return found

@@ -14,16 +14,18 @@ class Squares:
     """Statements over the marked squares of all heads, and the parameters they read."""
 
     def __init__(self, sizes: Sizes, squares: Marked) -> None:
-        self.sizes: dict[str, Polynomial] = {**sizes, "N": squares.queries, "M": squares.all_keys}
+        # Without those of the rule, whose names may be those of indices here
+        own = {name: size for name, size in sizes.items() if name not in squares.rule.parameters}
+        self.sizes: dict[str, Polynomial] = {**own, "N": squares.queries, "M": squares.all_keys}
         self.squares = squares
-        heads, key_heads = (
+        heads, kv_heads = (
             Amount.of(Polynomial.constant(1) if squares.per_head else sizes[name])
-            for name in ("heads", "key_heads")
+            for name in ("heads", "kv_heads")
         )
         self.marked, self.rows, self.keys = (
             squares.squares * heads,
             squares.rows * heads,
-            squares.keys * key_heads,
+            squares.keys * kv_heads,
         )
         self.statements: list[Statement] = []
         self.parameters: list[Array] = []

@@ -84,6 +84,7 @@ def _recurrent(
         Amount.of(sizes["t"]),
         state,
         streams=True,
+        positions=sizes["t"],
     )
     words = {"steps": "t", "inputs": "c", "hidden": "h", "layers": "l"}
     given = {word: sizes[size] for word, size in words.items()}

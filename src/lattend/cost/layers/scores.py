@@ -94,7 +94,7 @@ class Scores(Squares):
     def looked_at(self, others: Array) -> Array:
         if self.options.projections is None:
             return self.given("k", "D_hid")
-        return self.projected("k", others, "M", "D_keys", "key_heads", "D_hid", self.keys)
+        return self.projected("k", others, "M", "D_keys", "kv_heads", "D_hid", self.keys)
 
     def projected(
         self, name: str, tokens: Array, count: str, wide: str, heads: str, width: str, used: Columns
@@ -107,7 +107,7 @@ class Scores(Squares):
 
     def given(self, name: str, width: str) -> Array:
         """Keys or values that are given; those that have a square get a gradient."""
-        every = columns(f"token < M and head < key_heads and i < {width}", self.sizes)
+        every = columns(f"token < M and head < kv_heads and i < {width}", self.sizes)
         return Array(name, every, "input", self.keys * self.of(width))
 
     def content(self, name: str, queries: Array, keys: Array) -> Array:

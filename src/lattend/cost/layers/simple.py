@@ -32,7 +32,9 @@ def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: b
     sizes = {"n": read_size("n", n), "d_in": read_size("d_in", d_in), "d_out": read_size("d_out", d_out)}
     given = Array("x", columns("token < n and i < d_in", sizes), "input")
     _, weights, statements = product(given, sizes, bias=bias)
-    return single(Layer("linear", statements, weights), Run("linear", sizes, {"bias": bias}))
+    return single(
+        Layer("linear", statements, weights, positions=sizes["n"]), Run("linear", sizes, {"bias": bias})
+    )
 
 
 def product(
@@ -91,7 +93,7 @@ def feed_forward(
         weights, statements = weights + more, (*statements, *steps, both)
     _, more, steps = product(inner, down, name="down", bias=bias)
     run = Run("feed_forward", sizes, {"bias": bias, "activation": activation, "gated": gated})
-    return single(Layer("feed-forward", (*statements, *steps), weights + more), run)
+    return single(Layer("feed-forward", (*statements, *steps), weights + more, positions=sizes["n"]), run)
 
 
 def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
@@ -128,7 +130,8 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
         bias = Array("bias", weight.size, "parameter")
         parameters = (weight, bias)
         take("plus bias", "adds", each, found, bias)
-    return single(Layer(f"{kind} norm", tuple(steps), parameters), Run("norm", sizes, {"kind": kind}))
+    layer = Layer(f"{kind} norm", tuple(steps), parameters, positions=sizes["n"])
+    return single(layer, Run("norm", sizes, {"kind": kind}))
 
 
 def residual(*, n: Size = "n", d: Size = "d") -> Cost:
@@ -158,7 +161,7 @@ def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") 
     table = Array("table", columns("word < vocabulary and i < d", sizes), "parameter")
     rows = Array("rows of the table", many, "parameter")
     copied = Statement("lookup", "copies", many, (rows,), Array("x", many), over="token < n and i < d")
-    return single(Layer("embedding", (copied,), (table,)), Run("embedding", sizes))
+    return single(Layer("embedding", (copied,), (table,), positions=sizes["n"]), Run("embedding", sizes))
 
 
 def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.cost import Cost
+from lattend.cost.layer import Run
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import output_size, patch_embedding
 from lattend.cost.layers.simple import (
@@ -21,6 +23,7 @@ from lattend.cost.layers.simple import (
     residual,
 )
 from lattend.cost.pairs import read_rule
+from lattend.cost.points import Sizes
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.errors import DomainError
 from lattend.rules.rule import Rule
@@ -34,7 +37,7 @@ def transformer_block(
     heads: Size = "heads",
     D: Size | None = None,
     hidden: Size | None = None,
-    key_heads: Size | None = None,
+    kv_heads: Size | None = None,
     bias: bool = True,
     norms: str = "layer",
     cross: Size | None = None,
@@ -47,8 +50,8 @@ def transformer_block(
     A head has D numbers, d/heads where d and heads are numbers; hidden is 4d where not given. `cross=m`
     adds attention to m tokens of an encoder between the two. Norms before or after cost the same.
     """
-    wide = _head_size(d, heads, D)
-    shared: dict[str, Any] = {"heads": heads, "D_i": d, "D_hid": wide, "key_heads": key_heads}
+    wide = _head_dim(d, heads, D)
+    shared: dict[str, Any] = {"heads": heads, "D_i": d, "D_hid": wide, "kv_heads": kv_heads}
     shared |= {"bias": bias, "out_bias": bias, "scaled": scaled}
     chosen = read_rule(rule)
     if "n" in chosen.sizes:
@@ -61,8 +64,14 @@ def transformer_block(
     if cross is not None:
         looked = attention("full", **shared, n=n, m=cross).named("cross-attention")
         parts += [norm(**around, kind=norms), looked, residual(**around)]
-    inner = feed_forward(n=n, d=d, hidden=_times(d, 4) if hidden is None else hidden, bias=bias, gated=gated)
-    return joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
+    hidden = _times(d, 4) if hidden is None else hidden
+    inner = feed_forward(n=n, d=d, hidden=hidden, bias=bias, gated=gated)
+    whole = joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
+    sizes = {name: size for name, size in looks.runs[0][1].sizes.items() if name in chosen.free}
+    named = {"d": d, "heads": heads, "kv_heads": kv_heads or heads, "D": wide, "hidden": hidden}
+    named |= {} if cross is None else {"cross": cross}
+    how = {"rule": chosen, "norms": norms, "bias": bias, "gated": gated, "scaled": scaled}
+    return running(whole, "transformer", sizes, named, how)
 
 
 def encoder(rule: Rule | str = "full", *, layers: Size = "l", **options: Any) -> Cost:
@@ -89,7 +98,10 @@ def decoder(
     if tied:
         out = joined("output", _without_parameters(out), looked_up(n=n, d=d))
     first = embedding(n=n, vocabulary=vocabulary, d=d)
-    return joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
+    whole = joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
+    ((_, run),) = blocks.runs
+    named: dict[str, Size] = {"layers": layers, "vocabulary": vocabulary}
+    return running(whole, "transformer", run.sizes, named, {**run.options, "tied": tied})
 
 
 def vit(
@@ -117,7 +129,7 @@ def vit(
     n = down * across + 1
     blocks = transformer_block(n=n, d=d, heads=heads, hidden=hidden, D=D).repeat(layers)
     token = Cost("class token", ((ONE, loose("class token", Amount.of(read_size("d", d)))),))
-    return joined(
+    whole = joined(
         "vit",
         patch_embedding(rows=rows, cols=cols, patch=patch, c=c, d=d),
         token,
@@ -126,17 +138,28 @@ def vit(
         norm(n=n, d=d),
         linear(n=1, d_in=d, d_out=classes),
     )
+    named = {"rows": rows, "cols": cols, "patch": patch, "c": c, "d": d, "layers": layers, "heads": heads}
+    named |= {"D": _head_dim(d, heads, D), "hidden": _times(d, 4) if hidden is None else hidden}
+    return running(whole, "vit", {}, {**named, "classes": classes})
 
 
 def _stack(rule: Rule | str, layers: Size, options: dict[str, Any]) -> Cost:
     """So many blocks; those that look at the same encoder add up its gradients."""
-    blocks = transformer_block(rule, **options).repeat(layers)
-    cross = options.get("cross")
-    return (
-        blocks
-        if cross is None
-        else joined("blocks", handed(n=cross, d=options.get("d", "d"), to=layers), blocks)
-    )
+    block = transformer_block(rule, **options)
+    cross, blocks = options.get("cross"), block.repeat(layers)
+    if cross is None:
+        return blocks
+    ((_, run),) = block.runs
+    whole = joined("blocks", handed(n=cross, d=options.get("d", "d"), to=layers), blocks)
+    return running(whole, "transformer", run.sizes, {"layers": layers}, run.options)
+
+
+def running(
+    cost: Cost, name: str, known: Sizes, sizes: dict[str, Size], options: Mapping[str, Any] | None = None
+) -> Cost:
+    """The cost with plain code for all of it, in place of code for its parts."""
+    every = {**known, **{size: read_size(size, given, parts=True) for size, given in sizes.items()}}
+    return replace(cost, runs=((ONE, Run(name, every, options or {})),))
 
 
 def joined(name: str, *parts: Cost) -> Cost:
@@ -147,7 +170,7 @@ def joined(name: str, *parts: Cost) -> Cost:
     return total.named(name)
 
 
-def _head_size(d: Size, heads: Size, given: Size | None) -> Size:
+def _head_dim(d: Size, heads: Size, given: Size | None) -> Size:
     if given is not None:
         return given
     width, many = number_of(read_size("d", d)), number_of(read_size("heads", heads))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Layer
 from lattend.cost.layers.simple import columns, elementwise, linear
-from lattend.cost.layers.transformer import joined
+from lattend.cost.layers.transformer import joined, running
 from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import Array
 
@@ -25,7 +25,9 @@ def vae(*, n: Size = "n", d: Size = "d", hidden: Size = "hidden", latent: Size =
         bend(n=n, d=hidden),
         linear(n=n, d_in=hidden, d_out=d),
     )
-    return joined("vae", first, heads, sample(n=n, z=latent), last)
+    whole = joined("vae", first, heads, sample(n=n, z=latent), last)
+    sizes = {"n": n, "d": d, "hidden": hidden, "latent": latent}
+    return running(whole, "vae", {}, sizes)
 
 
 def bend(*, n: Size = "n", d: Size = "d") -> Cost:

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import shape_wrapper
 from lattend.cost.measure.meter import Meter
 from lattend.cost.measure.places import Place
 from lattend.cost.measure.tally import Tally
+from lattend.cost.result import not_counted
 from lattend.errors import NamingError
 
 COUNTS = ("needed", "executed", "dense")
@@ -125,7 +126,8 @@ class FlopCounter:
             lines += [(f"{' ' * level} - {label}", *_share(flops, total)) for label, flops in mine.items()]
         name, flops, share = (max(len(line[column]) for line in lines) for column in range(3))
         lines.insert(1, ("-" * name, "-" * flops, "-" * share))
-        return "\n".join(f"{a:<{name}}  {b:>{flops}}  {c:>{share}}".rstrip() for a, b, c in lines)
+        table = [f"{a:<{name}}  {b:>{flops}}  {c:>{share}}".rstrip() for a, b, c in lines]
+        return "\n".join([*table, *([not_counted(self.unknown)] if self.unknown else [])])
 
     # Names as torch gives them
 

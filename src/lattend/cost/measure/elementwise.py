@@ -19,11 +19,12 @@ Formula = Callable[[Operation], Tally]
 
 # Nothing is computed: allocation, copies, other shapes and types, picking, random and constant numbers
 _FREE = """
-alias arange argsort as_strided _assert_async _assert_scalar _assert_tensor_metadata bernoulli bucketize
+alias arange argsort as_strided _assert_async _assert_scalar _assert_tensor_metadata bernoulli bincount
+bucketize
 cat clone complex _conj _conj_physical conj_physical constant_pad_nd contiguous copy _copy_from_and_resize
 detach diag diag_embed diagonal diagonal_scatter dropout_mask _efficientzerotensor embedding empty
 empty_like empty_permuted empty_quantized empty_strided equal exponential eye fill flip _foreach_copy full
-full_like _functional_sym_constrain_range gather im2col imag index index_copy index_fill index_put
+full_like _functional_sym_constrain_range gather histc im2col imag index index_copy index_fill index_put
 index_select is_same_size isin item kthvalue lift lift_fresh lift_fresh_copy linspace _local_scalar_dense
 logspace masked_fill masked_scatter masked_select max_unpool2d max_unpool3d multinomial narrow_copy
 native_channel_shuffle _nested_tensor_from_mask _nested_tensor_from_mask_left_aligned new_empty

@@ -14,8 +14,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from lattend.cost.measure.meter import Meter
 from lattend.cost.measure.operation import tensors
-from lattend.cost.measure.places import WAYS, Place
-from lattend.cost.measure.profile import Profile, Row
+from lattend.cost.measure.places import Place
+from lattend.cost.measure.profile import WAYS, Profile, Row
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.errors import LattendError, TensorError
 

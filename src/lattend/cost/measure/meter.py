@@ -30,7 +30,8 @@ from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
 from lattend.cost.measure.elementwise import knows, other
 from lattend.cost.measure.operation import Operation, operation, short_name, tensors
 from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Squares, squares_of, squares_of_fused
-from lattend.cost.measure.places import BACKWARD, FORWARD, Place, Places
+from lattend.cost.measure.places import Place, Places
+from lattend.cost.measure.profile import BACKWARD, FORWARD
 from lattend.cost.measure.rules import squares_of_call
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.measure.written_attention import Product, Written
@@ -237,7 +238,7 @@ class Meter:
                 tally = self.written.scaled(number, tally)
             self.add(place, packet, way, tally)
             return
-        tally = self.written.mixed(op, tally)
+        tally = self.written.mixed(op, tally, place.name)
         key = self.add(place, packet, way, tally)
         self.written.made(op, Product(key, tally, op.result.numel()), number)
 

@@ -25,15 +25,15 @@ class Squares:
     needed: int
     executed: int
     dense: int
-    head_size: int
-    value_size: int
+    head_dim: int
+    value_dim: int
     rows: int = 0  # queries that have a key, for the sums of their weights
     note: str = ""
 
     @property
     def forward(self) -> Tally:
         """Scores and mixing; plain softmax, one exponential and one division a square."""
-        each = self.head_size + self.value_size
+        each = self.head_dim + self.value_dim
         return Tally(
             *(squares * each for squares in (self.needed, self.executed, self.dense)),
             exponentials=self.needed,
@@ -45,8 +45,8 @@ class Squares:
     @property
     def backward(self) -> Tally:
         """Gradients of queries, keys, values and weights: twice the forward; scores are computed again."""
-        each = 2 * (self.head_size + self.value_size)
-        again = each + self.head_size
+        each = 2 * (self.head_dim + self.value_dim)
+        again = each + self.head_dim
         return Tally(self.needed * each, self.executed * again, self.dense * again)
 
     def scaled(self, products: Tally) -> Tally:
@@ -90,7 +90,7 @@ def squares_of(
 
 
 def _members(query: Sequence[int], key: Sequence[int], grouped: bool) -> int:
-    """How many grids of squares there are: query heads may share key heads."""
+    """How many grids of squares there are: query heads may share kv heads."""
     if grouped and query and len(query) == len(key) and query[-1] % max(1, key[-1]) == 0:
         key = (*key[:-1], query[-1])
     return prod(torch.broadcast_shapes(tuple(query), tuple(key)))

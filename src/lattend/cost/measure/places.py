@@ -18,8 +18,7 @@ from torch.nn import Module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from lattend.cost.measure.pairs import Squares
-
-WAYS = FORWARD, BACKWARD = "forward", "backward"
+from lattend.cost.measure.profile import BACKWARD, FORWARD
 
 
 @dataclass(eq=False)

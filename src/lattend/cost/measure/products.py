@@ -26,6 +26,7 @@ MATRICES = {
     "baddbmm": ("batch1", "batch2"),
     "addmv": ("mat", "vec"),
     "_scaled_mm": ("self", "mat2"),
+    "_scaled_mm_v2": ("self", "mat2"),
     "_int_mm": ("self", "mat2"),
 }
 CUDNN_LSTM, CUDNN_GRU = 2, 3  # how cuDNN and oneDNN number the kinds of recurrent layers
@@ -37,6 +38,14 @@ def matrices(op: Operation) -> Tally:
     columns = right.shape[-1] if right.dim() > 1 else 1
     adds = op.result.numel() if op.name.lstrip("_").startswith(("add", "badd")) else 0
     return Tally.of(left.numel() * columns, adds=adds)
+
+
+def grouped(op: Operation) -> Tally:
+    """_grouped_mm: rows, columns or terms in groups, each with a matrix of its own, or a batch."""
+    left, right = op.given["self"], op.given["mat2"]
+    batch = left.shape[0] if left.dim() == right.dim() == 3 else 1
+    adds = op.result.numel() if op.given.get("bias") is not None else 0
+    return Tally.of(batch * left.shape[-2] * left.shape[-1] * right.shape[-1], adds=adds)
 
 
 def outer(op: Operation) -> Tally:
@@ -170,6 +179,7 @@ def _recurrent(op: Operation) -> tuple[int, list[Tensor], int, int, bool]:
 
 FORMULAS: dict[str, Callable[[Operation], Tally]] = {
     **dict.fromkeys(MATRICES, matrices),
+    **dict.fromkeys(["_grouped_mm", "_scaled_grouped_mm", "_scaled_grouped_mm_v2"], grouped),
     "addr": outer,
     "_trilinear": trilinear,
     **dict.fromkeys(

@@ -8,7 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.result import MultiplyAdds, Result, not_counted
+from lattend.cost.table import WIDTH, Report
 from lattend.errors import NamingError
+
+WAYS = FORWARD, BACKWARD = "forward", "backward"
 
 
 @dataclass(frozen=True)
@@ -27,19 +31,9 @@ class Row:
     operations: Mapping[str, tuple[Tally, Tally]]
 
     @property
-    def needed(self) -> int:
-        """Multiply-adds of marked squares only, without those by padding, both ways together."""
-        return self.forward.needed + self.backward.needed
-
-    @property
-    def executed(self) -> int:
-        """Multiply-adds of the whole tiles that are touched, both ways together."""
-        return self.forward.executed + self.backward.executed
-
-    @property
-    def dense(self) -> int:
-        """Multiply-adds that a tool reports which ignores the rule, both ways together."""
-        return self.forward.dense + self.backward.dense
+    def multiply_adds(self) -> MultiplyAdds:
+        """Both ways together."""
+        return (self.forward + self.backward).multiply_adds
 
     def json(self) -> dict[str, Any]:
         """All of it as JSON holds it."""
@@ -51,24 +45,32 @@ class Row:
             "forward": self.forward.json(),
             "backward": self.backward.json(),
             "operations": {
-                name: {"forward": forward.multiply_adds, "backward": backward.multiply_adds}
+                name: {
+                    "forward": forward.multiply_adds._asdict(),
+                    "backward": backward.multiply_adds._asdict(),
+                }
                 for name, (forward, backward) in self.operations.items()
             },
         }
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(Result):
     """What a module costs on given inputs: its rows, their totals, and what could not be counted.
 
-    `unknown` are the operators whose arithmetic is not known, with the number of their calls: they are in no
-    column. `notes` say where a column is not exact.
+    `unknown` are the operators whose arithmetic is not known, with how often they ran: they are in no number.
+    `notes` say where a column is not exact.
     """
 
     title: str
     rows: tuple[Row, ...]
     unknown: Mapping[str, int]
     notes: tuple[str, ...]
+
+    @property
+    def missing(self) -> str:
+        """The unknown operators in words."""
+        return not_counted(self.unknown) if self.unknown else ""
 
     @cached_property
     def parameters(self) -> int:
@@ -91,19 +93,14 @@ class Profile:
         return self.forward + self.backward
 
     @property
-    def needed(self) -> int:
-        """Multiply-adds of marked squares only, without those by padding, both ways together."""
-        return self.total.needed
+    def multiply_adds(self) -> MultiplyAdds:
+        """Both ways together; what `unknown` lists is in no number."""
+        return self.total.multiply_adds
 
     @property
-    def executed(self) -> int:
-        """Multiply-adds of the whole tiles that are touched, both ways together."""
-        return self.total.executed
-
-    @property
-    def dense(self) -> int:
-        """Multiply-adds that a tool reports which ignores the rule, both ways together."""
-        return self.total.dense
+    def heading(self) -> str:
+        """The module's class."""
+        return self.title
 
     def row(self, name: str) -> Row:
         """The row of the module with this name."""
@@ -117,7 +114,7 @@ class Profile:
         return {
             "title": self.title,
             "parameters": self.parameters,
-            "multiply_adds": self.total.multiply_adds,
+            "multiply_adds": self.multiply_adds._asdict(),
             "forward": self.forward.json(),
             "backward": self.backward.json(),
             "rows": [row.json() for row in self.rows],
@@ -125,15 +122,12 @@ class Profile:
             "notes": list(self.notes),
         }
 
-    def text(self, width: int = 100, depth: int | None = None) -> str:
-        """A table of at most `width` columns, down to `depth` modules within modules; equal layers folded."""
-        from lattend.cost.measure.table import table
+    def report(self, depth: int | None = None) -> Report:
+        """What it prints: totals, then modules within modules down to `depth`, equal layers folded."""
+        from lattend.cost.measure.tree import report_of
 
-        return table(self, width, depth)
+        return report_of(self, depth)
 
-    def __str__(self) -> str:
-        return self.text()
-
-    def __repr__(self) -> str:
-        columns = ", ".join(f"{name} {number:,}" for name, number in self.total.multiply_adds.items())
-        return f"<Profile of {self.title}: {self.parameters:,} parameters, multiply-adds {columns}>"
+    def text(self, width: int | None = WIDTH, depth: int | None = None) -> str:
+        """The report in lines of at most `width` characters, down to `depth` modules within modules."""
+        return self.report(depth).text(width)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from lattend.cost.result import MultiplyAdds
+
 KINDS = ("multiplies", "adds", "divisions", "exponentials", "functions", "comparisons")
 
 
@@ -12,9 +14,9 @@ KINDS = ("multiplies", "adds", "divisions", "exponentials", "functions", "compar
 class Tally:
     """Multiply-adds of products needed, executed and dense; then what is done beside the products.
 
-    `needed` are those of marked squares only, without multiplies by padding; `executed` those of the whole
-    tiles that are touched; `dense` what a tool that ignores the rule reports. A function is one evaluation
-    of tanh, σ, relu, gelu, √ and the like.
+    `needed` are those of attended pairs, without multiplies by padding; `executed` those of the whole tiles
+    that run; `dense` what a tool that ignores the mask reports. A function is one evaluation of tanh, σ,
+    relu, gelu, √ and the like.
 
     >>> Tally(needed=6, executed=8, dense=16) + Tally.of(4) + Tally(adds=1)
     Tally(needed=10, executed=12, dense=20, multiplies=0, adds=1, divisions=0, exponentials=0, functions=0, comparisons=0)
@@ -45,9 +47,9 @@ class Tally:
         return any(getattr(self, name) for name in NAMES)
 
     @property
-    def multiply_adds(self) -> dict[str, int]:
-        """The three columns by name."""
-        return {"needed": self.needed, "executed": self.executed, "dense": self.dense}
+    def multiply_adds(self) -> MultiplyAdds:
+        """The three columns."""
+        return MultiplyAdds(self.needed, self.executed, self.dense)
 
     @property
     def others(self) -> dict[str, int]:
@@ -56,7 +58,7 @@ class Tally:
 
     def json(self) -> dict[str, Any]:
         """All of it as JSON holds it."""
-        return {**self.multiply_adds, "others": self.others}
+        return {"multiply_adds": self.multiply_adds._asdict(), "others": self.others}
 
 
 NAMES = tuple(field.name for field in fields(Tally))

@@ -44,6 +44,7 @@ READERS = {
     "relu",
 }
 MOST_NODES = 1 << 16
+LOST = "weights not followed: attention in {} is counted dense"
 
 
 @dataclass
@@ -75,6 +76,8 @@ class Followed:
     batched: bool = False
     unknown: bool = False
     weights: bool = False
+    sinks: int = 0  # numbers of columns beside the scores, which take part in the softmax alone
+    first: int = 0  # where in the storage the others begin
     used: bool = False  # something has been made of it
 
 
@@ -95,9 +98,9 @@ class Written:
 
     # Products
 
-    def mixed(self, op: Operation, tally: Tally) -> Tally:
+    def mixed(self, op: Operation, tally: Tally, where: str) -> Tally:
         """What a product needs: with weights, only their squares that are not zero."""
-        found = self._weights(op)
+        found = self._weights(op, where)
         if found is None:
             return tally
         return Tally(tally.dense * found.squares // max(1, found.numbers), tally.executed, tally.dense)
@@ -127,14 +130,17 @@ class Written:
             return tally
         return Tally(tally.dense * product.squares // max(1, product.of), tally.executed, tally.dense)
 
-    def _weights(self, op: Operation) -> Followed | None:
+    def _weights(self, op: Operation, where: str | None = None) -> Followed | None:
         if op.name not in FOLLOWED:
             return None
         names = ("batch1", "batch2") if op.name == "baddbmm" else ("self", "mat2")
         for name in names:
             found = self._get(op.given[name])
-            if found is not None and found.weights and found.numbers == op.given[name].numel():
-                return found
+            if found is not None and found.weights:
+                if found.numbers == op.given[name].numel():
+                    return found
+                if where is not None and found.squares < found.numbers:
+                    self._note(LOST, where)
         return None
 
     # What is done to scores and weights
@@ -148,7 +154,10 @@ class Written:
                 self._learn(op.result)
         if op.name in READERS:
             for state in filter(None, map(self._get, sources)):
-                self._use(state, again=True)
+                if state.squares == state.numbers:  # a mask has put a constant in place of the others
+                    self._use(state, again=True)
+        if op.name == "cat":
+            self._with_sinks(op)
         if op.name not in SAME and op.name not in SOFTMAX:
             return tally
         source = next((x for x in sources if self._get(x) is not None), None)
@@ -164,6 +173,20 @@ class Written:
             self._look_for_mask(op, found)
         self._put(op.result, found)
         return tally
+
+    def _with_sinks(self, op: Operation) -> None:
+        """Scores with columns beside them: these take part in the softmax, and in no product."""
+        parts: list[Tensor] = list(op.given["tensors"])
+        found = [(place, state) for place, x in enumerate(parts) if (state := self._get(x)) is not None]
+        if len(found) != 1 or op.given.get("dim", 0) not in (-1, op.result.dim() - 1):
+            return
+        ((place, state),) = found
+        if state.weights or state.numbers != parts[place].numel():
+            return
+        self._use(state)
+        sinks, first = op.result.numel() - state.numbers, sum(x.shape[-1] for x in parts[:place])
+        wide = replace(state, numbers=op.result.numel(), squares=state.squares + sinks, mask=None, used=False)
+        self._put(op.result, replace(wide, sinks=sinks, first=first))
 
     def _use(self, found: Followed, *, again: bool = False) -> None:
         """Scores that are used a second time, or as they are, are needed whole."""
@@ -223,7 +246,7 @@ class Written:
         if found.unknown:
             self._note(UNKNOWN, where)
         squares = found.squares
-        self._put(op.result, Followed(found.product, found.numbers, squares, weights=True))
+        self._put(op.result, replace(found, mask=None, weights=True))
         if squares == found.numbers:
             return tally
         rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
@@ -250,8 +273,15 @@ class Written:
             self._learned[key] = StorageWeakRef(x.untyped_storage())
 
     def _get(self, x: Tensor) -> Followed | None:
+        """What is followed in a tensor's storage; without its sinks where a view leaves these out."""
         key = _storage(x)
-        return None if key is None or key not in self._tensors else self._tensors[key][1]
+        if key is None or key not in self._tensors:
+            return None
+        found = self._tensors[key][1]
+        rest = found.numbers - found.sinks
+        if found.sinks and x.numel() == rest and x.storage_offset() == found.first:
+            return replace(found, numbers=rest, squares=found.squares - found.sinks, sinks=0)
+        return found
 
     def _put(self, x: Tensor, found: Followed) -> None:
         key = _storage(x)

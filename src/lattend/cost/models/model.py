@@ -9,14 +9,18 @@ from math import ceil
 from typing import Any
 
 from lattend.cost.models.parts import ATTENTION, HEAD, Layer, Part
-from lattend.cost.models.work import Row, Work, gathered
+from lattend.cost.models.work import Work, gathered
 from lattend.cost.pairs import TILE
+from lattend.cost.result import MultiplyAdds
+from lattend.cost.table import Printed, Report
 from lattend.errors import DomainError
 from lattend.rules.rule import check_integer
 
+Counted = tuple[str, MultiplyAdds]  # of one kind of part
 
-@dataclass(frozen=True)
-class Model:
+
+@dataclass(frozen=True, repr=False)
+class Model(Printed):
     """A model with its layers, and the parts before and after them.
 
     `head` says what stands on top of the layers. `longest` is the number of learned positions, if there are
@@ -60,7 +64,9 @@ class Model:
     @property
     def multiplied(self) -> int:
         """The N of 6N: parameters a token uses, without tables, but with a head that is the table."""
-        shared = sum(part.multiplies for part in self.outside if part.group == HEAD and not part.parameters)
+        shared = sum(
+            part.multiply_adds for part in self.outside if part.group == HEAD and not part.parameters
+        )
         return sum(part.used for part in self.parts if not part.is_table) + shared
 
     @property
@@ -83,8 +89,8 @@ class Model:
         positions, activations and gates, a few operations a number, are left out.
         """
         length = self._fits(length, batch, tile)
-        rows = gathered(self._forward(length, tile), batch)
-        return Work(f"{self.family}, forward", length, batch, tile, rows)
+        parts = gathered(self._forward(length, tile), batch)
+        return Work(self, "forward", length, batch, tile, parts)
 
     def training(
         self, length: int | None = None, batch: int = 1, checkpointing: bool = False, tile: int = TILE
@@ -97,9 +103,8 @@ class Model:
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self._fits(length, batch, tile)
-        rows = gathered(self._training(length, tile, again=checkpointing), batch)
-        title = f"{self.family}, training" + (", checkpointing" if checkpointing else "")
-        return Work(title, length, batch, tile, rows)
+        parts = gathered(self._training(length, tile, again=checkpointing), batch)
+        return Work(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
         """Bytes of keys and values that `length` tokens leave, at `bytes` a number; 0 for encoders.
@@ -120,10 +125,20 @@ class Model:
             raise DomainError(f"bytes must be a number above 0, got {bytes!r}")
         return ceil(self.parameters * bytes)
 
-    def __str__(self) -> str:
-        from lattend.cost.models.summary import summary
+    @property
+    def heading(self) -> str:
+        """`mistral: causal language model; 32 layers, width 4,096`."""
+        return f"{self.family}: {self.head}; {len(self.layers)} layers, width {self.width:,}"
 
-        return summary(self)
+    def report(self) -> Report:
+        """What it prints."""
+        from lattend.cost.models.summary import report_of
+
+        return report_of(self)
+
+    def __repr__(self) -> str:
+        active = f", {self.active:,} active" if self.is_mixture else ""
+        return f"<Model {self.heading}; parameters {self.parameters:,}{active}>"
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
@@ -131,7 +146,7 @@ class Model:
 
         return as_json(self)
 
-    def _forward(self, length: int, tile: int) -> Iterator[Row]:
+    def _forward(self, length: int, tile: int) -> Iterator[Counted]:
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
                 yield _product(part, length, times)
@@ -139,19 +154,17 @@ class Model:
         for part in self.outside:
             yield _product(part, length, 1)
 
-    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[Row]:
+    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[Counted]:
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
-                one = _product(part, length, times)
-                yield _scaled(one, 3, 3 + again, 3 + again)
-            one = _attention(layer, length, tile, times)
-            yield _scaled(one, 3, 3 + again, 3 + again)
+                yield _scaled(_product(part, length, times), 3, 3 + again)
+            yield _scaled(_attention(layer, length, tile, times), 3, 3 + again)
             if layer.attention is not None:
-                squares = layer.attention.span.executed(length, tile)
-                yield Row(ATTENTION, executed=times * squares * layer.attention.recomputed)
+                pairs = layer.attention.span.executed(length, tile)
+                yield ATTENTION, MultiplyAdds(0, times * pairs * layer.attention.recomputed, 0)
         for part in self.outside:
             once = 2 if part.leads else 3
-            yield _scaled(_product(part, length, 1), once, once, once)
+            yield _scaled(_product(part, length, 1), once, once)
 
     def _fits(self, length: int | None, batch: int, tile: int) -> int:
         """The length to count at; raises where the model has none such."""
@@ -179,24 +192,20 @@ def _check(name: str, value: int) -> None:
         raise DomainError(f"{name} must be at least 1, got {value}")
 
 
-def _product(part: Part, length: int, times: int) -> Row:
+def _product(part: Part, length: int, times: int) -> Counted:
     needed, executed = part.rows or (length, length)
-    executed *= times * part.multiplies
-    return Row(part.group, needed * times * part.multiplies, executed, executed)
+    executed *= times * part.multiply_adds
+    return part.group, MultiplyAdds(needed * times * part.multiply_adds, executed, executed)
 
 
-def _attention(layer: Layer, length: int, tile: int, times: int) -> Row:
+def _attention(layer: Layer, length: int, tile: int, times: int) -> Counted:
     if layer.attention is None:
-        return Row(ATTENTION)
-    each = times * layer.attention.multiplies
-    span = layer.attention.span
-    return Row(
-        ATTENTION,
-        each * span.needed(length),
-        each * span.executed(length, tile),
-        each * span.dense(length),
-    )
+        return ATTENTION, MultiplyAdds(0, 0, 0)
+    span, each = layer.attention.span, times * layer.attention.multiply_adds
+    pairs = span.needed(length), span.executed(length, tile), span.dense(length)
+    return ATTENTION, MultiplyAdds(*(each * many for many in pairs))
 
 
-def _scaled(row: Row, needed: int, executed: int, dense: int) -> Row:
-    return Row(row.name, row.needed * needed, row.executed * executed, row.dense * dense)
+def _scaled(counted: Counted, needed: int, others: int) -> Counted:
+    name, columns = counted
+    return name, MultiplyAdds(columns.needed * needed, columns.executed * others, columns.dense * others)

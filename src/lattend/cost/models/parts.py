@@ -29,7 +29,7 @@ class Part:
     name: str
     group: str
     parameters: int
-    multiplies: int = 0
+    multiply_adds: int = 0
     active: int | None = None
     rows: tuple[int, int] | None = None
     is_table: bool = False
@@ -50,25 +50,25 @@ class Attention:
 
     span: Span | Windows
     heads: int
-    key_heads: int
-    head_size: int
-    value_size: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
     latent: int | None = None
 
     @property
-    def multiplies(self) -> int:
+    def multiply_adds(self) -> int:
         """Multiply-adds for one square in all heads: the score and the mixing."""
-        return self.heads * (self.head_size + self.value_size)
+        return self.heads * (self.head_dim + self.value_dim)
 
     @property
     def recomputed(self) -> int:
         """Multiply-adds for one square that a backward adds which keeps no weights: the score again."""
-        return self.heads * self.head_size
+        return self.heads * self.head_dim
 
     @property
     def cached(self) -> int:
         """Numbers a token leaves in the cache."""
-        return self.latent if self.latent is not None else self.key_heads * (self.head_size + self.value_size)
+        return self.latent if self.latent is not None else self.kv_heads * (self.head_dim + self.value_dim)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Layer:
         return sum(part.parameters for part in self.parts)
 
     @property
-    def multiplies(self) -> int:
+    def multiply_adds(self) -> int:
         """Multiply-adds of its matrices for one token, attention's squares left out."""
-        return sum(part.multiplies for part in self.parts)
+        return sum(part.multiply_adds for part in self.parts)
 
 
 def linear(

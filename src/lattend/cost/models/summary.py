@@ -1,34 +1,31 @@
-"""The summary of a model in aligned lines, and the same as plain data."""
+"""What a model prints, and the same as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from textwrap import wrap
+from textwrap import fill
 from typing import Any
 
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Layer, Part
-from lattend.cost.table import aligned
+from lattend.cost.table import WIDTH, Report, Table
 
-WIDTH = 100
 ENDLESS = 1 << 60
 
 
-def summary(model: Model) -> str:
-    """Title, parameters, kinds of layers, what a token costs, notes; in at most WIDTH columns."""
-    lines = [f"{model.family}: {model.head}; {len(model.layers)} layers, width {model.width:,}", ""]
+def report_of(model: Model) -> Report:
+    """Parameters, kinds of layers, what a token costs, notes."""
     rows = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
-    lines += aligned([("parameters", "", ""), *rows], right=(1,))
-    lines += ["", *_layer_table(model)]
     what = "an image" if model.image else "a token"
-    rows = [(name, f"{count:,}", "") for name, count in a_token(model).items()]
-    lines += ["", *aligned([(f"multiply-adds {what}", "", ""), *rows], right=(1,))]
-    lines += ["attention's depend on the length: forward(n), training(n)"] if not model.image else []
+    each = [(name, f"{count:,}") for name, count in a_token(model).items()]
+    parts: list[Table | str] = [Table(("parameters", "", ""), rows), _layer_table(model)]
+    parts.append(Table((f"multiply-adds {what}", ""), each))
+    parts += [] if model.image else ["attention's depend on the length: forward(n), training(n)"]
     if a_sequence(model):
-        lines.append(f"once a sequence: {a_sequence(model):,}")
-    lines += ["", *(line for text in _remarks(model) for line in wrap(text, WIDTH))]
-    return "\n".join(lines).rstrip()
+        parts.append(f"once a sequence: {a_sequence(model):,}")
+    remarks = list(_remarks(model))
+    return Report(model.heading, [*parts, *([""] if remarks else []), *remarks])
 
 
 def as_json(model: Model) -> dict[str, Any]:
@@ -39,8 +36,8 @@ def as_json(model: Model) -> dict[str, Any]:
         "head": model.head,
         "width": model.width,
         "parameters": {name: count for name, count, _ in _parameters(model)},
-        "multiplies_a_token": a_token(model),
-        "multiplies_a_sequence": a_sequence(model),
+        "multiply_adds_a_token": a_token(model),
+        "multiply_adds_a_sequence": a_sequence(model),
         "longest": model.longest,
         "image": model.image,
         "layers": [_layer_json(*run) for run in runs(model)],
@@ -66,13 +63,13 @@ def a_token(model: Model) -> dict[str, int]:
     found = dict.fromkeys((name for name in GROUPS if name != ATTENTION), 0)
     for part in model.parts:
         if model.image or not part.rows:
-            found[part.group] += part.multiplies * (part.rows[0] if part.rows else model.image or 1)
+            found[part.group] += part.multiply_adds * (part.rows[0] if part.rows else model.image or 1)
     return found
 
 
 def a_sequence(model: Model) -> int:
     """Multiply-adds of poolers and classifiers, which run once a sequence."""
-    return 0 if model.image else sum(part.multiplies for part in model.parts if part.rows)
+    return 0 if model.image else sum(part.multiply_adds for part in model.parts if part.rows)
 
 
 def _parameters(model: Model) -> list[tuple[str, int, str]]:
@@ -89,21 +86,17 @@ def _parameters(model: Model) -> list[tuple[str, int, str]]:
     ]
 
 
-def _layer_table(model: Model) -> list[str]:
+def _layer_table(model: Model) -> Table:
     """One line a kind of layer, with the places of its runs; words that do not fit go on below."""
     kinds: dict[tuple[str, ...], list[str]] = {}
     for first, last, layer in runs(model):
         place = f"{first}" if first == last else f"{first}-{last}"
         kind = (_span(layer), _heads(layer), layer.feed_forward, f"{layer.parameters:,}")
         kinds.setdefault(kind, []).append(place)
-    rows = [("layers", "attention", "heads", "feed-forward", "parameters")]
-    rows += [(_short(places), *kind) for kind, places in kinds.items()]
-    others = sum(max(len(row[place]) for row in rows) + 2 for place in (0, 1, 2, 4))
-    folded: list[tuple[str, ...]] = []
-    for row in rows:
-        first, *more = wrap(row[3], max(12, WIDTH - others))
-        folded += [(*row[:3], first, row[4]), *(("", "", "", line, "") for line in more)]
-    return aligned(folded, right=(4,))
+    head = ("layers", "attention", "heads", "feed-forward", "parameters")
+    rows = [(_short(places), *kind) for kind, places in kinds.items()]
+    others = sum(max(len(row[place]) for row in (head, *rows)) + 2 for place in (0, 1, 2, 4))
+    return Table(head, [(*row[:3], fill(row[3], max(12, WIDTH - others)), row[4]) for row in rows])
 
 
 def _short(places: list[str]) -> str:
@@ -118,8 +111,8 @@ def _heads(layer: Layer) -> str:
     one = layer.attention
     if one is None:
         return "none"
-    size = f"{one.head_size}" if one.head_size == one.value_size else f"{one.head_size}/{one.value_size}"
-    return f"{one.heads} × {size}" + (f", {one.key_heads} of keys" if one.key_heads != one.heads else "")
+    size = f"{one.head_dim}" if one.head_dim == one.value_dim else f"{one.head_dim}/{one.value_dim}"
+    return f"{one.heads} × {size}" + (f", {one.kv_heads} of keys" if one.kv_heads != one.heads else "")
 
 
 def _remarks(model: Model) -> Iterator[str]:
@@ -147,7 +140,7 @@ def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
         "first": first,
         "last": last,
         "parameters": layer.parameters,
-        "multiplies_a_token": layer.multiplies,
+        "multiply_adds_a_token": layer.multiply_adds,
         "attention": None
         if one is None
         else {
@@ -155,9 +148,9 @@ def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
             "values": dict(one.span.rule.values),
             "words": one.span.words,
             "heads": one.heads,
-            "key_heads": one.key_heads,
-            "head_size": one.head_size,
-            "value_size": one.value_size,
+            "kv_heads": one.kv_heads,
+            "head_dim": one.head_dim,
+            "value_dim": one.value_dim,
             "cached": one.cached,
         },
         "feed_forward": layer.feed_forward,
@@ -171,5 +164,5 @@ def _part_json(part: Part) -> dict[str, Any]:
         "group": part.group,
         "parameters": part.parameters,
         "active": part.used,
-        "multiplies": part.multiplies,
+        "multiply_adds": part.multiply_adds,
     }

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from textwrap import wrap
 from typing import Any
 
 from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
 from lattend.cost.models.model import TILE, Model
 from lattend.cost.models.reasons import reasons
+from lattend.cost.table import Printed, Report, Table
 from lattend.errors import DomainError, NamingError
-
-WIDTH = 100
-# Operations a second of the matrix units, 2 a multiply-add: NVIDIA's data sheets, bf16, without sparsity
-PEAKS = {"H200": 989.4e12, "H100": 989.4e12, "A100": 312e12}
-PEAK_WORDS = {
-    "H200": "H200 SXM, dense bf16",
-    "H100": "H100 SXM, dense bf16",
-    "A100": "A100 SXM, dense bf16",
-}
+from lattend.machines import MACHINES
 
 
 @dataclass(frozen=True)
@@ -33,8 +25,8 @@ class Line:
     words: str
 
 
-@dataclass(frozen=True)
-class Utilisation:
+@dataclass(frozen=True, repr=False)
+class Utilisation(Printed):
     """A run's share of the peak, counted in several ways; `words` say why they differ."""
 
     family: str
@@ -76,21 +68,26 @@ class Utilisation:
     def _share(self, name: str) -> float | None:
         return next((line.utilisation for line in self.lines if line.name == name), None)
 
-    def __str__(self) -> str:
+    @property
+    def heading(self) -> str:
+        """`mistral, training, length 8,192, batch 1: 12,000 tokens/s`."""
         again = ", checkpointing" if self.checkpointing else ""
-        head = (
-            f"{self.family}, training, length {self.length:,}, batch {self.batch:,}{again}: "
-            f"{self.tokens_per_s:,.0f} tokens/s"
-        )
+        size = f"length {self.length:,}, batch {self.batch:,}{again}"
+        return f"{self.family}, training, {size}: {self.tokens_per_s:,.0f} tokens/s"
+
+    def report(self) -> Report:
+        """What it prints."""
         most = f"{self.devices:,} × {self.machine}: {self.peak * self.devices:.4g} operations/s at most"
-        name = max(len(line.name) for line in self.lines)
-        rows = [f"{'':{name}}  operations a token  utilisation"]
-        rows += [
-            f"{line.name:{name}}  {line.operations:>18.4e}  {line.utilisation:>11.1%}  {line.words}"
+        rows = [
+            (line.name, f"{line.operations:.4e}", f"{line.utilisation:.1%}", line.words)
             for line in self.lines
         ]
-        said = [part for text in self.words for part in wrap(text, WIDTH)]
-        return "\n".join([head, most, "", *rows, *([""] if said else []), *said])
+        table = Table(("", "operations a token", "utilisation", ""), rows)
+        return Report(self.heading, [most, table, *([""] if self.words else []), *self.words])
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{line.name} {line.utilisation:.1%}" for line in self.lines)
+        return f"<Utilisation of {self.heading}: {shares}>"
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
@@ -141,12 +138,12 @@ def mfu(
     work = model.training(length, batch, checkpointing)
     once = model.training(length, batch)
     counts = {
-        "needed": 2 * work.needed / work.tokens,
-        **_usual(model, work.length, 2 * once.dense / work.tokens),
+        "needed": 2 * work.multiply_adds.needed / work.tokens,
+        **_usual(model, work.length, 2 * once.multiply_adds.dense / work.tokens),
     }
     if checkpointing:
         counts["dense, recomputed"] = counts["dense"] * 4 / 3
-    counts["executed"] = 2 * work.executed / work.tokens
+    counts["executed"] = 2 * work.multiply_adds.executed / work.tokens
     told = _told(model, checkpointing)
     found = {name: count * tokens_per_s / (rate * devices) for name, count in counts.items()}
     lines = tuple(Line(name, count, found[name], told[name]) for name, count in counts.items())
@@ -169,7 +166,7 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
     """The formulas as they are usually printed; for images, what a counter reports."""
     if model.image is not None:
         return {"dense": counted}
-    squares = 6 * sum(layer.attention.multiplies for layer in model.layers if layer.attention) * length
+    squares = 6 * sum(layer.attention.multiply_adds for layer in model.layers if layer.attention) * length
     found = {"causal-halved": 6 * model.multiplied + squares / 2} if model.is_causal else {}
     found |= {"dense": float(6 * model.multiplied + squares)}
     if model.is_mixture:
@@ -193,10 +190,10 @@ def _peak(peak: float | str) -> tuple[float, str]:
     if not isinstance(peak, str):
         _positive("peak", peak)
         return float(peak), "device"
-    name = peak.upper()
-    if name not in PEAKS:
-        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(PEAKS)}")
-    return PEAKS[name], PEAK_WORDS[name]
+    peaks = {name: found.peak for name, found in MACHINES.items() if found.peak is not None}
+    if peak.upper() not in peaks:
+        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(peaks)}")
+    return peaks[peak.upper()], f"{peak.upper()} SXM, dense bf16"
 
 
 def _positive(name: str, value: object) -> None:

@@ -4,89 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from lattend.cost.models.parts import GROUPS
+from lattend.cost.result import MultiplyAdds, Result, totals
 from lattend.cost.statement import COLUMNS
+from lattend.cost.table import Report, Table
 from lattend.errors import NamingError
 
-
-@dataclass(frozen=True)
-class Row:
-    """The multiply-adds of one kind of part."""
-
-    name: str
-    needed: int = 0
-    executed: int = 0
-    dense: int = 0
+if TYPE_CHECKING:
+    from lattend.cost.models.model import Model
 
 
-@dataclass(frozen=True)
-class Work:
-    """Multiply-adds of one run over `batch` sequences; `work["attention"].needed` is one of its numbers."""
+@dataclass(frozen=True, repr=False)
+class Work(Result):
+    """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
 
-    title: str
+    model: Model
+    way: str  # "forward", "training" or "training, checkpointing"
     length: int
     batch: int
     tile: int
-    rows: tuple[Row, ...]
+    parts: dict[str, MultiplyAdds]
 
     @property
     def tokens(self) -> int:
         return self.length * self.batch
 
     @property
-    def needed(self) -> int:
-        """Multiply-adds on marked squares, and those of all matrices."""
-        return sum(row.needed for row in self.rows)
+    def parameters(self) -> int:
+        """Those of the model."""
+        return self.model.parameters
+
+    @cached_property
+    def multiply_adds(self) -> MultiplyAdds:
+        """Needed, executed (whole tiles, and what is computed again) and dense, all parts together."""
+        return MultiplyAdds(*map(sum, zip(*self.parts.values(), strict=True)))
+
+    def __getitem__(self, name: str) -> MultiplyAdds:
+        if name not in self.parts:
+            raise NamingError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
+        return self.parts[name]
 
     @property
-    def executed(self) -> int:
-        """The same with whole tiles, and with what is computed again."""
-        return sum(row.executed for row in self.rows)
+    def heading(self) -> str:
+        """`gpt2, forward, length 8, batch 2`."""
+        batch = f", batch {self.batch:,}" if self.batch > 1 else ""
+        return f"{self.model.family}, {self.way}, length {self.length:,}{batch}"
 
-    @property
-    def dense(self) -> int:
-        """What a counter reports that ignores the rule."""
-        return sum(row.dense for row in self.rows)
-
-    def __getitem__(self, name: str) -> Row:
-        for row in self.rows:
-            if row.name == name:
-                return row
-        raise NamingError(f"there is no row {name!r}; there are {', '.join(row.name for row in self.rows)}")
-
-    def __str__(self) -> str:
-        total = Row("total", self.needed, self.executed, self.dense)
-        lines = [("multiply-adds", *COLUMNS)]
-        lines += [(row.name, *(f"{getattr(row, c):,}" for c in COLUMNS)) for row in (*self.rows, total)]
-        widths = [max(len(line[place]) for line in lines) for place in range(4)]
-        body = [
-            "  ".join(
-                cell.ljust(width) if place == 0 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
-        ]
-        size = f"length {self.length:,}" + (f", batch {self.batch:,}" if self.batch > 1 else "")
-        return "\n".join([f"{self.title}, {size}", *(line.rstrip() for line in body)])
+    def report(self) -> Report:
+        """What it prints."""
+        rows = [(name, *(f"{value:,}" for value in columns)) for name, columns in self.parts.items()]
+        parts = Table(("multiply-adds", *COLUMNS), rows)
+        return Report(self.heading, [totals(self.parameters, {"multiply-adds": self.multiply_adds}), parts])
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers and texts, as JSON holds them."""
         return {
-            "title": self.title,
+            "family": self.model.family,
+            "way": self.way,
             "length": self.length,
             "batch": self.batch,
             "tile": self.tile,
-            "total": {column: getattr(self, column) for column in COLUMNS},
-            "parts": {row.name: {column: getattr(row, column) for column in COLUMNS} for row in self.rows},
+            "parameters": self.parameters,
+            "multiply_adds": self.multiply_adds._asdict(),
+            "parts": {name: columns._asdict() for name, columns in self.parts.items()},
         }
 
 
-def gathered(found: Iterable[Row], times: int = 1) -> tuple[Row, ...]:
-    """One row a kind of part, in the order of GROUPS; every number `times` over."""
-    sums = {name: [0, 0, 0] for name in GROUPS}
-    for row in found:
-        for place, column in enumerate(COLUMNS):
-            sums[row.name][place] += getattr(row, column) * times
-    return tuple(Row(name, *numbers) for name, numbers in sums.items())
+def gathered(found: Iterable[tuple[str, MultiplyAdds]], times: int = 1) -> dict[str, MultiplyAdds]:
+    """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
+    sums = dict.fromkeys(GROUPS, (0, 0, 0))
+    for name, more in found:
+        sums[name] = tuple(a + b * times for a, b in zip(sums[name], more, strict=True))
+    return {name: MultiplyAdds(*columns) for name, columns in sums.items()}

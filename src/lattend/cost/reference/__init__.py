@@ -1,8 +1,8 @@
 """Plain code for layers, on lists of floats or of numbers that count themselves: exact, slow, easy to read.
 
-Layers: linear, feed_forward, layer_norm, rms_norm, embedding, conv2d, patch_embedding, recurrent (rnn, lstm
-and gru on a line), rnn2d and rnn2d_stack (the same cells on an image). A product with padding, or with a
-state that is not there, is left out and not done with a zero.
+Layers: linear, feed_forward, layer_norm, rms_norm, embedding, conv2d, patch_embedding, attention, recurrent
+(rnn, lstm and gru on a line), rnn2d and rnn2d_stack (the same cells on an image); in `transformer` blocks and
+models made of them. A product with padding, or with a state that is not there, is left out.
 
 >>> from lattend.cost.reference import Tally, counting, rnn2d
 >>> tally = Tally()

@@ -23,6 +23,7 @@ from lattend.cost.reference.vectors import (
     part,
     plus,
     times,
+    zeros,
 )
 from lattend.errors import DomainError, NamingError
 
@@ -35,27 +36,37 @@ FLIPS = {1: ("",), 2: ("", "cols"), 4: ("", "cols", "rows", "rows cols")}  # axe
 T = TypeVar("T")
 
 
-def rnn2d(image: Pixels, weights: Weights, cell: str = "rnn", activation: str = "tanh") -> Pixels:
+def rnn2d(
+    image: Pixels, weights: Weights, cell: str = "rnn", activation: str = "tanh", *, initial: bool = False
+) -> Pixels:
     """The state h of every pixel, from the top left corner on; a cell is a unit.
 
     Weights are W_in [gates*h][c], W_left and W_top [gates*h][h], and b [gates*h] if there is a bias.
+    With `initial`, cells at the edge are given states of zeros and multiply them, as a kernel does.
 
     >>> rnn2d([[[1.0], [2.0]]], {"W_in": [[10.0]], "W_left": [[1.0]], "W_top": [[1.0]]}, activation="relu")
     [[[10.0], [30.0]]]
     """
     check_cell(cell, activation)
     step = _rnn(activation) if cell == "rnn" else {"lstm": _lstm, "gru": _gru}[cell]
+
+    def edge() -> State:
+        one = weights["W_left"][0]
+        return [zeros(one[0], len(one)) for _ in range(2)] if initial else []
+
     done: list[list[State]] = []
     for row, line in enumerate(image):
         done.append([])
         for col, x in enumerate(line):
-            left = done[row][col - 1] if col > 0 else []
-            top = done[row - 1][col] if row > 0 else []
+            left = done[row][col - 1] if col > 0 else edge()
+            top = done[row - 1][col] if row > 0 else edge()
             done[row].append(unit(step(x, left, top, weights)))
     return [[state[0] for state in line] for line in done]
 
 
-def rnn2d_stack(image: Pixels, weights: Weights, cell: str = "rnn", directions: int = 1) -> Pixels:
+def rnn2d_stack(
+    image: Pixels, weights: Weights, cell: str = "rnn", directions: int = 1, *, initial: bool = False
+) -> Pixels:
     """What the last layer gives every pixel, its directions side by side.
 
     Direction 0 goes down and right, 1 down and left, 2 up and right, 3 up and left. The weights of layer 0,
@@ -65,7 +76,7 @@ def rnn2d_stack(image: Pixels, weights: Weights, cell: str = "rnn", directions: 
     for layer in range(1 + max(int(name.split(".")[0]) for name in weights)):
         own = part(weights, str(layer))
         found = [
-            flipped(rnn2d(flipped(image, axes), part(own, str(way)), cell), axes)
+            flipped(rnn2d(flipped(image, axes), part(own, str(way)), cell, initial=initial), axes)
             for way, axes in enumerate(FLIPS[directions])
         ]
         image = [

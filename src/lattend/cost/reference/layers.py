@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from math import prod
 from typing import Any
 
-from lattend.cost.reference import convolution, grid, shapes, simple
+from lattend.cost.reference import attention, convolution, grid, shapes, simple, transformer
 from lattend.cost.reference.recurrent import recurrent
 from lattend.cost.reference.running import Ran, one, run
 from lattend.cost.reference.shapes import Shape, Shapes
 from lattend.errors import DomainError, NamingError
+from lattend.rules.rule import Rule
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,6 @@ def plain_layer(name: str, **arguments: Any) -> Plain:
     return _LAYERS[name](**arguments)
 
 
-def plain_names() -> tuple[str, ...]:
-    """The layers of lt.cost that there is plain code for."""
-    return tuple(_LAYERS)
-
-
 def _linear(n: int, d_in: int, d_out: int, bias: bool = True) -> Plain:
     return Plain(one(simple.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
 
@@ -66,12 +63,16 @@ def _norm(n: int, d: int, kind: str = "layer") -> Plain:
 
 
 def _embedding(n: int, vocabulary: int, d: int) -> Plain:
-    """Of different words: the gradients of one that comes twice would be added."""
+    return Plain(one(partial(simple.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ())
+
+
+def _words(n: int, vocabulary: int) -> range:
+    """Different words: the gradients of one that comes twice would be added."""
     if n > vocabulary:
         raise DomainError(
             f"an embedding is priced for different tokens, and {n} are more than the {vocabulary} there are"
         )
-    return Plain(one(partial(simple.embedding, range(n))), {"weight": (vocabulary, d)}, ())
+    return range(n)
 
 
 def _conv(
@@ -119,6 +120,178 @@ def _rnn2d(
     return Plain(code, shapes.rnn2d_stack(h, c, cell, directions, layers, bias), ((rows, cols, c),))
 
 
+def _attention(
+    rule: Rule,
+    heads: int,
+    kv_heads: int,
+    D_i: int,
+    D_hid: int,
+    D_o: int,
+    D_out: int,
+    D_p: int,
+    D_keys: int,
+    D_values: int,
+    encoding: str | None,
+    projections: str | None,
+    content: bool,
+    learned: bool,
+    radius: tuple[int, ...] | None,
+    bias: bool,
+    out_bias: bool,
+    scaled: bool,
+    cross: bool,
+    **sizes: int,
+) -> Plain:
+    """Attention under a rule: tokens, or queries, keys and values where these are given."""
+    masks, n, m = _masks(rule, heads, sizes)
+    between = _Between(_complete(rule, {**sizes, "heads": heads}), radius)
+    width = D_p if encoding in ("relative", "quadratic") else 0
+    shifts = {at: [0.1] * width for at in between.all()} if width else None
+    weights = shapes.attention(
+        heads, D_i, D_hid, D_o, D_out, kv_heads=kv_heads, bias=bias, out_bias=out_bias, encoding=encoding,
+        content=content, D_p=D_p, positions=n, entries=between.entries, form=D_p, D_keys=D_keys,
+        D_values=D_values,
+    )  # fmt: skip
+    tokens: list[Shape] = [(n, D_i)]
+    if projections is None:
+        weights = {name: shape for name, shape in weights.items() if name in ("W_r", "u", "v", "table")}
+        tokens = [(heads, n, D_hid), (kv_heads, m, D_hid), (kv_heads, m, D_o)]
+    elif cross:
+        tokens += [(m, D_keys)] if D_keys == D_values else [(m, D_keys), (m, D_values)]
+        weights |= {"p_keys": (m, D_keys)} if encoding == "absolute" else {}
+    if projections == "naive":  # every head has keys of its own
+        weights["W_k"] = weights["W_q"]
+    fixed = () if learned else ("p", "p_keys", "v", "table")
+    given = {name: weights.pop(name) for name in fixed if name in weights}
+    added = encoding in ("absolute", "sinusoidal") and projections is None  # there are no tokens to add to
+    options: dict[str, Any] = {"scale": 0.5 if scaled else None, "content": content}
+    options |= {"encoding": None if added else encoding}
+    options |= {"shifts": shifts, "shift": between.shift, "naive": projections == "naive"}
+    options |= {"entry": between.entry if encoding == "tables" else None}
+    options |= {"fixed": [[0.1] * D_i] * max(n, m) if encoding == "sinusoidal" else ()}
+
+    def code(*arguments: Any) -> Any:
+        *inputs, learnt = arguments
+        own = dict(zip(given, inputs[len(tokens) :], strict=True))
+        queries, keys, *values = (*inputs[: len(tokens)], *inputs[:1])[: max(2, len(tokens))]
+        valued = values[0] if values else None
+        return attention.attention(queries, keys, {**learnt, **own}, masks, valued=valued, **options)
+
+    return Plain(one(code), weights, (*tokens, *given.values()))
+
+
+def _complete(rule: Rule, sizes: Mapping[str, int]) -> Rule:
+    return rule.complete(**{name: value for name, value in sizes.items() if name in rule.free})
+
+
+def _masks(rule: Rule, heads: int, sizes: Mapping[str, int]) -> tuple[list[attention.Mask], int, int]:
+    """The mask of each head, and how many queries and keys there are."""
+    bound = _complete(rule, {**sizes, "heads": heads})
+    n, m = (prod(bound.values[getattr(axis, side)] for axis in rule.axes) for side in ("queries", "keys"))
+    mask = bound.mask().reshape(-1, n, m)
+    return [mask[head % len(mask)].tolist() for head in range(heads)], n, m
+
+
+@dataclass(frozen=True)
+class _Between:
+    """What lies between a query and a key of a rule: k - q an axis, and its entry in a table."""
+
+    rule: Rule
+    radius: tuple[int, ...] | None
+
+    @property
+    def reach(self) -> list[tuple[int, int]]:
+        """How far k - q goes down and up on each axis; at most the radius, if there is one."""
+        far = [(self.rule.values[a.queries] - 1, self.rule.values[a.keys] - 1) for a in self.rule.axes]
+        return far if self.radius is None else [(r, r) for r in self.radius]
+
+    @property
+    def entries(self) -> int:
+        return prod(down + up + 1 for down, up in self.reach)
+
+    def all(self) -> list[tuple[int, ...]]:
+        """Every k - q there can be."""
+        return list(product(*(range(-down, up + 1) for down, up in self.reach)))
+
+    def shift(self, q: int, k: int) -> tuple[int, ...]:
+        found: list[int] = []
+        for axis in reversed(self.rule.axes):
+            q, at = divmod(q, self.rule.values[axis.queries])
+            k, to = divmod(k, self.rule.values[axis.keys])
+            found.insert(0, to - at)
+        return tuple(found)
+
+    def entry(self, q: int, k: int) -> int:
+        place = 0
+        for far, (down, up) in zip(self.shift(q, k), self.reach, strict=True):
+            place = place * (down + up + 1) + min(max(far, -down), up) + down
+        return place
+
+
+def _transformer(
+    rule: Rule,
+    d: int,
+    heads: int,
+    kv_heads: int,
+    D: int,
+    hidden: int,
+    norms: str,
+    bias: bool,
+    gated: bool,
+    scaled: bool,
+    layers: int = 1,
+    cross: int = 0,
+    vocabulary: int = 0,
+    tied: bool = True,
+    **sizes: int,
+) -> Plain:
+    """Blocks one after another; with a vocabulary, from words to scores of words."""
+    masks, n, _ = _masks(rule, heads, sizes)
+    each = shapes.block(
+        d, heads, hidden, kv_heads=kv_heads, bias=bias, norms=norms, cross=cross > 0, gated=gated, D=D
+    )
+    weights = shapes.stack(layers, each)
+    scale, memory = 0.5 if scaled else None, ((cross, d),) if cross else ()
+    if not vocabulary:
+
+        def blocks(x: Any, *rest: Any) -> Any:
+            return transformer.stack(x, rest[-1], masks, scale=scale, memory=rest[0] if memory else None)
+
+        return Plain(blocks, weights, ((n, d), *memory))
+    weights = {"embedding.weight": (vocabulary, d)} | shapes.within("blocks", weights)
+    weights |= shapes.within("norm", shapes.norm(d, norms))
+    weights |= {} if tied else {"output.weight": (vocabulary, d)}
+
+    def model(*rest: Any) -> Any:
+        words = _words(n, vocabulary)
+        return transformer.language_model(words, rest[-1], masks, scale, rest[0] if memory else None)
+
+    return Plain(model, weights, memory)
+
+
+def _vit(
+    rows: int,
+    cols: int,
+    patch: int,
+    c: int,
+    d: int,
+    layers: int,
+    heads: int,
+    D: int,
+    hidden: int,
+    classes: int,
+) -> Plain:
+    tokens = (rows // patch) * (cols // patch) + 1
+    blocks = shapes.stack(layers, shapes.block(d, heads, hidden, D=D))
+    weights = shapes.vit(c, patch, tokens, d, classes, blocks)
+    return Plain(partial(transformer.vit, heads=heads), weights, ((c, rows, cols),))
+
+
+def _vae(n: int, d: int, hidden: int, latent: int) -> Plain:
+    noise = [[0.3] * latent] * n
+    return Plain(partial(transformer.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
+
+
 _LAYERS: dict[str, Callable[..., Plain]] = {
     "linear": _linear,
     "feed_forward": _feed_forward,
@@ -129,4 +302,8 @@ _LAYERS: dict[str, Callable[..., Plain]] = {
     "lstm": partial(_recurrent, "lstm"),
     "gru": partial(_recurrent, "gru"),
     "rnn2d": _rnn2d,
+    "attention": _attention,
+    "transformer": _transformer,
+    "vit": _vit,
+    "vae": _vae,
 }

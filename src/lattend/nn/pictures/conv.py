@@ -13,7 +13,7 @@ from lattend.cost.layers.conv import conv as conv_cost
 from lattend.cost.layers.simple import linear
 from lattend.cost.points import points
 from lattend.cost.sizes import Size
-from lattend.cost.table import shown
+from lattend.cost.table import format_value
 from lattend.draw.figure import Below, Figure, draws_labels, first_to_last
 from lattend.draw.grid.panel import Panel
 from lattend.errors import DomainError, NamingError
@@ -242,16 +242,16 @@ class _Kernel:
             projections=None,
         )
         soft = (mixed + linear(n=heads * queries, d_in=c_in, d_out=c_out, bias=False)).multiplies
-        channels = [shown(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
+        channels = [format_value(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
         product = f"{many(squares, 'square')} × {' × '.join(channels)}"
         product += f" = {hard:,}" if isinstance(hard, int) else ""
         equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == squares else ""
-        zeros = "" if str(needed) == str(dense) else f"; {shown(dense)} with the zeros of the padding"
+        zeros = "" if str(needed) == str(dense) else f"; {format_value(dense)} with the zeros of the padding"
         every = f"each head on all of {many(heads * queries * keys, 'square')}"
         facts = (
-            ("convolution", f"{shown(needed)} multiplies{zeros}"),
+            ("convolution", f"{format_value(needed)} multiplies{zeros}"),
             ("heads, hard", f"{product} multiplies{equal}"),
-            ("heads, soft", f"{shown(soft)} multiplies: {every}"),
+            ("heads, soft", f"{format_value(soft)} multiplies: {every}"),
         )
         data = {
             "squares": squares,

@@ -12,7 +12,7 @@ from lattend import cost
 from lattend.cost.cost import Cost
 from lattend.cost.reference.grid import check_directions
 from lattend.cost.sizes import Size
-from lattend.cost.table import shown
+from lattend.cost.table import format_value
 from lattend.draw.figure import Below, Figure
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel
@@ -182,8 +182,8 @@ class _Grid:
         return (
             ("steps", f"{self.depth}, one after another: {_schedule(rnn)}"),
             ("at once", f"up to {self.widest * self.directions} of {cells}"),
-            ("2-D RNN", f"{shown(rnn.multiplies)} multiplies, {shown(rnn.parameters)} parameters"),
-            ("convnet", f"{stack}: {shown(net.multiplies)} multiplies, {shown(net.parameters)} parameters"),
+            ("2-D RNN", _price(rnn)),
+            ("convnet", f"{stack}: {_price(net)}"),
             ("its steps", f"{self.layers}, all pixels of a layer at once"),
             (
                 f"pixel {pixel}",
@@ -303,3 +303,7 @@ def _schedule(cost: Cost) -> str:
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, int) else str(value)
+
+
+def _price(cost: Cost) -> str:
+    return f"{format_value(cost.multiplies)} multiplies, {format_value(cost.parameters)} parameters"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lattend.cost.models.families.shared import CAUSAL, head_size, made, norms, projections, unknown_head
+from lattend.cost.models.families.shared import CAUSAL, head_dim, made, norms, projections, unknown_head
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import HEAD, ONCE, OTHER, Attention, Layer, Part, linear, norm, plain, table
@@ -56,7 +56,7 @@ def distilbert(fields: Fields) -> Model:
 
 def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> Layer:
     heads, hidden = fields.size(heads_name, "num_attention_heads"), fields.size(hidden_name)
-    size = head_size(fields, width, heads)
+    size = head_dim(fields, width, heads)
     causal = fields.family != "distilbert" and fields.flag("is_decoder", False)
     parts = (
         *projections(width, heads, heads, size, bias=True, out_bias=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lattend.cost.models.families.shared import CAUSAL, decoder, head_size, norms, projections
+from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import OTHER, Attention, Layer, Part, linear, plain, table
@@ -67,7 +67,7 @@ def _layer(
     bias: bool = True,
     norm_weights: bool = True,
 ) -> Layer:
-    size = head_size(fields, width, heads)
+    size = head_dim(fields, width, heads)
     parts = (
         *projections(width, heads, heads, size, bias=attention_bias, out_bias=attention_bias),
         *plain(width, hidden, bias=bias),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lattend.cost.models.families.shared import head_size, made, norms, unknown_head
+from lattend.cost.models.families.shared import head_dim, made, norms, unknown_head
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import (
@@ -32,7 +32,7 @@ def vit(fields: Fields) -> Model:
     patches, channels = (rows // high) * (cols // wide), fields.usual(3, "num_channels")
     if not patches:
         raise fields.wrong("image_size", f"at least a patch of {high} × {wide}", (rows, cols))
-    size = head_size(fields, width, heads)
+    size = head_dim(fields, width, heads)
     parts = (
         *_projections(width, bias=fields.flag("qkv_bias", True)),
         *plain(width, hidden),
@@ -97,7 +97,7 @@ def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: 
     if min(rows, cols) <= window:  # one window holds the image: nothing to shift
         window, shift = min(rows, cols), 0
     span = Windows(rows, cols, window, shift)
-    tokens, size = (rows * cols, rows * cols), head_size(fields, width, heads)
+    tokens, size = (rows * cols, rows * cols), head_dim(fields, width, heads)
     hidden = _ratio(fields, width)
     bias = fields.flag("qkv_bias", True)
     parts = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lattend.cost.models.families import mixtures
-from lattend.cost.models.families.shared import CAUSAL, decoder, head_size, norms, projections, spans
+from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections, spans
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import OTHER, Attention, Layer, Part, gated, norm
@@ -153,16 +153,16 @@ def rotary(fields: Fields) -> Model:
     if fields.family in ("gemma", "gemma2"):
         fields.refuse("use_bidirectional_attention", "only causal attention is known for this family")
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    key_heads = _key_heads(fields, heads, style)
+    kv_heads = _key_heads(fields, heads, style)
     size = fields.optional("head_dim")
     if size is None:
-        size = fields.usual(style.size, "head_dim") if style.size else head_size(fields, width, heads)
+        size = fields.usual(style.size, "head_dim") if style.size else head_dim(fields, width, heads)
     count = fields.size("num_hidden_layers")
     parts = [
         *projections(
             width,
             heads,
-            key_heads,
+            kv_heads,
             size,
             bias=_says(fields, style.bias),
             out_bias=_says(fields, style.out_bias),
@@ -170,14 +170,14 @@ def rotary(fields: Fields) -> Model:
         *norms(width, *("layer norm",) * style.layer_norms),
     ]
     if style.inner_norm:
-        many = (1, 1) if style.inner_norm == "head" else (heads, key_heads)
+        many = (1, 1) if style.inner_norm == "head" else (heads, kv_heads)
         parts += [norm("query norm", many[0] * size), norm("key norm", many[1] * size)]
     if style.sinks:
         parts.append(Part("sinks", OTHER, heads))
     layers: list[Layer] = []
     for place, span in enumerate(style.spans(fields, count)):
         inner, words = style.feed_forward(fields, width, place)
-        attention = Attention(span, heads, key_heads, size, size)
+        attention = Attention(span, heads, kv_heads, size, size)
         layers.append(Layer((*parts, *inner), attention, words))
     return decoder(fields, width, layers, tied=style.tied, extra=norms(width, "last norm"))
 

@@ -38,18 +38,18 @@ def _span(fields: Fields, kind: str, window: int | None) -> Span:
 
 
 def projections(
-    width: int, heads: int, key_heads: int, size: int, *, bias: bool = False, out_bias: bool = False
+    width: int, heads: int, kv_heads: int, size: int, *, bias: bool = False, out_bias: bool = False
 ) -> tuple[Part, ...]:
     """The matrices of queries, keys, values and output."""
     return (
         linear("query", PROJECTIONS, width, heads * size, bias=bias),
-        linear("key", PROJECTIONS, width, key_heads * size, bias=bias),
-        linear("value", PROJECTIONS, width, key_heads * size, bias=bias),
+        linear("key", PROJECTIONS, width, kv_heads * size, bias=bias),
+        linear("value", PROJECTIONS, width, kv_heads * size, bias=bias),
         linear("output", PROJECTIONS, heads * size, width, bias=out_bias),
     )
 
 
-def head_size(fields: Fields, width: int, heads: int) -> int:
+def head_dim(fields: Fields, width: int, heads: int) -> int:
     """Width over heads, which must be whole."""
     if width % heads:
         raise LattendError(f"{fields.where}: a width of {width} is not a multiple of {heads} heads")

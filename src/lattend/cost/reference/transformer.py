@@ -1,4 +1,4 @@
-"""Plain code for what is made of layers: blocks, stacks of them, an image classifier, a VAE.
+"""What is made of layers, on lists: blocks, stacks of them, a language model, an image classifier, a VAE.
 
 Each layer in them is one unit: a norm, an attention, a feed-forward net, a residual, a map, a sample.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from cost.attended import Mask, attention
-
+from lattend.cost.reference.attention import Mask, attention
 from lattend.cost.reference.convolution import Image, patch_embedding
 from lattend.cost.reference.numbers import exp, unit
 from lattend.cost.reference.simple import embedding, feed_forward, layer_norm, linear, rms_norm
@@ -25,6 +24,7 @@ def normed(tokens: Matrix, weights: Weights, name: str) -> Matrix:
 
 
 def added(left: Matrix, right: Matrix) -> Matrix:
+    """Two lists of tokens added."""
     return unit([plus(x, y) for x, y in zip(left, right, strict=True)])
 
 
@@ -83,11 +83,16 @@ def stack(
 
 
 def language_model(
-    words: Sequence[int], weights: Weights, masks: Masks, scale: float | None = None
+    words: Sequence[int],
+    weights: Weights,
+    masks: Masks,
+    scale: float | None = None,
+    memory: Matrix | None = None,
 ) -> Matrix:
     """Embedding, blocks, a norm and a map to the vocabulary: the embedding's own table if there is none."""
     tokens = unit(embedding(words, part(weights, "embedding")))
-    tokens = normed(stack(tokens, part(weights, "blocks"), masks, scale=scale), weights, "norm")
+    tokens = stack(tokens, part(weights, "blocks"), masks, scale=scale, memory=memory)
+    tokens = normed(tokens, weights, "norm")
     return unit(linear(tokens, part(weights, "output") or part(weights, "embedding")))
 
 
@@ -101,7 +106,7 @@ def vit(image: Image, weights: Weights, heads: int, scale: float | None = None) 
 
 
 def vae(examples: Matrix, weights: Weights, noise: Matrix) -> Matrix:
-    """z = mean + exp(spread / 2) * noise between an encoder and a decoder, each with one hidden layer."""
+    """Z = mean + exp(spread / 2) * noise between an encoder and a decoder, each with one hidden layer."""
 
     def mapped(x: Matrix, name: str) -> Matrix:
         return unit(linear(x, part(weights, name)))

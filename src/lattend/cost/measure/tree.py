@@ -1,18 +1,15 @@
-"""A profile as text: a tree of modules, each with what it costs, those within it included."""
+"""What a profile prints: a tree of modules, each with what it costs, those within it included."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from textwrap import wrap
 
 from lattend.cost.measure.profile import Profile, Row
 from lattend.cost.measure.tally import NOTHING, Tally
+from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS
-
-UNITS = ("", "k", "M", "G", "T", "P", "E", "Z")
-GAP = "  "
+from lattend.cost.table import Report, Table, short
 
 
 @dataclass
@@ -52,18 +49,27 @@ class Branch:
         return bool(parameters or forward.dense or backward.dense)
 
 
-def table(profile: Profile, width: int = 100, depth: int | None = None) -> str:
-    """The tree in lines of at most `width` columns, then the totals in full."""
+def report_of(profile: Profile, depth: int | None = None) -> Report:
+    """Totals in full, the tree of modules in short numbers, then what is not exact or not counted."""
     both = bool(profile.backward)
-    head = ["module", "parameters", *COLUMNS, *(["backward"] if both else [])]
     root = tree(profile)
+    head = ("module", "parameters", *COLUMNS, *(["backward"] if both else []))
     body = [_cells(root, profile.title, both), *_lines(root, "", both, depth)]
-    widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-    room = width - sum(widths[1:]) - len(GAP) * (len(head) - 1)
-    widths[0] = min(widths[0], max(12, room))
-    lines = [_row(line, widths) for line in [head, *body]]
-    lines.insert(1, "─" * len(lines[0]))
-    return "\n".join([*lines, "", *_totals(profile, width, any("×)" in line[0] for line in body))])
+    notes = list(profile.notes)
+    if any("×)" in row[0] for row in body):
+        notes.insert(0, "A line of several equal layers gives the numbers of one of them.")
+    return Report(profile.heading, [*_totals(profile), Table(head, body), *([""] if notes else []), *notes])
+
+
+def _totals(profile: Profile) -> list[Table | str]:
+    """Both ways, and what is done beside the products; said to be incomplete where something is unknown."""
+    but = ", incomplete" if profile.unknown else ""
+    ways = {"multiply-adds": profile.forward}
+    if profile.backward:
+        ways = {"multiply-adds forward": profile.forward, "multiply-adds backward": profile.backward}
+    rows: dict[str, tuple[int, int, int]] = {f"{name}{but}": way.multiply_adds for name, way in ways.items()}
+    rows |= {f"other {name}{but}": (count,) * 3 for name, count in profile.total.others.items()}
+    return [totals(profile.parameters, rows), *([profile.missing] if profile.unknown else [])]
 
 
 def tree(profile: Profile) -> Branch:
@@ -89,14 +95,14 @@ def _fill(branch: Branch, row: Row) -> None:
     ]
 
 
-def _lines(branch: Branch, indent: str, both: bool, depth: int | None) -> list[list[str]]:
+def _lines(branch: Branch, indent: str, both: bool, depth: int | None) -> list[tuple[str, ...]]:
     if depth == 0:
         return []
     inner = [found for found in branch.within if found.shown]
     modules = [found for found in inner if not found.is_operator]
     operators = [found for found in inner if found.is_operator] if modules else []
     groups = [list(found) for _, found in groupby(modules, lambda b: (b.name.isdigit() or id(b), b.shape))]
-    lines: list[list[str]] = []
+    lines: list[tuple[str, ...]] = []
     for number, group in enumerate([*([one] for one in operators), *groups], 1):
         last = number == len(operators) + len(groups)
         first = group[0]
@@ -109,52 +115,9 @@ def _lines(branch: Branch, indent: str, both: bool, depth: int | None) -> list[l
     return lines
 
 
-def _cells(branch: Branch, name: str, both: bool) -> list[str]:
+def _cells(branch: Branch, name: str, both: bool) -> tuple[str, ...]:
     parameters, forward, backward = branch.whole
     name += f" {branch.kind}" if branch.name and branch.kind else ""
     name += f", {branch.calls} calls" if branch.calls > 1 else ""
     numbers = [forward.needed, forward.executed, forward.dense] + ([backward.needed] if both else [])
-    return [name, short(parameters) if parameters else "", *map(short, numbers)]
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    name = cells[0] if len(cells[0]) <= widths[0] else f"{cells[0][: widths[0] - 1]}…"
-    others = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
-    return GAP.join([name.ljust(widths[0]), *others]).rstrip()
-
-
-def short(number: int) -> str:
-    """A number in at most eight characters: 640, 11,272, 4.089 G.
-
-    >>> short(1_814_073_344), short(11_689_512), short(99_999)
-    ('1.814 G', '11.69 M', '99,999')
-    """
-    if abs(number) < 100_000:
-        return f"{number:,}"
-    scaled, unit = float(number), 0
-    while abs(scaled) >= 999.95 and unit < len(UNITS) - 1:
-        scaled, unit = scaled / 1000, unit + 1
-    digits = 3 - len(str(int(abs(scaled)))) + 1
-    return f"{scaled:.{max(0, digits)}f} {UNITS[unit]}"
-
-
-def _totals(profile: Profile, width: int, folded: bool) -> list[str]:
-    lines = [f"Parameters: {profile.parameters:,}"]
-    ways = [("Multiply-adds", profile.forward)]
-    if profile.backward:
-        ways = [("Multiply-adds forward", profile.forward), ("backward", profile.backward)]
-    for title, tally in ways:
-        numbers = ", ".join(f"{name} {number:,}" for name, number in tally.multiply_adds.items())
-        lines += wrap(f"{title}: {numbers}", width, subsequent_indent="  ")
-    if profile.total.others:
-        others = ", ".join(f"{name} {number:,}" for name, number in profile.total.others.items())
-        lines += wrap(f"Beside the products: {others}", width, subsequent_indent="  ")
-    if folded:
-        lines.append("A line of several equal layers gives the numbers of one of them.")
-    for note in profile.notes:
-        lines += wrap(note, width, subsequent_indent="  ")
-    if profile.unknown:
-        told = (f"{name} ({calls} call{'s' * (calls > 1)})" for name, calls in profile.unknown.items())
-        names = ", ".join(told)
-        lines += wrap(f"Not known, and in no column: {names}", width, subsequent_indent="  ")
-    return lines
+    return (name, short(parameters) if parameters else "", *map(short, numbers))

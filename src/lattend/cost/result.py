@@ -1,0 +1,76 @@
+"""Result: what every cost answers to, whether it came from formulas, a configuration or a module that ran."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from lattend.cost.statement import COLUMNS
+from lattend.cost.table import SAME, Printed, Table, format_value
+from lattend.wording import many
+
+
+class MultiplyAdds(NamedTuple):
+    """Multiply-adds of matrix products, convolutions and attention; formulas where sizes are open.
+
+    `needed` are those of attended pairs, without multiplies by padding; `executed` those of the whole tiles
+    that run, None while a size is open; `dense` what a tool reports that ignores the mask.
+    """
+
+    needed: Any
+    executed: Any
+    dense: Any
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {format_value(value)}" for name, value in self._asdict().items())
+
+
+class Result(Printed):
+    """Parameters and multiply-adds under one name each, one short repr, one table, plain data."""
+
+    @property
+    @abstractmethod
+    def heading(self) -> str:
+        """What it is the cost of."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Any:
+        """Numbers that are learned, each once."""
+
+    @property
+    @abstractmethod
+    def multiply_adds(self) -> MultiplyAdds:
+        """Needed, executed and dense."""
+
+    @abstractmethod
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+
+    @property
+    def missing(self) -> str:
+        """What is in no number: `not counted: aten._fft_r2c (1 call)`; nothing where all is known."""
+        return ""
+
+    def __repr__(self) -> str:
+        parameters = " ".join(format_value(self.parameters).split())
+        numbers = " ".join(str(self.multiply_adds).split())
+        rest = f"; {self.missing}" if self.missing else ""
+        kind = type(self).__name__
+        return f"<{kind} of {self.heading}: parameters {parameters}; multiply-adds {numbers}{rest}>"
+
+
+def not_counted(unknown: Mapping[str, int]) -> str:
+    """`not counted: aten._fft_r2c (1 call)`."""
+    told = (f"{name} ({many(calls, 'call')})" for name, calls in unknown.items())
+    return f"not counted: {', '.join(told)}"
+
+
+def totals(parameters: Any, rows: Mapping[str, tuple[Any, Any, Any]]) -> Table:
+    """The table that every result begins with; `=` says as needed."""
+    lines = [("parameters", format_value(parameters), SAME, SAME)]
+    for name, columns in rows.items():
+        needed, *others = map(format_value, columns)
+        lines.append((name, needed, *(SAME if cell == needed else cell for cell in others)))
+    return Table(("", *COLUMNS), lines)

@@ -1,0 +1,147 @@
+"""What a cost prints: three columns, its layers, its memory and dependences; and the same as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lattend.budget import Budget
+from lattend.cost.amount import Amount
+from lattend.cost.result import totals
+from lattend.cost.statement import COLUMNS, OPERATIONS
+from lattend.cost.table import Report, Table, format_value
+from lattend.counts.count import Count
+from lattend.errors import DeadlineError, NamingError
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
+
+REPORT = Budget(4.0)  # for all that a report asks
+
+# What a quantity is called where people read it
+LABELS = {
+    "multiply_adds": "multiply-adds",
+    "operations": "multiplies and adds",
+    "bytes": "bytes read and written",
+    "bytes_read": "bytes read",
+    "bytes_written": "bytes written",
+    "saved_activations": "saved activations, numbers",
+    "peak_activations": "peak activation memory, numbers",
+    "cache": "KV cache, numbers",
+    "depth": "sequential depth",
+    "scalar_depth": "scalar depth, sums as trees",
+    "path": "maximum path length",
+}
+LINES = (
+    "bytes_read",
+    "bytes_written",
+    "saved_activations",
+    "peak_activations",
+    "cache",
+    "depth",
+    "scalar_depth",
+)
+
+
+def label(quantity: str) -> str:
+    """What a quantity is called where people read it."""
+    return LABELS.get(quantity, quantity)
+
+
+def report_of(cost: Cost) -> Report:
+    """The cost as people read it; what is not found within the budget is said."""
+    cost = replace(cost, budget=REPORT.shared())
+    shown = ("multiply_adds", *OPERATIONS)
+    rows = {label(name): _columns(cost, name) for name in shown if not cost.is_nothing(name)}
+    parts: list[Table | str] = [totals(_found(lambda: cost.parameters), rows)]
+    if len(cost.parts) > 1:
+        parts.append(_by_layer(cost))
+    if cost.way == "forward":
+        parts.append(Table(("", ""), [*_lines(cost), *_dependences(cost)]))
+    return Report(cost.heading, parts)
+
+
+def _found(quantity: Callable[[], Any]) -> Any:
+    """A quantity, or that a deadline passed before it was found."""
+    try:
+        return quantity()
+    except DeadlineError as reason:
+        return f"not found: {reason}"
+
+
+def _columns(cost: Cost, quantity: str) -> tuple[Any, Any, Any]:
+    try:
+        executed = _found(lambda: cost.executed.value(quantity))
+    except NamingError:  # a size is open
+        executed = None
+    needed, dense = (_found(partial(column.value, quantity)) for column in (cost.needed, cost.dense))
+    return needed, executed, dense
+
+
+def _by_layer(cost: Cost) -> Table:
+    """Layers that are alike are put together."""
+    groups: dict[tuple[str, ...], Amount] = {}
+    for times, layer in cost.parts:
+        one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
+        names = ("parameters", "multiply_adds")
+        numbers = (format_value(_found(partial(one.value, name))) for name in names)
+        key = (layer.name, *numbers, "yes" if layer.across else "no")
+        groups[key] = groups[key] + times if key in groups else times
+    rows: list[tuple[str, ...]] = []
+    for (name, *rest), times in groups.items():
+        count = cost.number_or_formula(times)
+        rows.append((f"{name} × {format_value(count)}" if count != 1 else name, *rest))
+    return Table(("layer", "parameters of one", "multiply-adds of one", "looks across tokens"), rows)
+
+
+def _lines(cost: Cost) -> list[tuple[str, str]]:
+    values = {name: _found(partial(getattr, cost, name)) for name in LINES}
+    words = {name: "known when every size has a number" for name, value in values.items() if value is None}
+    streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
+    named = LABELS | ({"cache": "recurrent state, numbers"} if streams and all(streams) else {})
+    return [(named[name], words.get(name) or format_value(value)) for name, value in values.items()]
+
+
+def _dependences(cost: Cost) -> list[tuple[str, str]]:
+    if len(cost.parts) > 1:
+        return []
+    layer = cost.parts[0][1]
+    longest = _found(lambda: cost.path)
+    path = [] if longest is None else [(label("path"), format_value(longest))]
+    across = ("looks across tokens", "yes" if layer.across else "no")
+    return [("schedule", layer.depth.schedule), *path, across]
+
+
+def statements(cost: Cost) -> str:
+    """The sets that are counted, layer by layer, and how many points each has."""
+    found: list[str] = []
+    for _, layer in cost.parts:
+        rows = [
+            (f"  {s.name}", s.kind, format_value(cost.number_or_formula(s.points.needed)), s.over)
+            for s in layer.statements
+        ]
+        found += (
+            ["", *Table((layer.name, "work at each point", "points", "over"), rows).lines()] if rows else []
+        )
+    return "\n".join(found[1:])
+
+
+def as_json(cost: Cost) -> dict[str, Any]:
+    """Formulas as text with the places where they hold, numbers as numbers."""
+    found: dict[str, Any] = {"layer": cost.name, "way": cost.way}
+    found |= {"names": list(cost.names), "at": dict(cost.values), "parameters": _data(cost.parameters)}
+    for name in ("multiply_adds", *OPERATIONS):
+        found[name] = dict(zip(COLUMNS, map(_data, _columns(cost, name)), strict=True))
+    found["backward"] = {name: _data(cost.backward.value(name)) for name in ("multiply_adds", *OPERATIONS)}
+    cost = cost.forward  # memory and depth are those of the forward pass
+    found |= {name: _data(getattr(cost, name)) for name in (*LINES, "path")}
+    return found | {"schedule": cost.schedule, "across_tokens": cost.across_tokens}
+
+
+def _data(value: Any) -> Any:
+    if isinstance(value, Count):
+        data = value.json()
+        return {"pieces": data["pieces"], "domain": data["domain"], "at": data["at"]}
+    return value

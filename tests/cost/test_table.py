@@ -1,0 +1,87 @@
+"""Results as they are printed: short reprs, tables that fit, tables of a notebook; one protocol for all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+
+import lattend as lt
+from lattend.cost.result import MultiplyAdds, Result
+from lattend.cost.table import Report, Table
+
+SMALL = {"model_type": "gpt2", "vocab_size": 11, "n_positions": 8, "n_embd": 4, "n_layer": 2, "n_head": 2}
+RESULTS: dict[str, Result] = {
+    "formulas": lt.cost.linear(n=8, d_in=4, d_out=4, bias=False),
+    "a configuration": lt.cost.config(SMALL).forward(8),
+    "a module": lt.cost.of(torch.nn.Linear(4, 4, bias=False), (8, 4)),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_every_result_has_the_same_names_and_the_same_table(name: str) -> None:
+    found = RESULTS[name]
+    assert isinstance(found.multiply_adds, MultiplyAdds)
+    title, empty, head, parameters, multiply_adds, *_ = str(found).splitlines()
+    assert (title, empty) == (found.heading, "")
+    assert head.split() == ["needed", "executed", "dense"]
+    assert parameters.split() == ["parameters", f"{found.parameters:,}", "=", "="]
+    assert multiply_adds.split()[:2] == ["multiply-adds", f"{found.multiply_adds.needed:,}"]
+    data = json.loads(json.dumps(found.json()))
+    assert data["parameters"] == found.parameters
+    assert data["multiply_adds"] == found.multiply_adds._asdict()
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_notebook_shows_short_tables(name: str) -> None:
+    found = RESULTS[name]
+    page = ElementTree.fromstring(f"<div>{found._repr_html_()}</div>")
+    assert page.findall("table")
+    assert not hasattr(found, "_repr_latex_")  # one unlabelled number
+    assert repr(found).startswith(f"<{type(found).__name__} of {found.heading}: parameters ")
+    assert len(repr(found)) < 200
+
+
+def test_the_same_layer_by_formula_and_by_running_it() -> None:
+    assert RESULTS["formulas"].multiply_adds == RESULTS["a module"].multiply_adds == (128, 128, 128)
+
+
+def test_a_configuration_in_a_notebook() -> None:
+    model = lt.cost.config(SMALL)
+    assert repr(model) == (
+        "<Model gpt2: causal language model, head shared with the table; 2 layers, width 4; parameters 572>"
+    )
+    assert len(model._repr_html_()) < 5000
+
+
+TABLE = Table(("", "formula", "number"), [("first", "n^2*h(2h + c - 1)", "1,312"), ("second", "a\nb", "7")])
+
+
+def test_columns_of_numbers_stand_to_the_right() -> None:
+    assert TABLE.lines() == [
+        "        formula            number",
+        "first   n^2*h(2h + c - 1)   1,312",
+        "second  a                       7",
+        "        b",
+    ]
+
+
+@pytest.mark.parametrize("width", [33, 32, 20])
+def test_what_is_too_wide_goes_below(width: int) -> None:
+    folded = ["        number", "first    1,312", "  n^2*h(2h + c - 1)", "second       7", "  a", "  b"]
+    assert TABLE.lines(width) == (TABLE.lines() if width == 33 else folded)
+
+
+def test_a_long_name_is_cut() -> None:
+    found = Table(("module", "dense"), [("a" * 50, "12")]).lines(40)
+    assert found == [f"{'module':33}  dense", f"{'a' * 32}…     12"]
+
+
+def test_html_is_escaped() -> None:
+    found = Report("a < b", [Table(("", "x"), [("<b>", "1")]), "c & d"]).html()
+    rows: Any = ElementTree.fromstring(f"<div>{found}</div>")
+    assert [cell.text for cell in rows.iter("td")] == ["<b>", "1"]
+    assert "text-align: right" in found
