@@ -10,7 +10,7 @@ from lattend.counts import check as checking
 from lattend.counts.check import check
 from lattend.counts.counting import closed_count
 from lattend.errors import DomainError, NoClosedForm
-from lattend.rules import from_name, rule
+from lattend.rules import rule
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ from lattend.rules import from_name, rule
     ],
 )
 def test_every_small_case_is_looked_at(text: str, upto: int, cases: int, squares: int) -> None:
-    found = check(from_name(text), upto)
+    found = check(rule(text), upto)
     assert found
     assert found.complete
     assert (found.cases, found.squares) == (cases, squares)
 
 
 def test_all_numbers_given_leave_one_case() -> None:
-    found = check(from_name("strided(2)").at(n=5))
+    found = check(rule("strided(2)").at(n=5))
     assert (found.cases, found.squares, found.upto) == (1, 25, {})
     assert str(found) == "count, rows and columns agree in 1 case, 25 squares"
 
@@ -51,14 +51,14 @@ def test_bounds_are_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = check(from_name("band"), 4)
+    whole = check(rule("band"), 4)
     monkeypatch.setattr(checking, "CHUNK", 7)
-    assert check(from_name("band"), 4) == whole
+    assert check(rule("band"), 4) == whole
 
 
 def test_progress_ends_at_the_total() -> None:
     told: list[tuple[int, int]] = []
-    check(from_name("strided"), 3, lambda done, total: told.append((done, total)))
+    check(rule("strided"), 3, lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -90,6 +90,6 @@ def test_the_first_mismatch_is_found(
 
 def test_what_cannot_be_checked_says_so() -> None:
     with pytest.raises(NoClosedForm, match="looks up data"):
-        check(from_name("documents([2, 3])"))
+        check(rule("documents([2, 3])"))
     with pytest.raises(DomainError, match="at least 0, got -1"):
         check(rule("k <= q"), -1)

@@ -4,7 +4,7 @@ import pytest
 
 import lattend as lt
 from lattend.errors import TextError
-from lattend.rules import Rule, from_name
+from lattend.rules import Rule
 
 R = lt.rules
 NUMBERS = "write numbers, as in strided(255), dilated(t=3, step=2) or documents([3, 5])"
@@ -31,7 +31,7 @@ NUMBERS = "write numbers, as in strided(255), dilated(t=3, step=2) or documents(
     ],
 )
 def test_what_is_meant(text: str, rule: Rule) -> None:
-    assert from_name(text) == rule
+    assert lt.rule(text) == rule
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_errors(marked: str, message: str) -> None:
     start = marked.rindex("⟨") - 2 * (marked.count("⟨") - 1)
     length = marked.rindex("⟩") - marked.rindex("⟨") - 1
     with pytest.raises(TextError) as caught:
-        from_name(text)
+        lt.rule(text)
     assert message in caught.value.message
     assert (caught.value.start, caught.value.end) == (start, start + length)
 
 
 def test_long_texts_go_to_the_parser() -> None:
     with pytest.raises(TextError, match="it has 20,002 characters, and 10,000 are allowed"):
-        from_name("a(" + "1" * 20_000)
+        lt.rule("a(" + "1" * 20_000)

@@ -72,9 +72,9 @@ def read_rule(text: str) -> Rule:
     """The rule a person means."""
     if text.strip() in ("", "-"):
         raise LattendError(f'"{text}" is no rule. RULE is {RULE_HELP}')
-    from lattend.rules import from_name
+    from lattend.rules import reader
 
-    return from_name(text)
+    return reader.read_rule(text)
 
 
 def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:

@@ -21,7 +21,8 @@ from lattend.counts.simplify import Piece
 from lattend.errors import LattendError
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse
-from lattend.rules.rule import Rule, rule
+from lattend.rules.reader import rule
+from lattend.rules.rule import Rule
 from lattend.sets import Linear, Quotient, Space, region_of
 
 MOST_WALKED = 128  # positions of a rule that is followed step by step

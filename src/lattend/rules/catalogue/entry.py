@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from lattend.rules.rule import About, Rule, rule
+from lattend.rules.language.parser import parse
+from lattend.rules.rule import About, Rule
 
 
-def entry(text: str, about: About, *, where: str | None = None, **given: int | None) -> Rule:
-    """The rule of this text; parameters that are None stay symbolic."""
-    plain = replace(rule(text, where=where), about=about)
+def entry(
+    text: str,
+    about: About,
+    *,
+    where: str = "true",
+    data: Mapping[str, Any] | None = None,
+    **given: int | None,
+) -> Rule:
+    """The rule of this text; parameters that are None stay symbolic, arrays that are None are given later."""
+    plain = replace(Rule.of(parse(text), where=parse(where), data=data, source=text), about=about)
     return plain.at(**{name: value for name, value in given.items() if value is not None})
