@@ -19,3 +19,8 @@ class About:
     reference: str
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+
+    @property
+    def alias_names(self) -> list[str]:
+        """The aliases without their numbers."""
+        return [alias.partition("(")[0] for alias in self.aliases]

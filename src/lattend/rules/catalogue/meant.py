@@ -18,7 +18,7 @@ def unknown_rule(name: str) -> str:
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = _near(name, 0.8) or _by_meaning(name) or _near(name, 0.5)
+    found = _near(name, 0.8) or _by_meaning(name) or _near(name, 0.6)
     hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
 
@@ -28,16 +28,19 @@ def _near(name: str, least: float) -> list[str]:
 
 
 def _by_meaning(name: str) -> list[str]:
-    """The rule whose description shares the rarest words with the name, and an alias that has them too."""
+    """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
     wanted = _words(name)
     said = {rule: _described(rule) for rule in CATALOGUE}
     common = Counter(word for words in said.values() for word in words)
-    scores = {rule: sum(1 / common[word] for word in wanted & words) for rule, words in said.items()}
+    named = {rule: _words(" ".join((rule, *_about(rule).aliases))) for rule in CATALOGUE}
+    scores = {
+        rule: sum(1 / common[word] for word in wanted & words) + len(wanted & named[rule])
+        for rule, words in said.items()
+    }
     best = max(scores, key=lambda rule: scores[rule])
     if scores[best] < RARE:
         return []
-    aliases = [alias.partition("(")[0] for alias in _about(best).aliases]
-    return [best, *(alias for alias in aliases if wanted & _words(alias))]
+    return [best, *(alias for alias in _about(best).alias_names if wanted & _words(alias))]
 
 
 def _about(rule: str) -> About:
