@@ -13,7 +13,7 @@ MANY = " or ".join(f"({i}*q - {i + 3}*k) % {2 * i + 5} <= t - {i}" for i in rang
 CASES: dict[str, tuple[Callable[[], object], str]] = {
     "not affine": (lambda: lt.rule("k*k <= q").count(), r"k \* k is not affine in k"),
     "a misspelt value": (lambda: lt.rules.strided().count(n=4, tt=3), "did you mean t"),
-    "a misspelt rule": (lambda: lt.rules.from_name("windwed"), "did you mean windowed"),
+    "a misspelt rule": (lambda: lt.rule("windwed"), "did you mean windowed"),
     "a negative size": (lambda: lt.rules.causal().count(n=-1), "needs n >= 0, got n = -1"),
     "a missing value": (lambda: lt.rules.strided().mask(n=4), "needs a value for t: give t=…"),
     "a value twice": (lambda: lt.rules.strided(3).count(n=4, t=3), "t already has the value 3"),

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from lattend.attend.bias import Bias as Bias
     from lattend.attend.decode.kv_cache import KVCache as KVCache
     from lattend.attend.explain.explain import explain as explain
+    from lattend.rules.reader import rule as rule
     from lattend.rules.rule import Rule as Rule
-    from lattend.rules.rule import rule as rule
 
 __version__ = "0.1.0"
 
 # Where each public name lives, in the order a reader meets them; loaded when it is first used, so that
 # `import lattend` is instant. A folder is its own home.
 _HOME = {
-    "rule": "lattend.rules.rule",
+    "rule": "lattend.rules.reader",
     "Rule": "lattend.rules.rule",
     "rules": "lattend.rules",
     "attention": "lattend.attend.attention",

@@ -9,7 +9,7 @@ import torch
 from given_tensors import qkv
 
 import lattend as lt
-from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError, TraceError
 
 BAND = lt.rule("k <= q and q - k <= t")
 Q, K, V = qkv()
@@ -150,9 +150,9 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
     ),
     # names
     "not a rule": (
-        NamingError,
-        "rule must be a Rule, got str; make one with lt.rule(...)",
-        (Q, K, V, "k <= q"),
+        TraceError,
+        "a rule is a text or a function of q and k, got 3",
+        (Q, K, V, 3),
         {},
     ),
     "missing": (

@@ -19,7 +19,7 @@ from lattend.attend import Bias
 from lattend.attend.attention import attention
 from lattend.attend.decode import kv_cache as module
 from lattend.attend.decode.kv_cache import KVCache, step
-from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError, TraceError
 from lattend.plans import retention as analysis
 from lattend.rules import Rule
 
@@ -561,8 +561,8 @@ def test_refusals_say_why() -> None:
         KVCache(lt.rule("k <= q and k >= n - 9"), **sizes)
     aligned = KVCache(lt.rules.causal(align="bottom-right"), **sizes)  # with a key for each query, k <= q
     assert str(aligned.retention) == str(KVCache(lt.rules.causal(), **sizes).retention)
-    with pytest.raises(NamingError, match=r"rule must be a Rule, got str; make one with lt.rule\(...\)"):
-        KVCache("k <= q", **sizes)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TraceError, match="a rule is a text or a function of q and k, got 3"):
+        KVCache(3, **sizes)  # pyright: ignore[reportArgumentType]
     with pytest.raises(NamingError, match="batch has the name of an option of KVCache; bind it first"):
         KVCache(lt.rule("k <= q and q - k <= batch"), **sizes)
     with pytest.raises(DomainError, match="head_size = 0: it is at least 1"):

@@ -18,7 +18,7 @@ from lattend.attend.explain.explain import Explanation
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton.shapes import choose
 from lattend.draw.formats.palette import EMPTY
-from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
+from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge, TraceError
 from lattend.plans.plan import forget_plans, plan
 from lattend.rules.rule import Rule
 
@@ -288,7 +288,7 @@ def test_like() -> None:
 
 
 BAD: dict[str, tuple[type[LattendError], str, Any, dict[str, Any]]] = {
-    "no rule": (NamingError, "rule must be a Rule, got str", "k <= q", {}),
+    "no rule": (TraceError, "a rule is a text or a function of q and k, got 3", 3, {}),
     "a missing parameter": (NamingError, "needs a value for t: give t=…", R.strided(), {}),
     "a misspelt one": (NamingError, "has no tt; it has n, t; did you mean t?", R.strided(), {"tt": 1}),
     "a kernel": (NamingError, "kernel is one of library, triton, cpu", R.causal(), {"kernel": "gpu"}),

@@ -7,7 +7,7 @@ import pytest
 
 from lattend.counts import check as checking
 from lattend.counts.counting import closed_count
-from lattend.rules import from_name
+from lattend.rules import rule
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_check(lattend):
 
 def test_check_finds_a_wrong_formula(lattend, monkeypatch):
     def wrong(_: object, *rest: Any) -> Any:
-        return closed_count(from_name("k <= q and q - k <= 1"), *rest)
+        return closed_count(rule("k <= q and q - k <= 1"), *rest)
 
     monkeypatch.setattr(checking, "closed_count", wrong)
     ran = lattend("check", "causal")  # the third row is the first where t = 1 is too short: 2 keys, not 3

@@ -97,7 +97,7 @@ def _broken(*_: object) -> None:
 
 
 def test_a_mistake_of_our_own_is_one_line(lattend, monkeypatch):
-    monkeypatch.setattr("lattend.rules.from_name", _broken)
+    monkeypatch.setattr("lattend.rules.reader.read_rule", _broken)
     assert lattend("count", "causal") == (
         4,
         "",
@@ -107,7 +107,7 @@ def test_a_mistake_of_our_own_is_one_line(lattend, monkeypatch):
 
 
 def test_debug_shows_the_traceback(monkeypatch):
-    monkeypatch.setattr("lattend.rules.from_name", _broken)
+    monkeypatch.setattr("lattend.rules.reader.read_rule", _broken)
     monkeypatch.setenv("LATTEND_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main(["count", "causal"])
@@ -117,5 +117,5 @@ def test_interrupt(lattend, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lattend.rules.from_name", interrupted)
+    monkeypatch.setattr("lattend.rules.reader.read_rule", interrupted)
     assert lattend("count", "causal") == (130, "", "")

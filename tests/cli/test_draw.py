@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lattend.rules import CATALOGUE
+from lattend.rules import ALIASES, CATALOGUE
 
 BAND = """\
 strided (n = 4, t = 1)
@@ -81,6 +81,8 @@ def test_catalogue_at_every_width(lattend, monkeypatch, columns):
     assert max(map(len, ran.out.splitlines())) <= columns
     assert [name for name in CATALOGUE if f"\n{name}" not in f"\n{ran.out}"] == []
     assert "min(q, t) + 1" in ran.out
+    listed = "".join(ran.out.split())  # a narrow table folds them
+    assert [name for name in ALIASES if name not in listed] == []
 
 
 def test_catalogue_as_json(lattend):
@@ -95,6 +97,8 @@ def test_catalogue_as_json(lattend):
         "parameters": ["l", "c"],
         "domain": "n >= 0 and l >= 1 and 0 <= c and c <= l",
         "at": {},
+        "aliases": ["fixed(l, c)"],
+        "elsewhere": ["Sparse Transformers: fixed, of stride l and c summaries"],
         "reference": "Child et al. 2019, Generating Long Sequences with Sparse Transformers",
     }
 
@@ -114,6 +118,16 @@ def test_one_rule_with_numbers(lattend):
     assert "\ngiven       w = 4\n" in ran.out
     assert "\ncount       5n/2 " in ran.out
     assert "windowed (n = 12, w = 4)" in ran.out
+
+
+def test_one_rule_by_a_name_from_elsewhere(lattend):
+    ran = lattend("rules", "sliding_window")
+    assert "\nalso called sliding_window(window = t + 1)\n" in ran.out
+    assert "\nelsewhere   Hugging Face and Mistral: sliding_window = t + 1; FlashAttention" in ran.out
+    assert (
+        lattend("count", "block_causal(4)", "--at", "n=8").out
+        == lattend("count", "windowed(4)", "--at", "n=8").out
+    )
 
 
 def test_unknown_name(lattend):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lattend as lt
-from lattend.cost.reader import from_text, layer_names
+from lattend.cost.reader import MEANT, from_text, layer_names
 from lattend.errors import LattendError, NamingError, TextError
 
 
@@ -71,6 +71,10 @@ def test_a_symbol_of_one_part_may_be_left():
     [
         ("rn(steps=t)", "no layer is named rn; there are attention, conv,", "rn"),
         ("rn(steps=t)", "Did you mean rnn?", "rn"),
+        ("cnn(kernel=3)", "Did you mean conv?", "cnn"),
+        ("mlp", "Did you mean feed_forward?", "mlp"),
+        ("self_attention(causal)", "Did you mean attention?", "self_attention"),
+        ("LayerNorm", "Did you mean norm?", "LayerNorm"),
         ("rnn(step=t)", "rnn has no step; it takes steps, inputs, hidden, layers, bias, initial", "step"),
         ("attention(q=3)", "attention has no q; it takes rule, heads,", "q"),
         ("attention(strided(3), t=5)", "attention has no t;", "t"),
@@ -109,3 +113,8 @@ def test_given_names_that_fit_nowhere():
         from_text("rnn", {"rule": "causal"})
     with pytest.raises(LattendError, match="d/3 is 8/3 at d = 8, and no whole number"):
         from_text("linear(d_in=d/3)", {"d": 8})
+
+
+def test_what_a_wrong_name_means_is_a_layer():
+    assert set(MEANT.values()) <= set(layer_names())
+    assert not set(MEANT) & set(layer_names())

@@ -67,7 +67,7 @@ def test_one_layer_sees_all(rule):
     ],
 )
 def test_other_rules_are_walked(rule, sizes):
-    mask = lt.rules.from_name(rule).mask(**sizes)
+    mask = lt.rule(rule).mask(**sizes)
     assert path(rule, **sizes) == (searched(mask) if rule != "q == k" else None)
     assert longest_walk(mask) == searched(mask)
 

@@ -11,7 +11,7 @@ from lattend.counts import check as checking
 from lattend.counts.check import check
 from lattend.counts.counting import closed_count
 from lattend.errors import DomainError, NoClosedForm, TooLarge
-from lattend.rules import from_name, rule
+from lattend.rules import rule
 
 
 @pytest.mark.parametrize(
@@ -29,14 +29,14 @@ from lattend.rules import from_name, rule
     ],
 )
 def test_every_small_case_is_looked_at(text: str, upto: int, cases: int, squares: int) -> None:
-    found = check(from_name(text), upto)
+    found = check(rule(text), upto)
     assert found
     assert found.complete
     assert (found.cases, found.squares) == (cases, squares)
 
 
 def test_all_numbers_given_leave_one_case() -> None:
-    found = check(from_name("strided(2)").at(n=5))
+    found = check(rule("strided(2)").at(n=5))
     assert (found.cases, found.squares, found.upto) == (1, 25, {})
     assert str(found) == "count, rows and columns agree in 1 case, 25 squares"
 
@@ -52,14 +52,14 @@ def test_bounds_are_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = check(from_name("band"), 4)
+    whole = check(rule("band"), 4)
     monkeypatch.setattr(checking, "CHUNK", 7)
-    assert check(from_name("band"), 4) == whole
+    assert check(rule("band"), 4) == whole
 
 
 def test_progress_ends_at_the_total() -> None:
     told: list[tuple[int, int]] = []
-    check(from_name("strided"), 3, lambda done, total: told.append((done, total)))
+    check(rule("strided"), 3, lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -91,16 +91,16 @@ def test_the_first_mismatch_is_found(
 
 def test_what_cannot_be_checked_says_so() -> None:
     with pytest.raises(NoClosedForm, match="looks up data"):
-        check(from_name("documents([2, 3])"))
+        check(rule("documents([2, 3])"))
     with pytest.raises(DomainError, match="at least 0, got -1"):
         check(rule("k <= q"), -1)
 
 
 def test_numbers_of_any_size() -> None:
-    assert check(from_name("strided").at(t=10**26), upto=5)
+    assert check(rule("strided").at(t=10**26), upto=5)
     with pytest.raises(
         TooLarge, match="checking looks at every pair, here 400,000,000 of them; the limit is"
     ):
         check(rule("k <= q").at(n=20_000))
     with pytest.raises(TooLarge, match="the limit is 268,435,456"):
-        check(from_name("strided").at(n=10**26))
+        check(rule("strided").at(n=10**26))

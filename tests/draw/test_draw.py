@@ -12,7 +12,8 @@ from lattend.draw.formats.palette import HERE, LEVELS, MARKED, MIXED, OWN, SHADE
 from lattend.draw.grid import view
 from lattend.draw.grid.bind import bound
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
-from lattend.rules.rule import About, Rule, rule
+from lattend.rules.reader import rule
+from lattend.rules.rule import About, Rule
 
 CAUSAL = rule("k <= q")
 BAND = rule("k <= q and q - k <= t")

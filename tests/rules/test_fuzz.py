@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from lattend.counts.formula import parse_formula
 from lattend.errors import LattendError, TextError
-from lattend.rules import CATALOGUE, from_name
+from lattend.rules import CATALOGUE, rule
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse, parse_assumption, parse_term
 from lattend.rules.language.tokens import MAX_LENGTH
@@ -119,7 +119,7 @@ def _check_rule(text: str) -> None:
     for read in (parse_assumption, parse_term):
         _tried(read, text)
     try:
-        _tried(from_name, text)
+        _tried(rule, text)
     except LattendError as problem:  # axes that do not go together, data that is not given
         assert len(str(problem)) < 400
 

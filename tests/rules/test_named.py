@@ -4,7 +4,7 @@ import pytest
 
 import lattend as lt
 from lattend.errors import TextError
-from lattend.rules import Rule, from_name
+from lattend.rules import Rule
 
 R = lt.rules
 NUMBERS = "write numbers, as in strided(255), dilated(t=3, step=2) or documents([3, 5])"
@@ -31,7 +31,7 @@ NUMBERS = "write numbers, as in strided(255), dilated(t=3, step=2) or documents(
     ],
 )
 def test_what_is_meant(text: str, rule: Rule) -> None:
-    assert from_name(text) == rule
+    assert lt.rule(text) == rule
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,100 @@ def test_errors(marked: str, message: str) -> None:
     start = marked.rindex("⟨") - 2 * (marked.count("⟨") - 1)
     length = marked.rindex("⟩") - marked.rindex("⟨") - 1
     with pytest.raises(TextError) as caught:
-        from_name(text)
+        lt.rule(text)
     assert message in caught.value.message
     assert (caught.value.start, caught.value.end) == (start, start + length)
 
 
 def test_long_texts_go_to_the_parser() -> None:
     with pytest.raises(TextError, match="it has 20,002 characters, and 10,000 are allowed"):
-        from_name("a(" + "1" * 20_000)
+        lt.rule("a(" + "1" * 20_000)
+
+
+# Names from elsewhere
+
+SAME = {
+    "bidirectional": "full",
+    "autoregressive": "causal",
+    "autoregressive(bottom-right)": "causal(bottom-right)",
+    "lower_triangular": "causal",
+    "sliding_window(window=3)": "strided(2)",
+    "sliding_window(1)": "strided(0)",
+    "block_causal(3)": "windowed(3)",
+    "banded(2, 1)": "band(2, 1)",
+    "local(radius=2)": "band(2, 2)",
+    "fixed(3, 1)": "sparse_fixed(3, 1)",
+    "prefix(3)": "prefix_lm(3)",
+    "attention_sinks(1, 2)": "sinks(1, 2)",
+    "block_diagonal([3, 4])": "documents([3, 4])",
+    "packed([3, 4], causal=true)": "documents([3, 4], causal=true)",
+    "neighborhood(1)": "neighbourhood(1)",
+    "natten(kernel_size=3)": "neighbourhood(1, edge=shift)",
+    "natten(3, dilation=2)": "neighbourhood(1, 2, edge=shift)",
+    "criss_cross": "axial",
+    "shifted_window(3, 1)": "swin(3, 1)",
+    "raster_scan": "raster",
+}
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_name_from_elsewhere_is_the_rule(text: str) -> None:
+    found, wanted = lt.rule(text), lt.rule(SAME[text])
+    sizes = {"n": 7, "m": 9, "rows": 5, "cols": 6}
+    at = {name: sizes[name] for name in found.free}
+    assert (found.mask(**at) == wanted.mask(**at)).all()
+    assert found.about is not None
+    assert wanted.about is not None
+    assert found.about.name == wanted.about.name == SAME[text].partition("(")[0]
+
+
+def test_every_name_from_elsewhere_is_listed_and_read() -> None:
+    listed = [name for make in R.CATALOGUE.values() for name in make().about.alias_names]  # pyright: ignore
+    assert listed == list(R.ALIASES)
+    assert {text.partition("(")[0] for text in SAME} == set(R.ALIASES)
+    assert not set(R.ALIASES) & set(R.CATALOGUE)
+    assert R.autoregressive() == R.causal()
+    assert R.sliding_window(4).same_as(R.strided(3))
+
+
+def test_the_window_stays_symbolic() -> None:
+    found = lt.rule("sliding_window")
+    assert found.parameters == ["window"]
+    assert found.count(n=8, window=3) == 21
+    with pytest.raises(lt.errors.DomainError, match="needs window >= 1, got window = 0"):
+        R.sliding_window(0)
+    with pytest.raises(lt.errors.DomainError, match="kernel_size is odd, 2\\*r \\+ 1"):
+        R.natten(4)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("sliding", "strided or sliding_window"),
+        ("sliding_window_attention", "strided or sliding_window"),
+        ("mistral", "strided"),
+        ("gpt", "causal"),
+        ("causal_mask", "causal"),
+        ("triangular", "causal or lower_triangular"),
+        ("varlen", "documents"),
+        ("neighbor", "neighborhood"),
+        ("dense", "full"),
+        ("windwed", "windowed"),
+    ],
+)
+def test_a_wrong_name_is_answered_by_meaning(name: str, meant: str) -> None:
+    with pytest.raises(TextError) as caught:
+        lt.rule(name)
+    assert f"no rule is named {name}; did you mean {meant}? Or write" in caught.value.message
+    with pytest.raises(AttributeError, match=f"did you mean {meant}"):
+        getattr(R, name)
+
+
+def test_calls_that_are_no_calls_are_read_as_conditions() -> None:
+    for text, message in (
+        ("strided(3) or (k < 4)", "there is no function strided"),
+        ("f(q) and g(k)", "there is no function f"),
+        ("strided and k < 3", "strided is a number, not a condition"),
+    ):
+        with pytest.raises(TextError, match=message):
+            lt.rule(text)

@@ -127,7 +127,7 @@ def test_function_and_back(condition: Condition) -> None:
     def written(q: Any, k: Any, t: Any, w: Any, doc: Any) -> Any:
         return _build(condition, {"q": q, "k": k, "t": t, "w": w, "doc": doc})
 
-    assert trace(written) == condition
+    assert trace(written).condition == condition
 
 
 DOC = np.array([3, 0, -2, 5, 1, 1, 8])

@@ -26,6 +26,7 @@ from lattend.attend.inputs import (
     term_given,
 )
 from lattend.errors import DomainError, LattendError, NamingError
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 MOST_SCALE = 1e18
@@ -36,7 +37,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rule: Rule,
+    rule: RuleLike,
     *,
     scale: float | None = ...,
     bias: Bias | Tensor | None = ...,
@@ -51,7 +52,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rule: Rule,
+    rule: RuleLike,
     *,
     scale: float | None = ...,
     bias: Bias | Tensor | None = ...,
@@ -65,7 +66,7 @@ def attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rule: Rule,
+    rule: RuleLike,
     *,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
@@ -75,7 +76,7 @@ def attention(
     deterministic: bool = True,
     **values: Any,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """softmax(scale * q k^T) v over the squares the rule marks, zeros where a query has no key.
+    """softmax(scale * q k^T) v over the pairs that the rule attends, zeros where a query has no key.
 
     q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
@@ -87,14 +88,19 @@ def attention(
     With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
     sequence; it keeps no gradients, and torch.compile leaves the call to Python.
 
+    The rule is a Rule, or whatever lt.rule reads: "k <= q", "strided(255)", a function, a mask_mod.
+
     >>> import torch
-    >>> from lattend.rules import rule
     >>> x = torch.ones(1, 2, 6, 4)
-    >>> attention(x, x, x, rule("k <= q and q - k <= t"), t=3).shape
+    >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
-    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+    if isinstance(rule, Rule) or not torch.compiler.is_compiling():
+        rule = read_rule(rule)
+        key, bound = rule.key, rule.values
+    else:
+        key, numbers_bound = _read(rule)
+        bound = dict(numbers_bound)
     if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
     if scale is not None and not abs(scale) <= MOST_SCALE:
@@ -105,7 +111,7 @@ def attention(
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if not torch.compiler.is_compiling():
         _check_forward_mode(q, k, v)
-    form = form_of(rule.key)
+    form = form_of(key)
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
@@ -113,23 +119,28 @@ def attention(
             raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
         check_shapes(form, q, k, v)
         q, k, v = as_one_kind(q, k, v)
-        return step(cache, q, k, v, scale, bias, return_lse, rule=rule, **values)
-    check_names(form, rule.values, values)
+        return step(cache, q, k, v, scale, bias, return_lse, rule=read_rule(rule), **values)
+    check_names(form, bound, values)
     check_shapes(form, q, k, v)
     q, k, v = as_one_kind(q, k, v)
-    sizes = sizes_given(form, rule.values, values, q, k)
-    numbers = numbers_given(form, rule.values, values, sizes)
+    sizes = sizes_given(form, bound, values, q, k)
+    numbers = numbers_given(form, bound, values, sizes)
     arrays = arrays_given(form, values, sizes, q)
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
-    term, tensors = term_given(form, rule.key, bias, sizes, q)
-    out, lse = operator.forward(
-        q, k, v, rule.key, numbers, arrays, term, tensors, scale, kernel, deterministic
-    )
+    term, tensors = term_given(form, key, bias, sizes, q)
+    out, lse = operator.forward(q, k, v, key, numbers, arrays, term, tensors, scale, kernel, deterministic)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out
+
+
+@torch.compiler.assume_constant_result
+def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
+    """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
+    found = read_rule(rule)
+    return found.key, tuple(found.values.items())
 
 
 def _check_forward_mode(*tensors: Tensor) -> None:

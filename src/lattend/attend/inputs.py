@@ -160,7 +160,7 @@ def numbers_given(
         value = values[name] if name in values else bound[name]
         if not -MOST_NUMBER <= value <= MOST_NUMBER:
             raise DomainError(f"{name} = {value} is more than 64 bits hold; take a smaller one")
-        numbers.append(value if type(value) is int else int(value))
+        numbers.append(value if isinstance(value, int) else int(value))
     if "m" in sizes and "m" not in form.sizes:
         numbers.append(sizes["m"])
     return numbers

@@ -21,14 +21,13 @@ _SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
 
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
-    """The catalogue names that begin so, with their meanings."""
+    """The catalogue names, aliases among them, that begin so, with their meanings."""
     from lattend.draw.grid.samples import catalogue
 
-    return [
-        (name, rule.about.meaning)
-        for name, rule in catalogue().items()
-        if name.startswith(incomplete) and rule.about is not None
-    ]
+    known = catalogue()
+    abouts = [rule.about for rule in known.values() if rule.about is not None]
+    names = {name: about.meaning for about in abouts for name in (about.name, *about.alias_names)}
+    return [(name, meaning) for name, meaning in names.items() if name.startswith(incomplete)]
 
 
 RuleText = Annotated[
@@ -72,9 +71,9 @@ def read_rule(text: str) -> Rule:
     """The rule a person means."""
     if text.strip() in ("", "-"):
         raise LattendError(f'"{text}" is no rule. RULE is {RULE_HELP}')
-    from lattend.rules import from_name
+    from lattend.rules import reader
 
-    return from_name(text)
+    return reader.read_rule(text)
 
 
 def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:

@@ -71,6 +71,8 @@ def _data(name: str, rule: Rule) -> dict[str, Any]:
         "parameters": rule.parameters,
         "domain": expr.text(rule.domain),
         "at": dict(rule.values),
+        "aliases": list(about.aliases) if about else [],
+        "elsewhere": list(about.elsewhere) if about else [],
         "reference": about.reference if about else "",
     }
 
@@ -80,7 +82,8 @@ def _table(known: dict[str, Rule]) -> None:
     if width() < WIDE:
         for row in rows:
             say(row["name"] if row is rows[0] else f"\n{row['name']}")
-            for line in (row["text"], row["meaning"], f"keys of a query: {row['keys']}"):
+            also = [f"also {', '.join(row['aliases'])}"] if row["aliases"] else []
+            for line in (row["text"], row["meaning"], f"keys of a query: {row['keys']}", *also):
                 say(textwrap.fill(line, width(), initial_indent="  ", subsequent_indent="    "))
         return
     from rich import box
@@ -89,10 +92,11 @@ def _table(known: dict[str, Rule]) -> None:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("name", style="bold", no_wrap=True)
-    for title, ratio in (("rule", 4), ("meaning", 4), ("keys a query has", 5)):
+    for title, ratio in (("rule", 4), ("meaning", 4), ("keys a query has", 4), ("also called", 3)):
         table.add_column(title, ratio=ratio, overflow="fold")
     for row in rows:
-        table.add_row(*(_escaped(row[key]) for key in ("name", "text", "meaning", "keys")))
+        shown = (*(row[key] for key in ("name", "text", "meaning", "keys")), ", ".join(row["aliases"]))
+        table.add_row(*map(_escaped, shown))
     Console(width=width(), highlight=False).print(table)
 
 
@@ -113,6 +117,8 @@ def _full(name: str, rule: Rule) -> None:
         "defined": data["domain"],
         "given": ", ".join(f"{key} = {value}" for key, value in data["at"].items()),
         "keys": data["keys"] and f"{data['keys']}, for each query",
+        "also called": ", ".join(data["aliases"]),
+        "elsewhere": "; ".join(data["elsewhere"]),
         "reference": data["reference"],
     }
     for title, text in fields.items():

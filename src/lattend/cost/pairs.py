@@ -19,12 +19,11 @@ from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.plans.plan import plan
-from lattend.rules import from_name
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Name, Term
-from lattend.rules.rule import Rule, rule
+from lattend.rules.rule import Rule
 from lattend.sets import PointSet
 from lattend.sets.guard import guarded, remembered
 
@@ -55,15 +54,6 @@ class Marked:
     def any(self) -> Columns:
         """1 where there is a square at all, else 0."""
         return Columns.of(_touched(self.rule, self.sizes, "any"), ONE)
-
-
-def read_rule(given: Rule | str) -> Rule:
-    """A rule, its name in the catalogue, or its text."""
-    if isinstance(given, Rule):
-        return given
-    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"rule is a Rule, a name of the catalogue or a text, not {given!r}")
-    return from_name(given) if given.replace("_", "").isalnum() else rule(given)
 
 
 def marked(given: Rule, sizes: Sizes) -> Marked:

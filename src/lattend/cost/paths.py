@@ -25,7 +25,8 @@ from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.parser import parse
-from lattend.rules.rule import Rule, rule
+from lattend.rules.reader import rule
+from lattend.rules.rule import Rule
 from lattend.sets import Linear, PointSet, Quotient, Space, region_of
 from lattend.sets.compare import difference
 from lattend.sets.guard import remembered

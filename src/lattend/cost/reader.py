@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -14,19 +13,26 @@ from lattend import cost
 from lattend.cost.cost import Cost
 from lattend.cost.sizes import read_size
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
-from lattend.rules import from_name
+from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
+from lattend.rules.language.expr import Span
 from lattend.rules.language.tokens import Source
+from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule
 
 EXAMPLE = "rnn(steps=t, hidden=512)"
 WORDS = ("rule", "kind", "norms", "encoding", "projections", "name", "cell")  # arguments that are no sizes
 PASSES_ON = {"encoder": "transformer_block", "decoder": "transformer_block"}  # what **options are for
-_NAMED = re.compile(r"\s*([A-Za-z]\w*)\s*=(?!=)\s*")
-_CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-_INTEGER = re.compile(r"-?[0-9]+(?:_[0-9]+)*")
-_CONSTANTS = {"true": True, "false": False, "none": None}
-_OPENING, _CLOSING = "([{", ")]}"
-Span = tuple[int, int]
+# What people call layers that have another name here
+MEANT = {
+    **dict.fromkeys(("cnn", "convolution", "conv1d", "conv2d", "convnet"), "conv"),
+    **dict.fromkeys(("mlp", "ffn", "ff", "feedforward", "fully_connected"), "feed_forward"),
+    **dict.fromkeys(("dense", "fc", "projection", "matmul"), "linear"),
+    **dict.fromkeys(("self_attention", "mha", "multihead_attention", "cross_attention", "sdpa"), "attention"),
+    **dict.fromkeys(("transformer", "block", "transformer_layer"), "transformer_block"),
+    **dict.fromkeys(("gpt", "llm", "language_model"), "decoder"),
+    **{"bert": "encoder", "recurrent": "rnn", "elman": "rnn", "autoencoder": "vae"},
+    **{"layernorm": "norm", "rmsnorm": "norm", "vision_transformer": "vit", "mdlstm": "rnn2d"},
+}
 
 
 def layer_names() -> list[str]:
@@ -56,7 +62,7 @@ class _Reading:
 
     def whole(self) -> Cost:
         self.source.check_length()
-        spans = list(_spans(self.source, 0, len(self.text), "+"))
+        spans = list(parts(self.source, 0, len(self.text), "+"))
         if not spans:
             message = f"write a layer, as in {EXAMPLE}; there are {', '.join(layer_names())}"
             raise self.source.error(message, 0, len(self.text))
@@ -73,25 +79,22 @@ class _Reading:
 
     def term(self, start: int, end: int) -> Cost:
         """One layer, and before it how many of them: `12 * transformer_block(d=768)`."""
-        spans = list(_spans(self.source, start, end, "*"))
+        spans = list(parts(self.source, start, end, "*"))
         if not spans or not all(self.text[first:last].strip() for first, last in spans):
             raise self.source.error(f"a layer is missing here; write one as in {EXAMPLE}", start, end)
         found = self.layer(*spans[-1])
         for first, last in spans[:-1]:
-            times = self.number(_value(self.source, first, last))
+            times = self.number(read_value(self.source, first, last))
             found = self.pointing((first, last), partial(found.repeat, times))
         return found
 
     def layer(self, start: int, end: int) -> Cost:
-        call = _CALL.fullmatch(self.text, start, end)
+        call = read_call(self.source, start, end)
         if call is None:
             raise self.source.error(f"this is no layer; write it as in {EXAMPLE}", start, end)
-        name = call[1]
+        name = call.name
         if name not in layer_names():
-            close = difflib.get_close_matches(name.lower(), layer_names(), 1, 0.6)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            known = ", ".join(layer_names())
-            raise self.source.error(f"no layer is named {name}; there are {known}.{hint}", *call.span(1))
+            raise self.source.error(_unknown(name), *call.place)
         wanted = _wanted(name)
         said, places = _arguments(self.source, call, wanted)
         for word in WORDS:
@@ -99,12 +102,12 @@ class _Reading:
                 said[word] = self.given[word]
                 self.used.add(word)
         rule = said.get("rule")
-        if isinstance(rule, str):
-            said["rule"] = self.pointing(places.get("rule", call.span(1)), partial(from_name, rule))
+        if rule is not None and not isinstance(rule, Rule):
+            said["rule"] = self.pointing(places.get("rule", call.place), partial(read_rule, rule))
         symbols = _symbols(name, wanted, said.get("rule"))
         arguments: dict[str, Any] = {}
         for word, value in said.items():
-            place = places.get(word, call.span(1))
+            place = places.get(word, call.place)
             if word not in symbols:
                 raise self.source.error(f"{name} has no {word}; it takes {', '.join(symbols)}", *place)
             self.check(f"{word} of {name}", value, symbols[word], place)
@@ -114,7 +117,7 @@ class _Reading:
                 arguments[word] = self.pointing(place, partial(self.number, value), lead)
         for word, default in symbols.items():
             arguments |= self.open(word, default) if word not in said and word not in WORDS else {}
-        return self.pointing(call.span(0), partial(_function(name), **arguments), f"{name}: ")
+        return self.pointing((start, end), partial(_function(name), **arguments), f"{name}: ")
 
     def open(self, name: str, default: Any) -> dict[str, Any]:
         """A number for an argument that the text leaves open, given under its name or its symbol's."""
@@ -158,6 +161,15 @@ class _Reading:
             raise self.source.error(f"{lead}{problem}", *place) from None
 
 
+def _unknown(name: str) -> str:
+    """That there is no such layer, and which one was meant, by its other names or by its letters."""
+    known = layer_names()
+    close = difflib.get_close_matches(name.lower(), [*known, *MEANT], 1, 0.6)
+    meant = [MEANT.get(word, word) for word in close]
+    hint = f" Did you mean {meant[0]}?" if meant else ""
+    return f"no layer is named {name}; there are {', '.join(known)}.{hint}"
+
+
 def _function(name: str) -> Callable[..., Cost]:
     return getattr(import_module(vars(cost)["_HOME"][name]), name)
 
@@ -173,77 +185,25 @@ def _symbols(name: str, wanted: Mapping[str, Any], rule: Any) -> dict[str, Any]:
     """All arguments with their defaults, sizes and parameters of the rule among them."""
     if "rule" not in wanted:
         return dict(wanted)
-    chosen = rule if isinstance(rule, Rule) else from_name(str(wanted["rule"]))
+    chosen = rule if isinstance(rule, Rule) else read_rule(str(wanted["rule"]))
     sizes = [*chosen.sizes, *(["m"] if name == "attention" and "n" in chosen.sizes else [])]
     more = {word: word for word in (*sizes, *chosen.parameters) if word not in chosen.values and word != "m"}
     return {**wanted, **more, **({"m": None} if "m" in sizes else {})}
 
 
 def _arguments(
-    source: Source, call: re.Match[str], wanted: Mapping[str, Any]
+    source: Source, call: Call, wanted: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Span]]:
     """The arguments by name, and where each stands; the first may be a rule without its name."""
     found: dict[str, Any] = {}
     places: dict[str, Span] = {}
-    for place, (start, end) in enumerate(_spans(source, *call.span(2), ",") if call[2] else ()):
-        named = _NAMED.match(source.text, start, end)
-        if named is None and (place or "rule" not in wanted):
-            message = f"write arguments of {call[1]} as name=value; it takes {', '.join(wanted)}"
-            raise source.error(message, start, end)
-        name = "rule" if named is None else named[1]
-        places[name] = (start, end) if named is None else named.span(1)
+    for argument in call.arguments or ():
+        name = argument.name or ("rule" if "rule" in wanted and not found else None)
+        if name is None:
+            message = f"write arguments of {call.name} as name=value; it takes {', '.join(wanted)}"
+            raise source.error(message, *argument.place)
         if name in found:
-            raise source.error(f"{name} is given twice; give it once", *places[name])
-        read = _word if name == "rule" else _value
-        found[name] = read(source, start if named is None else named.end(), end)
+            raise source.error(f"{name} is given twice; give it once", *argument.place)
+        places[name] = argument.place
+        found[name] = (read_word if name == "rule" else read_value)(source, *argument.value)
     return found, places
-
-
-def _word(source: Source, start: int, end: int) -> str:
-    """A text, with or without quotes."""
-    text = source.text[start:end].strip()
-    if not text:
-        raise source.error("a value is missing here", start, end)
-    quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if quoted else text
-
-
-def _value(source: Source, start: int, end: int) -> Any:
-    """A number, true, false, none, a pair such as (3, 1), or a name or formula as text."""
-    text = _word(source, start, end)
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if text.lower() in _CONSTANTS:
-        return _CONSTANTS[text.lower()]
-    if text[0] == "(" and text[-1] == ")":
-        inner = source.text.index("(", start) + 1
-        spans = list(_spans(source, inner, inner + len(text) - 2, ","))
-        if len(spans) > 1:
-            return tuple(_value(source, *span) for span in spans)
-    return text
-
-
-def _spans(source: Source, start: int, end: int, sign: str) -> Iterator[Span]:
-    """The parts between signs that stand outside brackets and quotes; none where there is only space."""
-    opened: list[int] = []
-    first, in_quotes = start, False
-    for at in range(start, end):
-        letter = source.text[at]
-        if in_quotes:
-            if letter == source.text[opened[-1]]:
-                opened.pop()
-                in_quotes = False
-        elif letter in "\"'" or letter in _OPENING:
-            opened.append(at)
-            in_quotes = letter in "\"'"
-        elif letter in _CLOSING:
-            if not opened or source.text[opened[-1]] != _OPENING[_CLOSING.index(letter)]:
-                raise source.error(f"this {letter} closes nothing", at, at + 1)
-            opened.pop()
-        elif letter == sign and not opened:
-            yield first, at
-            first = at + 1
-    if opened:
-        raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)
-    if first > start or source.text[first:end].strip():
-        yield first, end

@@ -1,92 +1,222 @@
-"""A rule from one string: a catalogue name, a name with its arguments, or a rule's text."""
+"""The rule a person means: a text, a name of the catalogue, a Python function, a FlexAttention mask_mod.
+
+Everything that takes a rule reads it here. Texts are remembered, functions while what they read is the same.
+"""
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, cast
 
-from lattend.errors import LattendError, TextError
-from lattend.rules.catalogue import CATALOGUE
+from lattend.errors import LattendError, TextError, TraceError
+from lattend.rules.axes import POSITIONS
+from lattend.rules.catalogue import NAMES
+from lattend.rules.catalogue.meant import unknown_rule
+from lattend.rules.language import expr
+from lattend.rules.language.call import Call, Value, read_call, read_value
+from lattend.rules.language.parser import parse
 from lattend.rules.language.scan import WORDS
-from lattend.rules.language.tokens import MAX_LENGTH, Source, skip_space
-from lattend.rules.rule import Rule, rule
+from lattend.rules.language.tokens import MAX_LENGTH, NAME, Source
+from lattend.rules.language.tracing import trace
+from lattend.rules.rule import Rule
 
-_CALL = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*(?:\((.*)\))?\s*", re.DOTALL)
-_ARGUMENT = re.compile(
-    r"""(?:(?P<name>[A-Za-z]\w*)\s*=\s*)?
-    (?: (?P<number>-?[0-9]{1,19})
-      | \[(?P<list>\s*(?:-?[0-9]{1,19}\s*(?:,\s*-?[0-9]{1,19}\s*)*)?)\]
-      | (?P<quote>["']?)(?P<word>[A-Za-z][\w-]*)(?P=quote)
-    )\s*(?:,\s*|$)""",
-    re.VERBOSE,
+RuleLike = Rule | str | Callable[..., Any]
+
+MAX_REMEMBERED = 256
+_CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\([^()]*\)\s*)?")  # a name with arguments, known or not
+_WORD = re.compile(r"[A-Za-z][\w-]*")
+_EXAMPLES = "strided(255), dilated(t=3, step=2) or documents([3, 5])"
+_OTHER_LETTERS = frozenset(  # what positions are called elsewhere
+    ("i", "j", "x", "y", "row", "col", "query", "key", "q_idx", "kv_idx", "k_idx", "q_pos", "k_pos", "kv_pos")
 )
+_UNCHANGING = ("torch", "numpy", "lattend", "math", "operator")  # modules that a function may read
 
-Argument = int | str | bool | None | list[int]
 
+def rule(
+    source: RuleLike,
+    *,
+    where: str | None = None,
+    cross: bool = False,
+    data: Mapping[str, Any] | None = None,
+) -> Rule:
+    """A rule from its text, its name in the catalogue, or a Python function of q, k and parameters.
 
-def from_name(text: str) -> Rule:
-    """The rule a person means: `strided`, `strided(255)`, `dilated(t=3, step=2)` or `k <= q`.
+    A FlexAttention mask_mod(b, h, q_idx, kv_idx), or a BlockMask made from one, is read as well.
+    `where` declares the domain of the parameters ("0 <= c <= l"); `cross` gives the keys a number `m` of
+    their own; `data` holds the arrays the rule looks up, None for one given at call time.
 
-    >>> from_name("strided(255)")
+    >>> rule("k <= q and q - k <= t") == rule(lambda q, k, t: (k <= q) & (q - k <= t))
+    True
+    >>> rule("strided(255)")
     <Rule k <= q and q - k <= t with t = 255>
     """
-    source = Source("rule", text)
-    call = _CALL.fullmatch(text) if len(text) <= MAX_LENGTH else None
-    if call is None or call[1] in WORDS:
-        return rule(text)
-    if call[1] not in CATALOGUE:
-        raise _unknown(source, call)
-    function = CATALOGUE[call[1]]
-    positional, named = _arguments(source, call) if call[2] is not None else ([], {})
+    domain = parse(where) if where is not None else expr.Truth(True)
+    given = dict(data or {})
+    if isinstance(source, Rule):
+        known = source
+    elif not isinstance(source, str):
+        traced = trace(_function(source))
+        return _checked(Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **given}))
+    else:
+        call = _named(source)
+        if call is None:
+            return _checked(Rule.of(parse(source), where=domain, cross=cross, data=given, source=source))
+        known = _from_catalogue(source, call)
+    if where is None and not cross and not given:
+        return known
+    arrays = dict.fromkeys(known.open) | dict(known.data) | given
+    again = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
+    axes = again.axes if cross else known.axes
+    return replace(again, axes=axes, values=known.values, about=known.about, source=known.source)
+
+
+def read_rule(source: RuleLike) -> Rule:
+    """The rule a person means, as rule(source) gives it, remembered where that is safe."""
+    if isinstance(source, Rule):
+        return source
+    if isinstance(source, str):
+        return _of_text(source)
+    function = _function(source)
+    known = _fingerprint(function)
+    return rule(function) if known is None else _of_function(known, _Same(function))
+
+
+_of_text = lru_cache(MAX_REMEMBERED)(rule)
+
+
+def _checked(found: Rule) -> Rule:
+    """The rule; raises where its positions seem to be named by other letters."""
+    names = expr.names(found.condition)
+    others = [name for name in names if name in _OTHER_LETTERS]
+    if len(others) < 2 or POSITIONS & {*names}:
+        return found
+    message = (
+        f"{' and '.join(others)} are no positions: a query's position is q and a key's is k, as in k <= q; "
+        "on an image they are qy, qx and ky, kx"
+    )
+    if found.source is None:
+        raise TraceError(f"function of {', '.join(names)}: {message}")
+    places = (node.span for node in expr.walk(found.condition) if isinstance(node, expr.Name))
+    start, end = next(place for place in places if place is not None)
+    raise Source("rule", found.source).error(message, start, end)
+
+
+# Names of the catalogue
+
+
+def _named(text: str) -> Call | None:
+    """The call that a text is, if it is a name of the catalogue or would have to be one."""
+    head = NAME.match(text.lstrip()) if len(text) <= MAX_LENGTH else None
+    if head is None or head[0] in WORDS or not (head[0] in NAMES or _CALL.fullmatch(text)):
+        return None
+    return read_call(Source("rule", text), 0, len(text))
+
+
+def _from_catalogue(text: str, call: Call) -> Rule:
+    source, whole = Source("rule", text), (call.place[0], len(text.rstrip()))
+    if call.name not in NAMES:
+        raise source.error(unknown_rule(call.name), *call.place)
+    function = NAMES[call.name]
+    positional, named = _arguments(source, call)
     signature = inspect.signature(function)
     try:
         signature.bind(*positional, **named)
     except TypeError as problem:
         wanted = ", ".join(signature.parameters) or "no arguments"
-        message = f"{call[1]} takes {wanted}; here: {problem}"
-        raise source.error(message, call.start(1), len(text.rstrip())) from None
+        raise source.error(f"{call.name} takes {wanted}; here: {problem}", *whole) from None
     try:
         return function(*positional, **named)
     except TextError:
         raise
     except LattendError as problem:
-        raise source.error(str(problem), call.start(1), len(text.rstrip())) from None
+        raise source.error(str(problem), *whole) from None
 
 
-def _arguments(source: Source, call: re.Match[str]) -> tuple[list[Argument], dict[str, Argument]]:
-    positional: list[Argument] = []
-    named: dict[str, Argument] = {}
-    at, end = skip_space(source, call.start(2)), call.end(2)
-    while at < end:
-        found = _ARGUMENT.match(source.text, at, end)
-        if found is None:
-            examples = "strided(255), dilated(t=3, step=2) or documents([3, 5])"
-            raise source.error(f"write numbers, as in {examples}", at, end)
-        value = _argument(found)
-        if found["name"] is None and named:
-            raise source.error("write arguments without a name first", at, found.end())
-        if found["name"] is None:
+def _arguments(source: Source, call: Call) -> tuple[list[Value], dict[str, Value]]:
+    positional: list[Value] = []
+    named: dict[str, Value] = {}
+    for argument in call.arguments or ():
+        start, end = argument.place[0], argument.value[1]
+        value = read_value(source, *argument.value) if source.text[slice(*argument.value)].strip() else ""
+        if isinstance(value, tuple) or (isinstance(value, str) and not _WORD.fullmatch(value)):
+            end = source.text.rindex(")")
+            raise source.error(f"write numbers, as in {_EXAMPLES}", start, end)
+        if argument.name is None and named:
+            raise source.error("write arguments without a name first", start, end)
+        if argument.name is None:
             positional.append(value)
-        elif found["name"] in named:
-            raise source.error(f"{found['name']} is given twice; give it once", *found.span("name"))
+        elif argument.name in named:
+            raise source.error(f"{argument.name} is given twice; give it once", *argument.place)
         else:
-            named[found["name"]] = value
-        at = found.end()
+            named[argument.name] = value
     return positional, named
 
 
-def _argument(found: re.Match[str]) -> Argument:
-    if found["number"] is not None:
-        return int(found["number"])
-    if found["list"] is not None:
-        return [int(number) for number in re.findall(r"-?[0-9]+", found["list"])]
-    constants: dict[str, Argument] = {"true": True, "false": False, "none": None}
-    return constants.get(found["word"].lower(), found["word"])
+# Functions
 
 
-def _unknown(source: Source, call: re.Match[str]) -> TextError:
-    close = difflib.get_close_matches(call[1].lower(), CATALOGUE, 1, 0.5)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(CATALOGUE)}."
-    message = f"no rule is named {call[1]}; {hint} Or write a condition, such as k <= q"
-    return source.error(message, *call.span(1))
+def _function(source: Any) -> Callable[..., Any]:
+    """The function itself, or that of a BlockMask."""
+    function = getattr(source, "mask_mod", source)
+    if function is not source and getattr(function, "__name__", "") == "noop_mask":
+        raise TraceError(
+            "this BlockMask says by its blocks alone who attends to whom, and has no mask_mod to read; "
+            'give the mask function itself, or "full"'
+        )
+    return function
+
+
+class _Same:
+    """A function that takes no part in the comparison of what is remembered; its fingerprint does."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(MAX_REMEMBERED)
+def _of_function(fingerprint: object, same: _Same) -> Rule:
+    return rule(same.function)
+
+
+def _fingerprint(value: object, depth: int = 0) -> object:
+    """All that a function's answer depends on, to be compared; None where that cannot be said cheaply."""
+    if depth > 4:
+        return None
+    match value:
+        case bool() | int() | str():
+            return type(value), value
+        case tuple():
+            parts = [_fingerprint(part, depth + 1) for part in cast(tuple[object, ...], value)]
+        case FunctionType() if value.__defaults__ is None and value.__kwdefaults__ is None:
+            cells = [cell.cell_contents for cell in value.__closure__ or ()]
+            read = [
+                value.__globals__[name] for name in _names_read(value.__code__) if name in value.__globals__
+            ]
+            parts = [value.__code__, *(_fingerprint(part, depth + 1) for part in (*cells, *read))]
+        case ModuleType() if value.__name__.partition(".")[0] in _UNCHANGING:
+            return value.__name__
+        case BuiltinFunctionType():
+            return value
+        case _:
+            return None
+    return None if None in parts else tuple(parts)
+
+
+@lru_cache(MAX_REMEMBERED)
+def _names_read(code: CodeType) -> tuple[str, ...]:
+    """The global names that a function may read, those of functions inside it among them."""
+    inside = [name for part in code.co_consts if isinstance(part, CodeType) for name in _names_read(part)]
+    return (*code.co_names, *inside)

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from lattend.budget import DEFAULT, Budget
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules.about import About
-from lattend.rules.axes import HEAD, HEADS, RESERVED, Axis, axes_of, size_names, untied
+from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.key import first_of, key_of, unchanging
 from lattend.rules.language.moduli import moduli_in
-from lattend.rules.language.parser import parse
-from lattend.rules.language.tracing import trace
 
 if TYPE_CHECKING:
     from lattend.counts import Reach
@@ -35,10 +33,11 @@ MAX_ROW = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A set of (query, key) squares, described by a condition on their positions.
+    """A set of (query, key) pairs, described by a condition on their positions.
 
+    >>> from lattend.rules import rule
     >>> band = rule("k <= q and q - k <= t")
-    >>> band.mask(n=3, t=1).sum()  # 1 + 2 + 2 = 5 squares
+    >>> band.mask(n=3, t=1).sum()  # 1 + 2 + 2 = 5 pairs
     np.int64(5)
     """
 
@@ -66,6 +65,26 @@ class Rule:
         put(self, "data", {name: unchanging(array) for name, array in self.data.items()})
         put(self, "key", key_of(self))
         put(self, "_first", first_of(self))
+
+    @staticmethod
+    def of(
+        condition: Condition,
+        *,
+        where: Condition = Truth(True),  # noqa: B008  (a constant)
+        cross: bool = False,
+        data: Mapping[str, Any] | None = None,
+        source: str | None = None,
+    ) -> Rule:
+        """The rule of a condition, on the axes that its names say; an array that is None is left open."""
+        given = data or {}
+        return Rule(
+            condition,
+            axes_of(expr.names(condition) + expr.names(where), cross),
+            where=where,
+            data={name: np.asarray(array) for name, array in given.items() if array is not None},
+            source=source,
+            open=tuple(name for name, array in given.items() if array is None),
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return Rule, tuple(getattr(self, part.name) for part in fields(self) if part.init)
@@ -142,6 +161,7 @@ class Rule:
     def at(self, /, **values: int) -> Rule:
         """The rule with these sizes and parameters fixed.
 
+        >>> from lattend.rules import rule
         >>> rule("q - k <= t").at(t=3)
         <Rule q - k <= t with t = 3>
         """
@@ -176,8 +196,9 @@ class Rule:
         bound = self.at(**values)
         if bound.free:
             known = ", ".join(f"{name}=…" for name in bound.free)
+            hint = "" if POSITIONS & {*expr.names(self.condition)} else "; positions are named q and k"
             raise NamingError(
-                f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}'
+                f'rule "{self.text}" needs a value for {" and ".join(bound.free)}: give {known}{hint}'
             )
         return bound.given()
 
@@ -252,6 +273,7 @@ class Rule:
     def mask(self, /, **values: int) -> NDArray[np.bool_]:
         """The marked squares as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
 
+        >>> from lattend.rules import rule
         >>> rule("k <= q").mask(n=2).astype(int).tolist()
         [[1, 0], [1, 1]]
         """
@@ -270,6 +292,7 @@ class Rule:
     def contains(self, /, *position: int, **values: int) -> bool:
         """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
 
+        >>> from lattend.rules import rule
         >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
         False
         """
@@ -280,6 +303,7 @@ class Rule:
     def keys(self, /, *query: int, **values: int) -> list[Any]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
 
+        >>> from lattend.rules import rule
         >>> rule("k <= q and q - k <= t").keys(7, n=12, t=3)
         [4, 5, 6, 7]
         """
@@ -309,6 +333,7 @@ class Rule:
     def same_as(self, other: Rule) -> bool:
         """Whether both rules mark the same squares for all sizes and parameters of their common domain.
 
+        >>> from lattend.rules import rule
         >>> rule("k <= q").same_as(rule("not k > q"))
         True
         """
@@ -323,6 +348,7 @@ class Rule:
     def count(self, /, *, per: str | None = None, **options: Any) -> Any:
         """The number of marked squares: a closed form, or an integer when all values are given.
 
+        >>> from lattend.rules import rule
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
         36
         """
@@ -362,34 +388,4 @@ def aligned(left: Rule, right: Rule) -> tuple[Rule, Rule]:
     raise LattendError(
         f'rules on different axes cannot be combined: "{left.text}" lives on {kinds[len(left.axes)]}, '
         f'"{right.text}" on {kinds[len(right.axes)]}'
-    )
-
-
-def rule(
-    source: str | Callable[..., object] | Rule,
-    *,
-    where: str | None = None,
-    cross: bool = False,
-    data: Mapping[str, Any] | None = None,
-) -> Rule:
-    """A rule from its text or from a Python function of q, k and parameters.
-
-    `where` declares the domain of the parameters ("0 <= c <= l"); `cross` gives the keys a number
-    `m` of their own; `data` holds the arrays the rule looks up, None for one given at call time.
-
-    >>> rule("k <= q and q - k <= t") == rule(lambda q, k, t: (k <= q) & (q - k <= t))
-    True
-    """
-    if isinstance(source, Rule):
-        return source
-    condition = parse(source) if isinstance(source, str) else trace(source)
-    domain = parse(where) if where is not None else Truth(True)
-    arrays = {name: np.asarray(array) for name, array in (data or {}).items() if array is not None}
-    return Rule(
-        condition,
-        axes_of(expr.names(condition) + expr.names(domain), cross),
-        where=domain,
-        data=arrays,
-        source=source if isinstance(source, str) else None,
-        open=tuple(name for name, array in (data or {}).items() if array is None),
     )

@@ -89,7 +89,7 @@ def _figures(entries: Sequence[Entry]) -> str:
 def _claims() -> str:
     rows: list[str] = []
     for name, claim, assuming in CLAIMS:
-        verdict = lt.rules.from_name(name).count().claim(claim, assuming=assuming)
+        verdict = lt.rule(name).count().claim(claim, assuming=assuming)
         said = str(verdict).removeprefix(f"{claim}: ")
         given = f" where {typeset.condition(assuming.replace('|', 'divides'))}" if assuming else ""
         rows.append(

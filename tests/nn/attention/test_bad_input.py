@@ -25,7 +25,7 @@ def layer(**options: Any) -> Any:
     [
         (lambda: MHA(0, 2, 2, 4, 2), DomainError, "d_in must be at least 1, got 0"),
         (lambda: MHA(4, 2.0, 2, 4, 2), DomainError, "d_hidden must be an integer, got 2.0"),
-        (lambda: layer(rule=3), NamingError, "rule is a Rule, a name such as neighbourhood.*, not 3"),
+        (lambda: layer(rule=3), lt.errors.TraceError, "a rule is a text or a function of q and k, got 3"),
         (lambda: layer(rule="causl"), lt.errors.TextError, "no rule is named causl; did you mean causal?"),
         (
             lambda: layer(rule="strided", w=3),

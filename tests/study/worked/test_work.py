@@ -120,7 +120,7 @@ def test_mpmath_at_50_digits(case):
     found = lt.study.work(**case)
     keys = len(case["memory"] or case["tokens"])
     sizes = {"n": len(case["tokens"])} | ({"m": keys} if case["memory"] else {})
-    mask = lt.rules.from_name(case["rule"]).mask(**sizes)
+    mask = lt.rule(case["rule"]).mask(**sizes)
     with mpmath.workdps(60):
         wide = len(case["wq"][0])
         scale = {1: mpmath.mpf(1), "1/2": mpmath.mpf("0.5"), "sqrt": 1 / mpmath.sqrt(wide)}[case["scale"]]
@@ -146,7 +146,7 @@ def test_equals_attention(rule, heads):
     wq, wk, wv, wo = (torch.randn(4, 4, generator=made, dtype=torch.float64) for _ in range(4))
     found = lt.study.work(tokens, wq, wk, wv, rule, "sqrt", heads, wo)
     q, k, v = ((tokens @ w).view(5, heads, -1).transpose(0, 1)[None] for w in (wq, wk, wv))
-    out = lt.attention(q, k, v, lt.rules.from_name(rule), kernel="reference")
+    out = lt.attention(q, k, v, lt.rule(rule), kernel="reference")
     wanted = out[0].transpose(0, 1).reshape(5, 4) @ wo
     np.testing.assert_allclose(found.outputs.values, wanted.numpy(), rtol=1e-12, atol=1e-12)
 

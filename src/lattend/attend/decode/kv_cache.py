@@ -22,6 +22,7 @@ from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.latest import FOREVER
 from lattend.plans.retention import retention
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule, check_integer
 
 OPTIONS = ("batch", "heads", "head_size", "value_size", "dtype", "device", "query_heads")
@@ -56,7 +57,7 @@ class KVCache:
 
     def __init__(
         self,
-        rule: Rule,
+        rule: RuleLike,
         *,
         batch: int,
         heads: int,
@@ -73,8 +74,7 @@ class KVCache:
             check_integer(name, size)
             if size < 0 or (size == 0 and name != "batch"):
                 raise DomainError(f"{name} = {size}: it is at least {0 if name == 'batch' else 1}")
-        if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
+        rule = read_rule(rule)
         clash = [name for name in rule.free if name in OPTIONS and name in rule.parameters]
         if clash:
             raise NamingError(

@@ -20,6 +20,7 @@ from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.draw.grid.titles import clipped, name, share
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class Explanation:
 
 
 def explain(
-    rule: Rule,
+    rule: RuleLike,
     like: Like = None,
     *,
     kernel: str | None = None,
@@ -258,12 +259,12 @@ def explain(
     those of `like`, so that a call on a GPU can be explained where there is none. Nothing is computed, and
     no memory of the size of q is taken.
 
-    >>> from lattend.rules import rule
-    >>> found = explain(rule("k <= q and q - k <= t"), n=65536, t=255, dtype="bfloat16", device="cuda")
+    >>> found = explain("k <= q and q - k <= t", n=65536, t=255, dtype="bfloat16", device="cuda")
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
     settings = Settings(kernel, deterministic, dtype, device, head_size, heads, batch, bias)
+    rule = read_rule(rule)
     asked = suppose(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
     whole = replace(call.rule, about=rule.about, source=rule.source, budget=rule.budget)

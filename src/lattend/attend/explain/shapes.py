@@ -73,8 +73,6 @@ class Supposition:
 
 def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> Supposition:
     """The call, checked as attention checks it."""
-    if not isinstance(rule, Rule):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     if settings.kernel is not None and settings.kernel not in KERNELS:
         known = ", ".join(KERNELS)
         raise NamingError(f"kernel is one of {known}, not {settings.kernel!r}; leave it out for the best")

@@ -9,18 +9,19 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.layers.simple import columns, elementwise
-from lattend.cost.pairs import marked, need_sizes, read_rule
+from lattend.cost.pairs import marked, need_sizes
 from lattend.cost.paths import looks_across, path_of
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
 from lattend.rules.axes import untied
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 
 def attention(
-    rule: Rule | str = "full",
+    rule: RuleLike = "full",
     *,
     heads: Size = "heads",
     D_i: Size = "D_i",

@@ -22,15 +22,14 @@ from lattend.cost.layers.simple import (
     positions,
     residual,
 )
-from lattend.cost.pairs import read_rule
 from lattend.cost.points import Sizes
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.errors import DomainError
-from lattend.rules.rule import Rule
+from lattend.rules.reader import RuleLike, read_rule
 
 
 def transformer_block(
-    rule: Rule | str = "full",
+    rule: RuleLike = "full",
     *,
     n: Size = "n",
     d: Size = "d",
@@ -74,13 +73,13 @@ def transformer_block(
     return running(whole, "transformer", sizes, named, how)
 
 
-def encoder(rule: Rule | str = "full", *, layers: Size = "l", **options: Any) -> Cost:
+def encoder(rule: RuleLike = "full", *, layers: Size = "l", **options: Any) -> Cost:
     """A stack of blocks in which, unless the rule says otherwise, every token sees every other."""
     return _stack(rule, layers, options).named("encoder")
 
 
 def decoder(
-    rule: Rule | str = "causal",
+    rule: RuleLike = "causal",
     *,
     layers: Size = "l",
     n: Size = "n",
@@ -143,7 +142,7 @@ def vit(
     return running(whole, "vit", {}, {**named, "classes": classes})
 
 
-def _stack(rule: Rule | str, layers: Size, options: dict[str, Any]) -> Cost:
+def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
     """So many blocks; those that look at the same encoder add up its gradients."""
     block = transformer_block(rule, **options)
     cross, blocks = options.get("cross"), block.repeat(layers)

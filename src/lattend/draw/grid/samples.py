@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from lattend.draw.grid.draw import draw
 from lattend.draw.picture import Picture
-from lattend.rules import CATALOGUE, Rule, from_name
+from lattend.rules import CATALOGUE, Rule
+from lattend.rules.reader import read_rule
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Sample:
 
     @property
     def rule(self) -> Rule:
-        return from_name(self.call)
+        return read_rule(self.call)
 
     def draw(self) -> Picture:
         return draw(self.rule.at(**self.at), pixel=self.pixel)
@@ -78,5 +79,5 @@ def catalogue() -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     for name in CATALOGUE:
         shown = sample(name)
-        found[name] = shown.rule if shown is not None else from_name(name)
+        found[name] = shown.rule if shown is not None else read_rule(name)
     return found

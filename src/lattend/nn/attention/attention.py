@@ -16,9 +16,10 @@ from lattend.errors import NamingError, TensorError
 from lattend.nn.attention import exchange, inspection
 from lattend.nn.attention.checks import check_kind, check_positive, check_tensor
 from lattend.nn.attention.encodings import Absolute, Encoding, Relative
-from lattend.nn.attention.named import anywhere, encoding_of, read_rule, rules_of, sized
+from lattend.nn.attention.named import anywhere, encoding_of, rules_of, sized
 from lattend.nn.attention.quadratic import Quadratic
 from lattend.nn.pictures.gaussian_heads import Head
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 
@@ -47,7 +48,7 @@ class MultiHeadAttention(nn.Module):
         d_head_out: int,
         d_out: int,
         heads: int,
-        rule: Rule | str = "full",
+        rule: RuleLike = "full",
         encoding: Encoding | str | None = None,
         bias: bool = False,
         out_bias: bool = True,
@@ -239,7 +240,7 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(
-        cls, module: nn.MultiheadAttention, rule: Rule | str = "full", **values: int
+        cls, module: nn.MultiheadAttention, rule: RuleLike = "full", **values: int
     ) -> MultiHeadAttention:
         """The layer with the weights of a torch.nn.MultiheadAttention, taking [batch, n, embed_dim]."""
         return exchange.from_torch(cls, module, rule, values)

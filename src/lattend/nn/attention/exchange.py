@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from lattend.errors import LattendError, NamingError
 from lattend.rules.language.expr import Truth
-from lattend.rules.rule import Rule
+from lattend.rules.reader import RuleLike
 
 if TYPE_CHECKING:
     from lattend.nn.attention.attention import MultiHeadAttention
 
 
 def from_torch(
-    kind: type[MultiHeadAttention], module: nn.MultiheadAttention, rule: Rule | str, values: Mapping[str, int]
+    kind: type[MultiHeadAttention], module: nn.MultiheadAttention, rule: RuleLike, values: Mapping[str, int]
 ) -> MultiHeadAttention:
     """The layer with copies of a module's weights: heads of embed_dim / num_heads numbers."""
     if not isinstance(module, nn.MultiheadAttention):  # pyright: ignore[reportUnnecessaryIsInstance]

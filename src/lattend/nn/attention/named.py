@@ -9,24 +9,15 @@ from typing import Any
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.attention.encodings import Absolute, Encoding, Relative, Sinusoidal, Tables
 from lattend.nn.attention.quadratic import Quadratic
-from lattend.rules import from_name
 from lattend.rules.axes import HEAD, HEADS, IMAGE, LINE, RESERVED
 from lattend.rules.language import expr
+from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 ENCODINGS = ("absolute", "sinusoidal", "tables", "relative", "quadratic")
 
 
-def read_rule(given: Rule | str) -> Rule:
-    """A rule, its name in the catalogue with or without numbers, or its text."""
-    if isinstance(given, Rule):
-        return given
-    if not isinstance(given, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"rule is a Rule, a name such as neighbourhood(r=1), or a text, not {given!r}")
-    return from_name(given)
-
-
-def rules_of(given: Rule | str, values: Mapping[str, int]) -> dict[int, Rule]:
+def rules_of(given: RuleLike, values: Mapping[str, int]) -> dict[int, Rule]:
     """The rule for inputs of 1 axis or of 2, with these values; one that names no position takes both."""
     rule = read_rule(given)
     if len(rule.axes) > 2:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lattend.errors import DomainError
-from lattend.rules.rule import Rule, rule
+from lattend.rules.reader import rule
+from lattend.rules.rule import Rule
 
 Mode = Literal["zeros", "replicate"]
 NAMES = ("rows", "cols")

@@ -19,6 +19,11 @@ ABOUT = About(
     meaning="a pixel sees its row and its column",
     keys="rows + cols - 1",
     reference="Ho et al. 2019, Axial Attention in Multidimensional Transformers",
+    aliases=("criss_cross",),
+    elsewhere=(
+        "CCNet: criss-cross attention",
+        "Axial Transformer: rows and columns in turn, one a layer",
+    ),
 )
 
 

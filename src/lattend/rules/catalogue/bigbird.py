@@ -19,15 +19,13 @@ Reference: Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences.
 from __future__ import annotations
 
 import random as _random
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.budget import UNLIMITED
 from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule, rule
+from lattend.rules.rule import About, Rule
 
 MAX_BLOCKS = 4096
 
@@ -43,12 +41,18 @@ ABOUT = About(
     meaning="in blocks of w: its own and t blocks to each side, and g global blocks",
     keys=_KEYS,
     reference=_REFERENCE,
+    elsewhere=(
+        "Hugging Face: block_size = w, t = 1, num_random_blocks = random; its last block is global too",
+    ),
 )
 WITH_RANDOM = About(
     name="bigbird",
     meaning="in blocks of w: its own and t blocks to each side, g global blocks, and random blocks as data",
     keys="those of the window and the global blocks, and those of the random blocks of its block",
     reference=_REFERENCE,
+    elsewhere=(
+        "Hugging Face: block_size = w, t = 1, num_random_blocks = random; its last block is global too",
+    ),
 )
 
 
@@ -78,8 +82,8 @@ def bigbird(
         raise DomainError(f"bigbird(random={random}) draws its blocks now: give {missing} too")
     at = plain.values
     table = _chosen(-(-at["n"] // at["w"]), at["t"], at["g"], random, seed)
-    drawn = rule(f"{_TEXT} or chosen[q // w, k // w]", where=_WHERE, data={"chosen": table})
-    return replace(drawn, about=WITH_RANDOM, budget=UNLIMITED).at(**at)
+    text = f"{_TEXT} or chosen[q // w, k // w]"
+    return entry(text, WITH_RANDOM, where=_WHERE, data={"chosen": table}, **at)
 
 
 def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:

@@ -32,12 +32,26 @@ TOP_LEFT = About(
     meaning="a query sees itself and all keys before it",
     keys="q + 1",
     reference="Vaswani et al. 2017, Attention Is All You Need",
+    aliases=(
+        "autoregressive",
+        "lower_triangular",
+    ),
+    elsewhere=(
+        "torch: is_causal=True, causal_upper_left",
+        "xformers: LowerTriangularMask",
+        "a decoder such as GPT",
+    ),
 )
 BOTTOM_RIGHT = About(
     name="causal",
     meaning="the last query sees the last key, and each query before it one key fewer",
     keys="max(0, q + 1 + m - n)",
     reference="Dao 2023, FlashAttention 2.1 (change of the causal mask when n and m differ)",
+    elsewhere=(
+        "FlashAttention since 2.1: causal=True",
+        "torch: causal_lower_right",
+        "xformers: LowerTriangularFromBottomRightMask",
+    ),
 )
 
 

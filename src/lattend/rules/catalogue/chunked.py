@@ -23,6 +23,10 @@ ABOUT = About(
     meaning="chunks of w positions; a query sees its whole chunk and t chunks before it",
     keys="min(n, (q // w + 1)*w) - max(0, q // w - t)*w",
     reference="Chen et al. 2021, Developing Real-time Streaming Transformer Transducer",
+    elsewhere=(
+        "streaming speech recognition: chunk-wise masks",
+        "Llama 4's chunked attention is windowed(w)",
+    ),
 )
 
 

@@ -20,6 +20,7 @@ ABOUT = About(
     meaning="a query sees itself and t keys before it, every step-th one",
     keys="min(q // step, t) + 1",
     reference="Beltagy et al. 2020, Longformer (dilated sliding window, here its causal half)",
+    elsewhere=("NATTEN in one dimension, causal: kernel_size = t + 1, dilation = step",),
 )
 
 

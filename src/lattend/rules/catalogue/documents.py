@@ -13,27 +13,36 @@ Reference: Krell et al. 2021, Efficient Sequence Packing without Cross-contamina
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.budget import UNLIMITED
 from lattend.errors import DomainError
-from lattend.rules.rule import About, Rule, rule
+from lattend.rules.catalogue.entry import entry
+from lattend.rules.rule import About, Rule
 
+_ALIASES = ("block_diagonal(lengths)", "packed(lengths)")
+_ELSEWHERE = (
+    "xformers: BlockDiagonalMask",
+    "FlashAttention: varlen, cu_seqlens = 0 and the running sums of lengths",
+    "attention-gym: generate_doc_mask_mod",
+)
 _REFERENCE = "Krell et al. 2021, Efficient Sequence Packing without Cross-contamination"
 BOTH_WAYS = About(
     name="documents",
     meaning="a query sees the positions of its own document, given as data",
     keys="as many as its document has positions",
     reference=_REFERENCE,
+    aliases=_ALIASES,
+    elsewhere=_ELSEWHERE,
 )
 CAUSAL = About(
     name="documents",
     meaning="a query sees itself and the positions before it in its own document, given as data",
     keys="as many as its document has positions up to itself",
     reference=_REFERENCE,
+    aliases=_ALIASES,
+    elsewhere=_ELSEWHERE,
 )
 
 
@@ -57,9 +66,9 @@ def documents(
     text = "k <= q and doc[q] == doc[k]" if causal else "doc[q] == doc[k]"
     about = CAUSAL if causal else BOTH_WAYS
     if lengths is None and ids is None:
-        return replace(rule(text, data={"doc": None}), about=about, budget=UNLIMITED)
+        return entry(text, about, data={"doc": None})
     doc = _from_lengths(lengths) if lengths is not None else _whole("ids", ids)
-    return replace(rule(text, data={"doc": doc}), about=about, budget=UNLIMITED).at(n=len(doc))
+    return entry(text, about, data={"doc": doc}, n=len(doc))
 
 
 def _from_lengths(lengths: object) -> NDArray[np.int64]:

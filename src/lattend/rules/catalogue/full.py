@@ -20,6 +20,8 @@ ABOUT = About(
     meaning="every query sees every key",
     keys="n",
     reference="Vaswani et al. 2017, Attention Is All You Need",
+    aliases=("bidirectional",),
+    elsewhere=("dense attention; FlexAttention's noop_mask; an encoder such as BERT",),
 )
 
 

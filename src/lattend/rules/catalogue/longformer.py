@@ -23,6 +23,7 @@ ABOUT = About(
     meaning="a query sees t positions to each side; the first g see all and are seen by all",
     keys="n when q < g; min(q, t) + 1 + min(n - 1 - q, t) + min(g, max(0, q - t)) otherwise",
     reference="Beltagy et al. 2020, Longformer: The Long-Document Transformer",
+    elsewhere=("Longformer: attention_window = 2*t, global tokens anywhere",),
 )
 
 

@@ -20,6 +20,11 @@ ABOUT = About(
     meaning="the first p positions are seen by all, the rest is causal",
     keys="max(q + 1, min(p, n))",
     reference="Raffel et al. 2020, Exploring the Limits of Transfer Learning (T5)",
+    aliases=("prefix(p)",),
+    elsewhere=(
+        "attention-gym: generate_prefix_lm_mask(p)",
+        "T5: prefix LM, non-causal decoder",
+    ),
 )
 
 

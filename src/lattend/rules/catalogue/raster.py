@@ -19,6 +19,8 @@ ABOUT = About(
     meaning="a pixel sees itself and all pixels before it in reading order",
     keys="qy*cols + qx + 1",
     reference="van den Oord et al. 2016, Pixel Recurrent Neural Networks",
+    aliases=("raster_scan",),
+    elsewhere=("PixelCNN and Image GPT: autoregressive in raster order",),
 )
 
 

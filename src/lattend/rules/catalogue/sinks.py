@@ -22,6 +22,11 @@ ABOUT = About(
     meaning="the first s keys, and a window of itself and t positions before",
     keys="min(q, t) + 1 + min(s, max(0, q - t))",
     reference="Xiao et al. 2024, Efficient Streaming Language Models with Attention Sinks",
+    aliases=("attention_sinks(s, t)",),
+    elsewhere=(
+        "StreamingLLM: start_size = s",
+        "gpt-oss: sinks are learned logits there, not keys",
+    ),
 )
 
 

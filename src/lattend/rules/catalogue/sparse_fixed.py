@@ -22,6 +22,8 @@ ABOUT = About(
     meaning="causal inside blocks of l, and the last c positions of every block before",
     keys="q % l + 1 + q // l*c",
     reference="Child et al. 2019, Generating Long Sequences with Sparse Transformers",
+    aliases=("fixed(l, c)",),
+    elsewhere=("Sparse Transformers: fixed, of stride l and c summaries",),
 )
 
 

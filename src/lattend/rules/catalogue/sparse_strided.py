@@ -22,6 +22,7 @@ ABOUT = About(
     meaning="the last l positions, and every l-th position before",
     keys="min(q + 1, l) + q // l",
     reference="Child et al. 2019, Generating Long Sequences with Sparse Transformers",
+    elsewhere=("Sparse Transformers: strided, of stride l",),
 )
 
 

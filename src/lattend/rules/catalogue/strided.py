@@ -14,6 +14,8 @@ Reference: Child et al. 2019, Generating Long Sequences with Sparse Transformers
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lattend.rules.catalogue.entry import entry
 from lattend.rules.rule import About, Rule
 
@@ -22,6 +24,12 @@ ABOUT = About(
     meaning="a query sees itself and at most t positions before it",
     keys="min(q, t) + 1",
     reference="Child et al. 2019, Generating Long Sequences with Sparse Transformers",
+    aliases=("sliding_window(window = t + 1)",),
+    elsewhere=(
+        "Hugging Face and Mistral: sliding_window = t + 1",
+        "FlashAttention: window_size = (t, 0)",
+        "attention-gym: generate_sliding_window(t)",
+    ),
 )
 
 
@@ -32,3 +40,15 @@ def strided(t: int | None = None) -> Rule:
     np.int64(21)
     """
     return entry("k <= q and q - k <= t", ABOUT, where="t >= 0", t=t)
+
+
+def sliding_window(window: int | None = None) -> Rule:
+    """So many keys, the query's own among them, as Hugging Face counts: strided of t = window - 1.
+
+    >>> sliding_window(window=3).mask(n=8).sum()  # 1 + 2 + 6*3
+    np.int64(21)
+    """
+    about = replace(
+        ABOUT, meaning="a query sees `window` keys: itself and those just before", keys="min(q + 1, window)"
+    )
+    return entry("k <= q and q - k < window", about, where="window >= 1", window=window)

@@ -22,6 +22,8 @@ ABOUT = About(
     keys="(min(rows, (qy - shift) // w*w + shift + w) - max(0, (qy - shift) // w*w + shift))"
     "*(min(cols, (qx - shift) // w*w + shift + w) - max(0, (qx - shift) // w*w + shift))",
     reference="Liu et al. 2021, Swin Transformer",
+    aliases=("shifted_window(w, shift)",),
+    elsewhere=("Swin: window_size = w, shift_size = shift",),
 )
 
 

@@ -20,6 +20,11 @@ ABOUT = About(
     meaning="causal inside windows of w positions, nothing across them",
     keys="q % w + 1",
     reference="Child et al. 2019, Generating Long Sequences with Sparse Transformers",
+    aliases=("block_causal(w)",),
+    elsewhere=(
+        "Llama 4 and Hugging Face: chunked attention, attention_chunk_size = w",
+        "block-causal elsewhere may let a block see all blocks before it: k // w <= q // w",
+    ),
 )
 
 

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn, cast
-
-import numpy as np
 
 from lattend.errors import TraceError
 from lattend.rules.language import expr
-from lattend.rules.language.expr import (
-    And,
-    Arith,
-    ArithOp,
-    Compare,
-    CompareOp,
-    Condition,
-    Lookup,
-    Name,
-    Not,
-    Num,
-    Or,
-    Term,
-    Truth,
-    flattened,
-)
+from lattend.rules.language.expr import And, Arith, Compare, Lookup, Name, Not, Num, Or, Term, Truth
 
 MAX_DEPTH = 100
 
@@ -32,6 +16,7 @@ INSTEAD = (
     "write & for and, | for or, ~ for not, (a <= b) & (b < c) for a <= b < c, "
     "lt.rules.minimum and lt.rules.maximum for min and max, and brackets around every comparison"
 )
+AS_DATA = 'pass arrays as data, as in rule("doc[q] == doc[k]", data={"doc": ids})'
 
 
 class Symbolic:
@@ -55,6 +40,22 @@ class Symbolic:
             f"(it asks in and, or, not, if, in, min, max and a <= b < c); {INSTEAD}"
         )
 
+    def __and__(self, other: object) -> SymbolicCondition:
+        return junction(And, self, other)
+
+    def __rand__(self, other: object) -> SymbolicCondition:
+        return junction(And, other, self)
+
+    def __or__(self, other: object) -> SymbolicCondition:
+        return junction(Or, self, other)
+
+    def __ror__(self, other: object) -> SymbolicCondition:
+        return junction(Or, other, self)
+
+    def __invert__(self) -> SymbolicCondition:
+        condition = as_condition(self)
+        return SymbolicCondition(Not(condition.node), [condition])
+
     def _refuse(self, what: str, fix: str) -> NoReturn:
         raise TraceError(f"{what} of {self!r}, which is symbolic while a rule is built; {fix}")
 
@@ -74,11 +75,7 @@ class Symbolic:
         self._refuse("float()", "stay with whole numbers; // and % divide them")
 
     def __index__(self) -> NoReturn:  # noqa: PLE0305
-        self._refuse(
-            "a range or a lookup",
-            'take the array as a parameter and pass it as data, as in rule("doc[q] == doc[k]", '
-            'data={"doc": ids}); compare instead of using range',
-        )
+        self._refuse("a range or a lookup", f"{AS_DATA}; compare instead of using range")
 
     def __round__(self, digits: object = None) -> NoReturn:
         self._refuse("round()", "every term is whole already; // divides and rounds down")
@@ -86,17 +83,33 @@ class Symbolic:
     __trunc__ = __floor__ = __ceil__ = __round__
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        self._refuse(
-            "an array",
-            'pass arrays as data, as in rule("doc[q] == doc[k]", data={"doc": ids}), '
-            "and use lt.rules.minimum, lt.rules.maximum, abs, // and % on terms",
-        )
+        self._refuse("an array", f"{AS_DATA}, and use lt.rules.minimum, maximum, abs, // and % on terms")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        known = _UFUNCS.get(ufunc.__name__)
+        known = OPERATIONS.get(ufunc.__name__)
         if known is None or method != "__call__" or kwargs:
             self._refuse(f"np.{ufunc.__name__}", "use + - * // % abs, comparisons and & | ~")
         return known(*inputs)
+
+    @classmethod
+    def __torch_function__(cls, function: Any, _: object, args: Any = (), kwargs: Any = None) -> Any:
+        """What torch calls in place of its own function where a symbol is among the arguments."""
+        name, named = function.__name__.strip("_"), cast(dict[str, Any], kwargs or {})
+        try:
+            return OPERATIONS[name](*args, **named)
+        except (KeyError, TypeError):
+            symbol = next(arg for arg in (*args, *named.values()) if isinstance(arg, Symbolic))
+            symbol._refuse(f"torch.{name}", "use + - * // % abs, comparisons and & | ~")
+
+    def __getattr__(self, name: str) -> Any:
+        """A tensor's method or property, as in (q - k).abs(): mask functions are written for tensors."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in ("device", "dtype"):
+            return None
+        if name not in OPERATIONS:
+            self._refuse(f".{name}", "use + - * // % abs, comparisons and & | ~")
+        return partial(OPERATIONS[name], self)
 
 
 class SymbolicTerm(Symbolic):
@@ -175,9 +188,7 @@ class SymbolicTerm(Symbolic):
     def __getitem__(self, index: object) -> SymbolicTerm:
         if not isinstance(self.node, Name):
             self._refuse("a lookup", "only an array is looked up, as in doc[q]")
-        given = cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
-        places = [as_term(place, lambda: f"{self!r}[…]") for place in given]
-        return SymbolicTerm(Lookup(self.node.name, tuple(place.node for place in places)), places)
+        return lookup(self.node.name, places_of(index))
 
     def __truediv__(self, other: object) -> NoReturn:
         self._refuse("division by /", "write // (division rounded down)")
@@ -192,21 +203,6 @@ class SymbolicTerm(Symbolic):
     __rpow__ = __pow__
     __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __xor__
 
-    def __and__(self, other: object) -> SymbolicCondition:
-        return junction(And, self, other)
-
-    def __rand__(self, other: object) -> SymbolicCondition:
-        return junction(And, other, self)
-
-    def __or__(self, other: object) -> SymbolicCondition:
-        return junction(Or, self, other)
-
-    def __ror__(self, other: object) -> SymbolicCondition:
-        return junction(Or, other, self)
-
-    def __invert__(self) -> SymbolicCondition:
-        return ~as_condition(self)
-
 
 class SymbolicCondition(Symbolic):
     """Something that holds for some squares and not for others: k <= q."""
@@ -214,27 +210,14 @@ class SymbolicCondition(Symbolic):
     __slots__ = ("node",)
     __hash__ = Symbolic.__hash__
 
-    def __init__(self, node: Condition, below: Sequence[Symbolic] = (), depth: int | None = None) -> None:
+    def __init__(
+        self, node: expr.Condition, below: Sequence[Symbolic] = (), depth: int | None = None
+    ) -> None:
         super().__init__(below, depth)
         self.node = node
 
     def __repr__(self) -> str:
         return _cut(expr.text(self.node))
-
-    def __and__(self, other: object) -> SymbolicCondition:
-        return junction(And, self, other)
-
-    def __rand__(self, other: object) -> SymbolicCondition:
-        return junction(And, other, self)
-
-    def __or__(self, other: object) -> SymbolicCondition:
-        return junction(Or, self, other)
-
-    def __ror__(self, other: object) -> SymbolicCondition:
-        return junction(Or, other, self)
-
-    def __invert__(self) -> SymbolicCondition:
-        return SymbolicCondition(Not(self.node), [self])
 
     def number(self, *_: object) -> NoReturn:
         """Refuse to be used as a number."""
@@ -260,24 +243,27 @@ def as_term(value: object, place: Callable[[], str]) -> SymbolicTerm:
         return value
     if isinstance(value, SymbolicCondition):
         value.number()
-    plain = value
-    if isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0:
-        plain = cast(object, value.item())
+    plain = _item(value)
     if isinstance(plain, int) and not isinstance(plain, bool):
         return SymbolicTerm(Num(plain))
     fix = f"write {int(plain)}" if isinstance(plain, float) and plain.is_integer() else "write an integer"
     raise TraceError(f"{plain!r} in {place()} is not a whole number; {fix}")
 
 
+def _item(value: Any) -> object:
+    """A number out of an array or a tensor without axes; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
 def as_condition(value: object) -> SymbolicCondition:
     """`value` as a condition: a symbolic one, True or False, or an entry of data (not 0)."""
-    match value:
-        case SymbolicCondition():
-            return value
-        case bool() | np.bool_():
-            return SymbolicCondition(Truth(bool(value)))
-        case SymbolicTerm(node=Lookup()):
-            return value != 0
+    match value if isinstance(value, Symbolic) else _item(value):
+        case SymbolicCondition() as condition:
+            return condition
+        case bool() as known:
+            return SymbolicCondition(Truth(known))
+        case SymbolicTerm(node=Lookup()) as entry:
+            return entry != 0
         case _:
             raise TraceError(
                 f"& | ~ work on conditions, and here they meet {value!r}, a number. They bind tighter than "
@@ -285,7 +271,7 @@ def as_condition(value: object) -> SymbolicCondition:
             )
 
 
-def arithmetic(op: ArithOp, *values: object) -> SymbolicTerm:
+def arithmetic(op: expr.ArithOp, *values: object) -> SymbolicTerm:
     """The term `op` of these values."""
 
     def shown() -> str:
@@ -297,7 +283,7 @@ def arithmetic(op: ArithOp, *values: object) -> SymbolicTerm:
     return SymbolicTerm(Arith(op, tuple(term.node for term in terms)), terms)
 
 
-def comparison(op: CompareOp, left: object, right: object) -> SymbolicCondition:
+def comparison(op: expr.CompareOp, left: object, right: object) -> SymbolicCondition:
     """The condition `left op right`."""
 
     def shown() -> str:
@@ -310,9 +296,20 @@ def comparison(op: CompareOp, left: object, right: object) -> SymbolicCondition:
 def junction(kind: type[And] | type[Or], *values: object) -> SymbolicCondition:
     """All of these conditions (And) or any of them (Or)."""
     conditions = [as_condition(value) for value in values]
-    # what is flattened is no level of its own, so a loop may join many conditions
+    # what is expr.flattened is no level of its own, so a loop may join many conditions
     depth = 1 + max(c.depth - isinstance(c.node, kind) for c in conditions)
-    return SymbolicCondition(flattened(kind, [c.node for c in conditions]), conditions, depth)
+    return SymbolicCondition(expr.flattened(kind, [c.node for c in conditions]), conditions, depth)
+
+
+def places_of(index: object) -> tuple[object, ...]:
+    """The places in an index: q, k in doc[q, k]."""
+    return cast(tuple[object, ...], index) if isinstance(index, tuple) else (index,)
+
+
+def lookup(array: str, given: Sequence[object]) -> SymbolicTerm:
+    """The entry of an array at these places."""
+    places = [as_term(place, lambda: f"{array}[…]") for place in given]
+    return SymbolicTerm(Lookup(array, tuple(place.node for place in places)), places)
 
 
 def minimum(*values: Any) -> Any:
@@ -333,7 +330,7 @@ def maximum(*values: Any) -> Any:
     return _extreme("max", max, values)
 
 
-def _extreme(op: ArithOp, plain: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
+def _extreme(op: expr.ArithOp, plain: Callable[[Sequence[Any]], Any], values: Sequence[Any]) -> Any:
     if len(values) < 2:
         raise TraceError(f"lt.rules.{op}imum takes two numbers or more, as in lt.rules.{op}imum(q, t)")
     if any(isinstance(value, Symbolic) for value in values):
@@ -341,38 +338,59 @@ def _extreme(op: ArithOp, plain: Callable[[Sequence[Any]], Any], values: Sequenc
     return plain(values)
 
 
-def _arithmetic(op: ArithOp) -> Callable[..., Symbolic]:
-    return lambda *values: arithmetic(op, *values)
+def _where(condition: object, then: object, otherwise: object) -> SymbolicCondition:
+    """torch.where between conditions; the language has no choice between numbers."""
+    if any(
+        isinstance(value, SymbolicTerm) and not isinstance(value.node, Lookup) for value in (then, otherwise)
+    ):
+        raise TraceError(
+            "where chooses between numbers here; choose between conditions: "
+            "(c & (k <= a)) | (~c & (k <= b)) for k <= where(c, a, b)"
+        )
+    chosen = as_condition(condition)
+    return (chosen & then) | (~chosen & otherwise)
 
 
-def _comparison(op: CompareOp) -> Callable[..., Symbolic]:
-    return lambda *values: comparison(op, *values)
+def _divided(value: object, by: object, rounding_mode: str | None = None) -> SymbolicTerm:
+    if rounding_mode != "floor":
+        raise TraceError(f'division by / of {value!r}; write // or rounding_mode="floor"')
+    return arithmetic("//", value, by)
 
 
-def _junction(kind: type[And] | type[Or]) -> Callable[..., Symbolic]:
-    return lambda *values: junction(kind, *values)
+def _clamped(value: object, min: object = None, max: object = None) -> object:
+    raised = value if min is None else arithmetic("max", value, min)
+    return raised if max is None else arithmetic("min", raised, max)
 
 
-_UFUNCS: dict[str, Callable[..., Symbolic]] = {
-    "add": _arithmetic("+"),
-    "subtract": _arithmetic("-"),
-    "multiply": _arithmetic("*"),
-    "floor_divide": _arithmetic("//"),
-    "remainder": _arithmetic("%"),
-    "negative": _arithmetic("neg"),
-    "absolute": _arithmetic("abs"),
-    "minimum": _arithmetic("min"),
-    "maximum": _arithmetic("max"),
-    "less": _comparison("<"),
-    "less_equal": _comparison("<="),
-    "equal": _comparison("=="),
-    "not_equal": _comparison("!="),
-    "greater_equal": _comparison(">="),
-    "greater": _comparison(">"),
-    "logical_and": _junction(And),
-    "bitwise_and": _junction(And),
-    "logical_or": _junction(Or),
-    "bitwise_or": _junction(Or),
-    "logical_not": lambda *values: ~as_condition(*values),
-    "invert": lambda *values: ~as_condition(*values),
+def _inverted(value: object) -> SymbolicCondition:
+    return ~as_condition(value)
+
+
+def _given(first: object, *_: object, **__: object) -> object:
+    return first
+
+
+def _named(operation: Callable[..., Any], names: str) -> dict[str, Callable[..., Any]]:
+    """The operation of each sign under the names that follow it."""
+    entries = [entry.split() for entry in names.split(", ")]
+    return {name: partial(operation, sign) for sign, *others in entries for name in others}
+
+
+# What NumPy and torch call their operations, as functions, as methods and (without __) as operators
+_ARITHMETIC = (
+    "+ add, - subtract sub, * multiply mul, // floor_divide floordiv, % remainder mod, "
+    "neg negative neg, abs absolute abs, min minimum min, max maximum max"
+)
+_COMPARISON = "< less lt, <= less_equal le, == equal eq, != not_equal ne, >= greater_equal ge, > greater gt"
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    **_named(arithmetic, _ARITHMETIC),
+    **_named(comparison, _COMPARISON),
+    **dict.fromkeys(("logical_and", "bitwise_and", "and"), partial(junction, And)),
+    **dict.fromkeys(("logical_or", "bitwise_or", "or"), partial(junction, Or)),
+    **dict.fromkeys(("logical_not", "bitwise_not", "invert"), _inverted),
+    **dict.fromkeys(("to", "long", "int", "clone", "detach"), _given),
+    **{"bool": as_condition, "where": _where, "div": _divided, "divide": _divided},
+    **{"clamp": _clamped, "clip": _clamped},
+    # and_masks and or_masks begin with these
+    **{"new_ones": partial(_given, True), "new_zeros": partial(_given, False)},
 }

@@ -1,47 +1,133 @@
 """Reading a rule from a Python function: it is called once, with symbolic positions.
 
-    trace(lambda q, k, t: (k <= q) & (q - k <= t)) == parse("k <= q and q - k <= t")
+    trace(lambda q, k, t: (k <= q) & (q - k <= t)).condition == parse("k <= q and q - k <= t")
 
 Python turns `3 <= q` into `q >= 3` before the function's terms see it; otherwise the tree is the
-text's tree.
+text's tree. A FlexAttention mask function of (b, h, q_idx, kv_idx) is read too: h is `head`, and a tensor it
+looks up, as in document_id[q_idx], becomes an array of the rule.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from lattend.errors import TraceError
+from lattend.rules.axes import HEAD, POSITIONS, RESERVED
+from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
 from lattend.rules.language.scan import WORDS
-from lattend.rules.language.symbols import SymbolicCondition, SymbolicTerm
+from lattend.rules.language.symbols import Symbolic, SymbolicCondition, SymbolicTerm, lookup, places_of
 from lattend.rules.language.tokens import is_name
 
+BATCH = "batch"  # the element of the batch, which only an array may depend on
+_BATCHES, _HEADS = ("b", "batch", "batch_idx", "_b", "_"), ("h", "head", "head_idx", "_h", "_")
+_OTHER_NAMES = {"q_idx": "q", "kv_idx": "k", "k_idx": "k"}  # what FlexAttention calls positions
 
-def trace(function: Callable[..., object]) -> Condition:
+
+@dataclass
+class Traced:
+    """The condition of a function, and the tensors it looks up: None for one given when attention runs."""
+
+    condition: Condition = Truth(True)  # noqa: RUF009  (a constant)
+    data: dict[str, Any] = field(default_factory=dict[str, Any])
+    tensors: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def look_up(self, tensor: Any, given: tuple[object, ...]) -> SymbolicTerm:
+        """The entry of a tensor; with the batch element first, that of each one's own row."""
+        name, first = self._name_of(tensor), given[0]
+        each = isinstance(first, SymbolicTerm) and first.node == Name(BATCH)
+        if each and len(given) == 1:
+            raise TraceError(
+                f"{name}[b] is one number for each batch element; write it for each position, as in "
+                f"keep[b, kv_idx] with keep = torch.arange(n) < {name}[:, None]"
+            )
+        plain = tensor[0] if each and len(tensor) == 1 else tensor
+        self.data[name] = None if each and len(tensor) > 1 else np.asarray(plain.detach().cpu())
+        return lookup(name, given[1:] if each else given)
+
+    def _name_of(self, tensor: Any) -> str:
+        """What the function calls the tensor, if that can be a name in a rule."""
+        frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
+        while frame.f_back is not None and frame.f_globals["__name__"] in (__name__, "torch.overrides"):
+            frame = frame.f_back
+        scope = {**frame.f_globals, **frame.f_locals}
+        found = [name for name, value in scope.items() if value is tensor]
+        name = next((name for name in reversed(found) if is_name(name, WORDS | RESERVED)), "array")
+        while self.tensors.setdefault(name, tensor) is not tensor:
+            name += "2"
+        return name
+
+
+def trace(function: Callable[..., object]) -> Traced:
     """The condition a function of positions, sizes and parameters returns.
 
-    >>> trace(lambda q, k: k <= q)
+    >>> trace(lambda q, k: k <= q).condition
     Compare(op='<=', left=Name(name='k'), right=Name(name='q'))
     """
     label = f"function {getattr(function, '__name__', type(function).__name__)}"
     if not callable(function):
         raise TraceError(f"a rule is a text or a function of q and k, got {function!r}")
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         raise TraceError(f"{label} does not say what its parameters are; wrap it in a lambda") from None
-    for parameter in parameters:
-        _check(label, parameter)
-    positional = [SymbolicTerm(Name(p.name)) for p in parameters if p.kind is not p.KEYWORD_ONLY]
-    named = {p.name: SymbolicTerm(Name(p.name)) for p in parameters if p.kind is p.KEYWORD_ONLY}
-    return _condition(label, function(*positional, **named))
+    names = _names(parameters)
+    for parameter, name in zip(parameters, names, strict=True):
+        _check(label, parameter, name)
+    terms = {p: SymbolicTerm(Name(name)) for p, name in zip(parameters, names, strict=True)}
+    traced = Traced()
+    with _lookups(traced):
+        found = function(
+            *(term for p, term in terms.items() if p.kind is not p.KEYWORD_ONLY),
+            **{p.name: term for p, term in terms.items() if p.kind is p.KEYWORD_ONLY},
+        )
+    traced.condition = _condition(label, found)
+    if BATCH in names:
+        # masks joined by and_masks begin with true: simplified, the rule reads as one would write it
+        traced.condition = expr.resolved(traced.condition, {})
+        if BATCH in expr.names(traced.condition):
+            raise TraceError(
+                f"{label} depends on {parameters[0].name}, the batch element, and a rule is the same for all "
+                f"of them; only an array may differ, as in document_id[{parameters[0].name}, q_idx]"
+            )
+    return traced
 
 
-def _check(label: str, parameter: inspect.Parameter) -> None:
-    name = parameter.name
+def _names(parameters: list[inspect.Parameter]) -> list[str]:
+    """The names in the rule of a function's parameters: its own, or those of FlexAttention's four."""
+    given = [p.name for p in parameters]
+    if len(given) == 4 and all(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters):
+        batch_and_head = given[0] in _BATCHES and given[1] in _HEADS
+        if batch_and_head or given[3] == "kv_idx" or not POSITIONS & {*given}:
+            return [BATCH, HEAD, "q", "k"]
+    return [_OTHER_NAMES.get(name, name) for name in given]
+
+
+def _lookups(traced: Traced) -> AbstractContextManager[object]:
+    """While it is open, a tensor looked up at a symbol is noted; torch is there only if the user has it."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return nullcontext()
+
+    class Lookups(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function: Any, _: object, args: Any = (), kwargs: Any = None) -> Any:
+            if function is torch.Tensor.__getitem__:
+                places = places_of(args[1])
+                if any(isinstance(place, Symbolic) for place in places):
+                    return traced.look_up(args[0], places)
+            return function(*args, **(kwargs or {}))
+
+    return Lookups()
+
+
+def _check(label: str, parameter: inspect.Parameter, name: str) -> None:
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise TraceError(f"{label} takes {parameter}; name each position and parameter, as in (q, k, t)")
     if parameter.default is not parameter.empty:
@@ -59,6 +145,8 @@ def _condition(label: str, result: object) -> Condition:
             return result.node
         case bool() | np.bool_():
             return Truth(bool(result))
+        case SymbolicTerm(node=expr.Lookup()):
+            return (result != 0).node
         case SymbolicTerm():
             raise TraceError(
                 f"{label} gives the number {result!r}, not a condition; compare it with something, "

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import DomainError, NamingError, TensorError, TooLarge
-from lattend.rules.catalogue import CATALOGUE
-from lattend.rules.reader import from_name
+from lattend.rules.catalogue import NAMES
+from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule, check_integer
-from lattend.rules.rule import rule as make_rule
 from lattend.study.exact.numbers import exact, exact_rows
 from lattend.study.exact.writing import text
 
@@ -77,7 +76,7 @@ def read(
     out = None if wo is None else exact_rows("wo", wo)
     _check_shapes(x, y, matrices, out)
     _check_size(x, y, matrices, out)
-    found = _rule(rule)
+    found = read_rule(rule)
     _check_sizes(found, sizes)
     queries, keys, values = matrices.values()
     mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
@@ -162,15 +161,9 @@ def _scale(scale: Any, width: int) -> Any:
         raise DomainError(f'scale is a number, or "sqrt" for 1/sqrt(D): {error}') from None
 
 
-def _rule(rule: Any) -> Rule:
-    if isinstance(rule, Rule):
-        return rule
-    return from_name(rule) if isinstance(rule, str) else make_rule(rule)
-
-
 def _check_sizes(rule: Rule, sizes: dict[str, Any]) -> None:
     for name in sizes:
-        if name in CATALOGUE and name not in rule.parameters:
+        if name in NAMES and name not in rule.parameters:
             raise NamingError(f'{name} is the name of a rule; give it as rule="{name}"')
 
 

@@ -1,0 +1,122 @@
+"""A call in a text, as in dilated(t=3, step=2): its name and its arguments, and where they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lattend.rules.language.expr import Span
+from lattend.rules.language.tokens import Source
+
+Value = int | bool | None | str | list[int] | tuple["Value", ...]
+
+_CLOSING = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'"}
+_HEAD = re.compile(r"\s*([A-Za-z]\w*)\s*")
+_NAMED = re.compile(r"\s*([A-Za-z]\w*)\s*=(?!=)\s*")
+_INTEGER = r"-?[0-9](?:_?[0-9]){0,299}"
+_LIST = re.compile(rf"\[\s*(?:{_INTEGER}\s*(?:,\s*{_INTEGER}\s*)*)?\]")
+_CONSTANTS = {"true": True, "false": False, "none": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: its name if it has one, where that or all of it stands, and where its value does."""
+
+    name: str | None
+    place: Span
+    value: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A name with its arguments; None where it stands without brackets."""
+
+    name: str
+    place: Span
+    arguments: tuple[Argument, ...] | None
+
+
+def read_call(source: Source, start: int, end: int) -> Call | None:
+    """The call that this part of the text is; None where it is something else."""
+    head = _HEAD.match(source.text, start, end)
+    if head is None or head.end() == end:
+        return None if head is None else Call(head[1], head.span(1), None)
+    if source.text[head.end()] != "(":
+        return None
+    close = closing(source, head.end(), end)
+    if source.text[close + 1 : end].strip():
+        return None
+    inner = parts(source, head.end() + 1, close, ",")
+    return Call(head[1], head.span(1), tuple(_argument(source, *span) for span in inner))
+
+
+def _argument(source: Source, start: int, end: int) -> Argument:
+    named = _NAMED.match(source.text, start, end)
+    if named is None:
+        return Argument(None, (start, end), (start, end))
+    return Argument(named[1], named.span(1), (named.end(), end))
+
+
+def read_word(source: Source, start: int, end: int) -> str:
+    """A text, with or without quotes."""
+    text = source.text[start:end].strip()
+    if not text:
+        raise source.error("a value is missing here", start, end)
+    quoted = len(text) > 2 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted else text
+
+
+def read_value(source: Source, start: int, end: int) -> Value:
+    """A number, true, false, none, a pair such as (3, 1), a list of numbers, or else the text itself."""
+    text = read_word(source, start, end)
+    if re.fullmatch(_INTEGER, text):
+        return int(text)
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    if _LIST.fullmatch(text):
+        return [int(number) for number in re.findall(_INTEGER, text)]
+    if text[0] == "(" and text[-1] == ")":
+        opening = source.text.index("(", start)
+        spans = list(parts(source, opening + 1, opening + len(text) - 1, ","))
+        if len(spans) > 1:
+            return tuple(read_value(source, *span) for span in spans)
+    return text
+
+
+def parts(source: Source, start: int, end: int, sign: str) -> Iterator[Span]:
+    """The parts between signs outside brackets and quotes, without the spaces before them."""
+    first = at = start
+    while at < end:
+        letter = source.text[at]
+        if letter in _CLOSING:
+            at = closing(source, at, end)
+        elif letter in _CLOSING.values():
+            raise source.error(f"this {letter} closes nothing", at, at + 1)
+        elif letter == sign:
+            yield _trimmed(source, first, at)
+            first = at + 1
+        at += 1
+    if first > start or source.text[first:end].strip():
+        yield _trimmed(source, first, end)
+
+
+def _trimmed(source: Source, start: int, end: int) -> Span:
+    text = source.text[start:end]
+    return start + len(text) - len(text.lstrip()), end
+
+
+def closing(source: Source, at: int, end: int) -> int:
+    """Where the bracket or the quote closes that opens at `at`."""
+    opened = [at]
+    for place in range(at + 1, end):
+        letter, last = source.text[place], source.text[opened[-1]]
+        if letter == _CLOSING[last]:
+            opened.pop()
+            if not opened:
+                return place
+        elif last not in "\"'" and letter in _CLOSING:
+            opened.append(place)
+        elif last not in "\"'" and letter in _CLOSING.values():
+            raise source.error(f"this {letter} closes nothing", place, place + 1)
+    raise source.error(f"this {source.text[opened[-1]]} is not closed", opened[-1], opened[-1] + 1)
