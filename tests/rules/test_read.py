@@ -239,7 +239,7 @@ SAME = (
 )
 
 
-@pytest.mark.parametrize("given", SAME, ids=str)
+@pytest.mark.parametrize("given", SAME)
 def test_whatever_takes_a_rule_takes_all_of_these(given: Any) -> None:
     wanted = lt.rules.strided(2)
     q, k, v = torch.randn(3, 1, 2, 9, 8, dtype=torch.float64)

@@ -18,11 +18,11 @@ from lattend.cli import (
     count,
     draw,
     elbo,
+    explain,
     game,
     grid,
     heads,
     patches,
-    plan,
     reach,
     rules,
     same,
@@ -54,7 +54,7 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
 
 
 COMMANDS = (
-    *(rules, draw, count, claim, reach, same, check, plan, cost, compare, patches, heads, conv, grid),
+    *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches, heads, conv, grid),
     *(work, steer, elbo, game),
 )
 for module in COMMANDS:

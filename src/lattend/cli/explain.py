@@ -1,4 +1,4 @@
-"""lattend plan: what attention would do under a rule: its tiles, its kernel, and how much of it is useful."""
+"""lattend explain: what attention would do under a rule: its tiles, its kernel, and how much of it is useful."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
 
 EXAMPLES = (
-    "lattend plan strided --at n=65536,t=255 --device cuda --dtype bfloat16",
-    'lattend plan "sparse_fixed(l=128, c=8)" --n 16384 --out plan.svg',
-    'lattend plan "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu',
+    "lattend explain strided --at n=65536,t=255 --device cuda --dtype bfloat16",
+    'lattend explain "sparse_fixed(l=128, c=8)" --n 16384 --out tiles.svg',
+    'lattend explain "neighbourhood(6)" --at rows=256,cols=256 --kernel cpu',
 )
 
 
-def plan(
+def explain(
     rule: RuleText,
     at: At = None,
     n: Annotated[
@@ -66,9 +66,9 @@ def plan(
                 raise NamingError(f"{name} is given by --{name} and by --at; give it once")
             values[name] = given
     chosen = chosen.at(**{name: values.pop(name) for name in chosen.parameters if name in values})
-    from lattend.attend.explain.explain import explain
+    from lattend.attend.explain import explain as explaining
 
-    found = explain(
+    found = explaining.explain(
         chosen,
         kernel=kernel,
         dtype=dtype,

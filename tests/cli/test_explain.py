@@ -1,4 +1,4 @@
-"""lattend plan: what attention would do, as text, as JSON and as a picture."""
+"""lattend explain: what attention would do, as text, as JSON and as a picture."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import lattend as lt
 
 
 def test_text(lattend):
-    ran = lattend("plan", "strided", "--at", "n=65536,t=255", "--device", "cuda", "--dtype", "bfloat16")
+    ran = lattend("explain", "strided", "--at", "n=65536,t=255", "--device", "cuda", "--dtype", "bfloat16")
     assert (ran.code, ran.err) == (0, "")
     found = lt.explain(lt.rules.strided(), n=65536, t=255, device="cuda", dtype="bfloat16")
     assert ran.out == f"{found}\n"
@@ -20,18 +20,18 @@ def test_text(lattend):
 
 def test_options(lattend):
     ran = lattend(
-        "plan", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-size", "32", "--batch", "3",
+        "explain", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-size", "32", "--batch", "3",
         "--kernel", "cpu",
     )  # fmt: skip
     assert ran.code == 0
     assert "\nq (3, 2, 2048, 32), float32 on cpu\n" in ran.out
     assert "cpu         yes, chosen" in ran.out
-    heads = lattend("plan", "k <= q and q - k <= batch*head", "--at", "n=64,heads=3,batch=5")
+    heads = lattend("explain", "k <= q and q - k <= batch*head", "--at", "n=64,heads=3,batch=5")
     assert "of 3 heads" in heads.out and "n = 64, heads = 3, batch = 5" in heads.out
 
 
 def test_json(lattend):
-    ran = lattend("plan", "sparse_fixed(l=16, c=2)", "--n", "512", "--json")
+    ran = lattend("explain", "sparse_fixed(l=16, c=2)", "--n", "512", "--json")
     assert (ran.code, ran.err) == (0, "")
     data = json.loads(ran.out)
     assert data == {**lt.explain(lt.rules.sparse_fixed(l=16, c=2), n=512).json(), "file": None}
@@ -41,13 +41,13 @@ def test_json(lattend):
 @pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("txt", b"strided")])
 def test_files(lattend, tmp_path, ending, start):
     path = tmp_path / f"plan.{ending}"
-    ran = lattend("plan", "strided", "--at", "n=4096,t=31", "-o", str(path))
+    ran = lattend("explain", "strided", "--at", "n=4096,t=31", "-o", str(path))
     assert ran == (0, f"{path}: strided (n = 4,096, t = 31)\n", "")
     assert path.read_bytes().startswith(start)
 
 
 def test_no_kernel_is_no(lattend):
-    ran = lattend("plan", "strided(3)", "--kernel", "cpu", "--device", "cuda")
+    ran = lattend("explain", "strided(3)", "--kernel", "cpu", "--device", "cuda")
     assert (ran.code, ran.err) == (1, "")
     assert ran.out.endswith(
         'attention would raise: kernel="cpu" cannot run this: it runs on the CPU, and q\nis on cuda\n'
@@ -75,14 +75,14 @@ def test_no_kernel_is_no(lattend):
     ],
 )
 def test_wrong_input(lattend, arguments, message):
-    ran = lattend("plan", *arguments)
+    ran = lattend("explain", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"lattend: {message}")
     assert ran.err.count("\n") <= 3
 
 
 def test_too_long_a_line_has_no_answer(lattend):
-    ran = lattend("plan", "causal", "--n", "10000000000")
+    ran = lattend("explain", "causal", "--n", "10000000000")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err.startswith("lattend: 10,000,000,000 positions have more tiles than explain lists")
 
@@ -90,14 +90,14 @@ def test_too_long_a_line_has_no_answer(lattend):
 @pytest.mark.parametrize("columns", ["20", "40", "80", "100"])
 def test_narrow(lattend, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
-    ran = lattend("plan", "sparse_strided", "--at", "n=4096,l=64")
+    ran = lattend("explain", "sparse_strided", "--at", "n=4096,l=64")
     assert ran.code == 0
     assert max(map(len, ran.out.splitlines())) <= int(columns)
 
 
 def test_pipe_in_ascii() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "lattend", "plan", "neighbourhood(1)"],
+        [sys.executable, "-m", "lattend", "explain", "neighbourhood(1)"],
         capture_output=True,
         check=False,
         env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": "ascii"},
@@ -109,7 +109,7 @@ def test_pipe_in_ascii() -> None:
 def test_without_torch() -> None:
     program = (
         "import sys\nsys.modules['torch'] = None\n"
-        "from lattend.cli.main import main\nprint(main(['plan', 'causal']))"
+        "from lattend.cli.main import main\nprint(main(['explain', 'causal']))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "3\n"
