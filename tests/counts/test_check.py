@@ -10,7 +10,8 @@ from lattend.counts import check as checking
 from lattend.counts.check import check
 from lattend.counts.counting import closed_count
 from lattend.errors import DomainError, NoClosedForm
-from lattend.rules import from_name, rule
+from lattend.rules import from_name
+from lattend.rules.rule import rule
 
 
 @pytest.mark.parametrize(

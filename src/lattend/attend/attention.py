@@ -88,7 +88,7 @@ def attention(
     sequence; it keeps no gradients, and torch.compile leaves the call to Python.
 
     >>> import torch
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.rule import rule
     >>> x = torch.ones(1, 2, 6, 4)
     >>> attention(x, x, x, rule("k <= q and q - k <= t"), t=3).shape
     torch.Size([1, 2, 6, 4])

@@ -1,4 +1,4 @@
-"""Rules: who attends to whom. The catalogue by name, `rule` for your own."""
+"""Rules: who attends to whom. The catalogue by name, `lt.rule` for your own."""
 
 from lattend.rules.catalogue import CATALOGUE as CATALOGUE
 from lattend.rules.catalogue import axial as axial
@@ -24,4 +24,3 @@ from lattend.rules.language.symbols import minimum as minimum
 from lattend.rules.reader import from_name as from_name
 from lattend.rules.rule import About as About
 from lattend.rules.rule import Rule as Rule
-from lattend.rules.rule import rule as rule

@@ -323,13 +323,13 @@ class Rule:
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
         36
         """
-        from lattend.counts import count
+        from lattend.counts.counting import count
 
         return count(self.given(), per=per, **options)
 
     def reach(self) -> Reach:
         """How far back and ahead of itself a query can look, as formulas."""
-        from lattend.counts import reach
+        from lattend.counts.reach import reach
 
         return reach(self.given())
 

@@ -256,7 +256,7 @@ def explain(
     those of `like`, so that a call on a GPU can be explained where there is none. Nothing is computed, and
     no memory of the size of q is taken.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.rule import rule
     >>> found = explain(rule("k <= q and q - k <= t"), n=65536, t=255, dtype="bfloat16", device="cuda")
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
