@@ -7,7 +7,7 @@ import pytest
 
 from lattend.counts import check as checking
 from lattend.counts.counting import closed_count
-from lattend.rules import rule
+from lattend.rules.reader import rule
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,18 @@ from lattend.cli import (
     conv,
     count,
     draw,
+    explain,
     failures,
     grid,
     heads,
     patches,
-    plan,
     reach,
     rules,
     same,
 )
 from lattend.cli.main import main
 
-MODULES = (rules, draw, count, claim, reach, same, check, plan, patches, heads, conv, grid)
+MODULES = (rules, draw, count, claim, reach, same, check, explain, patches, heads, conv, grid)
 EXAMPLES = [line for module in (app, *MODULES) for line in module.EXAMPLES]
 
 

@@ -11,7 +11,7 @@ from lattend.counts import check as checking
 from lattend.counts.check import check
 from lattend.counts.counting import closed_count
 from lattend.errors import DomainError, NoClosedForm, TooLarge
-from lattend.rules import rule
+from lattend.rules.reader import rule
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from lattend.counts.formula import parse_formula
 from lattend.errors import LattendError, TextError
-from lattend.rules import CATALOGUE, rule
+from lattend.rules import CATALOGUE
 from lattend.rules.language import expr
 from lattend.rules.language.parser import parse, parse_assumption, parse_term
 from lattend.rules.language.tokens import MAX_LENGTH
+from lattend.rules.reader import rule
 
 CORPUS = Path(__file__).parent / "corpus"
 KNOWN = frozenset({"n", "t", "w", "l", "c", "rows", "cols"})

@@ -104,7 +104,7 @@ def compare(
 
 
 def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str | None, json: bool) -> None:
-    from lattend.cost.comparison import architectures
+    from lattend.cost.comparison.architectures import architectures
 
     if layers:
         raise LattendError(f"--architectures compares layers of its own; leave {layers[0]} out")

@@ -1,4 +1,4 @@
-"""lattend explain: what attention would do under a rule: its tiles, its kernel, and how much of it is useful."""
+"""lattend explain: what attention would do under a rule: its tiles, its kernel, and what is wasted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Counts: how many squares a rule marks, as closed forms with the places where they hold."""
 
 from lattend.counts.count import Count as Count
-from lattend.counts.counting import count as count
 from lattend.counts.counting import forget as forget
 from lattend.counts.reach import Reach as Reach
-from lattend.counts.reach import reach as reach
 from lattend.counts.tiles import tile_counts as tile_counts

@@ -88,7 +88,7 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
     earlier when more squares than MAX_SQUARES would have to be looked at; the result says where.
     `progress` is told how many squares of how many are done.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> print(check(rule("k <= q"), upto=3))  # 0 + 1 + 4 + 9 = 14 squares
     count, rows and columns agree in 4 cases, 14 squares: n up to 3
     """

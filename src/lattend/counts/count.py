@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Count:
     """A piecewise closed form; a region of its domain without a piece counts 0.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").count()
     (2n - t)(t + 1)/2  when 0 <= t <= n
     n(n + 1)/2         when t > n
@@ -119,7 +119,7 @@ class Count:
     def assuming(self, text: str) -> Count:
         """The count where `text` holds: "t < n", "w | n" (w divides n), several joined by commas.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q and q - k <= t").count().assuming("0 <= t < n")
         (2n - t)(t + 1)/2
         """
@@ -146,7 +146,7 @@ class Count:
 
         `rename` maps the formula's names to the count's: {"L": "n"}.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count().claim("n^2/2")
         n^2/2: fails; it agrees only where n == 0; at n = 1 it gives 1/2, the count is 1
         """

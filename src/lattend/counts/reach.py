@@ -28,7 +28,7 @@ class AxisReach:
 class Reach:
     """The reach along each axis, by the query's name; defined where at least one square is marked.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").reach()
     q - k is at most: n - 1 when t >= n; t when t < n
     k - q is at most: 0

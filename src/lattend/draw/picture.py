@@ -21,7 +21,7 @@ from lattend.errors import LattendError
 class Picture:
     """A title, panels, caption lines and a legend; immutable, and drawn when a form is asked for.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> rule("k <= q").draw(n=3).caption  # 1 + 2 + 3 = 6 squares
     ('6 of 9 squares, 66.7%',)
     """

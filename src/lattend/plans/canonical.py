@@ -21,7 +21,7 @@ _LOCK = Lock()
 def canonical_form(rule: Rule) -> Canonical:
     """The form of a rule whose parameters are bound; sizes need not be, and it holds for all of them.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> str(expr.text(canonical_form(rule("not k > q and k > q - t").at(t=4)).condition))
     'k <= q and q - k <= 3'
     """

@@ -1,4 +1,4 @@
-"""Rules: who attends to whom. The catalogue by name, `rule` for your own."""
+"""Rules: who attends to whom. The catalogue by name, `lt.rule` for your own."""
 
 from collections.abc import Callable as _Callable
 
@@ -28,7 +28,6 @@ from lattend.rules.catalogue import windowed as windowed
 from lattend.rules.catalogue.meant import unknown_rule as _unknown_rule
 from lattend.rules.language.symbols import maximum as maximum
 from lattend.rules.language.symbols import minimum as minimum
-from lattend.rules.reader import rule as rule
 from lattend.rules.rule import About as About
 from lattend.rules.rule import Rule as Rule
 

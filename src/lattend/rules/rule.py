@@ -35,7 +35,7 @@ MAX_ROW = 1 << 26
 class Rule:
     """A set of (query, key) pairs, described by a condition on their positions.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> band = rule("k <= q and q - k <= t")
     >>> band.mask(n=3, t=1).sum()  # 1 + 2 + 2 = 5 pairs
     np.int64(5)
@@ -161,7 +161,7 @@ class Rule:
     def at(self, /, **values: int) -> Rule:
         """The rule with these sizes and parameters fixed.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("q - k <= t").at(t=3)
         <Rule q - k <= t with t = 3>
         """
@@ -273,7 +273,7 @@ class Rule:
     def mask(self, /, **values: int) -> NDArray[np.bool_]:
         """The marked squares as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q").mask(n=2).astype(int).tolist()
         [[1, 0], [1, 1]]
         """
@@ -292,7 +292,7 @@ class Rule:
     def contains(self, /, *position: int, **values: int) -> bool:
         """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
         False
         """
@@ -303,7 +303,7 @@ class Rule:
     def keys(self, /, *query: int, **values: int) -> list[Any]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q and q - k <= t").keys(7, n=12, t=3)
         [4, 5, 6, 7]
         """
@@ -333,7 +333,7 @@ class Rule:
     def same_as(self, other: Rule) -> bool:
         """Whether both rules mark the same squares for all sizes and parameters of their common domain.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q").same_as(rule("not k > q"))
         True
         """
@@ -348,17 +348,17 @@ class Rule:
     def count(self, /, *, per: str | None = None, **options: Any) -> Any:
         """The number of marked squares: a closed form, or an integer when all values are given.
 
-        >>> from lattend.rules import rule
+        >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
         36
         """
-        from lattend.counts import count
+        from lattend.counts.counting import count
 
         return count(self.given(), per=per, **options)
 
     def reach(self) -> Reach:
         """How far back and ahead of itself a query can look, as formulas."""
-        from lattend.counts import reach
+        from lattend.counts.reach import reach
 
         return reach(self.given())
 

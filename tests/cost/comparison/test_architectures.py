@@ -7,7 +7,7 @@ import json
 import pytest
 
 import lattend as lt
-from lattend.cost.comparison import architectures
+from lattend.cost.comparison.architectures import architectures
 from lattend.errors import DomainError, NamingError
 
 

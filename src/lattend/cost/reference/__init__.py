@@ -22,7 +22,7 @@ from lattend.cost.reference.numbers import Number as Number
 from lattend.cost.reference.numbers import Tally as Tally
 from lattend.cost.reference.numbers import counting as counting
 from lattend.cost.reference.numbers import floats as floats
-from lattend.cost.reference.recurrent import recurrent as recurrent
+from lattend.cost.reference.recurrence import recurrent as recurrent
 from lattend.cost.reference.running import run as run
 from lattend.cost.reference.simple import embedding as embedding
 from lattend.cost.reference.simple import feed_forward as feed_forward

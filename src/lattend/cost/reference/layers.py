@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from lattend.cost.reference import attention, convolution, grid, shapes, simple, transformer
-from lattend.cost.reference.recurrent import recurrent
+from lattend.cost.reference.recurrence import recurrent
 from lattend.cost.reference.running import Ran, one, run
 from lattend.cost.reference.shapes import Shape, Shapes
 from lattend.errors import DomainError, NamingError

@@ -28,7 +28,7 @@ def draw(
     `compare` draws a second rule over the first: only A, only B, both. `pixel=(y, x)` draws the keys
     of one pixel of an image. A size that is not given is small: n=12, an image of 8 by 8.
 
-    >>> from lattend.rules import rule
+    >>> from lattend.rules.reader import rule
     >>> draw(rule("k <= q and q - k <= t"), n=8, t=2).caption  # 1 + 2 + 6*3 = 21 squares
     ('21 of 64 squares, 32.8%',)
     """

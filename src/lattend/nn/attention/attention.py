@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lattend.attend import attention
+from lattend.attend.attention import attention
 from lattend.attend.bias import shape_text
 from lattend.cost.cost import Cost
 from lattend.cost.sizes import Size

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.attend import attention
+from lattend.attend.attention import attention
 from lattend.attend.bias import Bias, shape_text, value
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as price_of

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import Bias, attention
+from lattend.attend.attention import attention
+from lattend.attend.bias import Bias
 from lattend.rules.rule import Rule
 
 WIDEST = 256  # numbers a key that the kernels of a GPU hold

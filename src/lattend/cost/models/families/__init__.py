@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lattend.cost.models.families import rotary
 from lattend.cost.models.families.encoders import bert, distilbert, roberta
 from lattend.cost.models.families.gpt import gpt2, gpt_neox, opt
 from lattend.cost.models.families.images import swin, vit
 from lattend.cost.models.families.latent import deepseek
-from lattend.cost.models.families.rotary import STYLES, rotary
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
 
 FAMILIES: dict[str, Callable[[Fields], Model]] = {
-    **dict.fromkeys(STYLES, rotary),
+    **dict.fromkeys(rotary.STYLES, rotary.rotary),
     "deepseek_v2": deepseek,
     "deepseek_v3": deepseek,
     "gpt2": gpt2,
