@@ -142,7 +142,8 @@ class Runner:
         numbers = _header(part, written, arrays)
         header = self._sent(tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device))
         data = tuple(arrays[name] for name in written.arrays)
-        ready = Prepared(part, shape, written, table, header, data)
+        # the kernels count entries in order; a table with lists behind it lies so already and is not copied
+        ready = Prepared(part, shape, written, table.contiguous(), header, data)
         if self.term is None and all(name in self.plan.rule.data for name in part.data):
             self.prepared[key] = ready
         return ready
@@ -188,7 +189,10 @@ class Runner:
         q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
         delta = torch.empty_like(lse)
         tensors = self.tensors if learned else ()
-        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, grad_lse, v)
+        steep = None  # what flows into the log-sum-exp of a row without keys may be anything
+        if grad_lse is not None and tensors:
+            steep = grad_lse.masked_fill(lse == float("-inf"), 0)
+        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, steep, v)
         grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
         grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
