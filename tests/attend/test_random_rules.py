@@ -212,7 +212,7 @@ def swept(most: int, start: int = 0) -> Counter[str]:
 
 
 def test_random_rules() -> None:
-    swept(24)
+    swept(16)
 
 
 @pytest.mark.long
