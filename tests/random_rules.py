@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -73,6 +74,8 @@ _BANDS = [
     "k >= m - 2",
     "q + k < n",
 ]
+_WHOLE_BLOCKS = ["k >= 0", "k <= q", "q // w == k // w", "q // w == k // w and k <= q"]
+_PLAIN: dict[str, Any] = {"bound": True, "per_element": False, "tile": 1, "seed": 0}
 _ARRAYS = ["doc[q] == doc[k]", "doc[k] == 1", "seen[head, k] == 1", "chosen[q // 4, k // 4] == 1"]
 _BOXES = [
     "abs(qx - kx) <= 1",
@@ -145,15 +148,20 @@ def attended(draw: st.DrawFn) -> Attended:
     if image:
         sizes = (draw(st.integers(1, 6)), draw(st.integers(1, 7)))
     else:
-        n = draw(st.sampled_from([1, 2, 5, 9, 16, 17, 21, 37]))
-        sizes = (n, draw(st.sampled_from([n, n, n, 1, 9, 20, 33])))
-    kv_heads, share = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2), (1, 3)]))
+        n = draw(st.sampled_from([1, 2, 5, 9, 16, 17, 21]))
+        sizes = (n, draw(st.sampled_from([n, n, n, 1, 9, 20])))
+    kv_heads, share = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (1, 3)]))
     head_dim = draw(st.sampled_from([16, 16, 1, 5, 8, 24]))
+    if draw(st.integers(0, 9)) == 0:  # what torch's own kernels take
+        text, sizes = draw(st.sampled_from(_WHOLE_BLOCKS)), (12, 12)
+        drawn = {"bias": None, "dtype": "float32", "t": 3, "w": draw(st.sampled_from([3, 4, 12]))}
+        return Attended(text, sizes, kv_heads, kv_heads, head_dim, head_dim, 2, **drawn, **_PLAIN)
+    per_element = "[" in text and draw(st.booleans())
     return Attended(
         text, sizes, kv_heads * share, kv_heads, head_dim,
-        draw(st.sampled_from([head_dim, head_dim, 3, 16])), draw(st.integers(1, 2)),
+        draw(st.sampled_from([head_dim, head_dim, 3, 16])), 1 + per_element,
         draw(st.sampled_from([None, None, *BIASES[2 if image else 1]])),
         draw(st.sampled_from(["float32", "float32", "float32", "bfloat16", "float16"])),
-        draw(st.integers(0, 6)), draw(st.integers(1, 5)), draw(st.booleans()), draw(st.booleans()),
+        draw(st.integers(0, 6)), draw(st.integers(1, 5)), draw(st.booleans()), per_element,
         draw(st.integers(0, 2)), draw(st.integers(0, 999)),
     )  # fmt: skip

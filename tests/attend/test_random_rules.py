@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from random_rules import Attended, attended
 from torch import Tensor
 
@@ -32,8 +32,9 @@ DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 KERNELS = ["triton", "dense", "library", None] + (["cpu"] if DEVICE.type == "cpu" else [])
 LINES = (Shape((16,), 16), Shape((16,), 16, split=True), Shape((16,), 16, bulk=True, split=True))
 BOXES = (Shape((4, 4), 16), Shape((1, 16), 16), Shape((16, 1), 16))
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PROMISED = ("two parts", "no part", "a gate", "queries left out", "empty rows", "m != n", "one query")
-PROMISED += ("grouped-query", "a bias", "odd head_dim", "library", "an image", "an array", "float16")
+PROMISED += ("grouped-query", "a bias", "an odd head_dim", "library", "an image", "an array", "float16")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -115,10 +116,7 @@ def results(
         )
     incoming = (slopes[0].to(DEVICE, out.dtype), slopes[1].to(DEVICE, lse.dtype))
     asked = [q, k, v, *whole.values()]
-    if kernel == "library":  # its backward pass takes no gradient of the log-sum-exp
-        grads = torch.autograd.grad((out, lse), asked, incoming)
-    else:
-        grads = torch.autograd.grad((out, lse), asked, incoming)
+    grads = torch.autograd.grad((out, lse), asked, incoming)
     return [x.detach().cpu().double() for x in (out, lse, *grads)], slopes
 
 
@@ -166,7 +164,7 @@ def note(case: Attended, lse: Tensor, seen: Counter[str]) -> None:
     seen["one query"] += case.on_a_line and case.sizes[0] == 1
     seen["grouped-query"] += case.heads != case.kv_heads
     seen["a bias"] += case.bias is not None
-    seen["odd head_dim"] += case.head_dim in (1, 5)
+    seen["an odd head_dim"] += case.head_dim in (1, 5)
     seen["an image"] += not case.on_a_line
     seen["an array"] += "[" in case.text
     seen["float16"] += case.dtype == "float16"
@@ -187,6 +185,8 @@ WRONG_ONCE = [
     case("((q == t) or (k <= t - 1)) and k <= q or head < 1", (37, 37), kv_heads=1),
     case("q % 7 == 3 or k % 7 != 0", (1, 9)),
     case("0 < kx - kx == -2", (3, 4), tile=0),
+    case("0 < kx - kx == -2 or qx % 7 == 3", (9, 1), tile=0),
+    case("k < q", (9, 9), bias="slope[head]*(q - k)"),  # with NaN flowing into an empty row
     case("k <= q", (9, 9), bias="table"),
 ]
 
@@ -196,28 +196,29 @@ def test_what_was_wrong_once(one: Attended) -> None:
     check(one, Counter())
 
 
-def swept(most: int) -> Counter[str]:
-    """Checks so many random cases, and counts what they reached."""
+def swept(most: int, start: int = 0) -> Counter[str]:
+    """Checks so many random cases, and counts what they reached; none is passed over."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=most, suppress_health_check=list(HealthCheck))
+    @seed(start)
+    @settings(max_examples=most, suppress_health_check=SLOW, phases=[Phase.generate])
     @given(one=attended())
     def every(one: Attended) -> None:
         seen["tried"] += 1
         check(one, seen)
 
     every()
+    assert seen["tried"] == seen["examples"] >= 0.95 * most, f"{seen['examples']} of {most} were checked"
     return seen
 
 
 def test_random_rules() -> None:
-    seen = swept(40)
-    assert seen["tried"] == seen["examples"] >= 40  # none is passed over
+    swept(16)
 
 
 @pytest.mark.long
-def test_many_random_rules() -> None:
-    seen = swept(2000)
-    assert seen["tried"] == seen["examples"] >= 2000
+@pytest.mark.parametrize("start", range(4))
+def test_many_random_rules(start: int) -> None:
+    seen = swept(500, start)
     for kind in PROMISED:
-        assert seen[kind] >= 20, f"only {seen[kind]} of {seen['examples']} cases have {kind}"
+        assert seen[kind] >= 5, f"only {seen[kind]} of {seen['examples']} cases have {kind}"

@@ -182,3 +182,22 @@ def test_windows_become_classes_where_tiles_would_cross_them() -> None:
     assert plan(lt.rule("(q + 300) // 512 == (k + 300) // 512"), n=4096).parts[0].windowed
     assert plan(R.swin(w=8, shift=4), rows=64, cols=64).parts[0].windowed
     assert not plan(R.windowed(w=1), n=4096).parts[0].windowed  # a tile a position would cost more
+
+
+@pytest.mark.parametrize(
+    "text", ["q % 7 == 3", "q % 7 >= 5 or q < 2", "(q - k) % 4 == 0", "q // 3 == k // 3", "q >= 2"]
+)
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_a_part_covers_the_queries_that_are_in_its_tiles(text: str, n: int) -> None:
+    found = plan(lt.rule(text), n=n, m=9)
+    for turned, parts in ((False, found.parts), (True, found.turned)):
+        for place, part in enumerate(parts):
+            tiles, axis = found.tiles(place, (1,), turned=turned), part.axes[0]
+            rows = axis.outer_order.positions(tiles.column("outer_slot"), tiles.column("outer_base"))
+            assert part.covers == (sorted(rows[0].tolist()) == list(range(axis.line.outer_size)))
+
+
+def test_a_table_of_tiles_lies_in_order() -> None:
+    gated = plan(lt.rule("k <= q and k <= 2 or head < 1"), n=37, heads=2)
+    for place in range(len(gated.parts)):
+        assert gated.tiles(place, (32,)).table.flags.c_contiguous

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Lock
 
 from lattend.plans.intervals import Interval, interval
 from lattend.plans.linear import Range, form, least
+from lattend.recent import Recent
 from lattend.rules.axes import LINE
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
@@ -14,8 +14,7 @@ from lattend.rules.language.expr import And, Compare, Condition, Name, Num, Or, 
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
-_KNOWN: dict[object, Canonical] = {}
-_LOCK = Lock()
+_KNOWN: Recent[object, Canonical] = Recent(MAX_KNOWN)
 
 
 def canonical_form(rule: Rule) -> Canonical:
@@ -28,14 +27,7 @@ def canonical_form(rule: Rule) -> Canonical:
     values = rule.values
     tied = len(rule.axes) == 1 and values.get("n") == values.get("m", values.get("n"))
     key = (rule.key, tuple((name, values[name]) for name in rule.parameters), tied)
-    known = _KNOWN.get(key)
-    if known is None:
-        known = _found(rule, tied)
-        with _LOCK:
-            while len(_KNOWN) >= MAX_KNOWN:
-                del _KNOWN[next(iter(_KNOWN))]
-            known = _KNOWN.setdefault(key, known)
-    return known
+    return _KNOWN.find(key, lambda: _found(rule, tied))
 
 
 def _found(rule: Rule, tied: bool) -> Canonical:

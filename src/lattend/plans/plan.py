@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
 
 from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
@@ -14,6 +13,7 @@ from lattend.plans.intervals import Interval
 from lattend.plans.order import Line, has_windows
 from lattend.plans.part import Part, is_empty, largest, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
+from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.canonical import Canonical
 from lattend.rules.language.expr import Condition
@@ -22,8 +22,6 @@ from lattend.rules.rule import Rule
 MAX_KNOWN = 256
 PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # shapes at which windows and classes are compared
 BEGIN = 10_000  # what a tile costs beside its squares, in squares
-_KNOWN: dict[object, Plan] = {}
-_LOCK = Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,19 +71,15 @@ def plan(rule: Rule, /, **values: int) -> Plan:
         raise NamingError(f"rule must be a Rule, got {type(rule).__name__}; make one with lt.rule(...)")
     bound = rule.at(**values) if values else rule
     key = (bound.key, tuple(bound.values.items()))
-    known = _KNOWN.get(key)
-    if known is None:
-        if bound.free:
-            raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(bound.free)}')
-        known = _planned(bound)
-        with _LOCK:
-            while len(_KNOWN) >= MAX_KNOWN:
-                del _KNOWN[next(iter(_KNOWN))]
-            known = _KNOWN.setdefault(key, known)
-    return known
+    return _KNOWN.find(key, lambda: _planned(bound))
+
+
+_KNOWN: Recent[object, Plan] = Recent(MAX_KNOWN)
 
 
 def _planned(rule: Rule) -> Plan:
+    if rule.free:
+        raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(rule.free)}')
     at = rule.values
     lines = tuple(Line(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
     form = canonical_form(rule)

@@ -25,6 +25,7 @@ from typing import IO, Any, TypeVar
 
 from lattend.budget import Budget
 from lattend.errors import DeadlineError, LattendError
+from lattend.recent import Recent
 
 START = 30.0
 MEMORY = 4 << 30
@@ -49,16 +50,10 @@ def guarded(function: Callable[..., Result], *args: Any, budget: Budget) -> Resu
 
 def remembered(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
     """The same, asked once for the same arguments, whatever the budget."""
-    key = (function, args)
-    found = _KNOWN.get(key)
-    if found is None:
-        if len(_KNOWN) >= REMEMBERED:
-            _KNOWN.clear()
-        found = _KNOWN[key] = (guarded(function, *args, budget=budget),)
-    return found[0]
+    return _KNOWN.find((function, args), lambda: guarded(function, *args, budget=budget))
 
 
-_KNOWN: dict[tuple[Any, ...], tuple[Any]] = {}
+_KNOWN: Recent[tuple[Any, ...], Any] = Recent(REMEMBERED)
 
 
 def forget_sets() -> None:

@@ -15,11 +15,11 @@ from lattend.attend.explain.shapes import Supposed
 from lattend.attend.flop_formulas import call_of, needed_squares
 from lattend.cost.measure.pairs import Squares
 from lattend.errors import LattendError
+from lattend.recent import Recent
 
 SQUARES = "squares not known: attention in {} is counted dense"
 TILES = "tiles not known: attention in {} is executed dense"
-MOST_KNOWN = 256
-_EXECUTED: dict[Any, int | None] = {}
+_EXECUTED: Recent[object, int | None] = Recent(256)
 
 
 def squares_of_call(given: Mapping[str, Any], device: str = "cpu") -> Squares:
@@ -60,11 +60,7 @@ def executed_squares(
     if call.data:
         return effort(name, call, shown[0], needed).executed
     at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed)
-    if at not in _EXECUTED:
-        while len(_EXECUTED) >= MOST_KNOWN:
-            del _EXECUTED[next(iter(_EXECUTED))]
-        _EXECUTED[at] = effort(name, call, shown[0], needed).executed
-    return _EXECUTED[at]
+    return _EXECUTED.find(at, lambda: effort(name, call, shown[0], needed).executed)
 
 
 def _supposed(x: Tensor, device: str | torch.device) -> Tensor:

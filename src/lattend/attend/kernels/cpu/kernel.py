@@ -146,7 +146,7 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         tiles = with_lists(part, tiles, arrays)
         made += _part_groups(part, tiles, head, arrays)
     masks = sum(group.unmarked.numel() for group in made if group.unmarked is not None)
-    if remember and masks <= MOST_MASKS:
+    if remember and masks * found.rule.values.get("heads", 1) <= MOST_MASKS:
         known[head] = made
     return made
 

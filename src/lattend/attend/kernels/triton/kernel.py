@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -12,7 +11,8 @@ from torch import Tensor
 from lattend.attend.bias import as_gradients, empty_sums
 from lattend.attend.call import Call, Gradients, Passed, rule_of
 from lattend.attend.form import axes_looked_up
-from lattend.plans.plan import Plan, plan
+from lattend.plans.plan import MAX_KNOWN, plan
+from lattend.recent import Recent
 
 MAX_HEAD = 256
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -65,18 +65,16 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: WeakKeyDictionary[Plan, dict[object, Any]] = WeakKeyDictionary()
+_RUNNERS: Recent[object, Any] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
 def _runner(call: Call, device: torch.device) -> Any:
     """The runner of the call's plan; remembered."""
     from lattend.attend.kernels.triton.launch import Runner
 
-    known = _RUNNERS.setdefault(plan(call.rule), {})
-    key = (device, call.term, tuple(call.bias))
-    if key not in known:
-        known[key] = Runner(plan(call.rule), device, term=call.term, tensors=tuple(call.bias))
-    return known[key]
+    found, tensors = plan(call.rule), tuple(call.bias)
+    key = (found, device, call.term, tensors)
+    return _RUNNERS.find(key, lambda: Runner(found, device, term=call.term, tensors=tensors))
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -30,10 +30,12 @@ from lattend.attend.memory import empty_like
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan
+from lattend.recent import Recent
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Num, Term
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+MOST_KNOWN = 64  # of the tables of one plan
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
 Shapes = Callable[[str, int], Shape]  # kernel and part to shape
@@ -49,7 +51,7 @@ class Prepared:
     table: Tensor  # [batch or 1, heads or 1, tiles, columns]
     header: Tensor
     data: tuple[Tensor, ...]
-    known: dict[object, dict[str, Any]] = field(default_factory=dict[object, dict[str, Any]])
+    known: Recent[object, dict[str, Any]] = field(default_factory=lambda: Recent(MOST_KNOWN))
 
     @property
     def tiles(self) -> int:
@@ -76,9 +78,7 @@ class Prepared:
     def constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         """The compile-time arguments; remembered."""
         key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32())
-        if key not in self.known:
-            self.known[key] = self._constants(q, k, v)
-        return self.known[key]
+        return self.known.find(key, lambda: self._constants(q, k, v))
 
     def _constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
@@ -117,41 +117,39 @@ class Runner:
     ) -> None:  # fmt: skip
         self.plan, self.device, self.shapes = plan, device, shapes
         self.term, self.tensors = term, tensors
-        self.prepared: dict[object, Prepared] = {}
-        self.sent: dict[object, Tensor] = {}
+        self.prepared: Recent[object, Prepared] = Recent(MOST_KNOWN)
+        self.sent: Recent[object, Tensor] = Recent(MOST_KNOWN)
 
     def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
-        size = max(q.shape[-1], v.shape[-1])
+        part = (self.plan.turned if kernel == "keys" else self.plan.parts)[place]
+        if self.term is not None or any(name not in self.plan.rule.data for name in part.data):
+            return self._prepared(part, kernel, place, q, v, arrays)
         key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
-        if key in self.prepared:
-            return self.prepared[key]
+        return self.prepared.find(key, lambda: self._prepared(part, kernel, place, q, v, arrays))
+
+    def _prepared(
+        self, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
+    ) -> Prepared:
+        size, turned = max(q.shape[-1], v.shape[-1]), kernel == "keys"
         if self.shapes is None:
             shape = choose(self.plan, place, kernel, size, q.dtype).shape
         else:
             shape = self.shapes(kernel, place)
         if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
             shape = replace(shape, bulk=False)  # the copy engine takes rows of whole 16 bytes
-        turned = kernel == "keys"
-        part = (self.plan.turned if turned else self.plan.parts)[place]
         tiles = self.plan.tiles(place, shape.outer, turned=turned)
-        table = self._sent((turned, place, shape.outer), lambda: with_known_lists(tiles, self.device))
+        table = self.sent.find((turned, place, shape.outer), lambda: with_known_lists(tiles, self.device))
         if tiles.lists is None:
             table = refined(part, table, shape.rows, arrays)
         written = generated(part, self.term, self.tensors)
         numbers = _header(part, written, arrays)
-        header = self._sent(tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device))
+        header = self.sent.find(
+            tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
+        )
         data = tuple(arrays[name] for name in written.arrays)
-        ready = Prepared(part, shape, written, table, header, data)
-        if self.term is None and all(name in self.plan.rule.data for name in part.data):
-            self.prepared[key] = ready
-        return ready
-
-    def _sent(self, key: object, make: Callable[[], Tensor]) -> Tensor:
-        """A small table on the device, sent there once."""
-        if key not in self.sent:
-            self.sent[key] = make()
-        return self.sent[key]
+        # the kernels count entries in order; a table with lists behind it lies so already and is not copied
+        return Prepared(part, shape, written, table.contiguous(), header, data)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
         """The output in the inputs' dtype, and the log-sum-exp in float32."""
@@ -188,7 +186,10 @@ class Runner:
         q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
         delta = torch.empty_like(lse)
         tensors = self.tensors if learned else ()
-        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, grad_lse, v)
+        steep = None  # what flows into the log-sum-exp of a row without keys may be anything
+        if grad_lse is not None and tensors:
+            steep = grad_lse.masked_fill(lse == float("-inf"), 0)
+        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, steep, v)
         grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
         grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -37,6 +38,8 @@ from lattend.rules.language.expr import (
     Truth,
 )
 
+MOST_FILES = 1024
+_FILES: deque[str] = deque()  # of the functions in linecache, which forgets nothing by itself
 OUTER, INNER = ("oa", "ob", "oc"), ("ia", "ib", "ic")
 _NAMESPACE = {"tl": tl, "triton": triton, "floor_divide": floor_divide, "read": read, "remainder": remainder}
 
@@ -139,6 +142,10 @@ def _function(name: str, source: str) -> Any:
     mark = hashlib.sha256(source.encode()).hexdigest()[:16]
     file = f"<lattend {name} {mark}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    if file not in _FILES:
+        if len(_FILES) == MOST_FILES:
+            linecache.cache.pop(_FILES.popleft(), None)
+        _FILES.append(file)
     namespace: dict[str, Any] = {**_NAMESPACE, "__name__": f"lattend.attend.kernels.triton.generated_{mark}"}
     exec(compile(source, file, "exec"), namespace)
     return triton.jit(namespace[name])

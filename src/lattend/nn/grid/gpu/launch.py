@@ -19,13 +19,14 @@ from torch import Tensor
 from triton.runtime.errors import OutOfResources
 
 from lattend.errors import LattendError
+from lattend.recent import Recent
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 FOR_EVER = -1
 BLOCK_SHARED = 1024  # bytes of shared memory that CUDA keeps for itself in each program
 
 patience = FOR_EVER  # how often a program looks at the flag it waits for; tests set it to find a deadlock
-_room: dict[object, int] = {}
+_room: Recent[object, int] = Recent(1024)
 
 
 class Grid(NamedTuple):
@@ -94,11 +95,13 @@ def _fits(kernel: Any, arguments: tuple[Any, ...], constants: dict[str, Any], de
         return 1 << 30  # one after the other, in their order
     dtypes = tuple(x.dtype if isinstance(x, Tensor) else None for x in arguments)
     key = (kernel.fn.__name__, dtypes, tuple(constants.items()), device)
-    if key not in _room:
+
+    def measured() -> int:
         compiled = kernel.warmup(*arguments, grid=(1,), **constants)
         _ = compiled.run  # loads it, which tells its registers
-        _room[key] = room_for(compiled.n_regs, compiled.metadata.shared, constants["num_warps"], device)
-    return _room[key]
+        return room_for(compiled.n_regs, compiled.metadata.shared, constants["num_warps"], device)
+
+    return _room.find(key, measured)
 
 
 def room_for(registers: int, shared: int, warps: int, device: torch.device) -> int:
