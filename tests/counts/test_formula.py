@@ -189,6 +189,7 @@ def test_error_points_at_the_characters(marked: str, message: str) -> None:
         ("(" * 10_000, "this is more than 100 levels deep"),
         ("-" * 5_000 + "n", "this is more than 100 levels deep"),
         ("sum(" * 2_000, "this is more than 100 levels deep"),
+        ("2^" * 3_000 + "2", "this is more than 100 levels deep"),
         (r"\frac{" * 1_000, "this is more than 100 levels deep"),
         ("Σ_{i=1}^{n} " * 500 + "i", "this is more than 100 levels deep"),
         ("n + " * 2_000 + "n", "this is more than 100 operations one in another"),

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import comb, factorial
-from typing import cast
+from typing import ClassVar, cast
 
 from lattend.counts.formula_scan import FUNCTIONS, tokens
 from lattend.counts.formula_tree import Apply, BigO, Formula, Number, Op, Sum, Symbol
 from lattend.errors import TextError
-from lattend.rules.language.tokens import MAX_NESTING, Source, Token
+from lattend.rules.language.grammar import Parser, Piece
+from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
 MAX_DEGREE = 32
 
 _ADD, _MULTIPLY, _NEGATE, _POWER = range(1, 5)
 _LEVEL = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "//": _MULTIPLY, "%": _MULTIPLY, "^": _POWER}
-_CLOSING = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
 _EXAMPLE = {
     **{
         "floor": "floor(n/w)",
@@ -30,34 +31,33 @@ _EXAMPLE = {
     **{"sum": "sum(i, i, 1, n)", "binom": "binom(n, 2)"},
 }
 _OPAQUE = ("/", "//", "%", "frac", "⌊", "⌈", *FUNCTIONS)
+_OPERAND = "write a number, a name or a bracket"
+_LEFT_OVER = {
+    ",": "a comma belongs inside min(…), max(…) or sum(…)",
+    "=": "write only one side of the equation, the formula",
+}
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A node with its place, its levels, and at most how many terms of which degree it multiplies out to."""
+class _Piece(Piece):
+    """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b."""
 
-    node: Formula
-    start: int
-    end: int
-    depth: int = 1
     terms: int = 1
     degree: int = 0
-
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.start, self.end
+    quotient: bool = False
 
 
-class FormulaParser:
+class FormulaParser(Parser[_Piece]):
     """Reads one text."""
 
+    LEVEL: ClassVar = _LEVEL
+    CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
+
     def __init__(self, text: str, known: Collection[str]) -> None:
-        self.source = Source("formula", text)
-        self.source.check_length()
-        self.tokens = tokens(self.source, known)
-        self.at = 0
-        self.levels = 0
+        source = Source("formula", text)
+        source.check_length()
+        super().__init__(source, tokens(source, known))
         # what a product is made of: names, and quotients and functions, which stay as they are
         opaque = sum(token.value in _OPAQUE for token in self.tokens)
         self.variables = len({token.value for token in self.tokens if token.kind == "name"}) + opaque
@@ -65,55 +65,40 @@ class FormulaParser:
     def whole(self) -> Formula | BigO:
         """The formula, or the big-O claim, that the whole text is."""
         if len(self.tokens) == 1:
-            raise self.source.error("it is empty; write for instance n(n + 1)/2", 0, 1)
-        order = self.here if self.here.value == "O" and self.tokens[1].value == "(" else None
+            raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
+        order = self.here if self.here.value == "O" and self.after.value == "(" else None
         self.at += order is not None
-        piece = self.operand() if order else self.expression(_ADD)
-        if self.here.kind != "end":
-            raise self.alone(order) if order else self.left_over(self.tokens[self.at - 1], self.here)
+        piece = self.operand(_ADD) if order else self.expression(_ADD)
+        if order and self.here.kind != "end":
+            raise self.alone(order)
+        self.finish()
         return BigO(piece.node, (order.start, piece.end)) if order else piece.node
 
     # Operators, by precedence
 
-    def expression(self, loosest: int) -> _Piece:
-        left = self.operand()
-        divided: Token | None = None
-        while True:
-            sign = self.here
-            implicit = self.begins_operand(sign)
-            level = _MULTIPLY if implicit else _LEVEL.get(sign.value, 0)
-            if level == 0 or level < loosest:
-                return left
-            if implicit:
-                self.check_reading(divided, left, sign)
-                left, divided = self.applied("*", left, self.expression(_MULTIPLY + 1)), None
-                continue
-            self.at += 1
-            right = self.expression(level if level == _POWER else level + 1)
-            left = (
-                self.power(left, right)
-                if level == _POWER
-                else self.applied(cast(Op, sign.value), left, right)
-            )
-            divided = sign if sign.value in ("/", "//", "%") else None
+    def level(self, token: Token) -> int:
+        begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom")
+        return _MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
-    def begins_operand(self, token: Token) -> bool:
-        return token.kind in ("number", "name") or token.value in (*_CLOSING, "Σ", "frac", "binom")
+    def operator(self, left: _Piece, sign: Token, level: int) -> _Piece:
+        if sign.value not in self.LEVEL:
+            self.check_reading(left, sign)
+            return self.applied("*", left, self.expression(_MULTIPLY + 1))
+        if level == _POWER:
+            return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
+        found = self.applied(cast(Op, sign.value), left, self.expression(level + 1))
+        return replace(found, quotient=sign.value in ("/", "//", "%"))
 
-    def check_reading(self, divided: Token | None, left: _Piece, token: Token) -> None:
+    def check_reading(self, left: _Piece, token: Token) -> None:
         """Refuse products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
-            raise self.source.error(
-                f"write * between {before.value} and {token.value}", before.start, token.end
-            )
-        if divided is None:
-            return
+            raise self.error(f"write * between {before.value} and {token.value}", before.start, token.end)
         spaced = token.start > before.end
-        if not (spaced and left.degree == 0):  # 1/2 n is half of n
+        if left.quotient and not (spaced and left.degree == 0):  # 1/2 n is half of n
             shown = self.source.part(left.start, token.end)
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
-            raise self.source.error(message, left.start, token.end)
+            raise self.error(message, left.start, token.end)
 
     def applied(self, op: Op, left: _Piece, right: _Piece) -> _Piece:
         terms, degree = left.terms + right.terms, max(left.degree, right.degree)
@@ -122,37 +107,24 @@ class FormulaParser:
         elif op not in ("+", "-"):
             terms = max(left.terms, right.terms)
         if op in ("/", "//", "%") and isinstance(right.node, Number) and right.node.value == 0:
-            raise self.source.error("this divides by 0", *right.span)
+            raise self.error("this divides by 0", *right.span)
         return self.piece(op, (left, right), left.start, right.end, terms, degree)
 
     def power(self, base: _Piece, exponent: _Piece) -> _Piece:
         value = exponent.node.value if isinstance(exponent.node, Number) else None
         if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
-            raise self.source.error(message, *exponent.span)
+            raise self.error(message, *exponent.span)
         e = int(value)
         terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
         return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
 
     # Operands
 
-    def operand(self) -> _Piece:
-        token = self.here
-        read = self.reader(token)
-        if read is None:
-            return self.leaf(token)
-        if self.levels == MAX_NESTING:
-            raise self.fail(f"this is more than {MAX_NESTING} levels deep; write it with fewer", token)
-        self.levels += 1
-        self.at += 1
-        piece = read(token)
-        self.levels -= 1
-        return piece
-
-    def reader(self, token: Token) -> Callable[[Token], _Piece] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], _Piece] | None:
         if token.value in ("+", "-"):
             return self.signed
-        if token.value in _CLOSING:
+        if token.value in self.CLOSING:
             return self.bracket
         if token.value in ("frac", "binom") and token.kind == "sign":
             return self.stacked
@@ -172,7 +144,7 @@ class FormulaParser:
             if token.value == "O" and self.here.value == "(":
                 raise self.alone(token)
             return _Piece(Symbol(token.value, span), *span, degree=1)
-        raise self.missing_operand(self.tokens[self.at - 1] if self.at else None, token)
+        raise self.missing_operand(self.before, token)
 
     def signed(self, sign: Token) -> _Piece:
         arg = self.expression(_NEGATE)
@@ -181,9 +153,9 @@ class FormulaParser:
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
     def bracket(self, opening: Token) -> _Piece:
-        if self.here.value == _CLOSING[opening.value]:
+        if self.here.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
-            raise self.source.error(message, opening.start, self.here.end)
+            raise self.error(message, opening.start, self.here.end)
         inner = self.expression(_ADD)
         end = self.close(opening)
         if opening.value in ("⌊", "⌈"):
@@ -199,7 +171,7 @@ class FormulaParser:
             if self.here.value != "{" and not one:
                 shown = self.source.part(command.start, command.end)
                 raise self.fail(f"{shown} takes two groups in braces, as in {shown}{{n}}{{2}}", command)
-            groups.append(self.operand())
+            groups.append(self.operand(_ADD))
         top, bottom = groups
         if command.value == "binom":
             return self.binomial(top, bottom, command.start, bottom.end)
@@ -210,9 +182,7 @@ class FormulaParser:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
         size = bottom.node.value if isinstance(bottom.node, Number) else None
         if size is None or size.denominator != 1 or not 1 <= size <= 8:
-            raise self.source.error(
-                "the lower number of a binomial is a whole number from 1 to 8", *bottom.span
-            )
+            raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
         for i in range(1, int(size)):
             number = _Piece(Number(Fraction(i), bottom.span), *bottom.span)
@@ -221,19 +191,13 @@ class FormulaParser:
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
     def call(self, name: Token) -> _Piece:
-        opening = self.here
-        if opening.value not in ("(", "[", "{"):
+        if self.here.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
-        self.at += 1
-        args = [self.expression(_ADD)] if self.here.value != _CLOSING[opening.value] else []
-        while self.here.value == ",":
-            self.at += 1
-            args.append(self.expression(_ADD))
-        end = self.close(opening)
+        args, end = self.arguments()
         wanted = _COUNT.get(name.value)
         if len(args) != wanted if wanted else len(args) < 2:
             message = f"{name.value} is written {_EXAMPLE[name.value]}, and here it has {len(args)} parts"
-            raise self.source.error(message, name.start, end)
+            raise self.error(message, name.start, end)
         if name.value == "sum":
             return self.summed(args, name.start, end)
         if name.value == "binom":
@@ -248,7 +212,7 @@ class FormulaParser:
         while self.here.value in ("_", "^"):
             self.at += 1
             if self.tokens[self.at - 1].value == "^":
-                upper = self.operand()
+                upper = self.operand(_ADD)
             else:
                 lower = self.lower_limit(sign)
         if lower is None or upper is None:
@@ -271,7 +235,7 @@ class FormulaParser:
         body, variable, low, high = args
         if not isinstance(variable.node, Symbol):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
-            raise self.source.error(message, *variable.span)
+            raise self.error(message, *variable.span)
         limits = low.terms + high.terms
         terms = body.terms * comb(min(limits, MAX_TERMS) + body.degree, body.degree + 1)
         degree = (body.degree + 1) * max(1, low.degree, high.degree)
@@ -281,22 +245,6 @@ class FormulaParser:
 
     # What was found, and whether it fits
 
-    @property
-    def here(self) -> Token:
-        return self.tokens[self.at]
-
-    def close(self, opening: Token) -> int:
-        token, closing = self.here, _CLOSING[opening.value]
-        if token.value == closing:
-            self.at += 1
-            return token.end
-        if token.kind == "end":
-            raise self.fail(f"this {opening.value} is never closed; write {closing} where it ends", opening)
-        if token.value in _CLOSING.values():
-            place = f"the {opening.value} at character {opening.start + 1}"
-            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token)
-        raise self.left_over(self.tokens[self.at - 1], token)
-
     def piece(
         self, op: Op, args: tuple[_Piece, ...], start: int, end: int, terms: int, degree: int
     ) -> _Piece:
@@ -304,44 +252,29 @@ class FormulaParser:
         return self.checked(_Piece(node, start, end, 1 + max(arg.depth for arg in args), terms, degree))
 
     def checked(self, piece: _Piece) -> _Piece:
-        if piece.depth > MAX_NESTING:
-            message = f"this is more than {MAX_NESTING} operations one in another; write it with fewer"
-        elif piece.degree > MAX_DEGREE:
+        self.check_depth(piece.depth, piece.span)
+        if piece.degree > MAX_DEGREE:
             message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"
         elif min(piece.terms, comb(self.variables + piece.degree, piece.degree)) > MAX_TERMS:
             message = f"multiplied out, this may have more than {MAX_TERMS:,} terms; write a smaller formula"
         else:
             return piece
-        raise self.source.error(message, *piece.span)
-
-    def fail(self, message: str, token: Token) -> TextError:
-        return self.source.error(message, token.start, token.end)
+        raise self.error(message, *piece.span)
 
     def alone(self, order: Token) -> TextError:
         return self.fail("O(…) stands alone: put all of the formula inside it", order)
 
-    def left_over(self, before: Token, token: Token) -> TextError:
-        if token.value in _CLOSING.values():
-            message = f"this {token.value} closes nothing; take it away or open a bracket before it"
-        elif token.value == ",":
-            message = "a comma belongs inside min(…), max(…) or sum(…)"
-        elif token.value == "=":
-            message = "write only one side of the equation, the formula"
-        else:
-            message = (
-                f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
-            )
-        return self.fail(message, token)
+    def left_over(self, token: Token) -> TextError:
+        if token.value in self.CLOSING.values():
+            return self.unmatched(token)
+        message = f"{token.value} cannot stand here; _ belongs to a name or a sum, as in Σ_{{i=1}}^{{n}} i"
+        return self.fail(_LEFT_OVER.get(token.value, message), token)
 
     def missing_operand(self, before: Token | None, token: Token) -> TextError:
         if before is not None and before.value in (*_LEVEL, ",", "="):
-            return self.fail(
-                f"{before.value} has nothing after it; write a number, a name or a bracket", before
-            )
+            return self.fail(f"{before.value} has nothing after it; {_OPERAND}", before)
         if token.value in _LEVEL:
-            return self.fail(
-                f"{token.value} has nothing before it; write a number, a name or a bracket", token
-            )
+            return self.fail(f"{token.value} has nothing before it; {_OPERAND}", token)
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
-        return self.left_over(token, token)
+        return self.left_over(token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from lattend.rules.language.tokens import Source, Token, scan_number
+from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
@@ -40,19 +40,9 @@ def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
 
     A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be.
     """
-    found: list[Token] = []
-    at, text = _skip(source, 0), source.text
-    while at < len(text):
-        found.extend(_at(source, at))
-        at = _skip(source, found[-1].end)
-    found.append(Token("end", "", len(text), len(text)))
+    found = scan(source, lambda at: _at(source, at), _SPACE)
     names = {*known, *_summed(found)}
     return [part for token in found for part in (_cut(token, names) if known else (token,))]
-
-
-def _skip(source: Source, at: int) -> int:
-    space = _SPACE.match(source.text, at)
-    return space.end() if space else at
 
 
 def _at(source: Source, at: int) -> list[Token]:

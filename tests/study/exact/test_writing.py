@@ -91,9 +91,9 @@ def test_latex() -> None:
     ("typed", "message", "marked"),
     [
         ("p*", "formula: something is missing at the end", "^"),
-        ("(p + q", "formula: this bracket is not closed", "("),
+        ("(p + q", "formula: this ( is never closed; write ) where it ends", "("),
         ("p +* q", "formula: * is not expected here", "*"),
-        ("1/(p - p)", "formula: division by 0", "("),
+        ("1/(p - p)", "formula: division by 0", "(p - p)"),
         ("foo(2)", "formula: foo is not a function; there are exp, log", "foo"),
         ("log(-1)", "formula: log of -1 is not a real number", "log"),
         ("p & q", "formula: & is not part of a formula", "&"),
@@ -104,7 +104,9 @@ def test_latex() -> None:
         ("((p^1000)^1000)*q", "formula: powers of powers: at most 1,000 in all", "1000"),
         ("1e1000000000", "formula: a power of at most 1,000", "1e1000000000"),
         ("sin p", "formula: sin needs brackets, as in sin(x)", "sin"),
-        ("(" * 100 + "p", "formula: more than 60 brackets", "("),
+        ("(" * 100 + "p", "formula: this is more than 60 levels deep", "("),
+        ("p^" * 900 + "2", "formula: this is more than 60 levels deep", "^"),
+        ("-" * 900 + "p", "formula: this is more than 60 levels deep", "-"),
         ("__import__(os)", "formula: __import__ is not a function", "__import__"),
     ],
 )

@@ -17,28 +17,23 @@ _EXAMPLE = {
 }
 
 
-def missing_operand(before: Token | None, token: Token) -> tuple[str, Token]:
-    """Why there is nothing to work on between `before` and `token`, and which of the two to point at."""
+def missing_operand(before: Token | None, token: Token) -> tuple[str, Token] | None:
+    """Why nothing is between `before` and `token`, and which to point at; None if a bracket is at fault."""
     if before is not None and before.value in _EXAMPLE:
         return f"{before.value} has nothing after it; write for instance {_EXAMPLE[before.value]}", before
     if token.value in _EXAMPLE:
         return f"{token.value} has nothing before it; write for instance {_EXAMPLE[token.value]}", token
     if before is not None and before.value == ",":
         return "this comma has nothing after it; write a number there or take it away", before
-    if before is not None and token.kind == "end":
-        closing = "]" if before.value == "[" else ")"
-        return f"this {before.value} is never closed; write {closing} where it ends", before
     if token.value == ",":
         return "this comma has nothing before it; write a number there or take it away", token
     if token.value == "[":
         return "write the name of an array before [, as in doc[q]", token
-    return f"this {token.value} closes nothing; take it away or open a bracket before it", token
+    return None
 
 
 def left_over(before: Token, token: Token) -> str:
     """Why the text cannot go on with `token`."""
-    if token.value in (")", "]"):
-        return f"this {token.value} closes nothing; take it away or open a bracket before it"
     if token.value == ",":
         return "a comma belongs inside min(…), max(…) or […]; join conditions with and"
     if token.value == "[":
@@ -46,16 +41,6 @@ def left_over(before: Token, token: Token) -> str:
     if token.value == "(" and before.value not in WORDS:
         return f"write * for the product: {before.value}*("
     return f"write an operator between {before.value} and {token.value}, such as - or and"
-
-
-def not_closed(opening: Token, closing: str, before: Token, token: Token) -> tuple[str, Token]:
-    """Why the bracket cannot close at `token`, and which of the two to point at."""
-    if token.kind == "end":
-        return f"this {opening.value} is never closed; write {closing} where it ends", opening
-    if token.value in (")", "]"):
-        place = f"the {opening.value} at character {opening.start + 1}"
-        return f"this {token.value} cannot close {place}; write {closing}", token
-    return left_over(before, token), token
 
 
 def unknown_function(name: str) -> str:

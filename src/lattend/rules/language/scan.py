@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lattend.rules.language.tokens import Source, Token, scan_name, scan_number, skip_space
+from lattend.rules.language.tokens import Source, Token, scan, scan_name, scan_number
 
 FUNCTIONS = ("abs", "min", "max")
 WORDS = frozenset({"and", "or", "not", "true", "false", "True", "False", *FUNCTIONS})
@@ -27,20 +27,12 @@ _INSTEAD = [
     (re.compile(r"\w+"), "{0} is not a name; names are made of the letters a to z, digits and _"),
     (re.compile(r"."), "{0} is not in the language"),
 ]
-
-
 _DIVIDES = re.compile(r"divides\b")
 
 
 def tokens(source: Source, assumption: bool = False) -> list[Token]:
     """The tokens of a rule's text, the last one of kind "end"; `|` and `divides` only in an assumption."""
-    found: list[Token] = []
-    at, text = skip_space(source, 0), source.text
-    while at < len(text):
-        token = _token(source, at, assumption)
-        found.append(token)
-        at = skip_space(source, token.end)
-    return [*found, Token("end", "", len(text), len(text))]
+    return scan(source, lambda at: _token(source, at, assumption))
 
 
 def _token(source: Source, at: int, assumption: bool) -> Token:

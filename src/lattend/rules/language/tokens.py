@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Literal
@@ -17,7 +17,7 @@ MAX_NAME = 64
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]+(?:_[0-9]+)*")
-_SPACE = re.compile(r"\s+")
+SPACE = re.compile(r"\s+")
 
 Kind = Literal["number", "name", "sign", "end"]
 
@@ -96,7 +96,17 @@ def scan_number(source: Source, at: int) -> Token | None:
     return Token("number", found[0], at, found.end()) if found else None
 
 
-def skip_space(source: Source, at: int) -> int:
-    """The place of the next character that is not a space."""
-    found = _SPACE.match(source.text, at)
-    return found.end() if found else at
+def scan(
+    source: Source, read: Callable[[int], Token | list[Token]], space: re.Pattern[str] = SPACE
+) -> list[Token]:
+    """The tokens of a text, as `read` gives them at each place, the last one of kind "end"."""
+    found: list[Token] = []
+    at, end = 0, len(source.text)
+    while True:
+        skipped = space.match(source.text, at)
+        at = skipped.end() if skipped else at
+        if at == end:
+            return [*found, Token("end", "", end, end)]
+        token = read(at)
+        found.extend(token if isinstance(token, list) else (token,))
+        at = found[-1].end

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, ClassVar
 
 import sympy
 
 from lattend.errors import TextError
+from lattend.rules.language.grammar import Parser, Piece
+from lattend.rules.language.tokens import Kind, Source, Token, scan
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": sympy.exp,
@@ -28,18 +30,12 @@ CONSTANTS = {"e": sympy.E, "pi": sympy.pi, "π": sympy.pi}
 MOST_CHARACTERS, DEEPEST, LARGEST_POWER, MOST_DIGITS = 2000, 60, 1000, 4000
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/^()−·×]))"
+    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<sign>\*\*|[-+*/^()−·×])"
 )
-_TOO_LONG = f"a number with more than {MOST_DIGITS:,} digits"
 _SIGNS = {"**": "^", "−": "-", "·": "*", "×": "*"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    start: int
-    end: int
+_ADD, _MULTIPLY, _SIGN, _POWER = range(1, 5)
+_TOO_LONG = f"a number with more than {MOST_DIGITS:,} digits"
+_TOO_HIGH = f"a power of at most {LARGEST_POWER:,} is meant to be enough"
 
 
 def formula(text: str, names: Collection[str] | None = None) -> Any:
@@ -54,137 +50,125 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
         raise TextError(
             f"a formula has at most {MOST_CHARACTERS:,} characters", text, MOST_CHARACTERS, len(text)
         )
-    reader = _Reader(text, None if names is None else frozenset(names))
-    value = reader.sum(0)
-    reader.end()
+    parser = _Parser(text, None if names is None else frozenset(names))
+    value = parser.expression(_ADD).node
+    parser.finish()
     if any(_digits(number) > MOST_DIGITS for number in value.atoms(sympy.Rational)):
-        raise TextError(f"formula: {_TOO_LONG}", text, 0, len(text))
+        raise parser.error(_TOO_LONG, 0, len(text))
     return value
 
 
-class _Reader:
-    """Reads sums of products of powers, one token ahead."""
+class _Parser(Parser[Piece]):
+    """Reads a formula straight into sympy's numbers and symbols."""
+
+    LEVEL: ClassVar = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "^": _POWER}
+    DEEPEST: ClassVar = DEEPEST
 
     def __init__(self, text: str, names: frozenset[str] | None) -> None:
-        self.text = text
+        super().__init__(Source("formula", text), [])
+        self.tokens = scan(self.source, self.token)
         self.names = names
-        self.tokens = list(_scan(text))
-        self.place = 0
 
-    @property
-    def next(self) -> _Token:
-        return self.tokens[self.place]
+    def token(self, at: int) -> Token:
+        found = _TOKEN.match(self.source.text, at)
+        if found is None:
+            raise self.error(f"{self.source.text[at]} is not part of a formula", at, at + 1)
+        kind: Kind = "number" if found["number"] else "name" if found["name"] else "sign"
+        return Token(kind, _SIGNS.get(found[0], found[0]), at, found.end())
 
-    def take(self) -> _Token:
-        self.place += 1
-        return self.tokens[self.place - 1]
+    def error(self, message: str, start: int, end: int) -> TextError:
+        return TextError(f"formula: {message}", self.source.text, start, end)
 
-    def end(self) -> None:
-        if self.next.kind != "end":
-            self.fail(f"{self.next.text} is not expected here", self.next)
+    def left_over(self, token: Token) -> TextError:
+        return self.fail(f"{token.value} is not expected here", token)
 
-    def fail(self, message: str, token: _Token) -> NoReturn:
-        raise TextError(f"formula: {message}", self.text, token.start, token.end)
+    def level(self, token: Token) -> int:
+        implicit = token.kind == "name" or token.value == "("  # 2p, 2(p + q)
+        return _MULTIPLY if implicit else super().level(token)
 
-    def sum(self, depth: int) -> Any:
-        if depth > DEEPEST:
-            self.fail(f"more than {DEEPEST} brackets or signs inside one another", self.next)
-        value = self.product(depth)
-        while self.next.text in ("+", "-"):
-            value = value + self.product(depth) if self.take().text == "+" else value - self.product(depth)
-        return value
+    def operator(self, left: Piece, sign: Token, level: int) -> Piece:
+        if level == _POWER:
+            right = self.deeper(sign, partial(self.expression, _POWER))
+        else:
+            right = self.expression(level + 1)
+        a, b = left.node, right.node
+        match sign.value:
+            case "+":
+                value = a + b
+            case "-":
+                value = a - b
+            case "/":
+                if b == 0:
+                    raise self.error("division by 0", *right.span)
+                value = a / b
+            case "^":
+                value = self.power(left, right)
+            case _:
+                value = a * b
+        return Piece(value, left.start, right.end)
 
-    def product(self, depth: int) -> Any:
-        value = self.signed(depth)
-        while True:
-            sign = self.next
-            if sign.text == "*":
-                self.take()
-                value = value * self.signed(depth)
-            elif sign.text == "/":
-                self.take()
-                below_at = self.next
-                below = self.signed(depth)
-                if below == 0:
-                    self.fail("division by 0", below_at)
-                value = value / below
-            elif sign.kind == "name" or sign.text == "(":  # 2p, 2(p + q)
-                value = value * self.power(depth)
-            else:
-                return value
-
-    def signed(self, depth: int) -> Any:
-        if self.next.text not in ("+", "-"):
-            return self.power(depth)
-        if depth > DEEPEST:
-            self.fail(f"more than {DEEPEST} brackets or signs inside one another", self.next)
-        negative = self.take().text == "-"
-        value = self.signed(depth + 1)
-        return -value if negative else value
-
-    def power(self, depth: int) -> Any:
-        base_at = self.next
-        base: Any = self.atom(depth)
-        if self.next.text != "^":
-            return base
-        self.take()
-        at = self.next
-        exponent = self.signed(depth + 1)
+    def power(self, left: Piece, right: Piece) -> Any:
+        base, exponent = left.node, right.node
         if exponent.is_number and abs(exponent) > LARGEST_POWER:
-            self.fail(f"a power of at most {LARGEST_POWER:,} is meant to be enough", at)
+            raise self.error(_TOO_HIGH, *right.span)
         if exponent.is_negative and base.is_zero:
-            self.fail("0 has no negative power", base_at)
+            raise self.error("0 has no negative power", *left.span)
         if exponent.is_Rational and _digits(base.as_coeff_Mul()[0]) * abs(exponent) > MOST_DIGITS:
-            self.fail(_TOO_LONG, at)
+            raise self.error(_TOO_LONG, *right.span)
         value = base**exponent
         if any(one.exp.is_number and abs(one.exp) > LARGEST_POWER for one in value.atoms(sympy.Pow)):
-            self.fail(f"powers of powers: at most {LARGEST_POWER:,} in all", at)
+            raise self.error(f"powers of powers: at most {LARGEST_POWER:,} in all", *right.span)
         return value
 
-    def atom(self, depth: int) -> Any:
-        token = self.take()
-        if token.kind == "number":
-            if abs(int(token.text.lower().partition("e")[2] or 0)) > LARGEST_POWER:
-                self.fail(f"a power of at most {LARGEST_POWER:,} is meant to be enough", token)
-            return sympy.Rational(token.text)
-        if token.text == "(":
-            return self.brackets(token, depth)
-        if token.kind == "name":
-            return self.name(token, depth)
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], Piece] | None:
+        if token.value in ("+", "-"):
+            return self.signed
+        if token.value == "(":
+            return self.bracket
+        return self.call if token.value in FUNCTIONS and token.value not in (self.names or ()) else None
+
+    def signed(self, sign: Token) -> Piece:
+        arg = self.expression(_SIGN)
+        return Piece(-arg.node if sign.value == "-" else arg.node, sign.start, arg.end)
+
+    def bracket(self, opening: Token) -> Piece:
+        inner = self.expression(_ADD)
+        return Piece(inner.node, opening.start, self.close(opening))
+
+    def call(self, name: Token) -> Piece:
+        if self.here.value != "(":
+            raise self.fail(f"{name.value} needs brackets, as in {name.value}(x)", name)
+        inner = self.operand(_ADD)
+        known = name.value in ("log", "sqrt") and inner.node.is_number
+        if known and (inner.node.is_negative or (inner.node.is_zero and name.value == "log")):
+            raise self.fail(f"{name.value} of {inner.node} is not a real number", name)
+        return Piece(FUNCTIONS[name.value](inner.node), name.start, inner.end)
+
+    def leaf(self, token: Token) -> Piece:
         if token.kind == "end":
-            self.fail(
-                "something is missing at the end" if self.text.strip() else "there is no formula", token
-            )
-        self.fail(f"{token.text} is not expected here", token)
+            empty = not self.source.text.strip()
+            raise self.fail("there is no formula" if empty else "something is missing at the end", token)
+        if token.kind == "sign":
+            raise self.left_over(token)
+        self.at += 1
+        value = self.number(token) if token.kind == "number" else self.name(token)
+        return Piece(value, token.start, token.end)
 
-    def brackets(self, opening: _Token, depth: int) -> Any:
-        value = self.sum(depth + 1)
-        if self.next.text != ")":
-            self.fail("this bracket is not closed", opening)
-        self.take()
-        return value
+    def number(self, token: Token) -> Any:
+        if abs(int(token.value.lower().partition("e")[2] or 0)) > LARGEST_POWER:
+            raise self.fail(_TOO_HIGH, token)
+        return sympy.Rational(token.value)
 
-    def name(self, token: _Token, depth: int) -> Any:
-        if self.names is not None and token.text in self.names:
-            return sympy.Symbol(token.text, real=True)
-        if token.text in FUNCTIONS:
-            if self.next.text != "(":
-                self.fail(f"{token.text} needs brackets, as in {token.text}(x)", token)
-            return self.apply(token, self.brackets(self.take(), depth))
-        if token.text in CONSTANTS:
-            return CONSTANTS[token.text]
-        if self.names is not None:
+    def name(self, token: Token) -> Any:
+        name = token.value
+        if self.names is not None and name not in self.names and name not in CONSTANTS:
             known = f"the names are {', '.join(sorted(self.names))}" if self.names else "it has no value here"
-            self.fail(f"{token.text} is not known; {known}", token)
-        if self.next.text == "(" and self.next.start == token.end and len(token.text) > 1:
-            self.fail(f"{token.text} is not a function; there are {', '.join(FUNCTIONS)}", token)
-        return sympy.Symbol(token.text, real=True)
-
-    def apply(self, token: _Token, argument: Any) -> Any:
-        known = token.text in ("log", "sqrt") and argument.is_number
-        if known and (argument.is_negative or (argument.is_zero and token.text == "log")):
-            self.fail(f"{token.text} of {argument} is not a real number", token)
-        return FUNCTIONS[token.text](argument)
+            raise self.fail(f"{name} is not known; {known}", token)
+        if name in CONSTANTS and name not in (self.names or ()):
+            return CONSTANTS[name]
+        if self.names is None and self.here.value == "(" and self.here.start == token.end and len(name) > 1:
+            raise self.fail(f"{name} is not a function; there are {', '.join(FUNCTIONS)}", token)
+        return sympy.Symbol(name, real=True)
 
 
 def _digits(number: Any) -> int:
@@ -192,16 +176,3 @@ def _digits(number: Any) -> int:
     if not number.is_Rational:
         return 0
     return max(int(number.p).bit_length(), int(number.q).bit_length()) * 3 // 10
-
-
-def _scan(text: str) -> Iterator[_Token]:
-    place = 0
-    while text[place:].strip():
-        found = _TOKEN.match(text, place)
-        if found is None:
-            start = place + len(text[place:]) - len(text[place:].lstrip())
-            raise TextError(f"formula: {text[start]} is not part of a formula", text, start, start + 1)
-        kind = found.lastgroup or ""
-        start, place = found.start(kind), found.end()
-        yield _Token(kind, _SIGNS.get(found[kind], found[kind]), start, place)
-    yield _Token("end", "", len(text), len(text) + 1)

@@ -1,0 +1,170 @@
+"""The core of every grammar: precedence climbing over tokens, brackets, nesting, and where errors point.
+
+A grammar says how strongly its operators bind (LEVEL), what an operator makes of its two sides, and what its
+operands are: leaves, and openings such as ( or - that hold further operands.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+from lattend.errors import TextError
+from lattend.rules.language.expr import Span
+from lattend.rules.language.tokens import MAX_NESTING, Source, Token
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read, the place it was read from with its brackets, and how many levels it has."""
+
+    node: Any
+    start: int
+    end: int
+    depth: int = 1
+
+    @property
+    def span(self) -> Span:
+        return self.start, self.end
+
+
+P = TypeVar("P", bound=Piece)
+
+
+class Parser(ABC, Generic[P]):
+    """Reads one text, one token ahead."""
+
+    LEVEL: ClassVar[Mapping[str, int]]
+    CLOSING: ClassVar[Mapping[str, str]] = {"(": ")"}
+    LOOSEST: ClassVar[int] = 1
+    DEEPEST: ClassVar[int] = MAX_NESTING
+
+    def __init__(self, source: Source, tokens: list[Token]) -> None:
+        self.source = source
+        self.tokens = tokens
+        self.at: int = 0
+        self.levels = 0
+
+    # What a grammar says
+
+    @abstractmethod
+    def operator(self, left: P, sign: Token, level: int) -> P:
+        """What the operator makes of its left side and what follows, which an implicit one begins."""
+
+    @abstractmethod
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], P] | None:
+        """What reads the operand that begins with `token`, if that holds further operands."""
+
+    @abstractmethod
+    def leaf(self, token: Token) -> P:
+        """The operand that is this token."""
+
+    @abstractmethod
+    def left_over(self, token: Token) -> TextError:
+        """Why the text cannot go on with `token`."""
+
+    def level(self, token: Token) -> int:
+        """How strongly the operator at `token` binds; 0 where there is none."""
+        return self.LEVEL.get(token.value, 0)
+
+    # Climbing
+
+    def expression(self, loosest: int) -> P:
+        """The longest expression from here whose operators bind at least so strongly."""
+        left = self.operand(loosest)
+        while True:
+            sign = self.here
+            level = self.level(sign)
+            if level == 0 or level < loosest:
+                return left
+            self.at += sign.value in self.LEVEL
+            left = self.operator(left, sign, level)
+
+    def operand(self, loosest: int) -> P:
+        token = self.here
+        read = self.opening(token, loosest)
+        if read is None:
+            return self.leaf(token)
+        self.at += 1
+        return self.deeper(token, partial(read, token))
+
+    def deeper(self, token: Token, read: Callable[[], P]) -> P:
+        """What is read one level below `token`; raises where there are too many levels."""
+        if self.levels == self.DEEPEST:
+            raise self.fail(f"this is more than {self.DEEPEST} levels deep; write it with fewer", token)
+        self.levels += 1
+        piece = read()
+        self.levels -= 1
+        return piece
+
+    def finish(self) -> None:
+        """Raises unless the whole text was read."""
+        if self.here.kind != "end":
+            raise self.left_over(self.here)
+
+    # Brackets
+
+    def arguments(self) -> tuple[list[P], int]:
+        """The expressions between brackets that open here, with commas between them, and where those end."""
+        opening = self.here
+        self.at += 1
+        found: list[P] = []
+        while not found or self.here.value == ",":
+            if not found and self.here.value == self.CLOSING[opening.value]:
+                break
+            self.at += bool(found)
+            found.append(self.expression(self.LOOSEST))
+        return found, self.close(opening)
+
+    def close(self, opening: Token) -> int:
+        """Take the bracket that closes `opening`, and give its end."""
+        token, closing = self.here, self.CLOSING[opening.value]
+        if token.value == closing:
+            self.at += 1
+            return token.end
+        if token.kind == "end":
+            raise self.never_closed(opening)
+        if token.value in self.CLOSING.values():
+            place = f"the {opening.value} at character {opening.start + 1}"
+            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token)
+        raise self.left_over(token)
+
+    # Places and errors
+
+    @property
+    def here(self) -> Token:
+        return self.tokens[self.at]
+
+    @property
+    def before(self) -> Token | None:
+        return self.tokens[self.at - 1] if self.at else None
+
+    @property
+    def after(self) -> Token:
+        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+
+    def error(self, message: str, start: int, end: int) -> TextError:
+        return self.source.error(message, start, end)
+
+    def fail(self, message: str, token: Token) -> TextError:
+        return self.error(message, token.start, token.end)
+
+    def never_closed(self, opening: Token) -> TextError:
+        closing = self.CLOSING[opening.value]
+        return self.fail(f"this {opening.value} is never closed; write {closing} where it ends", opening)
+
+    def unmatched(self, token: Token) -> TextError:
+        """That a bracket before the end is never closed, or that `token` closes nothing."""
+        if token.kind == "end" and self.before is not None:
+            return self.never_closed(self.before)
+        return self.fail(
+            f"this {token.value} closes nothing; take it away or open a bracket before it", token
+        )
+
+    def check_depth(self, depth: int, span: Span) -> None:
+        if depth > self.DEEPEST:
+            message = f"this is more than {self.DEEPEST} operations one in another; write it with fewer"
+            raise self.error(message, *span)
