@@ -200,7 +200,7 @@ def test_a_start_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, program: s
 @pytest.mark.usefixtures("no_worker")
 def test_a_python_that_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(LattendError, match="did not start: .*No such file.*/no/such/python"):
+    with pytest.raises(LattendError, match=r"did not start: .*No such file.*/no/such/python"):
         lt.rule("k <= q and q - k <= 78").count()
 
 

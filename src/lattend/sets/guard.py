@@ -33,8 +33,12 @@ GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadl
 REMEMBERED = 1024
 HEADER = struct.Struct("<Q")
 READY = b"lattend worker\n"
-# Started with -I -S: its path is that of this process, the standard library before all else
-PROGRAM = "import sys; sys.path += {path!r}; from lattend.sets.guard import serve; serve({tied!r})"
+# Started with -I -S: its path is that of this process, the standard library before all else. What it will
+# need is loaded before it greets, outside of any deadline
+PROGRAM = """import sys; sys.path += {path!r}
+import lattend.counts
+from lattend.sets.guard import serve
+serve({tied!r})"""
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 Result = TypeVar("Result")
@@ -104,7 +108,7 @@ class _Worker:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
         # Linux ends a child with the thread that started it, so only the main one may tie it to itself
         tied = threading.current_thread() is threading.main_thread()
         try:
@@ -142,9 +146,8 @@ class _Worker:
         said.seek(0)
         lines = said.read().decode(errors="replace").strip().splitlines()
         self.stop()
-        code = process.returncode
-        named = code is not None and code < 0 and -code in signal.valid_signals()
-        end = signal.Signals(-code).name if named else f"exit code {code}"
+        code = process.returncode or 0
+        end = signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
         return f"{end}, {lines[-1]}" if lines else end
 
     def stop(self) -> None:
@@ -237,8 +240,6 @@ def serve(tied: bool) -> None:
     limit_memory()
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what isl prints must not mix with answers
-    import lattend.counts  # noqa: F401  (what will be needed is loaded outside of any deadline)
-
     sink.write(READY)
     sink.flush()
     while header := source.read(HEADER.size):
