@@ -130,7 +130,7 @@ class Amount:
         number = self.value()
         if number is not None:
             return number
-        budget = shared if shared is not None and self.budget.seconds is not None else self.budget
+        budget = self.budget.out_of(shared)
         space = Space(self.names, (), self.split)
         domain = _region(self.where, space)
         pieces = [

@@ -133,7 +133,7 @@ class Cost:
     @property
     def path(self) -> Any:
         """The longest path from one position to another, in steps; None where no formula for it is known."""
-        found = (layer.path_length for _, layer in self.parts if layer.across)
+        found = (layer.path_length(self.budget) for _, layer in self.parts if layer.across)
         paths = [path for path in found if path is not None]
         try:
             return self._count(paths[0], "path") if len(paths) == 1 else None

@@ -67,7 +67,7 @@ def _products(cost: Cost) -> Amount:
 
 
 def _path(cost: Cost) -> Amount:
-    found = [layer.path_length for _, layer in cost.parts if layer.across]
+    found = [layer.path_length() for _, layer in cost.parts if layer.across]
     if len(found) != 1 or found[0] is None:
         raise NamingError(f"the longest way between positions of {cost.name} is not known")
     return found[0]

@@ -84,7 +84,7 @@ def attention(
             tuple(builder.parameters),
             ONE_STEP,
             looks_across(chosen),
-            lambda: path_of(chosen, given),
+            lambda shared: path_of(chosen, given, shared),
             builder.cache(),
         )
     )
