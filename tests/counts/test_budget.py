@@ -24,8 +24,8 @@ from lattend.sets import guard
 SOON = Budget(0.2)
 LATE = "no answer within 0.2 seconds"
 SLACK = 2.0
-# It greets, and that is all it does
-STUCK = f"import os, time; os.write(1, {guard.READY!r}); time.sleep(600)"
+# It greets and begins, and that is all it does
+STUCK = f"import os, time; os.write(1, {guard.READY + guard.BEGUN!r}); time.sleep(600)"
 
 
 @contextmanager

@@ -124,9 +124,20 @@ def test_an_allowance_is_shared_by_several_calls() -> None:
     guard.guarded(_sleep, 0.4, budget=shared)
     with pytest.raises(DeadlineError, match=r"no answer within 0\.5 seconds"):
         guard.guarded(_sleep, 0.4, budget=shared)
+    running = guard.guarded(_process, budget=FIVE)
     with pytest.raises(DeadlineError):  # nothing is left, so that nothing is tried
         guard.guarded(_sleep, 0, budget=shared)
+    assert guard.guarded(_process, budget=FIVE) == running
     assert guard.guarded(_sleep, 0, budget=Budget(math.inf)) == "awake"
+
+
+def _load_slowly() -> None:
+    time.sleep(0.6)
+
+
+def test_loading_does_not_count() -> None:
+    """To load sympy takes as long as the machine is busy."""
+    assert guard.guarded(_sleep, 0, budget=Budget(0.3), loading=_load_slowly) == "awake"
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan])

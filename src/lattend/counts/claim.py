@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from itertools import islice
 
-from lattend.counts.algebra import factored
+from lattend.counts.algebra import factored, load
 from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
@@ -41,7 +41,7 @@ def judge(
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
     try:
-        return guarded(_judge, count, formula, text, put, budget=count.budget)
+        return guarded(_judge, count, formula, text, put, budget=count.budget, loading=load)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
