@@ -27,6 +27,10 @@ class Budget:
         """One allowance for several calls: what one of them takes, the others no longer have."""
         return self if self.seconds is None else replace(self, left=[self.seconds])
 
+    def out_of(self, shared: Budget | None) -> Budget:
+        """The shared budget, if there is one and this is limited at all."""
+        return self if shared is None or self.seconds is None else shared
+
     def stricter(self, other: Budget) -> Budget:
         """The one that allows less."""
         if self.seconds is None or (other.seconds is not None and other.seconds < self.seconds):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from lattend.wording import visible
+
 
 class LattendError(Exception):
     """Base of every error of Lattend; its message is one readable paragraph."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class TextError(LattendError):
@@ -30,9 +35,13 @@ class TextError(LattendError):
         line = self.text[line_start : line_end if line_end >= 0 else len(self.text)]
         left = self.start - line_start
         length = max(1, min(self.end - self.start, len(line) - left))
-        cut = max(0, left - width // 2)
-        shown = line[cut : cut + width]
-        return f"{shown}\n{' ' * (left - cut)}{'^' * min(length, max(1, width - (left - cut)))}"
+        before, part, after = (
+            visible(x) for x in (line[:left], line[left : left + length], line[left + length :])
+        )
+        cut = max(0, len(before) - width // 2)
+        space = len(before) - cut
+        marks = "^" * min(max(1, len(part)), max(1, width - space))
+        return f"{(before + part + after)[cut : cut + width]}\n{' ' * space}{marks}"
 
 
 class NotAffineError(TextError):

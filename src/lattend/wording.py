@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from unicodedata import category
+
+UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, marks of direction, halves of characters, line ends
+
 
 def many(count: int, noun: str) -> str:
     """The count and its noun, in the plural where there is not one.
@@ -10,6 +14,18 @@ def many(count: int, noun: str) -> str:
     ('1 row', '1,797 digits')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def visible(text: str) -> str:
+    r"""The text with control characters spelt out, so that none acts on a terminal; line ends stay.
+
+    >>> visible("k <= q\x1b[2J")
+    'k <= q\\x1b[2J'
+    """
+    return "".join(
+        mark.encode("unicode_escape").decode() if category(mark) in UNSEEN and mark != "\n" else mark
+        for mark in text
+    )
 
 
 def short(value: object) -> str:

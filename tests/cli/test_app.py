@@ -119,3 +119,17 @@ def test_interrupt(lattend, monkeypatch):
 
     monkeypatch.setattr("lattend.rules.reader.read_rule", interrupted)
     assert lattend("count", "causal") == (130, "", "")
+
+
+def test_control_characters_are_spelt_out(lattend):
+    """A text may come from anywhere; what points at it must not act on the terminal."""
+    ran = lattend("count", "k <= q \x1b[2J\u202e")
+    assert ran.code == 2
+    assert ran.err.splitlines()[1:] == ["  k <= q \\x1b[2J\\u202e", "         ^^^^"]
+    for arguments in (
+        ("count", "causal", "--at", "n\x1b=3"),
+        ("claim", "causal", "n\x07"),
+        ("count", "\x1b(3)"),
+    ):
+        err = lattend(*arguments).err
+        assert not any(ord(mark) < 32 and mark != "\n" for mark in err), err

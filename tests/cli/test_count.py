@@ -81,11 +81,16 @@ def test_json_with_some_numbers(lattend):
     assert found["value"] is None
 
 
-def test_json_without_a_closed_form(lattend):
+def test_json_without_a_closed_form_says_why(lattend):
     found = json.loads(lattend("count", "documents([3, 5])", "--json").out)
+    assert "looks up data (doc[...]), so it has no closed form" in found.pop("no_formula")
     assert found == {"rule": "doc[q] == doc[k]", "parameters": [], "pieces": [], "at": {"n": 8}, "value": 34}
     root = json.loads(lattend("count", "k*k <= q", "--json", "--at", "n=4").out)
+    assert "k * k" in root.pop("no_formula")
     assert root == {"rule": "k * k <= q", "parameters": ["n"], "pieces": [], "at": {"n": 4}, "value": 7}
+    late = json.loads(lattend("count", "k <= q + 5", "--json", "--at", "n=4", "--deadline", "0").out)
+    assert (late["value"], late["pieces"]) == (16, [])
+    assert "no answer within 0 seconds" in late["no_formula"]
 
 
 def test_json_holds_the_order_last(lattend):

@@ -97,3 +97,33 @@ def test_convolutions_in_symbols():
     assert conv_path(side, side, (1, 1)) is None  # every pixel for itself
     assert conv_path(side, side, (2, 2)) is None  # no middle
     assert conv_path(side, side, (3, 3), (2, 2)) is None  # leaves every other pixel out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "k <= q and q - k <= 6",
+        "k <= q and q - k <= 2*3",
+        "k <= q and q < k + 7",
+        "not (k > q or q - k >= 7)",
+        "0 <= q - k and (q - k) // 7 == 0",
+        "k <= q and 6 >= q - k and q - k <= 1000",
+    ],
+)
+def test_a_path_is_that_of_the_set_and_not_of_its_spelling(text):
+    assert str(path(text)) == str(path("k <= q and q - k <= t", t=6)) == "r  where r = (n + 4) // 6"
+    assert path(text, n=5000) == 834  # ceil(4999/6)
+    assert path(f"{text} and k >= 0", n=20) == 4  # ceil(19/6)
+
+
+def test_numbers_are_put_in_before_a_band_is_looked_for():
+    assert str(path("k <= q and q - k <= 2*t", t=3)) == "r  where r = (n + 4) // 6"
+    assert path(lt.rules.strided(3).at(n=100_000)) == 33_333  # ceil(99999/3), its numbers bound
+
+
+@pytest.mark.parametrize(
+    ("rule", "across"),
+    [("q == k", False), ("q <= k and k <= q", False), ("q == k + 40", True), ("k <= q", True)],
+)
+def test_what_looks_across(rule, across):
+    assert lt.cost.attention(rule, projections=None).across_tokens == {"attention": across}

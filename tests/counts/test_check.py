@@ -98,9 +98,7 @@ def test_what_cannot_be_checked_says_so() -> None:
 
 def test_numbers_of_any_size() -> None:
     assert check(rule("strided").at(t=10**26), upto=5)
-    with pytest.raises(
-        TooLarge, match="checking looks at every pair, here 400,000,000 of them; the limit is"
-    ):
+    with pytest.raises(TooLarge, match="checking looks at every pair, here 400,000,000 of them"):
         check(rule("k <= q").at(n=20_000))
     with pytest.raises(TooLarge, match="the limit is 268,435,456"):
         check(rule("strided").at(n=10**26))

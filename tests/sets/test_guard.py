@@ -124,9 +124,20 @@ def test_an_allowance_is_shared_by_several_calls() -> None:
     guard.guarded(_sleep, 0.4, budget=shared)
     with pytest.raises(DeadlineError, match=r"no answer within 0\.5 seconds"):
         guard.guarded(_sleep, 0.4, budget=shared)
+    running = guard.guarded(_process, budget=FIVE)
     with pytest.raises(DeadlineError):  # nothing is left, so that nothing is tried
         guard.guarded(_sleep, 0, budget=shared)
+    assert guard.guarded(_process, budget=FIVE) == running
     assert guard.guarded(_sleep, 0, budget=Budget(math.inf)) == "awake"
+
+
+def _load_slowly() -> None:
+    time.sleep(0.6)
+
+
+def test_loading_does_not_count() -> None:
+    """To load sympy takes as long as the machine is busy."""
+    assert guard.guarded(_sleep, 0, budget=Budget(0.3), loading=_load_slowly) == "awake"
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan])
@@ -200,7 +211,7 @@ def test_a_start_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, program: s
 @pytest.mark.usefixtures("no_worker")
 def test_a_python_that_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(LattendError, match="did not start: .*No such file.*/no/such/python"):
+    with pytest.raises(LattendError, match=r"did not start: .*No such file.*/no/such/python"):
         lt.rule("k <= q and q - k <= 78").count()
 
 

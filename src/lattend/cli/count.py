@@ -74,11 +74,15 @@ def _formula(chosen: Rule, found: Count | int, how: dict[str, Any]) -> Count:
 
 
 def _data(chosen: Rule, found: Count | int, how: dict[str, Any], values: dict[str, int]) -> dict[str, Any]:
-    """`parameters` are the names the pieces are written in; `value` is null until all have a number."""
+    """`parameters` are the names the pieces are written in; `value` is null until all have a number.
+
+    Where there are no pieces, `no_formula` says why.
+    """
+    formula, why = None, {}
     try:
-        formula = _formula(chosen, found, how)
-    except (NoClosedForm, NotAffineError):
-        formula = None
+        formula = _formula(chosen, found, {**how, "method": "closed"})
+    except (NoClosedForm, NotAffineError) as reason:
+        why = {"no_formula": str(reason)}
     known = formula.json() if formula is not None and not isinstance(formula, int) else {}
     return {
         "rule": chosen.text,
@@ -86,4 +90,5 @@ def _data(chosen: Rule, found: Count | int, how: dict[str, Any], values: dict[st
         "pieces": known.get("pieces", []),
         "at": {**chosen.values, **values},
         "value": found if isinstance(found, int) else None,
+        **why,
     }

@@ -7,6 +7,8 @@ import shutil
 import sys
 from typing import IO, TYPE_CHECKING, Any
 
+from lattend.wording import visible
+
 if TYPE_CHECKING:
     from lattend.draw.figure import Figure
 
@@ -32,7 +34,7 @@ def show(figure: Figure, out: str | None, json: bool) -> None:
 
 def complain(message: str, marked: str = "") -> None:
     """Print `lattend: message` on standard error, and below it the marked text."""
-    _print(f"lattend: {message}", sys.stderr)
+    _print(f"lattend: {visible(message)}", sys.stderr)
     for line in marked.splitlines():
         _print(f"  {line}".rstrip(), sys.stderr)
 

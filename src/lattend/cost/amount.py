@@ -73,7 +73,6 @@ class Amount:
     pieces: tuple[tuple[Region | None, Polynomial], ...]  # None: wherever the amount is defined
     where: Condition = EVERYWHERE
     split: Mapping[str, str] = field(default_factory=dict[str, str])
-    simple: bool = True  # its regions are as few and as wide as they can be
     budget: Budget = UNLIMITED  # of the rule that it comes from; the sets of layers are ours and quick
 
     @staticmethod
@@ -131,7 +130,7 @@ class Amount:
         number = self.value()
         if number is not None:
             return number
-        budget = shared if shared is not None and self.budget.seconds is not None else self.budget
+        budget = self.budget.out_of(shared)
         space = Space(self.names, (), self.split)
         domain = _region(self.where, space)
         pieces = [
@@ -141,7 +140,7 @@ class Amount:
         closed = Closed(space, domain, pieces)
         known = {name: value for name, value in (values or {}).items() if name in self.names}
         if len(pieces) > 1 and len(known) < len(self.names):  # at numbers no region need be written
-            closed = guarded(_simplified, closed, self.simple, budget=budget)
+            closed = guarded(_simplified, closed, budget=budget)
         symbols = Symbols(self.names, self.where, tuple(dict.fromkeys(self.split.values())), text=text)
         subject: Any = symbols  # it has all that a Count asks of a rule
         found = Count(subject, closed, budget=budget)
@@ -153,9 +152,9 @@ class Amount:
     __repr__ = __str__
 
 
-def _simplified(closed: Closed, simple: bool) -> Closed:
-    inside = [p for p in closed.pieces if not p.formula.is_zero and not p.region.is_empty()]
-    return replace(closed, pieces=inside if simple else simplified(inside, closed.domain)).ready()
+def _simplified(closed: Closed) -> Closed:
+    inside = [piece for piece in closed.pieces if not piece.region.is_empty()]
+    return replace(closed, pieces=simplified(inside, closed.domain)).ready()
 
 
 def rank(name: str) -> tuple[int, bool, str]:
@@ -195,14 +194,13 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
         both = [
             (region, join(mine, theirs)) for (region, mine), (_, theirs) in zip(ours, others, strict=True)
         ]
-        return Amount(tuple(both), where, split, left.simple and right.simple, budget)
+        return Amount(tuple(both), where, split, budget)
     for here, mine in ours:
         for there, theirs in others:
             region = here if there is None else there if here is None else here & there
             if region is None or not region.is_empty():
                 pieces.append((region, join(mine, theirs)))
-    one = left.plain is not None or right.plain is not None
-    return Amount(tuple(pieces), where, split, one and left.simple and right.simple, budget)
+    return Amount(tuple(pieces), where, split, budget)
 
 
 def divides(size: Polynomial) -> Condition:

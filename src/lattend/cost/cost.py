@@ -138,7 +138,7 @@ class Cost(Result):
     @property
     def path(self) -> Any:
         """The maximum path length from one position to another, in layers; None where it is not known."""
-        found = (layer.path_length for _, layer in self.parts if layer.across)
+        found = (layer.path_length(self.budget) for _, layer in self.parts if layer.across)
         paths = [path for path in found if path is not None]
         try:
             return self._count(paths[0], "path") if len(paths) == 1 else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.points import Sizes, at_least, put
 from lattend.cost.statement import Array, Columns, Statement, meeting
@@ -49,15 +50,14 @@ class Layer:
     parameters: tuple[Array, ...] = ()
     depth: Depth = ONE_STEP
     across: bool = False  # whether it looks across tokens
-    path: Amount | Callable[[], Amount | None] | None = None  # a function where finding it takes work
+    path: Amount | Callable[[Budget | None], Amount | None] | None = None  # a function where it takes work
     cache: Amount = ZERO  # numbers of the KV cache, or of a recurrent state
     streams: bool = False  # it runs cell by cell, so that only its state is held
     positions: Polynomial | None = None  # the tokens, steps or pixels it is given
 
-    @property
-    def path_length(self) -> Amount | None:
+    def path_length(self, shared: Budget | None = None) -> Amount | None:
         """The longest path between two positions, in steps of this layer; None where it is not known."""
-        return self.path() if callable(self.path) else self.path
+        return self.path(shared) if callable(self.path) else self.path
 
     def arrays(self) -> list[Array]:
         """All arrays, each once, in the order they are met."""

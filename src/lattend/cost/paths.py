@@ -14,6 +14,7 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.budget import Budget
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, at_least, put
 from lattend.cost.sizes import number_of
@@ -46,7 +47,7 @@ def looks_across(given: Rule) -> bool:
     return difference(bare - own, rule("q < 0"), given.budget) is not None
 
 
-def path_of(given: Rule, sizes: Sizes) -> Amount | None:
+def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount | None:
     """How many layers the longest way between two positions takes; None where no formula for it is known.
 
     Step by step at small numbers; otherwise in closed form for full and causal attention and for bands. None
@@ -61,7 +62,7 @@ def path_of(given: Rule, sizes: Sizes) -> Amount | None:
             return _walked(given.at(**known))
         parameters = {name: number for name, number in known.items() if name in given.parameters}
         bare = replace(given.at(**parameters).baked(), values={})
-        reach = remembered(_reach, bare, budget=given.budget)
+        reach = remembered(_reach, bare, budget=given.budget.out_of(shared))
         return None if reach is None else _band(reach, sizes)
     except DeadlineError as reason:
         raise DeadlineError(f'rule "{given.text}": its longest path is not known: {reason}') from None

@@ -137,10 +137,6 @@ def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
     )
     if not space.parameters:
         inside = tuple((None, formula) for _, formula in inside[:1])
-    elif fixed or same:
-        domain = closed.domain.fixed(fixed, rest).merged(same, one).renamed(renamed, space)
-        fewer = Closed(space, domain, simplified([Piece(r, f) for r, f in found if not r.is_empty()], domain))
-        inside = tuple((piece.region, piece.formula) for piece in covering(fewer))
     return _within(inside or ((None, Polynomial({})),), sizes, where, dict(space.split))
 
 

@@ -23,6 +23,11 @@ def _sympy(part: str = "") -> Any:
     return import_module(f"sympy{part}")
 
 
+def load() -> None:
+    """Load sympy before it is needed."""
+    _sympy(".polys.rings")
+
+
 @lru_cache(maxsize=4096)
 def factored(polynomial: Polynomial) -> tuple[Fraction, tuple[tuple[Polynomial, int], ...]]:
     """The polynomial as a number times powers of irreducible polynomials with whole coefficients.

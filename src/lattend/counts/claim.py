@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import islice
 
-from lattend.counts.algebra import factored
+from lattend.counts.algebra import factored, load
 from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
@@ -22,7 +22,7 @@ from lattend.errors import DeadlineError, NoClosedForm, TextError
 from lattend.sets import Bound, Linear, Region
 from lattend.sets.guard import guarded
 
-SEARCH_SECONDS = 1.0
+MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
 MAX_SIZE = 40
 MAX_EQUATION = 100
 MAX_SLICES = 16
@@ -41,7 +41,7 @@ def judge(
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
     try:
-        return guarded(_judge, count, formula, text, put, budget=count.budget)
+        return guarded(_judge, count, formula, text, put, budget=count.budget, loading=load)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
@@ -229,15 +229,13 @@ def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Co
             found = _compared(count, formula, {**count.values, **least})
             if found is not None:
                 return found
-    until = time.monotonic() + SEARCH_SECONDS
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
     margin += min(MAX_SIZE, max((abs(int(number)) for number in _numbers(formula)), default=0))
-    for size in range(MAX_SIZE):
-        for values in _points(count, count.names, size, size + margin):
-            found = _compared(count, formula, values)
-            if found is not None or time.monotonic() > until:
-                return found
-    return None
+    tried = (
+        values for size in range(MAX_SIZE) for values in _points(count, count.names, size, size + margin)
+    )
+    found = (_compared(count, formula, values) for values in islice(tried, MOST_TRIED))
+    return next((wrong for wrong in found if wrong is not None), None)
 
 
 def _numbers(formula: Formula) -> Iterator[Fraction]:

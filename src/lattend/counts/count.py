@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.budget import DEFAULT, Budget
-from lattend.counts.algebra import as_sympy
+from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed
 from lattend.counts.display import Line, as_latex, as_text, written
 from lattend.counts.simplify import Piece, uncovered
@@ -159,7 +159,7 @@ class Count:
 
     def written(self, *, latex: bool = False, short: bool = True) -> tuple[list[Line], str]:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
-        return guarded(written, self, latex, short, budget=self.budget)
+        return guarded(written, self, latex, short, budget=self.budget, loading=load)
 
     @property
     def domain_text(self) -> str:
@@ -173,7 +173,7 @@ class Count:
 
     def __str__(self) -> str:
         try:
-            return guarded(as_text, self, budget=self.budget)
+            return guarded(as_text, self, budget=self.budget, loading=load)
         except DeadlineError as reason:
             return f"a count in {many(len(self.pieces), 'piece')}, not written out: {reason}"
 
@@ -181,7 +181,7 @@ class Count:
 
     def latex(self) -> str:
         """The count as LaTeX, ready for a paper."""
-        return guarded(as_latex, self, budget=self.budget)
+        return guarded(as_latex, self, budget=self.budget, loading=load)
 
     def _repr_latex_(self) -> str | None:
         try:

@@ -31,7 +31,7 @@ class Line:
 def written(
     count: Count, latex: bool, short: bool, pieces: list[Piece] | None = None
 ) -> tuple[list[Line], str]:
-    """The lines of a count, of some of its pieces if given, and what its short names (N = n // w) stand for."""
+    """The lines of a count, or of these pieces of it, and what its short names (N = n // w) stand for."""
     if not count.names:
         return [Line(str(count.number(count.values)), "")], ""
     names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]

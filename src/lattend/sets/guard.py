@@ -33,19 +33,28 @@ FOREVER = 1e6  # more seconds than that are no limit
 GRACE = 5.0  # a worker whose caller is gone ends itself so long after its deadline
 REMEMBERED = 1024
 HEADER = struct.Struct("<Q")
-READY = b"lattend worker\n"
-# Started with -I -S: its path is that of this process, the standard library before all else
-PROGRAM = "import sys; sys.path += {path!r}; from lattend.sets.guard import serve; serve({tied!r})"
+READY, BEGUN = b"lattend worker\n", b"."
+# Started with -I -S: its path is that of this process, the standard library before all else. What it will
+# need is loaded before it greets, outside of any deadline
+PROGRAM = """import sys; sys.path += {path!r}
+import lattend.counts
+from lattend.sets.guard import serve
+serve({tied!r})"""
 DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 Result = TypeVar("Result")
 
 
-def guarded(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
-    """`function(*args)`, in the worker and within the budget; here where there is no limit."""
+def guarded(
+    function: Callable[..., Result], *args: Any, budget: Budget, loading: Callable[[], object] | None = None
+) -> Result:
+    """`function(*args)`, in the worker and within the budget; here where there is no limit.
+
+    `loading` is called before, outside of the budget: to load a library takes as long as the machine is busy.
+    """
     if budget.seconds is None or _WORKER.is_here:
         return function(*args)
-    return _WORKER.call(function, args, budget)
+    return _WORKER.call(function, args, budget, loading)
 
 
 def remembered(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
@@ -70,19 +79,28 @@ class _Worker:
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
 
-    def call(self, function: Callable[..., Any], args: tuple[Any, ...], budget: Budget) -> Any:
+    def call(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        budget: Budget,
+        loading: Callable[[], object] | None,
+    ) -> Any:
         purse = budget.left if budget.left is not None else [budget.seconds or 0.0]
+        late = DeadlineError(f"no answer within {budget.seconds:g} seconds")
+        if purse[0] <= 0:
+            raise late
+        request = pickle.dumps((function, args))
         with self.lock:
-            process = self._started() if purse[0] > 0 else None
+            process = self._started()
             begun = time.monotonic()
             try:
-                if process is None:
-                    raise TimeoutError
-                request = pickle.dumps((function, args, purse[0]))
-                answer = _within(purse[0], _exchange, process, request)
+                _within(START, _sent, process, pickle.dumps((purse[0], loading)), request)
+                begun = time.monotonic()
+                answer = _within(purse[0], _received, process.stdout)
             except TimeoutError:
                 self.stop()
-                raise DeadlineError(f"no answer within {budget.seconds:g} seconds") from None
+                raise late from None
             except (OSError, EOFError):
                 raise DeadlineError(f"the process that does set work died: {self._last_words()}") from None
             except BaseException:
@@ -99,7 +117,7 @@ class _Worker:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
         # Linux ends a child with the thread that started it, so only the main one may tie it to itself
         tied = threading.current_thread() is threading.main_thread()
         try:
@@ -137,9 +155,8 @@ class _Worker:
         said.seek(0)
         lines = said.read().decode(errors="replace").strip().splitlines()
         self.stop()
-        code = process.returncode
-        named = code is not None and code < 0 and -code in signal.valid_signals()
-        end = signal.Signals(-code).name if named else f"exit code {code}"
+        code = process.returncode or 0
+        end = signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
         return f"{end}, {lines[-1]}" if lines else end
 
     def stop(self) -> None:
@@ -196,11 +213,17 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
     return found[0]
 
 
-def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
-    left = memoryview(HEADER.pack(len(request)) + request)
-    while left:
-        left = left[process.stdin.write(left) or 0 :]  # pyright: ignore[reportOptionalMemberAccess]
-    return _receive(process.stdout, HEADER.unpack(_receive(process.stdout, HEADER.size))[0])
+def _sent(process: subprocess.Popen[bytes], *messages: bytes) -> bytes:
+    """Send them, and wait until the worker begins."""
+    left = memoryview(b"".join(HEADER.pack(len(message)) + message for message in messages))
+    while left and process.stdin is not None:
+        left = left[process.stdin.write(left) or 0 :]
+    return _receive(process.stdout, len(BEGUN))
+
+
+def _received(pipe: IO[bytes] | None) -> bytes:
+    """The next message."""
+    return _receive(pipe, HEADER.unpack(_receive(pipe, HEADER.size))[0])
 
 
 def _receive(pipe: IO[bytes] | None, size: int) -> bytes:
@@ -232,21 +255,26 @@ def serve(tied: bool) -> None:
     limit_memory()
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what isl prints must not mix with answers
-    import lattend.counts  # noqa: F401  (what will be needed is loaded outside of any deadline)
-
     sink.write(READY)
     sink.flush()
-    while header := source.read(HEADER.size):
-        message = _answered(source.read(HEADER.unpack(header)[0]))
-        sink.write(HEADER.pack(len(message)) + message)
-        sink.flush()
+    with contextlib.suppress(EOFError):  # the other process is gone
+        while True:
+            seconds, loading = pickle.loads(_received(source))
+            request = _received(source)
+            if loading is not None:
+                loading()
+            sink.write(BEGUN)
+            sink.flush()
+            message = _answered(request, seconds)
+            sink.write(HEADER.pack(len(message)) + message)
+            sink.flush()
 
 
-def _answered(request: bytes) -> bytes:
+def _answered(request: bytes, seconds: float) -> bytes:
+    if seconds < FOREVER:
+        faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
     try:
-        function, args, seconds = pickle.loads(request)
-        if seconds < FOREVER:
-            faulthandler.dump_traceback_later(seconds + GRACE, exit=True)
+        function, args = pickle.loads(request)
         return pickle.dumps((True, function(*args)))
     except MemoryError:
         return pickle.dumps((False, DeadlineError("it needs too much memory")))

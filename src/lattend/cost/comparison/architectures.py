@@ -82,7 +82,7 @@ class Architectures(Printed):
                 return SAME if isinstance(self.n, int) else self.comparison.orders[LABELS[name]]
             case "path":
                 ((_, layer),) = cost.parts
-                path = layer.path_length
+                path = layer.path_length()
                 return "never" if path is None else self._shown(path)
             case _:
                 return self._shown(cost.amount(quantity))

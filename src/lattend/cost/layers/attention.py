@@ -85,7 +85,7 @@ def attention(
         *made_of,
         ONE_STEP,
         across,
-        lambda: path_of(chosen, given),
+        lambda shared: path_of(chosen, given, shared),
         builder.cache(),
         positions=builder.sizes["N"],
     )
