@@ -50,7 +50,7 @@ def compare(
         typer.Option(metavar="QUANTITY", help="What to compare: multiplies, multiply_adds, adds, depth, …"),
     ] = "multiplies",
     column: Annotated[
-        str, typer.Option(metavar="needed|dense", help="Marked squares only, or all.")
+        str, typer.Option(metavar="needed|dense", help="Attended pairs only, or all.")
     ] = "needed",
     equal: Annotated[
         str | None,

@@ -38,7 +38,7 @@ def cost(
     ],
     rule: Annotated[
         str | None,
-        typer.Option("--rule", metavar="RULE", show_default=False, help="Who attends to whom in attention."),
+        typer.Option("--rule", metavar="RULE", show_default=False, help="The attention mask, as a rule."),
     ] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
@@ -74,7 +74,7 @@ def cost(
 ) -> int:
     """What a layer or a model costs.
 
-    Parameters, multiplies, adds, memory, steps one after another: formulas in the layer's sizes, numbers
+    Parameters, multiplies, adds, memory, sequential depth: formulas in the layer's sizes, numbers
     where --at gives them, always needed, executed and dense. A claim is "multiplies: n^2 h c" or
     "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided. With --check it is
     1 when a number differs from what plain code counts as it runs.
@@ -182,5 +182,5 @@ def _model(path: str, length: int | None, json: bool) -> int:
     if length is not None:
         say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length)}")
         held = model.cache(length)
-        say(f"\ncache: {held:,} bytes, {held / 2**30:.2f} GiB, at 2 bytes a number")
+        say(f"\nKV cache: {held:,} bytes, {held / 2**30:.2f} GiB, at 2 bytes a number")
     return YES

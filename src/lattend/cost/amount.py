@@ -172,11 +172,15 @@ def amount(formula: Polynomial | int) -> Amount:
 
 
 def product(*sizes: Polynomial | int) -> Amount:
-    """So many points: the product of these sizes."""
-    total = Polynomial.constant(1)
+    """So many points: the product of these sizes, each a whole number from 1 up."""
+    total, where = Polynomial.constant(1), list[Condition]()
     for size in sizes:
         total = total * (Polynomial.constant(size) if isinstance(size, int) else size)
-    return Amount.of(total)
+        if not isinstance(size, int) and not size.is_constant:
+            term = as_term(size)
+            terms = (Name(str(name)) for name in size.atoms) if term is None else (term,)
+            where += [*(Compare(">=", one, Num(1)) for one in terms), divides(size)]
+    return Amount(((None, total),), expr.all_of(*dict.fromkeys(where)))
 
 
 def _joined(left: Amount, right: Amount, join: Join) -> Amount:

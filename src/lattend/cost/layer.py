@@ -22,7 +22,7 @@ from lattend.sets.chains import Shift, schedule
 
 @dataclass(frozen=True)
 class Depth:
-    """How many cells must run one after another, and at which step each cell runs."""
+    """The sequential depth, in cells, and at which step each cell runs."""
 
     steps: Amount
     schedule: str  # "cell (row, col) runs at step row + col"

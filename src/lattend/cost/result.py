@@ -69,7 +69,7 @@ def not_counted(unknown: Mapping[str, int]) -> str:
 
 def totals(parameters: Any, rows: Mapping[str, tuple[Any, Any, Any]]) -> Table:
     """The table that every result begins with; `=` says as needed."""
-    lines = [("parameters", format_value(parameters), SAME, SAME)]
+    lines: list[tuple[str, ...]] = [("parameters", format_value(parameters), SAME, SAME)]
     for name, columns in rows.items():
         needed, *others = map(format_value, columns)
         lines.append((name, needed, *(SAME if cell == needed else cell for cell in others)))

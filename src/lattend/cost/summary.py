@@ -105,7 +105,7 @@ def _lines(cost: Cost) -> list[tuple[str, str]]:
 
 
 def _dependences(cost: Cost) -> list[tuple[str, str]]:
-    if len(cost.parts) > 1:
+    if len(cost.parts) != 1:
         return []
     layer = cost.parts[0][1]
     longest = _found(lambda: cost.path)

@@ -85,7 +85,7 @@ def test_masked_attention(device: str) -> None:
     cases: list[tuple[dict[str, Any], int]] = [
         ({}, n * n), ({"is_causal": True}, n * (n + 1) // 2), ({"attn_mask": window}, 40 * n - 39 * 40 // 2),
     ]  # fmt: skip
-    for options, squares in cases:
+    for options, pairs in cases:
         counts = {}
         for count in ("needed", "executed", "dense"):
             with FlopCounter(display=False, count=count) as counter:
@@ -94,7 +94,7 @@ def test_masked_attention(device: str) -> None:
                     options["attn_mask"] = (place[:, None] >= place) & (place[:, None] - place < 40)
                 functional.scaled_dot_product_attention(q, k, v, **options).sum().backward()
             counts[count] = counter.get_total_flops()
-        assert counts["needed"] == 2 * 6 * squares * 2 * d * (1 + 2)
+        assert counts["needed"] == 2 * 6 * pairs * 2 * d * (1 + 2)
         assert counts["dense"] == 2 * 6 * n * n * (2 * d + 5 * d)
         assert counts["needed"] <= counts["executed"] <= counts["dense"]
 
@@ -153,12 +153,12 @@ def test_decoding_with_a_cache() -> None:
     rule = R.strided().at(t=3)
     cache = lt.KVCache(rule, batch=1, heads=2, head_size=4)
     q = torch.randn(1, 2, 1, 4)
-    squares = []
+    pairs = []
     for _ in range(6):
         with FlopCounter(display=False) as counter:
             lt.attention(q, q, q, rule, cache=cache)
-        squares.append(counter.get_total_flops() // (2 * 2 * 8))
-    assert squares == [1, 2, 3, 4, 4, 4]
+        pairs.append(counter.get_total_flops() // (2 * 2 * 8))
+    assert pairs == [1, 2, 3, 4, 4, 4]
 
 
 def test_users_own_operators() -> None:

@@ -61,8 +61,8 @@ def test_the_example_of_every_counter(name: str, how: str) -> None:
     found = of(One(how, mask), TOKENS, backward=True)
     assert found.forward.multiply_adds == (needed, 640, 640)
     assert found.backward.needed == 2 * (needed - 128) + 128  # no gradient of the tokens is asked for
-    squares = N * N if mask is None else int(mask.sum())
-    assert found.forward.exponentials == squares
+    pairs = N * N if mask is None else int(mask.sum())
+    assert found.forward.exponentials == pairs
     assert not found.unknown
     assert not found.notes
 
@@ -91,7 +91,7 @@ def test_long_causal_attention_is_executed_in_tiles() -> None:
         tiles = 128 * 128 + 128 * 256 + 44 * 300
         assert found.forward.multiply_adds == (6 * 45150 * 32, 6 * tiles * 32, 6 * 300 * 300 * 32)
     q = torch.zeros(2, 3, 300, 16, dtype=torch.float64, requires_grad=True)
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # all squares, in products
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):  # all pairs, in products
         found = of(Attention(), (q, q), backward=True)
     assert (found.forward.needed, found.forward.executed) == (6 * 45150 * 32, 6 * 300 * 300 * 32)
     assert found.backward.multiply_adds == tuple(2 * x for x in found.forward.multiply_adds)
@@ -119,7 +119,7 @@ def test_multihead_attention(training: bool, weights: bool) -> None:
     padding = torch.zeros(batch, n, dtype=torch.bool)
     padding[1, 4:] = True
     projections = batch * n * 4 * d * d
-    for options, squares in (
+    for options, pairs in (
         ({}, 2 * 36),
         ({"attn_mask": causal}, 2 * 21),
         ({"attn_mask": causal, "is_causal": True}, 2 * 21),
@@ -129,7 +129,7 @@ def test_multihead_attention(training: bool, weights: bool) -> None:
         if weights and "is_causal" in options:
             continue
         found = of(Itself(attention, need_weights=weights, **options), x)
-        assert found.multiply_adds.needed == projections + squares * 2 * d, options
+        assert found.multiply_adds.needed == projections + pairs * 2 * d, options
         assert found.multiply_adds.dense == projections + batch * n * n * 2 * d
         assert found.parameters == 4 * d * d + 4 * d
 
@@ -167,13 +167,13 @@ def test_grouped_query_heads_and_rules_with_data() -> None:
     assert of(Grouped(), ((1, 4, 8, 16), (1, 2, 8, 16))).multiply_adds.needed == 4 * 36 * 32
     doc = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6, 7]])
     rule = lt.rules.documents()
-    squares = sum((row[:, None] == row).tril().sum() if "k <= q" in rule.text else (row[:, None] == row).sum()
+    pairs = sum((row[:, None] == row).tril().sum() if "k <= q" in rule.text else (row[:, None] == row).sum()
                   for row in doc)  # fmt: skip
     for device in ("cpu", "meta"):
         module = Documents()  # where its parameters are, the inputs go
         module.register_parameter("none", nn.Parameter(torch.zeros(0, device=device)))
         found = of(module, (torch.zeros(2, 3, 8, 4), doc))
-        assert found.multiply_adds.needed == int(squares) * 3 * 8
+        assert found.multiply_adds.needed == int(pairs) * 3 * 8
         assert not found.notes
 
 

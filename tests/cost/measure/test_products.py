@@ -71,7 +71,7 @@ def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], groups:
 
     class Experts(nn.Module):
         def forward(self, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-            return torch._grouped_mm(x, w, offs=ends)
+            return torch.ops.aten._grouped_mm(x, w, ends)
 
     given = [torch.zeros(shape, dtype=torch.bfloat16, device="meta") for shape in (left, right)]
     found = of(Experts(), tuple(given))

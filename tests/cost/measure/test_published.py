@@ -69,12 +69,12 @@ def test_vit_whose_attention_torch_does_not_see() -> None:
             model(image)
     found = of(model, image)
     assert ours.get_total_flops() == 2 * found.multiply_adds.needed
-    squares = 2 * 197**2  # of all heads together, a square is 192 + 192 multiply-adds
-    assert ours.get_total_flops() - theirs.get_total_flops() == 2 * squares * (192 + 192)
+    pairs = 2 * 197**2  # of all heads together, a pair is 192 + 192 multiply-adds
+    assert ours.get_total_flops() - theirs.get_total_flops() == 2 * pairs * (192 + 192)
 
 
 def test_seventy_billion_parameters_without_memory() -> None:
-    """The shape of Llama 3 70B: 70,553,706,496 parameters, and causal attention at half of all squares."""
+    """The shape of Llama 3 70B: 70,553,706,496 parameters, and causal attention at half of all pairs."""
     n, layers, size = 8192, 80, 8192
     with torch.device("meta"):
         model = language_model(128_256, layers, size, 64, 8, 28_672)

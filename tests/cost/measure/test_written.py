@@ -44,7 +44,7 @@ def test_another_column_than_that_of_the_sinks_is_dropped() -> None:
 
 
 def test_scores_that_are_used_twice_are_needed_whole() -> None:
-    """Each way has its own mask; the product of the scores is counted once, with all its squares."""
+    """Each way has its own mask; the product of the scores is counted once, with all its pairs."""
     below, low = torch.ones(8, 8).tril().bool(), -float("inf")
 
     def twice(x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:

@@ -75,8 +75,8 @@ def test_the_summary_as_printed() -> None:
             "output head    131,072,000",
             "other                4,096",
             "",
-            "layers  attention                    heads                feed-forward         parameters",
-            "0-31    causal, the last 4,096 keys  32 × 128, 8 of keys  gated, 14,336 wide  218,112,000",
+            "layers  attention                    heads                 feed-forward         parameters",
+            "0-31    causal, the last 4,096 keys  32 × 128, 8 kv heads  gated, 14,336 wide  218,112,000",
             "",
             "multiply-adds a token",
             "projections            1,342,177,280",
@@ -85,8 +85,8 @@ def test_the_summary_as_printed() -> None:
             "other                              0",
             "attention's depend on the length: forward(n), training(n)",
             "",
-            "cache: 65,536 numbers a token over all layers",
-            "cache: layers with windows or chunks keep at most 4,096 tokens",
+            "KV cache: 65,536 numbers a token over all layers",
+            "KV cache: layers with windows or chunks keep at most 4,096 tokens",
         ]
     )
 

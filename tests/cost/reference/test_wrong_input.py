@@ -50,9 +50,9 @@ KERNEL: Any = {"weight": [[[[1.0]], [[1.0]]]]}
             "padding_mode is one of zeros, replicate, not 'circular'",
         ),
         (
-            lambda: plain.plain_layer("attention"),
+            lambda: plain.plain_layer("mamba"),
             NamingError,
-            "attention has no plain code; these have: linear, feed_forward, norm",
+            "mamba has no plain code; these have: linear, feed_forward, norm",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Attention: the price of the squares a rule marks, with its projections and encodings."""
+"""Attention: the price of the pairs a rule attends, with its projections and encodings."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def attention(
     lecture notes) or None (queries, keys and values are given). 1/√D_hid costs nothing, folded into a
     projection, unless `scaled`. Sizes and parameters of the rule are given by name: n=…, t=….
 
-    >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 squares * (2 + 2)
+    >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 pairs * (2 + 2)
     40
     """
     chosen, given = _sizes(read_rule(rule), sizes)
@@ -137,12 +137,12 @@ class _Attention(Scores):
         made = self.each("exponentials", "exponentials", scores, keeps="")
         total = Array("row sums", self.rows)
         every_key = self.of("M")
-        self.put("row sums", self.marked, (made,), total, self.rows, every_key, kind="sums", again=False)
+        self.put("row sums", self.attended, (made,), total, self.rows, every_key, kind="sums", again=False)
         weights = self.each("weights", "divisions", made, total, keeps="")
         values = self.values(valued)
         every = Columns.same(self.of("N", "heads", "D_o"))  # rows without keys are zeros
         mixed = Array("mixed", self.rows * self.of("D_o"), touched=every)
-        points = self.marked * self.of("D_o")
+        points = self.attended * self.of("D_o")
         self.put(
             "mixing", points, (weights, values), mixed, mixed.size, every_key, and_="o < D_o", again=False
         )

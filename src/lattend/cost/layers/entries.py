@@ -1,4 +1,4 @@
-"""Entries: how many numbers of a relative table the marked squares look up."""
+"""Entries: how many numbers of a relative table the attended pairs look up."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
 
-def entries_of(squares: Marked, radius: tuple[int, ...] | None) -> Amount:
+def entries_of(pairs: Marked, radius: tuple[int, ...] | None) -> Amount:
     """The entries of one head's table: one for each shift k - q, or 2r + 1 an axis."""
-    return Amount.of(squares.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
+    return Amount.of(pairs.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
 
 
-def used_entries(squares: Marked, radius: tuple[int, ...] | None) -> Columns:
-    """The entries that squares read, in one head, or in all of them where heads differ.
+def used_entries(pairs: Marked, radius: tuple[int, ...] | None) -> Columns:
+    """The entries that pairs read, in one head, or in all of them where heads differ.
 
     Without a radius there is one for each shift k - q; with one, shifts beyond it share those at the end.
     """
-    rule, sizes = squares.rule, squares.sizes
-    if radius is None and not squares.per_head:
-        return squares.used_shifts()
+    rule, sizes = pairs.rule, pairs.sizes
+    if radius is None and not pairs.per_head:
+        return pairs.used_shifts()
     if radius is not None and len(radius) != len(rule.axes):
         many = len(rule.axes)
         raise DomainError(
             f'radius has one number an axis of the rule "{rule.text}", {many} in all, not {radius}'
         )
-    every = entries_of(squares, radius)
-    every = every * Amount.of(sizes["heads"]) if squares.per_head else every
+    every = entries_of(pairs, radius)
+    every = every * Amount.of(sizes["heads"]) if pairs.per_head else every
     numbers = {name: number_of(sizes[name]) for name in rule.free}
     known = {name: number for name, number in numbers.items() if number is not None}
     if expr.arrays(rule.condition) and len(known) == len(numbers):
@@ -50,7 +50,7 @@ def used_entries(squares: Marked, radius: tuple[int, ...] | None) -> Columns:
             said.append(f"{entry} == min(max({away} + {radius[place]}, 0), {2 * radius[place]})")
         said += [f"{axis.query} < {axis.queries}", f"{axis.key} < {axis.keys}"]
         onto.append(entry)
-    if squares.per_head:
+    if pairs.per_head:
         said.append("head < heads")
         onto.append("head")
     condition = " and ".join(f"({part})" for part in said)
@@ -59,9 +59,9 @@ def used_entries(squares: Marked, radius: tuple[int, ...] | None) -> Columns:
 
 
 def _from_mask(bound: Rule, radius: tuple[int, ...] | None) -> int:
-    """The same from the squares of a rule that looks up data."""
+    """The same from the pairs of a rule that looks up data."""
     if prod(bound.lengths.values()) > MOST_MASK:
-        raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} squares")
+        raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} pairs")
     places, axes = np.argwhere(bound.mask()), len(bound.axes)
     shifts = places[:, -axes:] - places[:, -2 * axes : -axes]
     if radius is not None:

@@ -1,4 +1,4 @@
-"""Squares: what attention does at marked (query, key) pairs, put down statement by statement."""
+"""Pairs: what attention does at attended (query, key) pairs, put down statement by statement."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from lattend.cost.statement import Array, Columns, Statement
 from lattend.counts.polynomial import Polynomial
 
 
-class Squares:
-    """Statements over the marked squares of all heads, and the parameters they read."""
+class PairStatements:
+    """Statements over the attended pairs of all heads, and the parameters they read."""
 
-    def __init__(self, sizes: Sizes, squares: Marked) -> None:
+    def __init__(self, sizes: Sizes, pairs: Marked) -> None:
         # Without those of the rule, whose names may be those of indices here
-        own = {name: size for name, size in sizes.items() if name not in squares.rule.parameters}
-        self.sizes: dict[str, Polynomial] = {**own, "N": squares.queries, "M": squares.all_keys}
-        self.squares = squares
+        own = {name: size for name, size in sizes.items() if name not in pairs.rule.parameters}
+        self.sizes: dict[str, Polynomial] = {**own, "N": pairs.queries, "M": pairs.all_keys}
+        self.pairs = pairs
         heads, kv_heads = (
-            Amount.of(Polynomial.constant(1) if squares.per_head else sizes[name])
+            Amount.of(Polynomial.constant(1) if pairs.per_head else sizes[name])
             for name in ("heads", "kv_heads")
         )
-        self.marked, self.rows, self.keys = (
-            squares.squares * heads,
-            squares.rows * heads,
-            squares.keys * kv_heads,
+        self.attended, self.rows, self.keys = (
+            pairs.squares * heads,
+            pairs.rows * heads,
+            pairs.keys * kv_heads,
         )
         self.statements: list[Statement] = []
         self.parameters: list[Array] = []
@@ -51,18 +51,20 @@ class Squares:
         over: str = "",
         again: bool = True,
     ) -> None:
-        """Sums of products, by default over marked squares; scores are computed again going back."""
-        where = over or ", ".join(part for part in ("marked (q, k)", and_) if part)
+        """Sums of products, by default over attended pairs; scores are computed again going back."""
+        where = over or ", ".join(part for part in ("attended (q, k)", and_) if part)
         self.statements.append(
             Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
         )
 
     def each(self, name: str, kind: str, *reads: Array, keeps: str | None = None) -> Array:
-        """One operation at every marked square."""
-        made = Array(name, self.marked)
+        """One operation at every attended pair."""
+        made = Array(name, self.attended)
         again = kind in ("exponentials", "constant multiplies", "adds")
         self.statements.append(
-            Statement(name, kind, self.marked, reads, made, over="marked (q, k)", keeps=keeps, again=again)
+            Statement(
+                name, kind, self.attended, reads, made, over="attended (q, k)", keeps=keeps, again=again
+            )
         )
         return made
 

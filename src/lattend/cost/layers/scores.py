@@ -1,4 +1,4 @@
-"""Scores: how attention rates marked squares, by its encoding of positions and its projections."""
+"""Scores: how attention rates attended pairs, by its encoding of positions and its projections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lattend.cost.amount import Amount
 from lattend.cost.layers.entries import entries_of, used_entries
-from lattend.cost.layers.pairs import Squares
+from lattend.cost.layers.pairs import PairStatements
 from lattend.cost.layers.simple import columns
 from lattend.cost.pairs import Marked
 from lattend.cost.points import Sizes
@@ -62,15 +62,15 @@ def _listed(options: tuple[str | None, ...]) -> str:
     return ", ".join(str(option) for option in options)
 
 
-class Scores(Squares):
-    """The statements that give each marked square its score."""
+class Scores(PairStatements):
+    """The statements that give each attended pair its score."""
 
-    def __init__(self, sizes: Sizes, squares: Marked, options: Options) -> None:
-        super().__init__(sizes, squares)
+    def __init__(self, sizes: Sizes, pairs: Marked, options: Options) -> None:
+        super().__init__(sizes, pairs)
         self.options = options
 
     def scores(self, tokens: Array, others: Array) -> Array:
-        """The scores of marked squares, by the encoding and the projections."""
+        """The scores of attended pairs, by the encoding and the projections."""
         how = self.options
         if not how.looks:
             return self.form("scores")
@@ -99,21 +99,21 @@ class Scores(Squares):
     def projected(
         self, name: str, tokens: Array, count: str, wide: str, heads: str, width: str, used: Columns
     ) -> Array:
-        """Queries, keys or values of all tokens; `used` are those that have a square."""
+        """Queries, keys or values of all tokens; `used` are those that are in a pair."""
         out = self.sizes[heads] * self.sizes[width]
         sizes = {"n": self.sizes[count], "d_in": self.sizes[wide], "d_out": out}
         made = self.take(tokens, sizes, name, self.options.bias)
         return Array(name, made.size, touched=used * self.of(width), of=made)
 
     def given(self, name: str, width: str) -> Array:
-        """Keys or values that are given; those that have a square get a gradient."""
+        """Keys or values that are given; those that are in a pair get a gradient."""
         every = columns(f"token < M and head < kv_heads and i < {width}", self.sizes)
         return Array(name, every, "input", self.keys * self.of(width))
 
     def content(self, name: str, queries: Array, keys: Array) -> Array:
         """The products q · k."""
-        wide, found = self.of("D_hid"), Array(name, self.marked)
-        self.put(name, self.marked * wide, (queries, keys), found, self.marked, wide, and_="i < D_hid")
+        wide, found = self.of("D_hid"), Array(name, self.attended)
+        self.put(name, self.attended * wide, (queries, keys), found, self.attended, wide, and_="i < D_hid")
         return found
 
     # Encodings
@@ -128,59 +128,57 @@ class Scores(Squares):
     def form(self, name: str) -> Array:
         """The products v · r_δ: D_p numbers a head, three for an image, and nothing of the tokens."""
         every = Columns.same(self.of("heads", "D_p"))
-        form = self.encoding("v of a head", every, self.squares.any() * every)
-        shifts = Array("r", self.marked, "constant")
-        found, terms = Array(name, self.marked), self.of("D_p")
-        points, kind = self.marked * terms, "constant products"
-        self.put(name, points, (form, shifts), found, self.marked, terms, kind=kind, and_="i < D_p")
+        form = self.encoding("v of a head", every, self.pairs.any() * every)
+        shifts = Array("r", self.attended, "constant")
+        found, terms = Array(name, self.attended), self.of("D_p")
+        points, kind = self.attended * terms, "constant products"
+        self.put(name, points, (form, shifts), found, self.attended, terms, kind=kind, and_="i < D_p")
         return found
 
     def table(self) -> Array:
         """A number for each shift k - q and head; with a radius, shifts further away take the end's."""
         radius = self.options.radius
-        used = used_entries(self.squares, radius)
-        every = Columns.same(self.of("heads") * entries_of(self.squares, radius))
-        return self.encoding("table", every, used if self.squares.per_head else used * self.of("heads"))
+        used = used_entries(self.pairs, radius)
+        every = Columns.same(self.of("heads") * entries_of(self.pairs, radius))
+        return self.encoding("table", every, used if self.pairs.per_head else used * self.of("heads"))
 
     def naive(self, tokens: Array, others: Array) -> Array:
         """Each token projected again for every pair; with positions 16D² - 1 operations an entry."""
         terms = 4 if self.options.encoding == "absolute" else 1
         each = max(1, terms // 2)  # two of the four terms have x, two have p
         size = columns("head < heads and i < D_i and o < D_hid", self.sizes)
-        weights = [Array(f"W_{name}", size, "parameter", self.squares.any() * size) for name in "qk"]
-        table = Array("positions", tokens.size, "parameter", self.squares.any() * tokens.size)
+        weights = [Array(f"W_{name}", size, "parameter", self.pairs.any() * size) for name in "qk"]
+        table = Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)
         self.parameters += [*weights, table] if terms == 4 else weights
         wide, sides = self.of("D_hid"), list[Array]()
         for weight, token in zip(weights, (tokens, others), strict=True):
-            side = Array("projected again", self.marked * wide * terms)
-            points, begins = self.marked * self.of("D_i", "D_hid") * each, self.marked * wide * each
+            side = Array("projected again", self.attended * wide * terms)
+            points, begins = self.attended * self.of("D_i", "D_hid") * each, self.attended * wide * each
             for given in (token, table) if terms == 4 else (token,):
                 indices = f"term < {each}, i < D_i, o < D_hid"
                 self.put(
                     "projected again", points, (given, weight), side, begins, self.of("D_i"), and_=indices
                 )
             sides.append(side)
-        found, longest = Array("scores", self.marked), wide * terms
-        self.put("scores", self.marked * wide * terms, tuple(sides), found, self.marked, longest)
+        found, longest = Array("scores", self.attended), wide * terms
+        self.put("scores", self.attended * wide * terms, tuple(sides), found, self.attended, longest)
         return found
 
     def relative(self, queries: Array, keys: Array) -> Array:
         """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything shared that can be."""
-        sizes = {**self.sizes, "R": self.squares.shifts}
+        sizes = {**self.sizes, "R": self.pairs.shifts}
         keys = Array("k", keys.size, keys.kind, of=keys.of)  # u looks at all of them
         one = Polynomial.constant(1)
-        heads = Amount.of(one if self.squares.per_head else sizes["heads"])
+        heads = Amount.of(one if self.pairs.per_head else sizes["heads"])
         shifts = Array("r", columns("shift < R and i < D_p", sizes), "constant")
         far = Array("W̃ r", columns("shift < R and head < heads and o < D_hid", sizes))
         weight = Array("W̃", columns("i < D_p and head < heads and o < D_hid", sizes), "parameter")
         u, v = (Array(name, columns("head < heads and i < D_hid", sizes), "parameter") for name in "uv")
         self.parameters += [weight, u, v]
-        content = Array(
-            "u k", columns("head < heads and token < M", sizes), touched=self.squares.keys * heads
-        )
-        used = self.squares.used_shifts() * self.of("heads")
+        content = Array("u k", columns("head < heads and token < M", sizes), touched=self.pairs.keys * heads)
+        used = self.pairs.used_shifts() * self.of("heads")
         place = Array("v W̃ r", columns("head < heads and shift < R", sizes), touched=used)
-        distant = Array("q W̃ r", self.marked)
+        distant = Array("q W̃ r", self.attended)
         wide, inner = self.of("D_hid"), self.of("D_p")
         apart = [  # once for all pairs
             ("W̃ r", "shift < R and i < D_p and o < D_hid", (weight, shifts), far, inner),
@@ -192,7 +190,9 @@ class Scores(Squares):
             every = columns(over, sizes)
             self.put(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
         near = self.content("q k", queries, keys)
-        self.put("q W̃ r", self.marked * wide, (queries, far), distant, self.marked, wide, and_="i < D_hid")
+        self.put(
+            "q W̃ r", self.attended * wide, (queries, far), distant, self.attended, wide, and_="i < D_hid"
+        )
         total = self.each("content and shift", "adds", near, distant)
         total = self.each("and u k", "adds", total, content)
         return self.each("scores", "adds", total, place)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from lattend.cost.amount import Amount
+from lattend.cost.amount import product as product_of
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import NO_STEP, Layer, Run
 from lattend.cost.points import Sizes, points
@@ -11,11 +15,23 @@ from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.errors import NamingError
 
 NORMS = ("layer", "rms")
+_SIDE = re.compile(r"([A-Za-z]\w*) < (\w+)")
 
 
 def columns(condition: str, sizes: Sizes) -> Columns:
     """How many points a set has, the same in all three columns."""
-    return Columns.same(points(condition, sizes))
+    sides = _sides(condition)
+    if sides is None or any(index in sizes for index, _ in sides):
+        return Columns.same(points(condition, sizes))
+    return Columns.same(product_of(*(int(size) if size.isdigit() else sizes[size] for _, size in sides)))
+
+
+@lru_cache(maxsize=256)
+def _sides(condition: str) -> tuple[tuple[str, str], ...] | None:
+    """The indices and sizes of a box such as `token < n and i < d`, which needs no counting; else None."""
+    found = [_SIDE.fullmatch(part) for part in condition.split(" and ")]
+    sides = tuple((side[1], side[2]) for side in found if side is not None)
+    return sides if len(sides) == len(found) == len(dict(sides)) else None
 
 
 def reached(condition: str, sizes: Sizes, indices: str) -> Columns:
@@ -52,7 +68,7 @@ def product(
         out,
         out.size,
         over,
-        (points("i < d_in", sizes),),
+        (Amount.of(sizes["d_in"]),),
     )
     if not bias:
         return out, (weight,), (times,)
@@ -103,7 +119,7 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
     sizes = {"n": read_size("n", n), "d": read_size("d", d)}
     each, one = "token < n and i < d", "token < n"
     x = Array("x", columns(each, sizes), "input")
-    every, rows, terms = x.size, columns(one, sizes), points("i < d", sizes)
+    every, rows, terms = x.size, columns(one, sizes), Amount.of(sizes["d"])
     weight = Array("weight", columns("i < d", sizes), "parameter")
     steps: list[Statement] = []
 

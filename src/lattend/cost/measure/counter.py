@@ -24,16 +24,16 @@ class FlopCounter:
     """Counts two floating-point operations a multiply-add, as torch does, of those that are needed.
 
     A drop-in for torch.utils.flop_counter.FlopCounterMode: same arguments, same answers for products and
-    convolutions. Attention is counted by its marked squares, forward and backward, on a CPU, a GPU or
+    convolutions. Attention is counted by its attended pairs, forward and backward, on a CPU, a GPU or
     the meta device; its backward needs twice the forward. count="executed" counts whole tiles, and scores
-    that are computed again, count="dense" all squares. Multiplies by a convolution's padding are counted as
+    that are computed again, count="dense" all pairs. Multiplies by a convolution's padding are counted as
     torch does, unless padding=False leaves them out of what is needed.
 
     >>> import torch
     >>> q = torch.zeros(1, 1, 8, 4)
     >>> with FlopCounter(display=False) as counter:
     ...     out = torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
-    >>> counter.get_total_flops()  # 36 squares, 4 + 4 multiply-adds each, two operations a multiply-add
+    >>> counter.get_total_flops()  # 36 pairs, 4 + 4 multiply-adds each, two operations a multiply-add
     576
     """
 

@@ -1,4 +1,4 @@
-"""FlexAttention: the squares its mask marks, and those of the blocks it runs."""
+"""FlexAttention: the pairs its mask marks, and those of the blocks it runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from lattend.cost.measure.pairs import UNKNOWN, Squares, has_values
+from lattend.cost.measure.pairs import UNKNOWN, Pairs, has_values
 
-MOST_SQUARES = 1 << 27  # of a mask that is asked square by square
+MOST_PAIRS = 1 << 27  # of a mask that is asked pair by pair
 TOO_LARGE = "mask too large to look at: attention in {} is counted by its blocks"
 FLEX = ("flex_attention", "flex_attention_backward")
 
@@ -19,8 +19,8 @@ def is_flex(func: Any) -> bool:
     return str(func) in FLEX
 
 
-def squares_of_flex(func: Any, args: tuple[Any, ...]) -> Squares:
-    """The squares of a call; its block mask comes as a tuple whose last entry is the mask itself."""
+def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
+    """The pairs of a call; its block mask comes as a tuple whose last entry is the mask itself."""
     query, key, value = args[:3]
     block_mask = next(x for x in args[3:] if isinstance(x, tuple) and callable(x[-1]))
     batch, heads, n = query.shape[:3]
@@ -29,16 +29,16 @@ def squares_of_flex(func: Any, args: tuple[Any, ...]) -> Squares:
     sizes = (query.shape[-1], value.shape[-1])
     partial, full = block_mask[2], block_mask[4]
     if not has_values(partial):
-        return Squares(dense, dense, dense, *sizes, members * n, UNKNOWN)
+        return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
     area = prod(block_mask[-3:-1])
     blocks = int(partial.sum()) + (0 if full is None else int(full.sum()))
     executed = min(dense, blocks * area * (members // max(1, prod(partial.shape[:2]))))
     kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
-    if prod(kinds) * n * m > MOST_SQUARES:
-        return Squares(executed, executed, dense, *sizes, members * n, TOO_LARGE)
+    if prod(kinds) * n * m > MOST_PAIRS:
+        return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE)
     marked = _marked(block_mask[-1], *kinds, n, m, query.device)
     needed = marked * (members // prod(kinds))
-    return Squares(needed, executed, dense, *sizes, min(needed, members * n))
+    return Pairs(needed, executed, dense, *sizes, min(needed, members * n))
 
 
 def _marked(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:

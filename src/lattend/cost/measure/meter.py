@@ -29,10 +29,10 @@ from lattend.cost.measure import products
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
 from lattend.cost.measure.elementwise import knows, other
 from lattend.cost.measure.operation import Operation, operation, short_name, tensors
-from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Squares, squares_of, squares_of_fused
+from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Pairs, pairs_of, pairs_of_fused
 from lattend.cost.measure.places import Place, Places
 from lattend.cost.measure.profile import BACKWARD, FORWARD
-from lattend.cost.measure.rules import squares_of_call
+from lattend.cost.measure.rules import pairs_of_call
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.measure.written_attention import Product, Written
 
@@ -130,9 +130,9 @@ class Meter:
             with self.pause():
                 return func(*args, **kwargs)
         with self.pause(), torch.no_grad():
-            squares = squares_of(*parts[:3], self._seen(parts[3]), bool(given.get("is_causal", False)))
+            pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(given.get("is_causal", False)))
         here, again = self.places.here, self.places.running_again()
-        place = Place(here.name, here.kind, here, (here.first or here) if again else None, squares)
+        place = Place(here.name, here.kind, here, (here.first or here) if again else None, pairs)
         self.places.open(place)
         try:
             out = func(*args, **kwargs)
@@ -140,10 +140,10 @@ class Meter:
             self.places.close()
         place.supposed = given["query"].is_meta  # torch takes it apart there, and a device would not
         if not any(name in FUSED for name in place.seen) and not place.supposed:
-            place.squares = squares = replace(squares, executed=squares.dense)
-        self._remark(squares)
+            place.pairs = pairs = replace(pairs, executed=pairs.dense)
+        self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
-        self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, squares.forward)
+        self.add(place, getattr(torch.ops.aten, label), BACKWARD if again else FORWARD, pairs.forward)
         return out
 
     def _seen(self, mask: Any) -> Any:
@@ -151,9 +151,9 @@ class Meter:
         found = self.constants.value(mask) if isinstance(mask, Tensor) else None
         return mask if found is None else found
 
-    def _remark(self, squares: Squares) -> None:
-        if squares.note:
-            self._note(squares.note, self.places.here.name)
+    def _remark(self, pairs: Pairs) -> None:
+        if pairs.note:
+            self._note(pairs.note, self.places.here.name)
 
     # Operators
 
@@ -164,7 +164,7 @@ class Meter:
         if not isinstance(func, torch._ops.OpOverload):
             return self._whole(func, args, kwargs)
         place, way, number = self.places.now()
-        if place.squares is not None and (way == FORWARD or place.again):
+        if place.pairs is not None and (way == FORWARD or place.again):
             place.seen.append(short_name(func))
             return func(*args, **kwargs)
         packet, name = func._overloadpacket, short_name(func)
@@ -200,21 +200,21 @@ class Meter:
         packet = func._overloadpacket
         if packet in (counted.FORWARD, counted.BACKWARD):
             given = {**op.given, "data": [self._seen(array) for array in op.given["data"]]}
-            squares = squares_of_call(given, self.device)
-            self._remark(squares)
-            self.add(place, packet, way, squares.forward if packet is counted.FORWARD else squares.backward)
+            pairs = pairs_of_call(given, self.device)
+            self._remark(pairs)
+            self.add(place, packet, way, pairs.forward if packet is counted.FORWARD else pairs.backward)
         elif func.namespace != "aten":
             if func.namespace not in ("prim", "prims", "profiler"):
                 self.unknown[f"{func.namespace}.{op.name}"] += 1
         elif any(x.is_nested for x in tensors(op.given.values())):
             self.unknown[f"aten.{op.name} of nested tensors"] += 1
         elif op.name in FUSED:
-            squares = squares_of_fused(op.name, op.given)
-            self._remark(squares)
-            self.add(place, packet, way, squares.forward)
+            pairs = pairs_of_fused(op.name, op.given)
+            self._remark(pairs)
+            self.add(place, packet, way, pairs.forward)
         elif op.name in FUSED_BACKWARD:
-            squares = place.squares or squares_of_fused(op.name, op.given)
-            self.add(place, packet, way, squares.backward)
+            pairs = place.pairs or pairs_of_fused(op.name, op.given)
+            self.add(place, packet, way, pairs.backward)
         elif op.name in products.FORMULAS:
             self._product(packet, op, place, way, number)
         else:
@@ -230,10 +230,10 @@ class Meter:
     def _product(self, packet: Any, op: Operation, place: Place, way: str, number: int | None) -> None:
         tally = products.FORMULAS[op.name](op)
         if way == BACKWARD and not place.again:
-            if place.squares is not None:
-                tally = place.squares.scaled(tally)
+            if place.pairs is not None:
+                tally = place.pairs.scaled(tally)
                 if place.supposed:
-                    packet, tally = _OPERATOR, self._supposed(place, place.squares, tally)
+                    packet, tally = _OPERATOR, self._supposed(place, place.pairs, tally)
             elif number is not None:
                 tally = self.written.scaled(number, tally)
             self.add(place, packet, way, tally)
@@ -243,17 +243,17 @@ class Meter:
         self.written.made(op, Product(key, tally, op.result.numel()), number)
 
     @staticmethod
-    def _supposed(place: Place, squares: Squares, tally: Tally) -> Tally:
+    def _supposed(place: Place, pairs: Pairs, tally: Tally) -> Tally:
         """A product of a gradient that a device would compute with all the others in one operator."""
         task = torch._C._current_graph_task_id()
         if place.task == task:
             return Tally(tally.needed)
         place.task = task
-        return Tally(tally.needed, squares.backward.executed, squares.backward.dense)
+        return Tally(tally.needed, pairs.backward.executed, pairs.backward.dense)
 
     def _whole(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """A higher-order operator, whose inside is not seen."""
-        from lattend.cost.measure.flex import is_flex, squares_of_flex
+        from lattend.cost.measure.flex import is_flex, pairs_of_flex
 
         if not is_flex(func):
             self.unknown[str(func)] += 1
@@ -261,9 +261,9 @@ class Meter:
         place, way, _ = self.places.now()
         with self.pause():
             out = func(*args, **kwargs)
-            squares = squares_of_flex(func, args)
-        self._remark(squares)
-        self.add(place, func, way, squares.backward if "backward" in str(func) else squares.forward)
+            pairs = pairs_of_flex(func, args)
+        self._remark(pairs)
+        self.add(place, func, way, pairs.backward if "backward" in str(func) else pairs.forward)
         return out
 
 

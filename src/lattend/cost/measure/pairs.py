@@ -1,4 +1,4 @@
-"""Squares: which (query, key) squares a scaled dot-product attention marks, from what it is told."""
+"""Pairs: which (query, key) pairs a scaled dot-product attention marks, from what it is told."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ UNKNOWN = "mask not known: attention in {} is counted dense"
 
 
 @dataclass(frozen=True)
-class Squares:
-    """The squares of a whole attention, all batch elements and heads, and the sizes of a key and a value."""
+class Pairs:
+    """The pairs of a whole attention, all batch elements and heads, and the sizes of a key and a value."""
 
     needed: int
     executed: int
@@ -32,10 +32,10 @@ class Squares:
 
     @property
     def forward(self) -> Tally:
-        """Scores and mixing; plain softmax, one exponential and one division a square."""
+        """Scores and mixing; plain softmax, one exponential and one division a pair."""
         each = self.head_dim + self.value_dim
         return Tally(
-            *(squares * each for squares in (self.needed, self.executed, self.dense)),
+            *(pairs * each for pairs in (self.needed, self.executed, self.dense)),
             exponentials=self.needed,
             divisions=self.needed,
             adds=max(0, self.needed - self.rows),
@@ -50,11 +50,11 @@ class Squares:
         return Tally(self.needed * each, self.executed * again, self.dense * again)
 
     def scaled(self, products: Tally) -> Tally:
-        """Products over all squares, of which those of the marked ones are needed."""
+        """Products over all pairs, of which those of the marked ones are needed."""
         return Tally(products.needed * self.needed // max(1, self.dense), products.executed, products.dense)
 
 
-def squares_of(
+def pairs_of(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -63,8 +63,8 @@ def squares_of(
     *,
     grouped: bool = True,
     whole: bool = False,
-) -> Squares:
-    """The squares of torch's scaled_dot_product_attention; `whole` says that it computes all of them.
+) -> Pairs:
+    """The pairs of torch's scaled_dot_product_attention; `whole` says that it computes all of them.
 
     q and k are [..., n, D] and [..., m, D]. Causal marks k <= q, counted from the first of each; a mask of
     booleans its true entries, one of numbers those that are not lowest.
@@ -79,25 +79,25 @@ def squares_of(
     if mask is not None:
         marked = marked_in(mask)
         if marked is None:
-            return Squares(dense, dense, dense, *sizes, members * n, UNKNOWN)
+            return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
         needed = marked * dense // max(1, mask.numel())
-        return Squares(needed, dense, dense, *sizes, min(needed, members * n))
+        return Pairs(needed, dense, dense, *sizes, min(needed, members * n))
     if not causal:
-        return Squares(dense, dense, dense, *sizes, members * n if m else 0)
+        return Pairs(dense, dense, dense, *sizes, members * n if m else 0)
     needed, rows = band(n, m, None, shift)
     executed = n * m if whole else band_tiles(n, m, None, shift)
-    return Squares(members * needed, members * executed, dense, *sizes, members * rows)
+    return Pairs(members * needed, members * executed, dense, *sizes, members * rows)
 
 
 def _members(query: Sequence[int], key: Sequence[int], grouped: bool) -> int:
-    """How many grids of squares there are: query heads may share kv heads."""
+    """How many grids of pairs there are: query heads may share kv heads."""
     if grouped and query and len(query) == len(key) and query[-1] % max(1, key[-1]) == 0:
         key = (*key[:-1], query[-1])
     return prod(torch.broadcast_shapes(tuple(query), tuple(key)))
 
 
 def marked_in(mask: Tensor) -> int | None:
-    """How many entries of a mask mark a square; None where they are not known."""
+    """How many entries of a mask mark a pair; None where they are not known."""
     if not has_values(mask):
         return None
     shown = mask.detach()
@@ -131,7 +131,7 @@ def has_values(x: Tensor) -> bool:
 
 
 def band(n: int, m: int, left: int | None, right: int | None) -> tuple[int, int]:
-    """How many squares q - left <= k <= q + right marks, and how many queries have one.
+    """How many pairs q - left <= k <= q + right marks, and how many queries have one.
 
     >>> band(8, 8, None, 0), band(8, 8, 2, 0)  # causal; a window of 3 keys: 1 + 2 + 6*3
     ((36, 8), (21, 8))
@@ -144,7 +144,7 @@ def band(n: int, m: int, left: int | None, right: int | None) -> tuple[int, int]
 
 
 def band_tiles(n: int, m: int, left: int | None, right: int | None) -> int:
-    """The squares of the tiles that q - left <= k <= q + right touches."""
+    """The pairs of the tiles that q - left <= k <= q + right touches."""
     tops = np.arange(0, n, TILE, dtype=np.int64)
     bottoms = np.minimum(n, tops + TILE)
     ends = np.full(len(tops), m) if right is None else np.clip(bottoms + right, 0, m)  # of the last query
@@ -168,19 +168,19 @@ FUSED = {
 FUSED_BACKWARD = {f"{name.removesuffix('_forward')}_backward" for name in FUSED}
 
 
-def squares_of_fused(name: str, given: Mapping[str, Any]) -> Squares:
-    """The squares of a fused operator, forward or backward."""
+def pairs_of_fused(name: str, given: Mapping[str, Any]) -> Pairs:
+    """The pairs of a fused operator, forward or backward."""
     query, key, value = (given[part] for part in ("query", "key", "value"))
     mask = given.get("attn_mask", given.get("attn_bias", given.get("bias")))
     mask = None if mask is None or mask.numel() == 0 else mask
     if name.startswith(("_flash", "_efficient")):
         return _of_rows(query, key, value, mask, given)
-    return squares_of(query, key, value, mask, bool(given.get("is_causal", False)))
+    return pairs_of(query, key, value, mask, bool(given.get("is_causal", False)))
 
 
 def _of_rows(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, given: Mapping[str, Any]
-) -> Squares:
+) -> Pairs:
     """The same where positions come before heads, and sequences of several lengths may be packed."""
     heads, sizes = query.shape[-2], (query.shape[-1], value.shape[-1])
     names = (("cum_seq_q", "cu_seqlens_q"), ("cum_seq_k", "cu_seqlens_k"))
@@ -188,16 +188,14 @@ def _of_rows(
     packed = [end for end in ends if end is not None and end.numel() > 1]
     if packed and not all(map(has_values, packed)):
         dense = query.numel() // query.shape[-1] * key.shape[-3]
-        return Squares(
-            dense, dense, dense, *sizes, note="lengths not known: attention in {} is counted dense"
-        )
+        return Pairs(dense, dense, dense, *sizes, note="lengths not known: attention in {} is counted dense")
     if packed:
         lengths = list(zip(*(torch.diff(end).tolist() for end in (packed[0], packed[-1])), strict=True))
     else:
         lengths = [(query.shape[-3], key.shape[-3])] * query.shape[0]
     if mask is not None:
         query, key, value = (x.transpose(-2, -3) for x in (query, key, value))
-        return squares_of(query, key, value, mask, False)
+        return pairs_of(query, key, value, mask, False)
     causal = bool(given.get("is_causal", False)) or given.get("custom_mask_type", 0) > 0
     corner = given.get("custom_mask_type", 2) == 1  # counted from the first of each
     left, right = (given.get(f"window_size_{side}") for side in ("left", "right"))
@@ -211,4 +209,4 @@ def _of_rows(
         tiles = band_tiles(n, m, least, most)
         needed, executed, dense = needed + marked, executed + tiles, dense + n * m
         rows += queries
-    return Squares(needed * heads, executed * heads, dense * heads, *sizes, rows * heads)
+    return Pairs(needed * heads, executed * heads, dense * heads, *sizes, rows * heads)

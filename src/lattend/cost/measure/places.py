@@ -17,7 +17,7 @@ from torch._C._autograd import _get_sequence_nr
 from torch.nn import Module
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from lattend.cost.measure.pairs import Squares
+from lattend.cost.measure.pairs import Pairs
 from lattend.cost.measure.profile import BACKWARD, FORWARD
 
 
@@ -32,7 +32,7 @@ class Place:
     kind: str
     parent: Place | None = None
     first: Place | None = None
-    squares: Squares | None = None
+    pairs: Pairs | None = None
     seen: list[str] = field(default_factory=list[str])  # operators inside an attention
     supposed: bool = False  # an attention on the meta device
     task: int = -1  # the last backward pass that came by there

@@ -72,7 +72,7 @@ class Profile(Result):
         """The unknown operators in words."""
         return not_counted(self.unknown) if self.unknown else ""
 
-    @cached_property
+    @property
     def parameters(self) -> int:
         """The numbers that are learned; a parameter that is shared counts once."""
         return sum(row.parameters for row in self.rows)

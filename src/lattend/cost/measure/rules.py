@@ -1,4 +1,4 @@
-"""The squares of lt.attention: needed by its rule, executed by the tiles of the kernel that runs it."""
+"""The pairs of lt.attention: needed by its rule, executed by the tiles of the kernel that runs it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from lattend.attend.dispatch import chosen
 from lattend.attend.explain.prediction import effort, grids
 from lattend.attend.explain.shapes import Supposed
 from lattend.attend.flop_formulas import call_of, needed_squares
-from lattend.cost.measure.pairs import Squares
+from lattend.cost.measure.pairs import Pairs
 from lattend.errors import LattendError
 from lattend.recent import Recent
 
-SQUARES = "squares not known: attention in {} is counted dense"
+PAIRS = "pairs not known: attention in {} is counted dense"
 TILES = "tiles not known: attention in {} is executed dense"
 _EXECUTED: Recent[object, int | None] = Recent(256)
 
 
-def squares_of_call(given: Mapping[str, Any], device: str = "cpu") -> Squares:
-    """The squares of one call of the operator, forward or backward; meta tensors are taken to be on `device`.
+def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
+    """The pairs of one call of the operator, forward or backward; meta tensors are taken to be on `device`.
 
     Executed are those of the tiles of the kernel that runs it.
     """
@@ -37,22 +37,22 @@ def squares_of_call(given: Mapping[str, Any], device: str = "cpu") -> Squares:
     try:
         needed = needed_squares(given, call, each.batch)
     except LattendError as error:
-        notes.append(f"{SQUARES} ({error})")
+        notes.append(f"{PAIRS} ({error})")
     try:
-        executed = executed_squares(call, q, k, v, needed, device)
+        executed = executed_pairs(call, q, k, v, needed, device)
     except LattendError as error:
         notes.append(f"{TILES} ({error})")
     needed = dense if needed is None else needed
     executed = dense if executed is None else max(needed, executed)
     repeats = members // max(1, each.count)
     found = (needed * repeats, executed * repeats, n * m * members)
-    return Squares(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes))
+    return Pairs(*found, q.shape[-1], v.shape[-1], min(found[0], n * members), "; ".join(notes))
 
 
-def executed_squares(
+def executed_pairs(
     call: Call, q: Tensor, k: Tensor, v: Tensor, needed: int | None, device: str
 ) -> int | None:
-    """The squares of the tiles of all grids that differ, of the kernel that runs the call."""
+    """The pairs of the tiles of all grids that differ, of the kernel that runs the call."""
     shown = [_supposed(x, device if x.is_meta else x.device) for x in (q, k, v)]
     if any(array.is_meta for array in call.data.values()):
         raise LattendError(f"{next(iter(call.data))} has no values here")

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from lattend.cost.measure.profile import Profile, Row
 from lattend.cost.measure.tally import NOTHING, Tally
-from lattend.cost.result import totals
+from lattend.cost.result import MultiplyAdds, totals
 from lattend.cost.statement import COLUMNS
 from lattend.cost.table import Report, Table, short
 
@@ -67,8 +67,9 @@ def _totals(profile: Profile) -> list[Table | str]:
     ways = {"multiply-adds": profile.forward}
     if profile.backward:
         ways = {"multiply-adds forward": profile.forward, "multiply-adds backward": profile.backward}
-    rows: dict[str, tuple[int, int, int]] = {f"{name}{but}": way.multiply_adds for name, way in ways.items()}
-    rows |= {f"other {name}{but}": (count,) * 3 for name, count in profile.total.others.items()}
+    rows = {f"{name}{but}": way.multiply_adds for name, way in ways.items()}
+    others = profile.total.others.items()
+    rows |= {f"other {name}{but}": MultiplyAdds(count, count, count) for name, count in others}
     return [totals(profile.parameters, rows), *([profile.missing] if profile.unknown else [])]
 
 

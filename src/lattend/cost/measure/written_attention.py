@@ -1,6 +1,6 @@
-"""Attention written out as products: which of their squares turn out not to be needed.
+"""Attention written out as products: which of their pairs turn out not to be needed.
 
-Scores are a product; where a mask puts the lowest number in their place, the square was not needed. After
+Scores are a product; where a mask puts the lowest number in their place, the pair was not needed. After
 a softmax the weights there are zeros, which the product with the values does not need either. Tensors
 are followed by their storage, so that a view is the same thing.
 """
@@ -49,20 +49,20 @@ LOST = "weights not followed: attention in {} is counted dense"
 
 @dataclass
 class Product:
-    """A product that was counted under `key`: `squares` of the `of` that it has are needed."""
+    """A product that was counted under `key`: `pairs` of the `of` that it has are needed."""
 
     key: Any
     tally: Tally
     of: int
-    squares: int = -1
+    pairs: int = -1
     shared: bool = False  # used in more than one way, so that all of it is needed
 
     def __post_init__(self) -> None:
-        self.squares = self.of if self.squares < 0 else self.squares
+        self.pairs = self.of if self.pairs < 0 else self.pairs
 
     @property
     def needed(self) -> int:
-        return self.tally.dense * self.squares // max(1, self.of)
+        return self.tally.dense * self.pairs // max(1, self.of)
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Followed:
 
     product: Product
     numbers: int
-    squares: int  # those that no mask has taken away
+    pairs: int  # those that no mask has taken away
     mask: Tensor | None = None
     batched: bool = False
     unknown: bool = False
@@ -99,11 +99,11 @@ class Written:
     # Products
 
     def mixed(self, op: Operation, tally: Tally, where: str) -> Tally:
-        """What a product needs: with weights, only their squares that are not zero."""
+        """What a product needs: with weights, only their pairs that are not zero."""
         found = self._weights(op, where)
         if found is None:
             return tally
-        return Tally(tally.dense * found.squares // max(1, found.numbers), tally.executed, tally.dense)
+        return Tally(tally.dense * found.pairs // max(1, found.numbers), tally.executed, tally.dense)
 
     def made(self, op: Operation, product: Product, node: int | None) -> None:
         """Follow what a product gave, and remember the node of its gradients."""
@@ -111,7 +111,7 @@ class Written:
             return
         weights = self._weights(op)
         if weights is not None:
-            product.of, product.squares = weights.numbers, weights.squares
+            product.of, product.pairs = weights.numbers, weights.pairs
         if node is not None:
             if len(self._nodes) >= MOST_NODES:
                 self._nodes = dict(list(self._nodes.items())[MOST_NODES // 2 :])
@@ -124,11 +124,11 @@ class Written:
                 self._masked_by_sum(found, op.given["self"])
 
     def scaled(self, node: int, tally: Tally) -> Tally:
-        """Products of a gradient: those of the squares that the product itself needed."""
+        """Products of a gradient: those of the pairs that the product itself needed."""
         product = self._nodes.get(node)
-        if product is None or product.squares == product.of:
+        if product is None or product.pairs == product.of:
             return tally
-        return Tally(tally.dense * product.squares // max(1, product.of), tally.executed, tally.dense)
+        return Tally(tally.dense * product.pairs // max(1, product.of), tally.executed, tally.dense)
 
     def _weights(self, op: Operation, where: str | None = None) -> Followed | None:
         if op.name not in FOLLOWED:
@@ -139,7 +139,7 @@ class Written:
             if found is not None and found.weights:
                 if found.numbers == op.given[name].numel():
                     return found
-                if where is not None and found.squares < found.numbers:
+                if where is not None and found.pairs < found.numbers:
                     self._note(LOST, where)
         return None
 
@@ -154,7 +154,7 @@ class Written:
                 self._learn(op.result)
         if op.name in READERS:
             for state in filter(None, map(self._get, sources)):
-                if state.squares == state.numbers:  # a mask has put a constant in place of the others
+                if state.pairs == state.numbers:  # a mask has put a constant in place of the others
                     self._use(state, again=True)
         if op.name == "cat":
             self._with_sinks(op)
@@ -185,7 +185,7 @@ class Written:
             return
         self._use(state)
         sinks, first = op.result.numel() - state.numbers, sum(x.shape[-1] for x in parts[:place])
-        wide = replace(state, numbers=op.result.numel(), squares=state.squares + sinks, mask=None, used=False)
+        wide = replace(state, numbers=op.result.numel(), pairs=state.pairs + sinks, mask=None, used=False)
         self._put(op.result, replace(wide, sinks=sinks, first=first))
 
     def _use(self, found: Followed, *, again: bool = False) -> None:
@@ -193,7 +193,7 @@ class Written:
         product = found.product
         if (found.used or again) and not found.weights and not product.shared:
             product.shared = True
-            before, product.squares = product.needed, product.of
+            before, product.pairs = product.needed, product.of
             self._lessen(product.key, Tally(needed=product.needed - before))
         found.used = True
 
@@ -233,24 +233,24 @@ class Written:
         if found.mask is not None:
             try:
                 mask = mask & found.mask
-            except RuntimeError:  # of another shape: fewer squares than either has are not looked for
+            except RuntimeError:  # of another shape: fewer pairs than either has are not looked for
                 return
         product = found.product
-        squares = found.squares = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
-        if squares < product.squares and not product.shared:
-            before, product.squares = product.needed, squares
+        pairs = found.pairs = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
+        if pairs < product.pairs and not product.shared:
+            before, product.pairs = product.needed, pairs
             self._lessen(product.key, Tally(needed=product.needed - before))
         found.mask = mask
 
     def _softmax(self, op: Operation, found: Followed, tally: Tally, where: str) -> Tally:
         if found.unknown:
             self._note(UNKNOWN, where)
-        squares = found.squares
+        pairs = found.pairs
         self._put(op.result, replace(found, mask=None, weights=True))
-        if squares == found.numbers:
+        if pairs == found.numbers:
             return tally
         rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
-        return Tally(exponentials=squares, divisions=squares, adds=max(0, squares - rows))
+        return Tally(exponentials=pairs, divisions=pairs, adds=max(0, pairs - rows))
 
     def _is_low(self, value: Any, low: float) -> bool:
         """Whether a number, or a tensor that holds one, takes all weight from a score."""
@@ -280,7 +280,7 @@ class Written:
         found = self._tensors[key][1]
         rest = found.numbers - found.sinks
         if found.sinks and x.numel() == rest and x.storage_offset() == found.first:
-            return replace(found, numbers=rest, squares=found.squares - found.sinks, sinks=0)
+            return replace(found, numbers=rest, pairs=found.pairs - found.sinks, sinks=0)
         return found
 
     def _put(self, x: Tensor, found: Followed) -> None:

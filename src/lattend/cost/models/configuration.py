@@ -21,7 +21,7 @@ def config(source: Source, /, **overrides: Any) -> Model:
     >>> model = config(small)
     >>> model.parameters  # tables 4*(11 + 8), layers 2*(12*5 + 4*5 + 16*5 + 4*17 + 2*8), norm 8
     572
-    >>> model.forward(8)["attention"].needed  # 2 layers, 2 heads, 2 + 2 numbers, 36 squares
+    >>> model.forward(8)["attention"].needed  # 2 layers, 2 heads, 2 + 2 numbers, 36 pairs
     576
     """
     fields = read(source, overrides)

@@ -83,7 +83,7 @@ class Model(Printed):
     def forward(self, length: int | None = None, batch: int = 1, tile: int = TILE) -> Work:
         """Multiply-adds of one forward over `batch` sequences, in three columns.
 
-        needed: marked squares. executed: all tile × tile boxes that hold a marked square, counted exactly and
+        needed: attended pairs. executed: all tile × tile boxes that hold a attended pair, counted exactly and
         whole, as a kernel with such tiles runs them (Swin: whole windows of the padded image). dense: what a
         counter of the matrix products reports. Only matrix products are counted: norms, softmax, rotary
         positions, activations and gates, a few operations a number, are left out.

@@ -57,12 +57,12 @@ class Attention:
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds for one square in all heads: the score and the mixing."""
+        """Multiply-adds for one pair in all heads: the score and the mixing."""
         return self.heads * (self.head_dim + self.value_dim)
 
     @property
     def recomputed(self) -> int:
-        """Multiply-adds for one square that a backward adds which keeps no weights: the score again."""
+        """Multiply-adds for one pair that a backward adds which keeps no weights: the score again."""
         return self.heads * self.head_dim
 
     @property
@@ -85,7 +85,7 @@ class Layer:
 
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds of its matrices for one token, attention's squares left out."""
+        """Multiply-adds of its matrices for one token, attention's pairs left out."""
         return sum(part.multiply_adds for part in self.parts)
 
 

@@ -53,14 +53,14 @@ def reasons(model: Model, length: int, found: Mapping[str, float], *, checkpoint
 
 
 def _too_many(model: Model, length: int) -> str:
-    """`it counts 32,768² squares in each of 32 layers, 8.5 times those that are marked: …`."""
+    """`it counts 32,768² pairs in each of 32 layers, 8.5 times those that are attended: …`."""
     held = [layer.attention for layer in model.layers if layer.attention]
     whole = sum(one.multiply_adds * one.span.dense(length) for one in held)
-    marked = sum(one.multiply_adds * one.span.needed(length) for one in held)
+    attended = sum(one.multiply_adds * one.span.needed(length) for one in held)
     why = _windows(model, length) or ("a query sees no later key" if model.is_causal else "")
     return (
-        f"it counts all {length:,}² squares in each of {len(held)} layers, {whole / max(1, marked):.1f} "
-        f"times those that are marked{f': {why}' if why else ''}"
+        f"it counts all {length:,}² pairs in each of {len(held)} layers, {whole / max(1, attended):.1f} "
+        f"times those that are attended{f': {why}' if why else ''}"
     )
 
 

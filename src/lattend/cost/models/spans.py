@@ -19,7 +19,7 @@ Kind = Literal["full", "causal", "window", "chunk", "band"]
 
 @dataclass(frozen=True)
 class Span:
-    """Who sees whom along a sequence; `keys` is the window, the chunk, or the reach to each side.
+    """The attention mask along a sequence; `keys` is the window, the chunk, or the reach to each side.
 
     >>> Span("window", 4).needed(10)  # 1 + 2 + 3 + 7*4
     34
@@ -55,15 +55,15 @@ class Span:
         }[self.kind]
 
     def needed(self, length: int) -> int:
-        """Marked squares of one head."""
+        """Attended pairs of one head."""
         return _count(self, length)
 
     def executed(self, length: int, tile: int) -> int:
-        """Squares of all tile × tile boxes that hold a marked square, each whole, at the edge too."""
+        """Pairs of all tile × tile boxes that hold a attended pair, each whole, at the edge too."""
         return _tiles(self, length, tile) * tile * tile
 
     def dense(self, length: int) -> int:
-        """Squares that a counter sees which ignores the rule."""
+        """Pairs that a counter sees which ignores the rule."""
         return length * length
 
     def kept(self, length: int) -> int:
@@ -106,11 +106,11 @@ class Windows:
         return rows * cols
 
     def needed(self, length: int) -> int:
-        """Marked squares of one head, of the image without padding."""
+        """Attended pairs of one head, of the image without padding."""
         return _swin_count(self)
 
     def executed(self, length: int, tile: int) -> int:
-        """Squares of whole windows: each is one dense product, tiles play no part."""
+        """Pairs of whole windows: each is one dense product, tiles play no part."""
         return self.padded * self.window * self.window
 
     def dense(self, length: int) -> int:
@@ -134,7 +134,7 @@ def _swin_count(span: Windows) -> int:
 
 @lru_cache(maxsize=4096)
 def _tiles(span: Span, length: int, tile: int) -> int:
-    """How many tiles hold a marked square: those tiles are marked by a rule of the same kind."""
+    """How many tiles hold a attended pair: those tiles are attended by a rule of the same kind."""
     size = -(-length // tile)
     if span.kind == "window":
         return Span("window", 1 - (1 - span.keys) // tile).needed(size)

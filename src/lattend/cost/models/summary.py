@@ -112,18 +112,18 @@ def _heads(layer: Layer) -> str:
     if one is None:
         return "none"
     size = f"{one.head_dim}" if one.head_dim == one.value_dim else f"{one.head_dim}/{one.value_dim}"
-    return f"{one.heads} × {size}" + (f", {one.kv_heads} of keys" if one.kv_heads != one.heads else "")
+    return f"{one.heads} × {size}" + (f", {one.kv_heads} kv heads" if one.kv_heads != one.heads else "")
 
 
 def _remarks(model: Model) -> Iterator[str]:
     if model.is_causal:
         held = [layer.attention for layer in model.layers if layer.attention]
         latent = " of latents" if any(one.latent for one in held) else ""
-        yield f"cache: {sum(one.cached for one in held):,} numbers{latent} a token over all layers"
+        yield f"KV cache: {sum(one.cached for one in held):,} numbers{latent} a token over all layers"
         kept = {one.span.kept(ENDLESS) for one in held} - {ENDLESS}
         if kept:
             most = " or ".join(f"{size:,}" for size in sorted(kept))
-            yield f"cache: layers with windows or chunks keep at most {most} tokens"
+            yield f"KV cache: layers with windows or chunks keep at most {most} tokens"
     if model.longest is not None:
         yield f"length: at most {model.longest:,}, the learned positions"
     if model.image is not None:

@@ -42,17 +42,17 @@ class Utilisation(Printed):
 
     @property
     def needed(self) -> float:
-        """With marked squares only, nothing computed twice."""
+        """With attended pairs only, nothing computed twice."""
         return self._share("needed") or 0.0
 
     @property
     def causal_halved(self) -> float | None:
-        """With half of attention's n² squares: 6N + 6·l·d·n; None where attention is not causal."""
+        """With half of attention's n² pairs: 6N + 6·l·d·n; None where attention is not causal."""
         return self._share("causal-halved")
 
     @property
     def dense(self) -> float:
-        """With all n² squares: 6N + 12·l·d·n, as it is usually printed."""
+        """With all n² pairs: 6N + 12·l·d·n, as it is usually printed."""
         return self._share("dense") or 0.0
 
     @property
@@ -166,9 +166,9 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
     """The formulas as they are usually printed; for images, what a counter reports."""
     if model.image is not None:
         return {"dense": counted}
-    squares = 6 * sum(layer.attention.multiply_adds for layer in model.layers if layer.attention) * length
-    found = {"causal-halved": 6 * model.multiplied + squares / 2} if model.is_causal else {}
-    found |= {"dense": float(6 * model.multiplied + squares)}
+    pairs = 6 * sum(layer.attention.multiply_adds for layer in model.layers if layer.attention) * length
+    found = {"causal-halved": 6 * model.multiplied + pairs / 2} if model.is_causal else {}
+    found |= {"dense": float(6 * model.multiplied + pairs)}
     if model.is_mixture:
         idle = model.parameters - model.active
         found["all experts"] = found["dense"] + 6.0 * idle
@@ -177,7 +177,7 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
 
 def _told(model: Model, checkpointing: bool) -> dict[str, str]:
     return {
-        "needed": "marked squares; nothing computed twice",
+        "needed": "attended pairs; nothing computed twice",
         "causal-halved": "6N + 6·l·d·n",
         "dense": f"6N + 12·l·d·n, N = {model.multiplied:,}" if model.image is None else "as counters report",
         "all experts": "the same with N of all experts",

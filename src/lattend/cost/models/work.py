@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.models.parts import GROUPS
@@ -37,7 +36,7 @@ class Work(Result):
         """Those of the model."""
         return self.model.parameters
 
-    @cached_property
+    @property
     def multiply_adds(self) -> MultiplyAdds:
         """Needed, executed (whole tiles, and what is computed again) and dense, all parts together."""
         return MultiplyAdds(*map(sum, zip(*self.parts.values(), strict=True)))

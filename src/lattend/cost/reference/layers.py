@@ -13,6 +13,7 @@ from lattend.cost.reference import attention, convolution, grid, shapes, simple,
 from lattend.cost.reference.recurrence import recurrent
 from lattend.cost.reference.running import Ran, one, run
 from lattend.cost.reference.shapes import Shape, Shapes
+from lattend.cost.reference.vectors import Matrix
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import Rule
 
@@ -288,7 +289,7 @@ def _vit(
 
 
 def _vae(n: int, d: int, hidden: int, latent: int) -> Plain:
-    noise = [[0.3] * latent] * n
+    noise: Matrix = [[0.3] * latent for _ in range(n)]
     return Plain(partial(transformer.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
 
 

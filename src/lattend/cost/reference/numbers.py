@@ -108,7 +108,7 @@ def value(number: Scalar) -> float:
 
 
 def level(number: Scalar) -> int:
-    """The cells that lie on the longest way to a number; 0 for what was given."""
+    """The cells on the critical path to a number; 0 for what was given."""
     return number.level if isinstance(number, Number) else 0
 
 
@@ -189,5 +189,5 @@ def unit(values: Sequence[Any], after: Any = ()) -> Any:
 
 
 def depth(nested: Any) -> int:
-    """The cells that must come one after another before all of these are known."""
+    """The sequential depth: cells on the critical path to all of these."""
     return max((number.level for number in numbers(nested)), default=0)

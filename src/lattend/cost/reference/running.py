@@ -17,7 +17,7 @@ class Ran:
     """What a run had and did."""
 
     parameters: int
-    depth: int  # units one after another
+    depth: int  # sequential, in units
     forward: Tally
     backward: Tally
 

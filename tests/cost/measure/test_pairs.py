@@ -1,4 +1,4 @@
-"""Squares of attention: bands and masks against enumeration, and the fused operators by their arguments."""
+"""Pairs of attention: bands and masks against enumeration, and the fused operators by their arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
-from lattend.cost.measure.pairs import TILE, band, band_tiles, marked_in, squares_of, squares_of_fused
+from lattend.cost.measure.pairs import TILE, band, band_tiles, marked_in, pairs_of, pairs_of_fused
 
 SIZE = st.integers(1, 40)
 SIDE = st.none() | st.integers(-3, 40)
@@ -25,8 +25,8 @@ def marked(n: int, m: int, left: int | None, right: int | None) -> torch.Tensor:
 
 @given(SIZE, SIZE, SIDE, SIDE)
 def test_band(n: int, m: int, left: int | None, right: int | None) -> None:
-    squares = marked(n, m, left, right)
-    assert band(n, m, left, right) == (int(squares.sum()), int(squares.any(1).sum()))
+    pairs = marked(n, m, left, right)
+    assert band(n, m, left, right) == (int(pairs.sum()), int(pairs.any(1).sum()))
 
 
 @settings(max_examples=25)
@@ -34,10 +34,10 @@ def test_band(n: int, m: int, left: int | None, right: int | None) -> None:
     st.integers(1, 3 * TILE), st.integers(1, 3 * TILE), st.none() | st.integers(0, 700), st.integers(0, 700)
 )
 def test_tiles_of_a_band(n: int, m: int, left: int | None, right: int) -> None:
-    squares = marked(n, m, left, right)
+    pairs = marked(n, m, left, right)
     rows, cols = torch.arange(n) // TILE, torch.arange(m) // TILE
     touched = torch.zeros(int(rows[-1]) + 1, int(cols[-1]) + 1, dtype=torch.bool)
-    q, k = squares.nonzero(as_tuple=True)
+    q, k = pairs.nonzero(as_tuple=True)
     touched[rows[q], cols[k]] = True
     area = torch.bincount(rows)[:, None] * torch.bincount(cols)
     assert band_tiles(n, m, left, right) >= int(area[touched].sum())
@@ -48,17 +48,17 @@ def test_tiles_of_a_band(n: int, m: int, left: int | None, right: int) -> None:
 @given(SIZE, SIZE, st.integers(1, 3), st.sampled_from([1, 2, 4]))
 def test_causal(n: int, m: int, batch: int, kv_heads: int) -> None:
     q, k, v = torch.zeros(batch, 4, n, 8), torch.zeros(batch, kv_heads, m, 8), torch.zeros(batch, 1, m, 6)
-    found = squares_of(q, k, v, None, True)
+    found = pairs_of(q, k, v, None, True)
     assert found.needed == batch * 4 * int(torch.ones(n, m).tril().sum())
     assert found.dense == batch * 4 * n * m
     assert found.needed <= found.executed <= found.dense
     assert found.forward.needed == found.needed * (8 + 6)
     assert found.backward.needed == 2 * found.forward.needed
     assert found.backward.executed == found.executed * (3 * 8 + 2 * 6)
-    assert squares_of(q, k, v, causal_upper_left(n, m), False).needed == found.needed
+    assert pairs_of(q, k, v, causal_upper_left(n, m), False).needed == found.needed
     if n <= m:
         corner = int(torch.ones(n, m).tril(m - n).sum())
-        assert squares_of(q, k, v, causal_lower_right(n, m), False).needed == batch * 4 * corner
+        assert pairs_of(q, k, v, causal_lower_right(n, m), False).needed == batch * 4 * corner
 
 
 @given(st.data(), SIZE, SIZE)
@@ -70,15 +70,15 @@ def test_masks(data: st.DataObject, n: int, m: int) -> None:
     for dtype in (torch.float16, torch.bfloat16, torch.float32):
         for low in (-torch.inf, torch.finfo(dtype).min):
             numbers = torch.where(mask, 0.5, low).to(dtype)
-            assert squares_of(q, k, k, numbers, False).needed == expected
-    assert squares_of(q, k, k, mask, False).needed == expected
-    assert squares_of(q, k, k, mask.expand(2, 3, n, m), False).needed == expected
+            assert pairs_of(q, k, k, numbers, False).needed == expected
+    assert pairs_of(q, k, k, mask, False).needed == expected
+    assert pairs_of(q, k, k, mask.expand(2, 3, n, m), False).needed == expected
 
 
 def test_masks_without_values() -> None:
     assert marked_in(torch.ones(3, 3, device="meta")) is None
     q = torch.zeros(1, 1, 3, 4)
-    found = squares_of(q, q, q, torch.ones(3, 3, device="meta", dtype=torch.bool), False)
+    found = pairs_of(q, q, q, torch.ones(3, 3, device="meta", dtype=torch.bool), False)
     assert (found.needed, found.note) == (9, "mask not known: attention in {} is counted dense")
 
 
@@ -93,11 +93,11 @@ def operands(*shape: int) -> dict[str, Any]:
 def test_fused(name: str) -> None:
     given = operands(2, 3, 200, 16)
     for operator in (f"_scaled_dot_product_{name}", f"_scaled_dot_product_{name}_backward"):
-        assert squares_of_fused(operator, given).needed == 6 * 200 * 200
-        found = squares_of_fused(operator, {**given, "is_causal": True, "attn_bias": torch.zeros(0)})
+        assert pairs_of_fused(operator, given).needed == 6 * 200 * 200
+        found = pairs_of_fused(operator, {**given, "is_causal": True, "attn_bias": torch.zeros(0)})
         assert (found.needed, found.executed) == (6 * 200 * 201 // 2, 6 * (128 * 128 + 72 * 200))
         bias = torch.zeros(200, 200).masked_fill(torch.ones(200, 200).triu(1).bool(), -torch.inf)
-        assert squares_of_fused(operator, {**given, "attn_bias": bias}).needed == 6 * 200 * 201 // 2
+        assert pairs_of_fused(operator, {**given, "attn_bias": bias}).needed == 6 * 200 * 201 // 2
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.none() | st.integers(0, 9), st.booleans())
@@ -106,7 +106,7 @@ def test_packed(lengths: list[int], window: int | None, causal: bool) -> None:
     ends = torch.tensor([0, *lengths]).cumsum(0)
     given = {**operands(total, 2, 8), "cum_seq_q": ends, "cum_seq_k": ends, "is_causal": causal}
     given |= {"window_size_left": window, "window_size_right": 0 if causal else window}
-    found = squares_of_fused("_flash_attention_forward", given)
+    found = pairs_of_fused("_flash_attention_forward", given)
     right = 0 if causal else window
     assert found.needed == 2 * sum(int(marked(n, n, window, right).sum()) for n in lengths)
     assert found.dense == 2 * sum(n * n for n in lengths)
@@ -114,8 +114,8 @@ def test_packed(lengths: list[int], window: int | None, causal: bool) -> None:
 
 def test_rows_before_heads() -> None:
     given = operands(3, 10, 2, 8)  # batch, positions, heads, head size
-    assert squares_of_fused("_flash_attention_forward", given).needed == 3 * 2 * 100
-    found = squares_of_fused("_flash_attention_forward", {**given, "is_causal": True})
+    assert pairs_of_fused("_flash_attention_forward", given).needed == 3 * 2 * 100
+    found = pairs_of_fused("_flash_attention_forward", {**given, "is_causal": True})
     assert found.needed == 3 * 2 * 55
-    found = squares_of_fused("_efficient_attention_forward", {**given, "custom_mask_type": 1})
+    found = pairs_of_fused("_efficient_attention_forward", {**given, "custom_mask_type": 1})
     assert found.needed == 3 * 2 * 55
