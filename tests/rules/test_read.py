@@ -147,7 +147,7 @@ def test_an_array_that_differs_along_the_batch_is_given_when_attention_runs() ->
     q, k, v = torch.randn(3, 2, 1, 4, 8, dtype=torch.float64)
     with pytest.raises(NamingError, match="needs the array document_id: give document_id=tensor"):
         lt.attention(q, k, v, document)
-    out = lt.attention(q, k, v, document, document_id=document_id)
+    out: torch.Tensor = lt.attention(q, k, v, document, document_id=document_id)
     for element, ids in enumerate(document_id):
         alone = [x[element : element + 1] for x in (q, k, v)]
         wanted = lt.attention(*alone, lt.rules.documents(ids=ids.numpy()))

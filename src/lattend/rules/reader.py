@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from lattend.errors import LattendError, TextError, TraceError
 from lattend.rules.axes import POSITIONS
@@ -25,7 +25,14 @@ from lattend.rules.language.tokens import MAX_LENGTH, NAME, Source
 from lattend.rules.language.tracing import trace
 from lattend.rules.rule import Rule
 
-RuleLike = Rule | str | Callable[..., Any]
+
+class HasMaskFunction(Protocol):
+    """FlexAttention's BlockMask, or whatever else brings its mask_mod along."""
+
+    mask_mod: Callable[..., Any]
+
+
+RuleLike = Rule | str | Callable[..., Any] | HasMaskFunction
 
 MAX_REMEMBERED = 256
 _CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\([^()]*\)\s*)?")  # a name with arguments, known or not
