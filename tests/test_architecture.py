@@ -84,9 +84,29 @@ def test_files_stay_short(path: Path) -> None:
             "import lattend as lt; lt.study.steer([[1, 0.5]], [1])",
             {"torch", "sympy", "PIL", "fpdf"},
         ),
+        (
+            "import torch, lattend as lt; q = torch.ones(1, 1, 9, 8, requires_grad=True); "
+            "lt.attention(q, q, q, 'k <= q and q - k <= 1').sum().backward(); q = q[:, :, :1].detach(); "
+            "lt.KVCache('k <= q', batch=1, heads=1, head_size=8).attend(q, q, q)",
+            {"triton", "torch._dynamo", "torch._inductor", "torch.utils.flop_counter", "PIL"},
+        ),
     ],
 )
 def test_what_is_not_needed_is_not_loaded(code: str, unloaded: set[str]) -> None:
     program = f"{code}\nimport sys\nprint('loaded', *sorted({unloaded!r} & set(sys.modules)), sep=' ')"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "loaded"
+
+
+@pytest.mark.parametrize(
+    "asked", ["attention", "KVCache", "Bias", "explain", "nn.GridRNN", "nn.MultiHeadAttention", "cost.of"]
+)
+def test_without_torch_it_is_said_what_to_install(asked: str) -> None:
+    program = (
+        f"import sys; sys.modules['torch'] = None\nimport lattend as lt\n"
+        f"try:\n    lt.{asked}\nexcept lt.errors.LattendError as error:\n"
+        f"    print(isinstance(error, ImportError), error)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    wanted = f'{asked} runs on torch, an extra that is not installed: pip install "lattend[torch]"\n'
+    assert run.stdout in (f"True lattend.{wanted}", f"True lt.{wanted}")

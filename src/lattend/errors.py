@@ -78,3 +78,7 @@ class TooLarge(LattendError):
 
 class TensorError(LattendError):
     """A tensor whose shape, dtype or device does not fit the call."""
+
+
+class TorchMissing(LattendError, ImportError):
+    """What was asked for runs on torch, which is not installed."""

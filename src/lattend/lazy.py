@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from lattend.errors import TorchMissing
+
 
 def on_first_use(
     namespace: dict[str, Any], called: str, home: Mapping[str, str]
@@ -18,7 +20,14 @@ def on_first_use(
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"{called} has no {name!r}; it has {', '.join(home)}")
-        module = import_module(home[name])
+        try:
+            module = import_module(home[name])
+        except ModuleNotFoundError as missing:
+            if missing.name != "torch":
+                raise
+            raise TorchMissing(
+                f'{called}.{name} runs on torch, an extra that is not installed: pip install "lattend[torch]"'
+            ) from missing
         itself = home[name] == f"{namespace['__name__']}.{name}"
         namespace[name] = module if itself else getattr(module, name)
         return namespace[name]

@@ -1,6 +1,5 @@
 """Kernels: attention over the marked squares and no others, with gradients."""
 
-from lattend.attend import flop_formulas as flop_formulas  # tells torch's counter what attention costs
 from lattend.attend.bias import Bias as Bias
 from lattend.attend.call import Call as Call
 from lattend.attend.decode.kv_cache import KVCache as KVCache

@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 
 from lattend.attend import operator
 from lattend.attend.bias import Bias
+from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache, step
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.form import form_of
@@ -111,6 +112,7 @@ def attention(
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if not torch.compiler.is_compiling():
         _check_forward_mode(q, k, v)
+        operator.tell_flop_counter()
     form = form_of(key)
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -136,7 +138,7 @@ def attention(
     return (out, lse) if return_lse else out
 
 
-@torch.compiler.assume_constant_result
+@constant
 def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
     """The key and the numbers of a rule that is no Rule yet: all that a compiled call needs of it."""
     found = read_rule(rule)

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.call import Call
+from lattend.attend.compiled import constant
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.solve import minus, plus, times
 from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
@@ -158,7 +159,7 @@ def shape_text(tensor: Tensor) -> str:
 # What a text says: found once for each text, and constant where attention is traced
 
 
-@torch.compiler.assume_constant_result
+@constant
 def check_term(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
     """Raises unless each tensor, which has so many axes, is read in the text as it can be."""
     return _checked(text, tensors, axes)
@@ -192,7 +193,7 @@ def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool
     return True
 
 
-@torch.compiler.assume_constant_result
+@constant
 def names_in(text: str) -> tuple[str, ...]:
     """The names in a bias that are not indexed."""
     return tuple(expr.names(read(text)))
@@ -207,7 +208,7 @@ class Place(NamedTuple):
     position: str
 
 
-@torch.compiler.assume_constant_result
+@constant
 def places_in(text: str) -> tuple[Place, ...]:
     """Where a bias reads tensors at head, q, k or another position, and not at a term of them."""
     return tuple(

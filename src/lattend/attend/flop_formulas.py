@@ -1,7 +1,7 @@
 """The formulas of lattend::attention and lattend::attention_backward in torch's own counter.
 
 Importing this file registers them with torch.utils.flop_counter, so that a plain FlopCounterMode counts
-twice the needed multiply-adds of lt.attention. lattend.attend does so.
+twice the needed multiply-adds of lt.attention. operator.py does so once that counter is loaded.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-import torch
-
 from lattend.attend.call import rule_of
+from lattend.attend.compiled import constant
 from lattend.rules.language.expr import Lookup, Name, term_text, walk
 
 
@@ -34,7 +33,7 @@ class Form(NamedTuple):
     arrays: tuple[Array, ...]
 
 
-@torch.compiler.assume_constant_result
+@constant
 def form_of(key: str) -> Form:
     """The form of the rule with this key."""
     return _form(key)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lattend.attend.bias import Bias, check_floating, names_in, places_in, shape_text
 from lattend.attend.call import rule_of
+from lattend.attend.compiled import constant
 from lattend.attend.form import Array, Form
 from lattend.errors import DomainError, NamingError, TensorError
 
@@ -207,7 +208,7 @@ def _unknown(name: str, form: Form, arrays: list[str]) -> NamingError:
     return NamingError(f'rule "{form.text}" has no {name}; it has {", ".join(known)}{_hint(name, known)}')
 
 
-@torch.compiler.assume_constant_result
+@constant
 def _hint(name: str, known: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(name, known, 1)
     return f"; did you mean {close[0]}?" if close else ""
@@ -340,7 +341,7 @@ def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:
     return text
 
 
-@torch.compiler.assume_constant_result
+@constant
 def _arrays_of(key: str) -> tuple[str, ...]:
     rule = rule_of(key)
     return (*rule.data, *rule.open)

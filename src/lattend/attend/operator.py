@@ -7,9 +7,11 @@ is written into a compiled program.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -80,11 +82,18 @@ def _call(
     return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
 
 
+def tell_flop_counter() -> None:
+    """Registers what attention costs with torch's counter of FLOPs, once that is loaded; it loads Triton."""
+    if "torch.utils.flop_counter" in sys.modules:
+        import_module("lattend.attend.flop_formulas")
+
+
 # Shapes alone
 
 
 @torch.library.register_fake(forward, lib=_LIBRARY)
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    import_module("lattend.attend.flop_formulas")  # a compiled program does not come by attention() again
     kind = torch.promote_types(q.dtype, torch.float32)
     return empty_like(q, v.shape[-1]), q.new_empty(q.shape[:-1], dtype=kind)
 

@@ -7,9 +7,8 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.bias import Bias
+from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import few_queries
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
@@ -31,13 +31,6 @@ MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when the
 AHEAD = 1024  # keys to come whose last queries are found together
 PIECE = 512  # queries of a prompt that are answered together
 MAX_SQUARES = 1 << 22  # of one such piece, all keys included
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _left_to_python(method: F) -> F:
-    """The method, which torch.compile does not trace; torch's own decorator has the type of a function."""
-    return torch.compiler.disable(method)  # pyright: ignore[reportReturnType]
 
 
 class KVCache:
@@ -128,7 +121,7 @@ class KVCache:
 
     # What is done with it
 
-    @_left_to_python
+    @left_to_python
     def attend(
         self,
         q: Tensor,

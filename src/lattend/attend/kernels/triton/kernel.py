@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -20,12 +22,11 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
-    try:
-        from lattend.attend.kernels.triton.launch import INTERPRETED
-    except ImportError:
-        return "Triton is not installed: pip install triton"
-    if q.device.type != "cuda" and not (INTERPRETED and call.kernel == "triton"):
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1" and call.kernel == "triton"
+    if q.device.type != "cuda" and not interpreted:
         return f"it needs a GPU, and q is on {q.device.type}"
+    if find_spec("triton") is None:
+        return "Triton is not installed: pip install triton"
     if q.dtype not in DTYPES:
         return f"it computes in bfloat16, float16 or float32, and q is {_name(q.dtype)}"
     size = max(q.shape[-1], v.shape[-1])

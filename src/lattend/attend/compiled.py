@@ -1,0 +1,37 @@
+"""What torch.compile holds as a constant, and what it leaves to Python, said without loading Dynamo.
+
+torch.compiler's own decorators import torch._dynamo, 1.4 s at the first call of attention.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import torch
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def constant(function: F) -> F:
+    """The function, whose result is a constant where it is traced; what assume_constant_result does."""
+    function._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+    return function
+
+
+def left_to_python(method: F) -> F:
+    """The method, which torch.compile does not trace; torch.compiler.disable once Dynamo is loaded."""
+    disabled: list[Callable[..., Any]] = []
+
+    @wraps(method)
+    def run(*args: Any, **options: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return method(*args, **options)
+        if not disabled:
+            disabled.append(torch.compiler.disable(method))
+        return disabled[0](*args, **options)
+
+    run._torchdynamo_disable = True  # pyright: ignore[reportAttributeAccessIssue]
+    return run  # pyright: ignore[reportReturnType]
