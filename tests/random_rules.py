@@ -100,8 +100,9 @@ BIASES = {
         "row[q]*column[k] + scalar",
         "slope[head]*row[q]",
         "table",
+        "masked",
     ],
-    2: ["slope[head]*(qy - ky)", "near[head, min(max(kx - qx + 3, 0), 6)] + scalar*kx", "table"],
+    2: ["slope[head]*(qy - ky)", "near[head, min(max(kx - qx + 3, 0), 6)] + scalar*kx", "table", "masked"],
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from given_tensors import each, qkv
+from given_tensors import each, expected, qkv
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -427,7 +427,9 @@ GIVEN: dict[str, tuple[type[LattendError], str, Any]] = {
     "a table of a batch": (TensorError, "bias has shape (2, 4, 7, 7)", torch.ones(2, 4, 7, 7)),
     "a table of whole numbers": (
         TensorError,
-        "bias holds bool, and a bias is made of floating numbers: bias.float()",
+        "bias holds bool, and a bias is added to the scores, where 1 and 0 mask nothing. Where True means "
+        'attend, make it part of the rule: rule & lt.rule("mask[q, k]", data={"mask": None}), called with '
+        "mask=bias; or add -inf: torch.zeros(bias.shape).masked_fill(~bias, -torch.inf)",
         torch.ones(7, 7, dtype=torch.bool),
     ),
     "a table elsewhere": (
@@ -555,3 +557,30 @@ def test_a_bias_on_many_squares_comes_in_pieces(monkeypatch: pytest.MonkeyPatch)
             for found, exact in zip(run(rule), wanted, strict=True):
                 torch.testing.assert_close(found, exact)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("kernel", [None, "dense"])
+def test_what_is_advised_for_a_boolean_bias_masks(kernel: str | None) -> None:
+    given, rule = qkv(dtype=torch.float64), lt.rule("k <= q")
+    bias = torch.rand(7, 7, generator=torch.Generator().manual_seed(0)) < 0.5
+    both = rule & lt.rule("mask[q, k]", data={"mask": None})
+    wanted = expected(*given, bias & torch.from_numpy(rule.mask(n=7)))
+    torch.testing.assert_close(lt.attention(*given, both, mask=bias, kernel=kernel), wanted)
+    added = torch.zeros(bias.shape).masked_fill(~bias, -torch.inf)
+    torch.testing.assert_close(lt.attention(*given, rule, bias=added, kernel=kernel), wanted)
+
+
+@pytest.mark.parametrize("kernel", ["reference", "dense", "cpu", "triton"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_learned_bias_that_is_not_contiguous(kernel: str) -> None:
+    device = "cuda" if kernel == "triton" and torch.cuda.is_available() else "cpu"
+    q, k, v = each(lambda x: x.to(device), qkv(value_width=8))
+    leaf = torch.randn(7, 7, 4, generator=torch.Generator().manual_seed(0)).to(device)
+    grads: list[Tensor] = []
+    for table in (leaf.permute(2, 0, 1), leaf.permute(2, 0, 1).contiguous()):  # Swin's, T5's
+        learned = table.detach().requires_grad_()
+        assert learned.stride() == table.stride()
+        out = lt.attention(q, k, v, lt.rule("k <= q"), bias=learned, kernel=kernel)
+        grads += torch.autograd.grad(out.square().sum(), learned)
+    torch.testing.assert_close(*grads, rtol=0, atol=0)

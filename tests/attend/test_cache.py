@@ -583,3 +583,22 @@ def test_refusals_say_why() -> None:
     with pytest.raises(TensorError, match="q has 4 heads, and the rule was asked for 2; make the cache with"):
         call(heads, (1, 4, 1, 4), (1, 2, 1, 4), (1, 2, 1, 4))
     assert len(cache) == len(heads) == 0
+
+
+def test_arrays_that_the_rule_leaves_open_come_with_the_cache() -> None:
+    x, rule = sequence(), lt.rules.documents(causal=True)
+    doc = torch.arange(x[0].shape[2]) // 4
+    cache = made(rule, x, n=len(doc), doc=doc)
+    fixed = lt.rule(rule.text, data={"doc": doc.numpy()})
+    whole, _ = reference(mask(fixed, n=len(doc)), *x)
+    pieces = [attention(*part, rule, cache=cache) for part in cut(x, STEPS["pieces"])]
+    torch.testing.assert_close(torch.cat(pieces, 2), whole)
+    one = next(iter(cut(x, STEPS["ones"])))
+    with pytest.raises(NamingError, match="doc is the cache's, which has it from the start; leave it out"):
+        attention(*one, rule, cache=cache, doc=doc)
+    with pytest.raises(LattendError, match=r"give it with the cache, KVCache\(rule, …, doc=array\)"):
+        made(rule, x, n=len(doc))
+    with pytest.raises(TensorError, match="doc must hold whole numbers, got float32"):
+        made(rule, x, n=len(doc), doc=doc.float())
+    with pytest.raises(TensorError, match=r"doc has shape \(1, 41\), and doc\[q\] takes 1 axes: in a cache"):
+        made(rule, x, n=len(doc), doc=doc[None])

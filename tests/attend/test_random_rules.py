@@ -87,7 +87,10 @@ def tensors(case: Attended) -> tuple[list[Tensor], dict[str, Tensor]]:
         "column": torch.randn(m, generator=source),
         "scalar": torch.randn((), generator=source) / 8,
         "table": torch.randn(n, m, case.heads, generator=source).permute(2, 0, 1),
+        "masked": torch.zeros(n, m),
     }
+    drawn["masked"][torch.rand(n, m, generator=source) < 0.3] = -torch.inf
+    drawn["masked"][n // 2] = -torch.inf
     return qkv, {name: x for name, x in drawn.items() if case.bias is not None and name in case.bias}
 
 
@@ -103,8 +106,8 @@ def results(
         name: x.to(DEVICE, torch.float64 if dtype == torch.float64 else x.dtype) for name, x in biases.items()
     }
     whole = {name: x.requires_grad_() for name, x in whole.items()}
-    bias = None if case.bias is None else whole.get("table")
-    if case.bias not in (None, "table"):
+    bias = None if case.bias is None else whole.get(case.bias)
+    if case.bias is not None and bias is None:
         bias = lt.Bias(case.bias, **whole)
     out, lse = lt.attention(q, k, v, rule, kernel=kernel, bias=bias, return_lse=True, **values)
     if slopes is None:
@@ -188,6 +191,7 @@ WRONG_ONCE = [
     case("0 < kx - kx == -2 or qx % 7 == 3", (9, 1), tile=0),
     case("k < q", (9, 9), bias="slope[head]*(q - k)"),  # with NaN flowing into an empty row
     case("k <= q", (9, 9), bias="table"),
+    case("k >= 0", (21, 37), bias="masked"),
 ]
 
 

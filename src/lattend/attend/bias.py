@@ -146,6 +146,13 @@ def _as_tensor(name: str, value: Tensor | float) -> Tensor:
 
 def check_floating(name: str, tensor: Tensor) -> None:
     """Raises unless the tensor holds floating numbers."""
+    if tensor.dtype == torch.bool:
+        raise TensorError(
+            f"{name} holds bool, and a bias is added to the scores, where 1 and 0 mask nothing. Where True "
+            f'means attend, make it part of the rule: rule & lt.rule("mask[q, k]", data={{"mask": None}}), '
+            f"called with mask={name}; or add -inf: torch.zeros({name}.shape).masked_fill(~{name}, "
+            "-torch.inf)"
+        )
     if not tensor.is_floating_point():
         kind = str(tensor.dtype).removeprefix("torch.")
         raise TensorError(f"{name} holds {kind}, and a bias is made of floating numbers: {name}.float()")

@@ -105,7 +105,7 @@ def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -
     if bound.open:
         raise LattendError(
             f'rule "{rule.text}" gets {bound.open[0]} when attention runs, and a cache drops keys before: '
-            f"give it now, data={{{bound.open[0]!r}: array}}"
+            f"give it with the cache, KVCache(rule, …, {bound.open[0]}=array)"
         )
     heads = bound.values.get(HEADS, query_heads) if bound.has_heads else None
     if bound.has_heads and heads is None:

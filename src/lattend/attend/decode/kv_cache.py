@@ -7,6 +7,8 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -18,6 +20,7 @@ from torch import Tensor
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import few_queries
+from lattend.attend.form import form_of
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.latest import FOREVER
@@ -37,7 +40,8 @@ class KVCache:
     """The past of a sequence under a rule, for decoding token by token.
 
     `heads` are those of the keys; `query_heads` is needed only where the rule speaks of heads and there
-    are more of them. `values` are the rule's parameters, and n where the final length is known.
+    are more of them. `values` are the rule's parameters, n where the final length is known, and an array
+    for each that the rule leaves open, the same for the whole batch.
 
     >>> from lattend.rules import strided
     >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_size=4)
@@ -59,7 +63,7 @@ class KVCache:
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
         query_heads: int | None = None,
-        **values: int,
+        **values: Any,
     ) -> None:
         sizes = {"batch": batch, "heads": heads, "head_size": head_size}
         sizes |= {"value_size": head_size if value_size is None else value_size}
@@ -74,7 +78,11 @@ class KVCache:
                 f"the parameter {clash[0]} has the name of an option of KVCache; bind it first: "
                 f"rule.at({clash[0]}=…)"
             )
+        self.keys_of_rule = {rule.key}  # also as it was before its arrays were put in
+        rule = _with_arrays(rule, values)
+        values = {name: value for name, value in values.items() if name not in rule.data}
         self.rule = rule.at(**values)
+        self.keys_of_rule.add(self.rule.key)
         self.query_heads = heads if query_heads is None else query_heads
         self.retention = retention(rule, query_heads=self.query_heads, **values)
         self.query_heads = self.rule.values.get("heads", self.query_heads)
@@ -338,6 +346,25 @@ class KVCache:
 _NONE = np.zeros(0, np.intp)
 
 
+def _with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:
+    """The rule with those of its open arrays that are among the values."""
+    found: dict[str, NDArray[Any]] = {}
+    for array in form_of(rule.key).arrays:
+        if array.name in values:
+            given, axes = values[array.name], len(array.positions)
+            entries = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+            if entries.dtype.kind not in "biu":
+                raise TensorError(f"{array.name} must hold whole numbers, got {entries.dtype}")
+            if entries.ndim != axes:
+                raise TensorError(
+                    f"{array.name} has shape {_shape(*entries.shape)}, and {array.lookup} takes {axes} axes: "
+                    "in a cache it is the same for the whole batch"
+                )
+            found[array.name] = entries
+    left = tuple(name for name in rule.open if name not in found)
+    return replace(rule, data={**rule.data, **found}, open=left)
+
+
 def step(
     cache: KVCache,
     q: Tensor,
@@ -348,13 +375,15 @@ def step(
     return_lse: bool = False,
     *,
     rule: Rule | None = None,
-    **values: int,
+    **values: Any,
 ) -> Any:
     """attention(q, k, v, rule, cache=cache): rule and values, where they are given, must be the cache's."""
     if rule is not None:
-        known = cache.rule.values
-        given = {**rule.values, **values}
-        if rule.key != cache.rule.key or any(known.get(name) != given[name] for name in given):
+        arrays = [name for name in values if name in cache.rule.data]
+        if arrays:
+            raise NamingError(f"{arrays[0]} is the cache's, which has it from the start; leave it out")
+        known, given = cache.rule.values, {**rule.values, **values}
+        if rule.key not in cache.keys_of_rule or any(known.get(name) != given[name] for name in given):
             _refuse(cache.rule, rule, values)
     return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
 

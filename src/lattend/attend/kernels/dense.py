@@ -50,8 +50,9 @@ def backward(call: Call, given: Passed) -> Gradients:
     scores, marked = _scores(call, q_, wide_k)
     weights = _weights(scores, lse)  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
+    delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
     slope = weights * (grad @ wide_v.mT - delta[..., None])
-    slope = torch.where(marked, slope, 0)  # dlse of an empty row may be anything
+    slope = torch.where(marked, slope, 0)
     dq = slope @ wide_k * call.scale
     dk = _per_key_head(slope.mT @ q_, k) * call.scale
     dv = _per_key_head(weights.mT @ grad, v)

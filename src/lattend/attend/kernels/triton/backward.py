@@ -81,6 +81,8 @@ def attention_bwd_dq_kernel(
         tl.store(Delta + state_rows, delta, mask=inside)
     else:
         delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
+    if BIAS is not None:  # which may be -inf for all keys of a row, in full tiles too
+        delta = tl.where(lse == float("inf"), 0.0, delta)
     acc = tl.zeros([BLOCK_M, DP], tl.float32)
     sharpness = scale * LOG2E
 
@@ -221,6 +223,9 @@ def attention_bwd_dkdv_kernel(
                 )
                 lse = tl.load(Lse + first_row + at) * LOG2E
                 delta = tl.load(Delta + first_row + at)
+                if BIAS is not None:  # which may be -inf for all keys of a row: all weights 0
+                    delta = tl.where(lse == -float("inf"), 0.0, delta)
+                    lse = tl.where(lse == -float("inf"), float("inf"), lse)
                 s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness
                 if BIAS is not None:
                     s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E

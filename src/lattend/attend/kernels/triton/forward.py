@@ -189,8 +189,11 @@ def attention_fwd_kernel(
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
             higher = tl.maximum(m, tl.max(s, 1) * sharpness)
-            p = tl.math.exp2(s * sharpness - higher[:, None])
-            shrink = tl.math.exp2(m - higher)
+            base = higher
+            if BIAS is not None:  # which may be -inf for all keys so far
+                base = tl.where(higher == -float("inf"), 0.0, higher)
+            p = tl.math.exp2(s * sharpness - base[:, None])
+            shrink = tl.math.exp2(m - base)
             total = total * shrink + tl.sum(p, 1)
             v = block_of(
                 V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
