@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint format pictures bench clean
+.PHONY: help setup demo test test-long smoke lint format pictures bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -39,6 +39,9 @@ test: lint ## everything: lint, format, types, tests
 
 test-long: $(STAMP) ## the long sweeps
 	$(PY) -m pytest -n $(JOBS) -m long
+
+smoke: $(STAMP) ## the wheel, built and installed into an empty environment; a part of test-long
+	$(PY) -m pytest -m long tests/test_wheel.py
 
 lint: $(STAMP) ## ruff and pyright, changing nothing
 	$(PY) -m ruff check .

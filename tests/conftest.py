@@ -5,9 +5,14 @@ import tempfile
 
 from hypothesis import settings
 
+from lattend import amx
+
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+# Before torch is loaded: some machines announce AMX and end the process at its first bfloat16 product
+amx.limit(os.environ)
 
 # Where there is no GPU, Triton's kernels run under its interpreter; the variable is read when Triton loads
 if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110  (before anything heavier is imported)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lattend.rules.reader import rule as rule
     from lattend.rules.rule import Rule as Rule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # read by pyproject.toml too
 
 # Where each public name lives, in the order a reader meets them; loaded when it is first used, so that
 # `import lattend` is instant. A folder is its own home.

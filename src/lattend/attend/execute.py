@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from lattend import amx
 from lattend.attend.call import Call, Gradients, Passed
 from lattend.attend.dispatch import KERNELS, chosen, chosen_backward
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
+    amx.check(q)
     return KERNELS[chosen(call, q, k, v)].forward(call, q, k, v)
 
 

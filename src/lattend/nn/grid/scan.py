@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from lattend import amx
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, reference
 from lattend.nn.grid.cells import Cell, beside, opened
@@ -99,6 +100,7 @@ def scan(
     top [D, gates*h, h]. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
     edges and its states are in the order in which it travels. With `recompute` no gates are kept.
     """
+    amx.check(x)
     name = chosen(kernel, x)
     if mask is not None:
         x = x.masked_fill(~mask[..., None], 0)  # not even a NaN there may reach a sum
