@@ -28,9 +28,9 @@ def test_a_window_brings_dense_above_100_percent_and_needed_below() -> None:
     assert found.causal_halved == pytest.approx((6 * N + 6 * LAYERS * WIDTH * length) * rate / peak)
     assert found.needed < 1 < found.dense
     assert found.words[0] == (
-        "dense is above 100% because it counts all 32,768² pairs in each of 32 layers, 8.5 times "
-        "those that are attended: in all 32 layers a query sees at most 4,096 keys. "
-        "It is the formula that is wrong."
+        "dense is above 100% because it counts all 32,768² pairs in each of 32 layers, 8.5 times those "
+        "that are attended: in all 32 layers a query sees at most 4,096 keys. It is the formula that is "
+        "wrong."
     )
 
 
