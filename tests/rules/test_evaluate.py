@@ -52,7 +52,7 @@ def test_arithmetic_beyond_64_bits_is_refused(text: str, message: str) -> None:
     with pytest.raises(DomainError) as caught:
         evaluate(parse(text), {"q": LINE, "t": 10**30}, {})
     assert wanted in str(caught.value)
-    assert "contains(…) for one square" in str(caught.value)
+    assert "contains(…) for one pair" in str(caught.value)
 
 
 def test_the_edge_of_64_bits() -> None:

@@ -136,6 +136,12 @@ def test_tensors_of_one_name_are_kept_apart() -> None:
     assert list(lt.rule(lambda b, h, q_idx, kv_idx: held["ids"][q_idx] == 0).data) == ["array"]
 
 
+def test_a_function_of_a_module_without_a_name() -> None:
+    scope: dict[str, Any] = {"ids": torch.tensor([0, 0, 1])}
+    exec("def same(b, h, q_idx, kv_idx):\n    return ids[q_idx] == ids[kv_idx]", scope)
+    assert list(lt.rule(scope["same"]).data) == ["ids"]
+
+
 def test_an_array_that_differs_along_the_batch_is_given_when_attention_runs() -> None:
     document_id = torch.tensor([[0, 0, 1, 1], [0, 1, 1, 1]])
 

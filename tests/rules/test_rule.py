@@ -113,7 +113,7 @@ def test_data() -> None:
         ({"n": -1, "t": 1}, DomainError, "needs n >= 0, got n = -1"),
         ({"n": 4, "t": 1.5}, DomainError, "t must be an integer, got 1.5"),
         ({"n": 4, "t": True}, DomainError, "t must be an integer, got True"),
-        ({"n": 10**6, "t": 1}, DomainError, "a mask of 1,000,000,000,000 squares is too large to hold"),
+        ({"n": 10**6, "t": 1}, DomainError, "a mask of 1,000,000,000,000 pairs is too large to hold"),
     ],
 )
 def test_errors(values: dict[str, int], error: type[LattendError], message: str) -> None:

@@ -103,7 +103,7 @@ def _remainder(bound: Bound) -> tuple[Remainder, int] | None:
         return None
     atom, coefficient = quotients[0]
     sign = -1 if coefficient > 0 else 1
-    rest = Linear.of(((a, c * sign) for a, c in bound.form.terms if a != atom), bound.form.constant * sign)
+    rest = bound.form.plus(Linear(((atom, coefficient),)), -1).times(sign)
     number = atom.of.constant - rest.constant
     if coefficient * sign != -int(atom.by) or rest.terms != atom.of.terms or not 0 <= number < int(atom.by):
         return None

@@ -197,8 +197,8 @@ class _Reader:
         found: list[Case] = []
         left = case.region
         for carry in sorted(range(-MAX_CARRY, MAX_CARRY + 1), key=abs):
-            low = _plus(form, size, -carry)
-            high = _plus(_negated(form), size, carry + 1, -1)
+            low = form.plus(size, -carry)
+            high = Linear((), -1).plus(size, carry + 1).plus(form, -1)
             here = case.region.where(Bound(low, False)).where(Bound(high, False))
             if not here.is_empty():
                 value = offsets - Polynomial.atom(modulus).times(carry) if rest else blocks
@@ -267,15 +267,6 @@ def _linear(polynomial: Polynomial) -> tuple[Linear, int]:
 
 def _has_whole_coefficients(polynomial: Polynomial) -> bool:
     return all(c.denominator == 1 for c in polynomial.terms.values())
-
-
-def _negated(form: Linear) -> Linear:
-    return Linear.of([(a, -c) for a, c in form.terms], -form.constant)
-
-
-def _plus(form: Linear, other: Linear, factor: int, constant: int = 0) -> Linear:
-    terms = [*form.terms, *((a, c * factor) for a, c in other.terms)]
-    return Linear.of(terms, form.constant + other.constant * factor + constant)
 
 
 def _summed(body: Polynomial, index: str, low: Polynomial, high: Polynomial) -> Polynomial:

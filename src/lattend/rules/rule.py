@@ -114,7 +114,7 @@ class Rule:
 
     @property
     def positions(self) -> list[str]:
-        """The coordinates of one square, queries first: head, q, k or head, qy, qx, ky, kx."""
+        """The coordinates of one pair, queries first: head, q, k or head, qy, qx, ky, kx."""
         head = [HEAD] if self.has_heads else []
         return head + [axis.query for axis in self.axes] + [axis.key for axis in self.axes]
 
@@ -207,18 +207,18 @@ class Rule:
         if self.open:
             raise NamingError(
                 f'rule "{self.text}" gets {self.open[0]} when attention runs; '
-                f"to count, draw or list its squares give it now: data={{{self.open[0]!r}: array}}"
+                f"to count, draw or list its pairs give it now: data={{{self.open[0]!r}: array}}"
             )
         return self
 
     @property
     def lengths(self) -> dict[str, int]:
-        """How many values each coordinate of a square has, for a complete rule."""
+        """How many values each coordinate of a pair has, for a complete rule."""
         return {position: self.values[size] for position, size in self.limits.items()}
 
     @property
     def limits(self) -> dict[str, str]:
-        """The size that bounds each coordinate of a square: q is below n."""
+        """The size that bounds each coordinate of a pair: q is below n."""
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
         return {position: sizes[position] for position in self.positions}
 
@@ -268,36 +268,36 @@ class Rule:
             budget=DEFAULT,
         )
 
-    # Looking at squares one by one: NumPy, no integer sets
+    # Looking at pairs one by one: NumPy, no integer sets
 
     def mask(self, /, **values: int) -> NDArray[np.bool_]:
-        """The marked squares as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
+        """The attended pairs as a bool array: [n, m], [rows, cols, rows, cols], heads first if any.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").mask(n=2).astype(int).tolist()
         [[1, 0], [1, 1]]
         """
         bound = self.complete(**values)
-        squares = prod(bound.lengths.values())
-        if squares > MAX_MASK:
-            raise DomainError(f"a mask of {squares:,} squares is too large to hold; use count or draw")
+        pairs = prod(bound.lengths.values())
+        if pairs > MAX_MASK:
+            raise DomainError(f"a mask of {pairs:,} pairs is too large to hold; use count or draw")
         return bound.marked({name: np.arange(length) for name, length in bound.lengths.items()})
 
     def marked(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
-        """Which squares of these ranges of positions are marked, for a complete rule."""
+        """Which pairs of these ranges of positions are attended, for a complete rule."""
         open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
         found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
         return np.broadcast_to(np.asarray(found, bool), [len(r) for r in ranges.values()]).copy()
 
     def contains(self, /, *position: int, **values: int) -> bool:
-        """Whether one square is marked: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
+        """Whether one pair is attended: contains(q, k, t=3), contains(qy, qx, ky, kx, r=1).
 
         >>> from lattend.rules.reader import rule
         >>> rule("q - k <= t").contains(9, 5, n=12, t=3)
         False
         """
         bound = self.complete(**values)
-        places = bound.located("square", self.positions, position)
+        places = bound.located("pair", self.positions, position)
         return bool(evaluate(self.condition, {**bound.values, **places}, self.data))
 
     def keys(self, /, *query: int, **values: int) -> list[Any]:
@@ -331,7 +331,7 @@ class Rule:
     # Doors to the other folders, opened on first use so that `import lattend` stays instant
 
     def same_as(self, other: Rule) -> bool:
-        """Whether both rules mark the same squares for all sizes and parameters of their common domain.
+        """Whether both rules attend the same pairs for all sizes and parameters of their common domain.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").same_as(rule("not k > q"))
@@ -340,13 +340,13 @@ class Rule:
         return self.difference(other) is None
 
     def difference(self, other: Rule) -> Witness | None:
-        """The smallest square that only one of the two rules marks, or None when there is none."""
+        """The smallest pair that only one of the two rules attends, or None when there is none."""
         from lattend.sets.compare import difference
 
         return difference(self.given(), other.given())
 
     def count(self, /, *, per: str | None = None, **options: Any) -> Any:
-        """The number of marked squares: a closed form, or an integer when all values are given.
+        """The number of attended pairs: a closed form, or an integer when all values are given.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2

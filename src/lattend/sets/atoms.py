@@ -26,6 +26,14 @@ class Linear:
         kept = [(atom, c) for atom, c in total.items() if c]
         return Linear(tuple(sorted(kept, key=lambda item: str(item[0]))), constant)
 
+    def plus(self, other: Linear, factor: int = 1) -> Linear:
+        """The form with `factor` times the other added."""
+        more = ((atom, c * factor) for atom, c in other.terms)
+        return Linear.of((*self.terms, *more), self.constant + other.constant * factor)
+
+    def times(self, factor: int) -> Linear:
+        return Linear(()).plus(self, factor)
+
     def value(self, values: Mapping[str, Any]) -> Any:
         """The number at these values; arrays broadcast."""
         total: Any = self.constant

@@ -1,6 +1,6 @@
 """Causal attention: a query sees itself and all keys before it.
 
-q + 1 keys a query: n(n + 1)/2 squares when n = m.
+q + 1 keys a query: n(n + 1)/2 pairs when n = m.
 
     #...
     ##..

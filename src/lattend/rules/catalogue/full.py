@@ -1,6 +1,6 @@
 """Full attention: every query sees every key.
 
-n keys a query (m, when the keys have a number of their own): n*n squares.
+n keys a query (m, when the keys have a number of their own): n*n pairs.
 
     ####
     ####
@@ -26,7 +26,7 @@ ABOUT = About(
 
 
 def full() -> Rule:
-    """Every square: `true`.
+    """Every pair: `true`.
 
     >>> full().mask(n=3).sum()  # 3 * 3
     np.int64(9)

@@ -2,7 +2,7 @@
 
 w*w keys a query inside; a window cut by the border is smaller. shift = 0 is the unshifted layer,
 shift = w // 2 the shifted one. Swin rolls the image and masks the regions that a roll joins: the same
-squares when w divides both sizes.
+pairs when w divides both sizes.
 
     ...        what the middle pixel of a 3 x 3 image sees, w = 2, shift = 1
     .##

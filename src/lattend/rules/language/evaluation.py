@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, cast
@@ -21,6 +21,7 @@ from lattend.rules.language.expr import (
     Condition,
     Lookup,
     Name,
+    Node,
     Not,
     Num,
     Or,
@@ -51,12 +52,12 @@ def evaluate(condition: Condition, env: Mapping[str, Any], data: Mapping[str, ND
     >>> evaluate(parse("q - k <= 2"), {"q": np.arange(4), "k": 0}, {}).tolist()
     [True, True, True, False]
     """
-    return _Evaluator(env, data).condition(condition)
+    return expr.fold(condition, _Evaluator(env, data).step)
 
 
 def evaluate_term(term: Term, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> int | Ints:
     """The term's value where the names have these values."""
-    return _Evaluator(env, data).term(term).value
+    return expr.fold(term, _Evaluator(env, data).step).value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +79,11 @@ class _Evaluator:
         self.data = data
         self.values: dict[str, _Value] = {}
 
-    def condition(self, node: Condition) -> bool | Bools:
+    def step(self, node: Node, parts: Sequence[Any]) -> Any:
+        """The value of a node whose parts have these values: a _Value of a term, bools of a condition."""
         match node:
             case Truth():
                 return node.value
-            case Compare():
-                return _compared(node.op, self.term(node.left), self.term(node.right))
-            case And():
-                return reduce(lambda a, b: a & b, map(self.condition, node.args))
-            case Or():
-                return reduce(lambda a, b: a | b, map(self.condition, node.args))
-            case Not():
-                held = self.condition(node.arg)
-                return not held if isinstance(held, bool) else ~held
-
-    def term(self, node: Term) -> _Value:
-        match node:
             case Num():
                 return _Value(node.value, node.value, node.value)
             case Name():
@@ -101,19 +91,26 @@ class _Evaluator:
                     self.values[node.name] = self.read(node.name)
                 return self.values[node.name]
             case Lookup():
-                return self.look_up(node)
+                return self.look_up(node, parts)
             case Arith():
-                found = self.arithmetic(node)
+                found = self.arithmetic(node, parts)
                 exact = found.exact
                 return found if exact is None else _Value(exact, exact, exact)
+            case Compare():
+                return _compared(node.op, *parts)
+            case And():
+                return reduce(lambda a, b: a & b, parts)
+            case Or():
+                return reduce(lambda a, b: a | b, parts)
+            case Not():
+                return not parts[0] if isinstance(parts[0], bool) else ~parts[0]
 
     def read(self, name: str) -> _Value:
         if name not in self.env:
             raise NamingError(f"no value is given for {name}")
         return _value(self.env[name], name)
 
-    def arithmetic(self, node: Arith) -> _Value:
-        args = [self.term(arg) for arg in node.args]
+    def arithmetic(self, node: Arith, args: Sequence[_Value]) -> _Value:
         if node.op in ("min", "max"):
             return reduce(lambda a, b: _extreme(node.op, a, b), args)
         if node.op in ("//", "%"):
@@ -125,7 +122,7 @@ class _Evaluator:
         if min(ends) < _LOW or max(ends) > _HIGH:
             raise DomainError(
                 f"{expr.term_text(node)} may lie between {low:,} and {high:,}, more than 64 bits hold; "
-                "use smaller numbers, or contains(…) for one square"
+                "use smaller numbers, or contains(…) for one pair"
             )
         return _Value(_ARITH[node.op](*(arg.value for arg in args)), low, high)
 
@@ -143,14 +140,14 @@ class _Evaluator:
             if min(ends) < _LOW or max(ends) > _HIGH:
                 raise DomainError(
                     f"{expr.term_text(node)} needs numbers of more than 64 bits; "
-                    "use smaller ones, or contains(…) for one square"
+                    "use smaller ones, or contains(…) for one pair"
                 )
         if node.op == "%":
             return _Value(value.value % divisor.value, 0, divisor.high - 1)
         corners = [end // by for end in (value.low, value.high) for by in (least, divisor.high)]
         return _Value(value.value // divisor.value, min(corners), max(corners))
 
-    def look_up(self, node: Lookup) -> _Value:
+    def look_up(self, node: Lookup, places: Sequence[_Value]) -> _Value:
         if node.array not in self.data:
             raise NamingError(
                 f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
@@ -161,7 +158,6 @@ class _Evaluator:
                 f"{expr.term_text(node)} gives {len(node.indices)} places, "
                 f"and {node.array} has {array.ndim} axes"
             )
-        places = [self.term(index) for index in node.indices]
         for index, place, length in zip(node.indices, places, array.shape, strict=True):
             _check_place(node, index, place, length)
         found = array[tuple(place.value for place in places)]
@@ -216,7 +212,7 @@ _ARITH: dict[str, Callable[..., Any]] = {
 }
 
 
-def _bounds(op: str, args: list[_Value]) -> tuple[int, int]:
+def _bounds(op: str, args: Sequence[_Value]) -> tuple[int, int]:
     """The least and greatest value `op` can give between the bounds of its arguments."""
     a = args[0]
     if op == "neg":

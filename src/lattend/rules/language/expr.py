@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, TypeVar, cast
 
 from lattend.errors import LattendError
 
@@ -84,6 +84,8 @@ class Not:
 Term = Num | Name | Lookup | Arith
 Condition = Truth | Compare | And | Or | Not
 Node = Term | Condition
+N = TypeVar("N", Term, Condition)
+V = TypeVar("V")
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -110,14 +112,38 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(children(top)))
 
 
-def depth(node: Node) -> int:
-    """The length of the longest path from `node` to a leaf, found without recursion."""
-    deepest, stack = 0, [(node, 1)]
+def fold(node: Node, step: Callable[[Node, Sequence[V]], V]) -> V:
+    """What `step` makes of a node and of what it made of the nodes under it, from the leaves up."""
+    order, stack, made = list[Node](), [node], list[V]()
     while stack:
-        top, level = stack.pop()
-        deepest = max(deepest, level)
-        stack.extend((child, level + 1) for child in children(top))
-    return deepest
+        order.append(stack.pop())
+        stack.extend(children(order[-1]))
+    for top in reversed(order):  # left to right, and a node after those under it
+        first = len(made) - len(children(top))
+        made[first:] = [step(top, made[first:])]
+    return made[0]
+
+
+def rebuilt(node: Node, parts: Sequence[Any]) -> Node:
+    """`node` with other nodes under it; its span stays."""
+    match node:
+        case Num() | Name() | Truth():
+            return node
+        case Lookup():
+            return Lookup(node.array, tuple(parts), node.span)
+        case Arith():
+            return Arith(node.op, tuple(parts), node.span)
+        case Compare():
+            return Compare(node.op, parts[0], parts[1], node.span)
+        case And() | Or():
+            return type(node)(tuple(parts), node.span)
+        case Not():
+            return Not(parts[0], node.span)
+
+
+def depth(node: Node) -> int:
+    """The length of the longest path from `node` to a leaf."""
+    return fold(node, lambda _, below: 1 + max(below, default=0))
 
 
 def check_size(node: Node) -> None:
@@ -188,38 +214,24 @@ def negated(condition: Condition) -> Condition:
             return Not(condition)
 
 
-def replaced_term(
-    node: Term, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
-) -> Term:
-    """`node` with every name put through `leaf` and every number through `number`; spans stay."""
-    match node:
-        case Num():
-            return number(node)
-        case Name():
-            return leaf(node)
-        case Lookup():
-            indices = tuple(replaced_term(a, leaf, number) for a in node.indices)
-            return Lookup(node.array, indices, node.span)
-        case Arith():
-            return Arith(node.op, tuple(replaced_term(a, leaf, number) for a in node.args), node.span)
-
-
 def replaced(
-    node: Condition, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
-) -> Condition:
+    node: N, leaf: Callable[[Name], Term], number: Callable[[Num], Term] = lambda number: number
+) -> N:
     """`node` with every name put through `leaf` and every number through `number`; spans stay."""
-    match node:
-        case Truth():
-            return node
-        case Compare():
-            left, right = (replaced_term(side, leaf, number) for side in (node.left, node.right))
-            return Compare(node.op, left, right, node.span)
-        case And():
-            return And(tuple(replaced(a, leaf, number) for a in node.args), node.span)
-        case Or():
-            return Or(tuple(replaced(a, leaf, number) for a in node.args), node.span)
-        case Not():
-            return Not(replaced(node.arg, leaf, number), node.span)
+
+    def step(node: Node, parts: Sequence[Node]) -> Node:
+        match node:
+            case Name():
+                return leaf(node)
+            case Num():
+                return number(node)
+            case _:
+                return rebuilt(node, parts)
+
+    return cast(N, fold(node, step))
+
+
+replaced_term = replaced  # of a term
 
 
 def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:

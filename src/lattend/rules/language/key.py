@@ -5,7 +5,7 @@
     true                       where it is defined
     doc=5f70bf18a08b           the digest of an array, or ? for one that is given at call time
 
-Rules with one key mark the same squares at the same numbers, so a compiled program can hold the key
+Rules with one key attend the same pairs at the same numbers, so a compiled program can hold the key
 where it cannot hold the rule.
 """
 

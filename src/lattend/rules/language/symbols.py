@@ -205,7 +205,7 @@ class SymbolicTerm(Symbolic):
 
 
 class SymbolicCondition(Symbolic):
-    """Something that holds for some squares and not for others: k <= q."""
+    """Something that holds for some pairs and not for others: k <= q."""
 
     __slots__ = ("node",)
     __hash__ = Symbolic.__hash__

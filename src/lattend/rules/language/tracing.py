@@ -55,7 +55,7 @@ class Traced:
     def _name_of(self, tensor: Any) -> str:
         """What the function calls the tensor, if that can be a name in a rule."""
         frame = sys._getframe()  # pyright: ignore[reportPrivateUsage]
-        while frame.f_back is not None and frame.f_globals["__name__"] in (__name__, "torch.overrides"):
+        while frame.f_back is not None and frame.f_globals.get("__name__") in (__name__, "torch.overrides"):
             frame = frame.f_back
         scope = {**frame.f_globals, **frame.f_locals}
         found = [name for name, value in scope.items() if value is tensor]
