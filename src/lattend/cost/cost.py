@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
-from lattend.cost.layer import Layer, Run
+from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
 from lattend.cost.result import MultiplyAdds, Result
 from lattend.cost.sizes import Size, read_size
-from lattend.cost.statement import KINDS, OPERATIONS, Array, Columns
+from lattend.cost.statement import OPERATIONS, Array
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lattend.counts.verdict import Verdict
 
 WIDTH = 4  # bytes of a number, unless said otherwise
-MULTIPLY_ADDS = "multiply_adds"
 MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
 QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth")
 
@@ -59,12 +58,16 @@ class Cost(Result):
 
     @property
     def multiply_adds(self) -> MultiplyAdds:
-        """The multiplies whose results are summed up: needed, executed (None while a size is open), dense."""
+        """The multiplies whose results are summed up."""
+        return MultiplyAdds(*self.columns(MULTIPLY_ADDS))
+
+    def columns(self, quantity: str) -> tuple[Any, Any, Any]:
+        """A quantity needed, executed (None while a size is open) and dense."""
         try:
-            executed = self.executed.value(MULTIPLY_ADDS)
+            executed = self.executed.value(quantity)
         except NamingError:
             executed = None
-        return MultiplyAdds(self.needed.value(MULTIPLY_ADDS), executed, self.dense.value(MULTIPLY_ADDS))
+        return self.needed.value(quantity), executed, self.dense.value(quantity)
 
     @property
     def multiplies(self) -> Any:
@@ -141,7 +144,7 @@ class Cost(Result):
         found = (layer.path_length(self.budget) for _, layer in self.parts if layer.across)
         paths = [path for path in found if path is not None]
         try:
-            return self._count(paths[0], "path") if len(paths) == 1 else None
+            return self.number_or_formula(paths[0], "path") if len(paths) == 1 else None
         except DomainError:  # a band of t = 0 leads nowhere
             return None
 
@@ -160,7 +163,7 @@ class Cost(Result):
     def positions(self) -> Any:
         """How many tokens, steps or pixels it is given; None where no layer says."""
         found = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
-        return None if found is None else self._count(Amount.of(found), "positions")
+        return None if found is None else self.number_or_formula(Amount.of(found), "positions")
 
     @property
     def across_tokens(self) -> dict[str, bool]:
@@ -253,9 +256,8 @@ class Cost(Result):
     def names(self) -> tuple[str, ...]:
         """The symbols it is a formula in."""
         found: dict[str, None] = {}
-        plain = replace(self, way="forward", column="needed")
         for quantity in ("parameters", *OPERATIONS, "bytes_read", "cache", "depth"):
-            found |= dict.fromkeys(plain.amount(quantity).names)
+            found |= dict.fromkeys(self.needed.forward.amount(quantity).names)
         return tuple(sorted((name for name in found if name not in self.values), key=rank))
 
     def at(self, /, **values: int) -> Cost:
@@ -269,10 +271,6 @@ class Cost(Result):
             raise NamingError(f"{self.name} has no {unknown[0]}; {known}")
         return replace(self, values={**self.values, **values})
 
-    def number_or_formula(self, amount: Amount) -> Any:
-        """An amount at the cost's numbers."""
-        return self._count(amount, "times")
-
     def number(self, amount: Amount) -> int:
         """The same, which must be a number."""
         missing = ", ".join(f"{name}=…" for name in amount.names if name not in self.values)
@@ -282,9 +280,10 @@ class Cost(Result):
 
     def value(self, quantity: str) -> Any:
         """A quantity by name, in this column and this way: a number, or a formula."""
-        return self._count(self.amount(quantity), quantity)
+        return self.number_or_formula(self.amount(quantity), quantity)
 
-    def _count(self, amount: Amount, quantity: str) -> Any:
+    def number_or_formula(self, amount: Amount, quantity: str = "times") -> Any:
+        """An amount at the cost's numbers."""
         return amount.count(f"{self.name} ({quantity})", self.values, self.budget)
 
     def amount(self, quantity: str) -> Amount:
@@ -295,28 +294,12 @@ class Cost(Result):
             return self._operation(quantity)
         if self.way == "backward" and quantity not in ("parameters", "cache"):
             raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
-        return sum((self._of_layer(layer, quantity) * times for times, layer in self.parts), ZERO)
+        found = sum((layer.numbers(quantity, self._sized) * times for times, layer in self.parts), ZERO)
+        return found * self.width if quantity.startswith("bytes") else found
 
     def is_nothing(self, quantity: str) -> bool:
         """Whether an operation does not occur, in any column."""
         return all(column.amount(quantity).is_zero for column in (self.needed, self.dense))
-
-    def _of_layer(self, layer: Layer, quantity: str) -> Amount:
-        match quantity:
-            case "parameters":
-                return sum((array.size.dense for array in layer.parameters), ZERO)
-            case "bytes_read":
-                read = (array for s in layer.statements for array in s.reads if array.kind != "constant")
-                return sum(map(self._sized, read), ZERO) * self.width
-            case "bytes_written":
-                written = dict.fromkeys(s.writes for s in layer.statements)
-                return sum(map(self._sized, written), ZERO) * self.width
-            case "saved_activations":
-                return sum(map(self._sized, layer.saved()), ZERO)
-            case "cache":
-                return layer.cache
-            case _:
-                return layer.depth.steps
 
     def _sized(self, array: Array) -> Amount:
         return array.size.column(self.column, self.values) or array.size.needed
@@ -325,10 +308,8 @@ class Cost(Result):
         """How many of an operation there are, in this column and this way."""
         total = ZERO
         for times, layer in self.parts:
-            found = (
-                self._products(layer) if name == MULTIPLY_ADDS else layer.operations(self.way).get(name, ())
-            )
-            for columns in found:
+            found = layer.products if name == MULTIPLY_ADDS else layer.operations
+            for columns in found(self.way).get(name, ()):
                 amount = columns.column(self.column, self.values)
                 if amount is None:
                     raise NamingError(
@@ -337,13 +318,6 @@ class Cost(Result):
                     )
                 total = total + amount * times
         return total
-
-    def _products(self, layer: Layer) -> Iterator[Columns]:
-        """The multiplies of each statement that sums them up."""
-        for statement in layer.statements:
-            if KINDS[statement.kind].sums:
-                found = statement.operations(backward=self.way == "backward")
-                yield from [found["multiplies"]] if "multiplies" in found else []
 
     def order(self, quantity: str, *variables: str) -> Order:
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
@@ -364,7 +338,7 @@ class Cost(Result):
         if quantity != "operations":
             amount = self.amount(quantity)
         # A claim may speak of any symbol of the cost, also where this quantity has it not
-        found = self._count(amount + everything * 0, quantity)
+        found = self.number_or_formula(amount + everything * 0, quantity)
         if not isinstance(found, Count):
             raise NamingError(
                 f"{quantity} of {self.name} is the number {found}; leave a size open to claim a formula"

@@ -10,7 +10,7 @@ from typing import Any
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.points import Sizes, at_least, put
-from lattend.cost.statement import Array, Columns, Statement, meeting
+from lattend.cost.statement import KINDS, Array, Columns, Statement, meeting
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece
@@ -18,6 +18,8 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition
 from lattend.rules.language.parser import parse
 from lattend.sets.chains import Shift, schedule
+
+MULTIPLY_ADDS = "multiply_adds"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,29 @@ class Layer:
         if way == "backward":
             found.setdefault("adds", []).append(meeting(self.statements))
         return found
+
+    def products(self, way: str) -> dict[str, list[Columns]]:
+        """The multiplies of each statement whose results are summed up, as multiply-adds."""
+        sums = (s for s in self.statements if KINDS[s.kind].sums)
+        each = (s.operations(backward=way == "backward").get("multiplies") for s in sums)
+        return {MULTIPLY_ADDS: [found for found in each if found is not None]}
+
+    def numbers(self, quantity: str, size: Callable[[Array], Amount]) -> Amount:
+        """Numbers learned, read, written, saved or cached, or the depth; `size` is that of an array."""
+        match quantity:
+            case "parameters":
+                return sum((array.size.dense for array in self.parameters), ZERO)
+            case "bytes_read":
+                read = (array for s in self.statements for array in s.reads if array.kind != "constant")
+                return sum(map(size, read), ZERO)
+            case "bytes_written":
+                return sum(map(size, dict.fromkeys(s.writes for s in self.statements)), ZERO)
+            case "saved_activations":
+                return sum(map(size, self.saved()), ZERO)
+            case "cache":
+                return self.cache
+            case _:
+                return self.depth.steps
 
     def peak(self, number: Callable[[Amount], int]) -> int:
         """The most numbers that are held at once, without parameters: statements in order, no gradients."""

@@ -13,7 +13,7 @@ PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = (
     "output head",
     "other",
 )
-GROUPS = (PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER)
+GROUPS: tuple[str, ...] = (PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER)
 ONCE = (1, 1)  # rows of a part that runs once a sequence
 
 

@@ -74,7 +74,7 @@ class Work(Result):
 
 def gathered(found: Iterable[tuple[str, MultiplyAdds]], times: int = 1) -> dict[str, MultiplyAdds]:
     """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
-    sums: dict[str, tuple[int, ...]] = dict.fromkeys(GROUPS, (0, 0, 0))
+    sums = dict.fromkeys(GROUPS, MultiplyAdds(0, 0, 0))
     for name, more in found:
-        sums[name] = tuple(a + b * times for a, b in zip(sums[name], more, strict=True))
-    return {name: MultiplyAdds(*columns) for name, columns in sums.items()}
+        sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
+    return sums
