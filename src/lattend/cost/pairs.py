@@ -1,4 +1,4 @@
-"""Marked squares of a rule, in three columns, and the queries and keys that have any."""
+"""Attended pairs of a rule, in three columns, and the queries and keys that have any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.points import Sizes, defined, put, squares
+from lattend.cost.points import Sizes, count_pairs, defined, put
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed
@@ -33,10 +33,10 @@ MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 
 
 @dataclass(frozen=True)
-class Marked:
-    """The squares of all heads, the rows that have any, the keys that have any, and the whole grid."""
+class AttendedPairs:
+    """The pairs of all heads, the rows that have any, the keys that have any, and the whole grid."""
 
-    squares: Columns
+    pairs: Columns
     rows: Columns
     keys: Columns
     queries: Polynomial
@@ -47,20 +47,20 @@ class Marked:
     sizes: Sizes
 
     def used_shifts(self) -> Columns:
-        """The shifts k - q of marked squares."""
+        """The shifts k - q of attended pairs."""
         every = Amount.of(self.shifts)
         return Columns.of(_touched(self.rule, self.sizes, "shift"), every)
 
     def any(self) -> Columns:
-        """1 where there is a square at all, else 0."""
+        """1 where there is a pair at all, else 0."""
         return Columns.of(_touched(self.rule, self.sizes, "any"), ONE)
 
 
-def marked(given: Rule, sizes: Sizes) -> Marked:
-    """The pairs that a rule marks at these sizes, as numbers or formulas, all within one budget."""
+def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
+    """The pairs that a rule attends at these sizes, as numbers or formulas, all within one budget."""
     asked = replace(given, budget=given.budget.shared())
     try:
-        needed = squares(asked, sizes)
+        needed = count_pairs(asked, sizes)
         rows, columns = (_touched(asked, sizes, side) for side in ("query", "key"))
     except DeadlineError as reason:
         raise DeadlineError(
@@ -76,7 +76,7 @@ def marked(given: Rule, sizes: Sizes) -> Marked:
     for axis in given.axes:
         shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
     needed, rows, columns = (replace(found, budget=given.budget) for found in (needed, rows, columns))
-    return Marked(
+    return AttendedPairs(
         Columns(needed, lambda values: _executed(given, sizes, values), whole),
         Columns.of(rows, every_row),
         Columns.of(columns, every_key),
@@ -90,7 +90,7 @@ def marked(given: Rule, sizes: Sizes) -> Marked:
 
 
 def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
-    """The squares of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
+    """The pairs of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
     numbers = {name: number_of(size.mapped_values(values)) for name, size in sizes.items()}
     known = {name: number for name in given.free if (number := numbers[name]) is not None}
     if len(known) < len(given.free) or given.open:
@@ -120,7 +120,7 @@ def _tiled(bound: Rule, heads: int) -> Amount | None:
 
 
 def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
-    """How many queries, keys or shifts k - q have at least one square, over all heads; "any" is 1 or 0."""
+    """How many queries, keys or shifts k - q are in at least one pair, over all heads; "any" is 1 or 0."""
     numbers = {name: number_of(sizes[name]) for name in given.free}
     known = {name: number for name, number in numbers.items() if number is not None}
     if len(known) == len(numbers):
@@ -152,7 +152,7 @@ def _touched_by_data(bound: Rule, side: str) -> int:
         ):
             return 1 if side == "any" else n
         raise TooLarge(
-            f"which of {n:,} positions see any is looked up in a mask of at most {MOST_MASK:,} squares"
+            f"which of {n:,} positions see any is looked up in a mask of at most {MOST_MASK:,} pairs"
         )
     mask = bound.mask()
     if side in ("any", "shift"):
@@ -164,7 +164,7 @@ def _touched_by_data(bound: Rule, side: str) -> int:
 
 
 def _sees_itself(given: Rule) -> bool:
-    """Whether every position is marked for itself, so that every query and every key has a square."""
+    """Whether every position attends to itself, so that every query and every key is in a pair."""
     if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
         return False
     own: dict[str, Term] = {axis.key: Name(axis.query) for axis in given.axes}
@@ -194,7 +194,7 @@ def _projected(given: Rule, side: str) -> Closed:
 
 
 def _shifts_of(mask: NDArray[np.bool_]) -> int:
-    """How many different k - q the squares of a mask have."""
+    """How many different k - q the pairs of a mask have."""
     places = np.argwhere(mask.reshape(-1, *mask.shape[-2:]).any(0)) if mask.ndim <= 3 else np.argwhere(mask)
     half = places.shape[1] // 2
     return len(np.unique(places[:, -half:] - places[:, -2 * half : -half], axis=0))

@@ -99,7 +99,7 @@ def conv_path(
 
 
 def longest_walk(mask: NDArray[np.bool_]) -> int | None:
-    """The most layers between two positions that ever meet, along the marked squares of a mask.
+    """The most layers between two positions that ever meet, along the attended pairs of a mask.
 
     None where two positions meet in neither direction, however many layers there are.
     """
@@ -143,7 +143,7 @@ def _farthest(given: Rule) -> list[str | int]:
 
 
 def _is(given: Rule, other: Rule) -> bool:
-    """Whether both mark the same pairs; where small masks differ, nothing needs a proof."""
+    """Whether both attend to the same pairs; where small masks differ, nothing needs a proof."""
     if set(other.parameters) <= set(given.parameters):
         for values in _small_values(given):
             own = {name: value for name, value in values.items() if name in other.free}

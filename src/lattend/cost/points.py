@@ -1,12 +1,14 @@
-"""Points: how many there are in a set, said as text over the sizes of a layer, or marked by a rule."""
+"""Points: how many there are in a set, said as text over the sizes of a layer, or attended under a rule."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from lattend.budget import UNLIMITED, Budget
-from lattend.cost.amount import Amount, as_term, divides
+from lattend.cost.amount import Amount, as_term, divides, product
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed, closed_form, covering, renaming
 from lattend.counts.polynomial import Polynomial
@@ -20,6 +22,7 @@ from lattend.sets import Atom, PointSet, Region, Space
 from lattend.sets.guard import guarded, remembered
 
 Sizes = Mapping[str, Polynomial]
+_SIDE = re.compile(r"([A-Za-z]\w*) < (\w+)")
 
 
 def points(
@@ -38,29 +41,25 @@ def points(
     >>> points("row < n and 1 <= col < n", {"n": read_size("n", "n")})
     n(n - 1)
     """
+    sides = _sides(condition)
+    if sides and where == "true" and not any(index in sizes for index, _ in sides):
+        kept = (size for index, size in sides if onto is None or index in onto)
+        return product(*(int(size) if size.isdigit() else sizes[size] for size in kept))
     parsed = parse(condition)
     used = tuple(name for name in expr.names(parsed) if name in sizes)
     indices = tuple(name for name in expr.names(parsed) if name not in sizes)
     domain = expr.all_of(at_least(used, 1), parse(where))
     chosen = {name: sizes[name] for name in used}
-    sides = _sides(parsed, sizes, onto)
-    if sides is not None:
-        return _within(((None, sides),), chosen, domain)
     found = remembered(_counted, parsed, indices, used, onto, domain, budget=budget)
     return replace(guarded(put, found, chosen, domain, budget=budget), budget=budget)
 
 
-def _sides(condition: Condition, sizes: Sizes, onto: tuple[str, ...] | None) -> Polynomial | None:
-    """The number of points of `i < n and j < m`, a product of sizes; None for any other set."""
-    total, met = Polynomial.constant(1), set[str]()
-    for part in condition.args if isinstance(condition, expr.And) else (condition,):
-        match part:
-            case Compare("<", Name(index), Name(size)) if index not in {*sizes, *met} and size in sizes:
-                met.add(index)
-                total = total * sizes[size] if onto is None or index in onto else total
-            case _:
-                return None
-    return total
+@lru_cache(maxsize=256)
+def _sides(condition: str) -> tuple[tuple[str, str], ...]:
+    """The indices and sizes of a box, `token < n and i < d`: its points are a product; () for other sets."""
+    found = [_SIDE.fullmatch(part) for part in condition.split(" and ")]
+    sides = tuple((side[1], side[2]) for side in found if side is not None)
+    return sides if len(sides) == len(found) == len(dict(sides)) else ()
 
 
 def _counted(
@@ -77,8 +76,8 @@ def _counted(
     return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
 
 
-def squares(rule: Rule, sizes: Sizes) -> Amount:
-    """How many squares a rule marks, its sizes and parameters given as numbers, names or formulas."""
+def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
+    """How many pairs a rule attends, its sizes and parameters given as numbers, names or formulas."""
     numbers = {name: number_of(sizes[name]) for name in rule.free}
     known = {name: number for name, number in numbers.items() if number is not None}
     if len(known) == len(numbers):

@@ -9,7 +9,7 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.layers.simple import columns, elementwise
-from lattend.cost.pairs import marked, need_sizes
+from lattend.cost.pairs import attended_pairs, need_sizes
 from lattend.cost.paths import looks_across, path_of
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
@@ -76,7 +76,7 @@ def attention(
     many, shared = number_of(given["heads"]), number_of(given["kv_heads"])
     if many is not None and shared is not None and many % shared:
         raise DomainError(f"{many} heads cannot share {shared} kv heads alike; kv_heads must divide heads")
-    builder = _Attention(given, marked(chosen, given), options)
+    builder = _Attention(given, attended_pairs(chosen, given), options)
     builder.build(scaled=scaled, out_bias=out_bias)
     made_of = (tuple(builder.statements), tuple(builder.parameters))
     across = looks_across(chosen)

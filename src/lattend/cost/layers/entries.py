@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.pairs import MOST_MASK, Marked
+from lattend.cost.pairs import MOST_MASK, AttendedPairs
 from lattend.cost.points import defined, points
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import Columns
@@ -16,12 +16,12 @@ from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
 
-def entries_of(pairs: Marked, radius: tuple[int, ...] | None) -> Amount:
+def entries_of(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Amount:
     """The entries of one head's table: one for each shift k - q, or 2r + 1 an axis."""
     return Amount.of(pairs.shifts) if radius is None else Amount.number(prod(2 * r + 1 for r in radius))
 
 
-def used_entries(pairs: Marked, radius: tuple[int, ...] | None) -> Columns:
+def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Columns:
     """The entries that pairs read, in one head, or in all of them where heads differ.
 
     Without a radius there is one for each shift k - q; with one, shifts beyond it share those at the end.

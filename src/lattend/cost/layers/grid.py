@@ -147,9 +147,6 @@ class _Grid:
     def columns(self, over: str, onto: tuple[str, ...] | None = None) -> Columns:
         """The points of a set; executed and dense without conditions `1 <= …`: that a neighbour is there."""
         every = " and ".join(part for part in over.split(" and ") if not part.startswith("1 <= "))
-        if onto is None:
-            whole = columns(every, self.sizes)
-            return whole if every == over else Columns.of(points(over, self.sizes), whole.dense)
         return Columns.of(points(over, self.sizes, onto), points(every, self.sizes, onto))
 
     def mixed(self, opened: Array, states: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.layers.simple import product
-from lattend.cost.pairs import Marked
+from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns, Statement
 from lattend.counts.polynomial import Polynomial
@@ -13,7 +13,7 @@ from lattend.counts.polynomial import Polynomial
 class PairStatements:
     """Statements over the attended pairs of all heads, and the parameters they read."""
 
-    def __init__(self, sizes: Sizes, pairs: Marked) -> None:
+    def __init__(self, sizes: Sizes, pairs: AttendedPairs) -> None:
         # Without those of the rule, whose names may be those of indices here
         own = {name: size for name, size in sizes.items() if name not in pairs.rule.parameters}
         self.sizes: dict[str, Polynomial] = {**own, "N": pairs.queries, "M": pairs.all_keys}
@@ -23,7 +23,7 @@ class PairStatements:
             for name in ("heads", "kv_heads")
         )
         self.attended, self.rows, self.keys = (
-            pairs.squares * heads,
+            pairs.pairs * heads,
             pairs.rows * heads,
             pairs.keys * kv_heads,
         )

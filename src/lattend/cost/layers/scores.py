@@ -8,7 +8,7 @@ from lattend.cost.amount import Amount
 from lattend.cost.layers.entries import entries_of, used_entries
 from lattend.cost.layers.pairs import PairStatements
 from lattend.cost.layers.simple import columns
-from lattend.cost.pairs import Marked
+from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns
 from lattend.counts.polynomial import Polynomial
@@ -65,7 +65,7 @@ def _listed(options: tuple[str | None, ...]) -> str:
 class Scores(PairStatements):
     """The statements that give each attended pair its score."""
 
-    def __init__(self, sizes: Sizes, pairs: Marked, options: Options) -> None:
+    def __init__(self, sizes: Sizes, pairs: AttendedPairs, options: Options) -> None:
         super().__init__(sizes, pairs)
         self.options = options
 

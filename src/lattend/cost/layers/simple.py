@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
-
 from lattend.cost.amount import Amount
-from lattend.cost.amount import product as product_of
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import NO_STEP, Layer, Run
 from lattend.cost.points import Sizes, points
@@ -15,23 +11,11 @@ from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.errors import NamingError
 
 NORMS = ("layer", "rms")
-_SIDE = re.compile(r"([A-Za-z]\w*) < (\w+)")
 
 
 def columns(condition: str, sizes: Sizes) -> Columns:
     """How many points a set has, the same in all three columns."""
-    sides = _sides(condition)
-    if sides is None or any(index in sizes for index, _ in sides):
-        return Columns.same(points(condition, sizes))
-    return Columns.same(product_of(*(int(size) if size.isdigit() else sizes[size] for _, size in sides)))
-
-
-@lru_cache(maxsize=256)
-def _sides(condition: str) -> tuple[tuple[str, str], ...] | None:
-    """The indices and sizes of a box such as `token < n and i < d`, which needs no counting; else None."""
-    found = [_SIDE.fullmatch(part) for part in condition.split(" and ")]
-    sides = tuple((side[1], side[2]) for side in found if side is not None)
-    return sides if len(sides) == len(found) == len(dict(sides)) else None
+    return Columns.same(points(condition, sizes))
 
 
 def reached(condition: str, sizes: Sizes, indices: str) -> Columns:
