@@ -74,7 +74,7 @@ class Work(Result):
 
 def gathered(found: Iterable[tuple[str, MultiplyAdds]], times: int = 1) -> dict[str, MultiplyAdds]:
     """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
-    sums: dict[str, MultiplyAdds] = {group: MultiplyAdds(0, 0, 0) for group in GROUPS}
+    sums = dict.fromkeys(GROUPS, MultiplyAdds(0, 0, 0))
     for name, more in found:
         sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
     return sums
