@@ -70,13 +70,13 @@ class Picture:
 
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as a PNG file, `scale` pixels a unit."""
-        from lattend.draw.formats.png import png
+        from lattend.draw.formats.page import png
 
         return png(self.scene, scale)
 
     def pdf(self) -> bytes:
         """The picture as a PDF file of one page; equal pictures give equal bytes."""
-        from lattend.draw.formats.pdf import pdf
+        from lattend.draw.formats.page import pdf
 
         return pdf(self.scene, self.title)
 

@@ -27,13 +27,13 @@ class Chart:
 
     def png(self, scale: float = 2.0) -> bytes:
         """The chart as a PNG file, `scale` pixels a unit."""
-        from lattend.draw.formats.png import png
+        from lattend.draw.formats.page import png
 
         return png(self.scene, scale)
 
     def pdf(self) -> bytes:
         """The chart as a PDF file of one page."""
-        from lattend.draw.formats.pdf import pdf
+        from lattend.draw.formats.page import pdf
 
         return pdf(self.scene, self.title)
 
