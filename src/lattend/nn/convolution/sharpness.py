@@ -21,7 +21,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
 
 Pixel = tuple[int, int]
 UNDERFLOW = 745.2  # e to the minus this is 0
@@ -86,7 +86,7 @@ class Sharpness:
         wanted = math.log(eps)
         return Enough(sufficient, _least(lambda alpha: self._log_leak(alpha) <= wanted, sufficient))
 
-    def curve(self, low: float = 0.1, high: float = 16.0) -> Figure:
+    def curve(self, low: float = 0.1, high: float = 16.0) -> Picture:
         """The leak against α as a picture, with the bound above it: .save(…), .svg(), .terminal()."""
         from lattend.nn.convolution.curve import curve
 
