@@ -245,14 +245,16 @@ def test_bars_are_as_long_as_their_numbers():
 
 
 def test_bars_in_a_terminal():
-    assert shown(BARS).terminal(26, colour=False, encoding="utf-8").splitlines()[2:] == [
+    assert Picture("Pairs", bars=(BARS,)).terminal(26, colour=False, encoding="utf-8").splitlines()[2:] == [
         "causal",
         "needed 10 ██████████",
         "dense  16 ████████████████",
         "full",
         "needed 16 ████████████████",
     ]
-    assert "dense  16 ################" in shown(BARS).terminal(26, colour=False, encoding="ascii")
+    assert "dense  16 ################" in Picture("Pairs", bars=(BARS,)).terminal(
+        26, colour=False, encoding="ascii"
+    )
 
 
 def test_ends_and_points_must_be_numbers():

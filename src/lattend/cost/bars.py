@@ -26,7 +26,7 @@ def bars(cost: Cost, ax: Axes | None = None) -> Picture:
         (name, values if len(set(values.values())) > 1 else {"needed": values["needed"]})
         for name, values in rows
     ]
-    return Picture(title, charts=(Bars("", tuple(shown), FILLS),)).onto(ax)
+    return Picture(title, bars=(Bars("", tuple(shown), FILLS),)).onto(ax)
 
 
 def _rows(cost: Cost) -> list[tuple[str, dict[str, int]]]:

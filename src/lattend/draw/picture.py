@@ -53,7 +53,8 @@ class Picture:
     legend: tuple[Look, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     scales: tuple[Scale, ...] = ()
-    charts: tuple[Chart | Bars, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    bars: tuple[Bars, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
     rough: tuple[Panel, ...] = ()
     rough_scales: tuple[Scale, ...] = ()
@@ -73,7 +74,7 @@ class Picture:
     def words(self) -> str:
         """What a screen reader says after the title."""
         facts = (f"{name}: {said}" for name, said in self.facts)
-        charts = (chart.words for chart in self.charts if chart.words)
+        charts = (chart.words for chart in (*self.charts, *self.bars) if chart.words)
         return ". ".join((*self.subtitle, *facts, *charts, *self.drawn, *self.caption))
 
     def terminal(
@@ -109,12 +110,13 @@ class Picture:
     def onto(self, ax: Axes | None) -> Picture:
         """The picture itself, its one chart drawn into the axes of a matplotlib figure if some are given."""
         if ax is not None:
-            if len(self.charts) != 1:
+            charts = (*self.charts, *self.bars)
+            if len(charts) != 1:
                 raise LattendError(
-                    f'"{self.title}" has {len(self.charts)} charts, and axes take one: draw one of '
+                    f'"{self.title}" has {len(charts)} charts, and axes take one: draw one of '
                     "picture.charts, as in picture.charts[0].draw(ax)"
                 )
-            self.charts[0].draw(ax)
+            charts[0].draw(ax)
         return self
 
     def json(self) -> dict[str, Any]:

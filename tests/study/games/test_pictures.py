@@ -254,7 +254,7 @@ def test_the_picture_of_an_analysis():
     found = PQ.analyse("optimistic", step="1/4")
     figure = found.draw()
     (curve,) = figure.charts
-    line = dict(curve.lines[0].points)
+    line = {point[0]: point[1] for point in curve.lines[0].points}
     assert max(line) == pytest.approx(1.5 / math.sqrt(3))  # half as far again as the end of the range
     for h, factor in line.items():
         if h > 0.5:

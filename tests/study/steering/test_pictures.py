@@ -81,7 +81,7 @@ def test_curves() -> None:
     assert [line.name for line in weights.lines] == ["key 0", "key 1", "all others"] and not weights.log_y
     for at in range(65):
         assert sum(line.points[at][1] for line in weights.lines) == pytest.approx(1)
-    bound, exact = (dict(line.points) for line in error.lines)
+    bound, exact = ({at[0]: at[1] for at in line.points} for line in error.lines)
     assert all(exact[beta] <= bound[beta] for beta in bound) and error.log_y == 10
     lengths = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"]).draw().charts
     assert min(height for _, height in lengths[1].lines[0].points) == pytest.approx(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.backend_bases import GraphicsContextBase, RendererBase
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Outline
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -119,7 +119,7 @@ def _look(mark: Dots) -> dict[str, Any]:
 
 def _head(ax: Axes, a: Sequence[float], b: Sequence[float], mark: Stroke) -> None:
     """A head a little past the middle of the stretch from a to b."""
-    tail, tip = (tuple(p + along * (q - p) for p, q in zip(a, b, strict=True)) for along in (0.45, 0.56))
+    tail, tip = ((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])) for t in (0.45, 0.56))
     size = POINTS_PER_UNIT * (9 + 4 * mark.width)
     look = {"arrowstyle": "-|>", "color": mark.colour, "mutation_scale": size, "linewidth": 0}
     ax.annotate("", xy=tip, xytext=tail, arrowprops={**look, "shrinkA": 0, "shrinkB": 0}, zorder=2.9)
@@ -128,11 +128,16 @@ def _head(ax: Axes, a: Sequence[float], b: Sequence[float], mark: Stroke) -> Non
 def _write_labels(mark: Dots, ax: Axes, away: bool) -> None:
     """The words beside their dots: away from the middle of all, or where the chart has room."""
     places = np.asarray(mark.points, dtype=float)
+    drawn = [np.asarray(line.get_ydata(), dtype=float) for line in ax.get_lines()]
+    rises = sum(np.sign(y[-1] - y[0]) for y in drawn if len(y) > 1) > 0  # lines leave room below to the right
     for place, text in zip(places, mark.labels, strict=bool(len(mark.labels))):
         across, up = place - places.mean(axis=0)
         if not away:
-            left = ax.transAxes.inverted().transform(ax.transData.transform(place))[0] > 0.6
-            across, up = (-1, -1) if left else (1, 1)
+            right = ax.transAxes.inverted().transform(ax.transData.transform(place))[0] < 0.6
+            if len(places) > 1:  # away from each other
+                right = place[0] >= places[:, 0].mean()
+            across = 1.0 if right else -1.0
+            up = -across if rises else across
         far = math.hypot(across, up)
         across, up = (across / far, up / far) if far > 1e-9 * (1 + np.abs(places).max()) else (0.7, 0.7)
         reach = mark.size + 6
@@ -205,7 +210,7 @@ class _Reader(RendererBase):
     def draw_path(
         self, gc: GraphicsContextBase, path: Outline, transform: Transform, rgbFace: Any = None
     ) -> None:
-        *line, seen = gc.get_rgb()
+        red, green, blue, seen = to_rgba(gc.get_rgb())
         width = gc.get_linewidth() / POINTS_PER_UNIT if seen else 0.0
         alpha = gc.get_alpha() if gc.get_forced_alpha() else 1.0 if rgbFace is None else (*rgbFace, 1.0)[3]
         fill = to_hex(rgbFace[:3]) if rgbFace is not None and alpha else ""
@@ -222,9 +227,9 @@ class _Reader(RendererBase):
             inside = transform + Affine2D().translate(-x - 1, -y - 1)
             polygons = path.to_polygons(inside, wide - 2, high - 2, closed_only=False)
             polygons = [np.add(polygon, (x + 1, y + 1)) for polygon in polygons]
-        colour = to_hex(line) if width else ""
+        colour = to_hex((red, green, blue)) if width else ""
         for polygon in polygons:
-            points = tuple((float(a), float(self.height - b)) for a, b in polygon)
+            points = tuple((float(a), float(self.height - b)) for a, b in np.asarray(polygon))
             closed = len(points) > 2 and points[0] == points[-1]
             self.items.append(Path(points[:-1] if closed else points, colour, width, fill, alpha, closed))
 

@@ -124,8 +124,8 @@ class Chart:
         if self.lines and not self.equal:
             room[0] = 0.0  # lines run from side to side
         found = [
-            given or _around(low[axis], high[axis], room[axis], base)
-            for axis, (given, base) in enumerate(((self.x, self.log_x), (self.y, self.log_y)))
+            self.x or _around(low[0], high[0], room[0], self.log_x),
+            self.y or _around(low[1], high[1], room[1], self.log_y),
         ]
         if self.equal:
             least = max(end - start for start, end in found) / FLATTEST
@@ -175,7 +175,7 @@ def curves(lines: Sequence[tuple[str, Points]]) -> tuple[Stroke, ...]:
     """Named lines in colours of their own, the first ones thicker, so that one below another is seen."""
     last = len(lines) - 1
     return tuple(
-        Stroke(points, name, COLOURS[at % len(COLOURS)], 1.6 + min(1.6, 3.2 / max(1, last)) * (last - at))
+        Stroke(points, name, COLOURS[at % len(COLOURS)], 1.6 + 2.0 * (last - at) / max(1, last))
         for at, (name, points) in enumerate(lines)
     )
 

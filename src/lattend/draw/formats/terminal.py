@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.braille import Block as ChartBlock
 from lattend.draw.charts.braille import Pen as ChartPen
 from lattend.draw.charts.braille import legend_lines, letters
@@ -50,7 +49,9 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     lines += ["", *_table(table, width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
-    lines += _charts(picture.charts, width, colour, encoding)
+    lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
+    for bars in picture.bars:
+        lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]
     lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
     lines += _legend(legend, width, pen)
     lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in below.scales)
@@ -71,17 +72,11 @@ def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
     return [spelt(text, encoding) for text in texts]
 
 
-def _charts(charts: Sequence[Chart | Bars], width: int, colour: bool, encoding: str) -> list[str]:
-    planes = [chart for chart in charts if isinstance(chart, Chart)]
-    pen = ChartPen(colour, encoding, letters(planes))
+def _charts(charts: Sequence[Chart], width: int, pen: ChartPen) -> list[str]:
     lines: list[str] = []
-    for beside in _beside([ChartBlock(chart, width, pen) for chart in planes], width):
+    for beside in _beside([ChartBlock(chart, width, pen) for chart in charts], width):
         lines += ["", *beside]
-    lines += legend_lines(planes, width, pen)
-    for chart in charts:
-        if isinstance(chart, Bars):
-            lines += ["", *chart.lines(width, "#" if pen.plain else "█")]
-    return lines
+    return lines + legend_lines(charts, width, pen)
 
 
 def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:

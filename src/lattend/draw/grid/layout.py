@@ -54,11 +54,10 @@ def compose(picture: Picture) -> Scene:
     Beside panels there are curves; maps have rows of their own then. Facts stand under all.
     """
     cells = [_Block(panel, len(picture.panels), picture.grid) for panel in picture.panels if panel.cells.size]
-    charts, columns = _chart_blocks(picture.charts), picture.columns
+    charts, columns = _chart_blocks((*picture.charts, *picture.bars)), picture.columns
     groups: list[list[_Block | ChartBlock]] = [[*cells, *charts]]
     if cells:
-        apart = [isinstance(chart, Chart) and chart.equal for chart in picture.charts]
-        maps = list(itertools.compress(charts, apart))
+        maps = list(itertools.compress(charts, (chart.equal for chart in picture.charts)))
         groups = [[*cells, *(block for block in charts if block not in maps)], [*maps]]
     lines = [group[i : i + columns] for group in groups for i in range(0, len(group), columns)]
     inner = max([NARROWEST, *(sum(b.width for b in line) + GAP * (len(line) - 1) for line in lines)])

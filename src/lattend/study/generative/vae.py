@@ -21,6 +21,8 @@ from lattend.study.generative.observations import observation
 from lattend.study.generative.training import Epoch, History, Plan, train
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from lattend.draw.picture import Picture
 
 NETS = {"mlp": (256,), "conv": (32, 64)}  # and their usual widths
@@ -191,14 +193,14 @@ class VAE(nn.Module):
 
         return interpolation(self, a, b, steps)
 
-    def draw_latent(self, x: Tensor, labels: Any = None) -> Picture:
+    def draw_latent(self, x: Tensor, labels: Any = None, ax: Axes | None = None) -> Picture:
         """Where images are in the latent plane, coloured by their labels, one for each image.
 
         Of more than two latents the plane has the principal axes.
         """
         from lattend.study.generative.pictures import latent
 
-        return latent(self, x, labels)
+        return latent(self, x, labels).onto(ax)
 
     def draw_plane(self, axes: tuple[int, int] = (0, 1), steps: int = 9) -> Picture:
         """What is decoded along two latents, across and up, at even quantiles of the prior, others 0."""
