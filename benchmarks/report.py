@@ -350,7 +350,7 @@ def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: st
         file = Path(path).with_stem(Path(path).stem + end)
         scene, head = chart(some, about, f"{title}: {work}"), f"{title}: {work}"
         if file.suffix == ".png":
-            from lattend.draw.formats.png import png
+            from lattend.draw.formats.page import png
 
             file.write_bytes(png(scene, 2))
         else:

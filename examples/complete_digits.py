@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn import functional
 
 import lattend as lt
-from lattend.draw.figure import Figure
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Picture
 from lattend.study.generative.handwritten import LEVELS, SIZE
 from lattend.study.generative.pictures import grey
 
@@ -119,7 +119,7 @@ def table_nats(train: Tensor, test: Tensor, left: bool) -> float:
 
 def picture(
     model: lt.nn.PixelModel, true: Tensor, options: argparse.Namespace, rows: list[tuple[str, float]]
-) -> Figure:
+) -> Picture:
     """Digits as they are, what is given of them, and three completions."""
     known = GIVEN[options.given]
     generator = torch.Generator().manual_seed(options.seed)
@@ -135,7 +135,7 @@ def picture(
         for name, images in lines.items()
         for place, image in enumerate(images)
     ]
-    return Figure(
+    return Picture(
         "Digits completed by a recurrent net on the grid",
         tuple(panels),
         (),

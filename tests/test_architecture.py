@@ -18,6 +18,7 @@ TORCH = {"attend", "cost/measure", "nn", "study/generative"}  # these run; the o
 TORCH_FILES = {"study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py"}
 # Rule's methods and lt.cost open other folders when they are called
 DOORS = {"rules/rule.py", "cost/__init__.py"}
+DRAWING = {"PIL", "matplotlib"}  # loaded by the first chart, PNG or PDF
 
 
 def imports(path: Path, *, inside_functions: bool) -> set[str]:
@@ -75,14 +76,17 @@ def test_files_stay_short(path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "unloaded"),
     [
-        ("import lattend", {"torch", "sympy", "islpy", "numpy", "PIL", "fpdf", "typer", "rich"}),
-        ("import lattend as lt; lt.rule('k <= q').mask(n=4)", {"torch", "sympy", "islpy", "PIL", "fpdf"}),
-        ("import lattend as lt; lt.rules.strided().count(n=9, t=3)", {"torch", "sympy", "PIL", "fpdf"}),
-        ("import lattend as lt; print(lt.rules.strided().count())", {"torch", "PIL", "fpdf"}),
-        ("import lattend as lt; lt.rules.causal().draw(n=8).svg()", {"torch", "sympy", "PIL", "fpdf"}),
+        ("import lattend", {"torch", "sympy", "islpy", "numpy", *DRAWING, "typer", "rich"}),
+        (
+            "import lattend as lt; lt.rule('k <= q').mask(n=4)",
+            {"torch", "sympy", "islpy", *DRAWING},
+        ),
+        ("import lattend as lt; lt.rules.strided().count(n=9, t=3)", {"torch", "sympy", *DRAWING}),
+        ("import lattend as lt; print(lt.rules.strided().count())", {"torch", *DRAWING}),
+        ("import lattend as lt; lt.rules.causal().draw(n=8).svg()", {"torch", "sympy", *DRAWING}),
         (
             "import lattend as lt; lt.study.steer([[1, 0.5]], [1])",
-            {"torch", "sympy", "PIL", "fpdf"},
+            {"torch", "sympy", *DRAWING},
         ),
         (
             "import torch, lattend as lt; q = torch.ones(1, 1, 9, 8, requires_grad=True); "

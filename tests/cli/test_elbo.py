@@ -31,7 +31,7 @@ def test_linear(lattend):
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(LINEAR)
     assert TABLE in ran.out
-    assert "log p(x) − importance bound: nats\nk " in ran.out
+    assert "log p(x) − importance bound\nnats up, k across\n" in ran.out
 
 
 def test_json(lattend):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "sympy", "PIL", "fpdf", "rich")
+HEAVY = ("torch", "sympy", "PIL", "matplotlib", "rich")
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:

@@ -97,7 +97,7 @@ def compare(
     if json:
         say_json({**found.json(), "meanings": meanings} | ({} if file is None else {"file": file}))
     elif file is not None:
-        say("\n".join(line for line in (found.warning, f"{file}: {found.chart.title}") if line))
+        say("\n".join(line for line in (found.warning, f"{file}: {found.draw().title}") if line))
     else:
         legend = "\n".join(f"{label} is {meaning}" for label, meaning in meanings.items())
         say(f"{found}\n\n{legend}" if legend else str(found))

@@ -13,7 +13,7 @@ from lattend.errors import DomainError, NamingError, TextError
 from lattend.study.generative import PICTURES
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.generative.training import Epoch
 
 EXAMPLES = (
@@ -100,7 +100,7 @@ def elbo(
     show(figure, out, json)
 
 
-def _linear(options: dict[str, Any]) -> Figure:
+def _linear(options: dict[str, Any]) -> Picture:
     from lattend.study.generative.linear_picture import show_linear
 
     if "k" in options:
@@ -113,7 +113,7 @@ def _linear(options: dict[str, Any]) -> Figure:
     return show_linear(**options)
 
 
-def _digits(options: dict[str, Any]) -> Figure:
+def _digits(options: dict[str, Any]) -> Picture:
     from lattend.study.generative.demonstrations import EPOCHS, show_digits
 
     if "show" in options:

@@ -16,7 +16,7 @@ from lattend.cli.output import say, say_json, show, width
 from lattend.errors import DomainError, LattendError, NamingError
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.games.analysis import Analysis
     from lattend.study.games.game import Game
     from lattend.study.games.methods import Method
@@ -170,8 +170,8 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
         found = {"orbit": orbit.json(), "equilibria": equilibria, "analysis": analysis and analysis.json()}
         say_json({**found, "why": why or None, "file": file})
         return
-    planes = with_pictures(orbit).planes if portrait else ()
-    say(replace(orbit_told(orbit), planes=planes).terminal(width=width()).rstrip())
+    charts = with_pictures(orbit).charts[:1] if portrait else ()
+    say(replace(orbit_told(orbit), charts=charts).terminal(width=width()).rstrip())
     if analysis is not None:
         more = replace(analysis_told(analysis), title="For which steps")
     else:
@@ -257,7 +257,7 @@ def _ring(
     seeds: list[int],
     many: dict[str, Any],
     options: dict[str, str],
-) -> Figure:
+) -> Picture:
     """Each method on several seeds, said as they end."""
     from lattend.study.games.gan import ring
     from lattend.study.games.methods import method_of

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from lattend.wording import visible
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
 
 
 def say(text: str) -> None:
@@ -23,7 +23,7 @@ def say_json(data: object) -> None:
     say(json.dumps(data, indent=2))
 
 
-def show(figure: Figure, out: str | None, json: bool) -> None:
+def show(figure: Picture, out: str | None, json: bool) -> None:
     """Print a figure as text or as JSON, or write it to a file and say so."""
     file = None if out is None else str(figure.save(out))
     if json:

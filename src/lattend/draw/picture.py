@@ -1,25 +1,45 @@
-"""Picture: grids of cells with title, caption and legend, in every form a reader may want."""
+"""Picture: grids and charts with title, facts, caption and legend, in every form a reader may want."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from lattend.draw.charts.bars import Bars
+from lattend.draw.charts.chart import Chart
+from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import Look
 from lattend.draw.formats.scene import Scene
 from lattend.draw.grid import layout
 from lattend.draw.grid.panel import Panel
 from lattend.errors import LattendError
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Below:
+    """What stands below the panels in a terminal."""
+
+    caption: tuple[str, ...] = ()
+    legend: tuple[Look, ...] = ()
+    scales: tuple[Scale, ...] = ()
+
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A title, panels, caption lines and a legend; immutable, and drawn when a form is asked for.
+    """A title, panels or charts, what they tell in rows of (name, words), and the same as `data`; immutable.
+
+    For the terminal alone: `table`, a heading first, and `rough`, panels that suit it better, with scales
+    of their own. `labelled` stands below panels that show the words in their cells, `bare` below those that
+    have no room for them. `drawn` is a caption for the other forms alone.
 
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q").draw(n=3).caption  # 1 + 2 + 3 = 6 squares
@@ -27,20 +47,35 @@ class Picture:
     """
 
     title: str
-    panels: tuple[Panel, ...]
-    caption: tuple[str, ...]
+    panels: tuple[Panel, ...] = ()
+    caption: tuple[str, ...] = ()
     subtitle: tuple[str, ...] = ()
     legend: tuple[Look, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    scales: tuple[Scale, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    bars: tuple[Bars, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
+    rough: tuple[Panel, ...] = ()
+    rough_scales: tuple[Scale, ...] = ()
+    labelled: Below | None = None
+    bare: Below | None = None
+    drawn: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    columns: int = 4
+    grid: float = 0  # wanted length of a panel's side
 
     @cached_property
     def scene(self) -> Scene:
         """The rectangles, lines and texts that all graphic forms draw."""
-        return layout.compose(self.title, self.subtitle, self.panels, self.caption, self.legend)
+        return layout.compose(self)
 
     @property
     def words(self) -> str:
         """What a screen reader says after the title."""
-        return ". ".join((*self.subtitle, *self.caption))
+        facts = (f"{name}: {said}" for name, said in self.facts)
+        charts = (chart.words for chart in (*self.charts, *self.bars) if chart.words)
+        return ". ".join((*self.subtitle, *facts, *charts, *self.drawn, *self.caption))
 
     def terminal(
         self, width: int | None = None, colour: bool | None = None, encoding: str | None = None
@@ -52,15 +87,41 @@ class Picture:
         from lattend.draw.formats.terminal import terminal
 
         return terminal(
-            self.title,
-            self.subtitle,
-            self.panels,
-            self.caption,
-            self.legend,
-            width=width or terminal_columns(),
-            colour=wants_colour() if colour is None else colour,
-            encoding=encoding or getattr(sys.stdout, "encoding", None) or "utf-8",
+            self,
+            width or terminal_columns(),
+            wants_colour() if colour is None else colour,
+            encoding or getattr(sys.stdout, "encoding", None) or "utf-8",
         )
+
+    def below(self, width: int) -> Below:
+        """What explains the characters that a terminal of this width shows."""
+        from lattend.draw.formats.terminal import types_labels
+
+        usual = Below(self.caption, self.legend, self.rough_scales or self.scales)
+        labelled, bare = self.labelled or usual, self.bare or usual
+        shown = {types_labels(panel, width) for panel in self.rough or self.panels if panel.labels()}
+        if shown == {True}:
+            return labelled
+        if True not in shown:
+            return bare
+        caption = tuple(dict.fromkeys((*labelled.caption, *bare.caption)))
+        return Below(caption, bare.legend, bare.scales)
+
+    def onto(self, ax: Axes | None) -> Picture:
+        """The picture itself, its one chart drawn into the axes of a matplotlib figure if some are given."""
+        if ax is not None:
+            charts = (*self.charts, *self.bars)
+            if len(charts) != 1:
+                raise LattendError(
+                    f'"{self.title}" has {len(charts)} charts, and axes take one: draw one of '
+                    "picture.charts, as in picture.charts[0].draw(ax)"
+                )
+            charts[0].draw(ax)
+        return self
+
+    def json(self) -> dict[str, Any]:
+        """What the picture tells, as plain data."""
+        return {"title": self.title, **self.data}
 
     def svg(self) -> str:
         """The picture as a standalone SVG image."""
@@ -70,13 +131,13 @@ class Picture:
 
     def png(self, scale: float = 2.0) -> bytes:
         """The picture as a PNG file, `scale` pixels a unit."""
-        from lattend.draw.formats.png import png
+        from lattend.draw.formats.page import png
 
         return png(self.scene, scale)
 
     def pdf(self) -> bytes:
         """The picture as a PDF file of one page; equal pictures give equal bytes."""
-        from lattend.draw.formats.pdf import pdf
+        from lattend.draw.formats.page import pdf
 
         return pdf(self.scene, self.title)
 
@@ -118,7 +179,7 @@ class Picture:
         return self.terminal()
 
     def __repr__(self) -> str:
-        return f"<Picture {self.title}: {self.caption[0] if self.caption else ''}>"
+        return f"<Picture {': '.join((self.title, *self.caption[:1]))}>"
 
 
 def terminal_columns() -> int:

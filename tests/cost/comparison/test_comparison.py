@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.figure import Figure
 
 import lattend as lt
 from lattend.cost.comparison import compare
@@ -183,24 +185,34 @@ def test_json_is_plain():
 
 def test_svg(tmp_path):
     found = compare({"rnn": rnn(), "full & more": attention()}, over="t", at={"n": 64})
-    root = ElementTree.fromstring(found.svg())
+    root = ElementTree.fromstring(found.draw().svg())
     texts = [element.text for element in root.iter() if element.tag.endswith("text")]
     assert {"rnn", "full & more", "t = 64", "Multiplies as t grows", "at n = 64"} <= set(texts)
     description = next(element.text for element in root.iter() if element.tag.endswith("desc"))
-    assert str(description).startswith("full & more passes rnn at t = n")
-    assert found.save(tmp_path / "a.svg").read_text() == found.svg()
-    assert found.png(tmp_path / "a.png")[:4] == (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    assert "full & more passes rnn at t = n" in str(description)
+    assert found.save(tmp_path / "a.svg").read_text() == found.draw().svg()
+    assert found.save(tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    ax = Figure().subplots()
+    found.draw(ax)
+    assert (ax.get_xscale(), ax.get_yscale(), ax.get_xlabel()) == ("log", "log", "t")
+    assert [text.get_text() for text in ax.texts] == ["t = 64"]
 
 
 def test_labels_of_lines_do_not_touch():
     costs = {f"copy {i}": rnn() for i in range(5)}
-    root = ElementTree.fromstring(compare(costs, over="t").svg())
+    root = ElementTree.fromstring(compare(costs, over="t").draw().svg())
     texts = [element for element in root.iter() if element.tag.endswith("text")]
-    places = sorted(float(text.get("y", 0)) for text in texts if (text.text or "").startswith("copy"))
+    places = sorted(
+        (float(text.get("y", 0)), float(text.get("x", 0)))
+        for text in texts
+        if re.fullmatch("copy [0-9]", text.text or "")
+    )
     assert len(places) == 5
-    assert min(b - a for a, b in pairwise(places)) >= 15.9
+    assert all(
+        lower - upper >= 12 or right - left >= 50 for (upper, left), (lower, right) in pairwise(places)
+    )
 
 
 def test_a_chart_of_one_size_is_refused():
     with pytest.raises(LattendError, match="a chart needs two sizes"):
-        compare([rnn(), attention()], over="t", at=[8]).svg()
+        compare([rnn(), attention()], over="t", at=[8]).draw()

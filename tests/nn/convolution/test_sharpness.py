@@ -114,14 +114,15 @@ def test_the_numbers_in_words() -> None:
 def test_the_curve_falls_and_stays_below_its_bound() -> None:
     place = lt.nn.sharpness(3.0, rows=5, cols=5, query=(0, 0))
     picture = place.curve(0.5, 10)
-    (curve,) = picture.curves
-    (_, bound), (_, leak) = curve.lines
-    assert [name for name, _ in curve.lines] == ["1/cosh²(α/2)", "leak"]
+    (curve,) = picture.charts
+    bound, leak = (line.points for line in curve.lines)
+    assert [line.name for line in curve.lines] == ["1/cosh²(α/2)", "leak"]
     assert [alpha for alpha, _ in leak] == [alpha for alpha, _ in bound] and len(leak) == 161
     assert leak[0] == (0.5, place.at(0.5).leak) and leak[-1] == (10, place.at(10).leak)
     assert all(low < high for (_, low), (_, high) in zip(leak, bound, strict=True))
     assert all(later < sooner for (_, sooner), (_, later) in pairwise(leak))
-    assert curve.dots == (("α = 3", (3.0, place.leak)),)
+    (dots,) = curve.dots
+    assert (dots.points, dots.labels) == ([(3.0, place.leak)], ["α = 3"])
     # at α = 10 a corner leaks e^-10 to each of two neighbours
     assert "α = 10: leak 9.08e-05" in picture.words
     assert picture.png().startswith(b"\x89PNG") and "<svg" in picture.svg()
@@ -129,10 +130,10 @@ def test_the_curve_falls_and_stays_below_its_bound() -> None:
 
 
 def test_a_single_pixel_has_a_bound_alone() -> None:
-    (curve,) = lt.nn.sharpness(1.0, rows=1, cols=1).curve().curves
-    assert [name for name, _ in curve.lines] == ["1/cosh²(α/2)"] and curve.dots == ()
-    (curve,) = lt.nn.sharpness().curve(1, 2000).curves
-    assert curve.lines[1][1][-1][0] < 800  # beyond, the leak is too small for a number
+    (curve,) = lt.nn.sharpness(1.0, rows=1, cols=1).curve().charts
+    assert [line.name for line in curve.lines] == ["1/cosh²(α/2)"] and curve.dots == ()
+    (curve,) = lt.nn.sharpness().curve(1, 2000).charts
+    assert curve.lines[1].points[-1][0] < 800  # beyond, the leak is too small for a number
 
 
 def test_torch_stays_unloaded() -> None:

@@ -115,13 +115,13 @@ def test_alpha_and_error():
     facts = dict(found.facts)
     assert facts["α = 2"] == "at most 0.381 of a head's weight misses its pixel"
     assert facts["leak of 0.001"].startswith("α ≥ 8.293")
-    (curve,) = found.curves
-    assert [name for name, _ in curve.dots] == ["α = 2", "leak 0.001"]
-    bound, worst, corner = (np.array(line) for _, line in curve.lines)
+    (curve,) = found.charts
+    assert [dots.labels for dots in curve.dots] == [["α = 2"], ["leak 0.001"]]
+    bound, worst, corner = (np.array(line.points) for line in curve.lines)
     assert (corner[:, 1] <= worst[:, 1] + 1e-15).all() and (worst[:, 1] <= bound[:, 1]).all()
     assert bound[:, 1] == pytest.approx(1 / np.cosh(bound[:, 0] / 2) ** 2)
     sharp = draw_conv(3, size=8, alpha=5000.0)
-    assert sharp.curves[0].dots == () and dict(sharp.facts)["α = 5e3"].startswith("at most 0 ")
+    assert sharp.charts[0].dots == () and dict(sharp.facts)["α = 5e3"].startswith("at most 0 ")
 
 
 def test_the_panels():

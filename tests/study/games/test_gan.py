@@ -194,12 +194,12 @@ def test_the_picture_of_runs():
         "seeds 0, 1: 8, 8 modes at the end, 80%, 80% of samples on them; "
         "all stay covered in 2 of 2 runs, from step 10, 20 on"
     )
-    assert figure.curves[0].lines == (
-        ("simultaneous", ((0.0, 0.5), (10.0, 6.0), (20.0, 8.0), (30.0, 8.0))),
-        ("momentum", ((0.0, 1.0), (10.0, 3.0), (20.0, 2.0), (30.0, 2.0))),
-    )
+    assert [(line.name, line.points) for line in figure.charts[0].lines] == [
+        ("simultaneous", [(0.0, 0.5), (10.0, 6.0), (20.0, 8.0), (30.0, 8.0)]),
+        ("momentum", [(0.0, 1.0), (10.0, 3.0), (20.0, 2.0), (30.0, 2.0)]),
+    ]
     assert [panel.cells.shape for panel in figure.panels] == [(8, 4), (8, 4)]
-    assert [plane.title for plane in figure.planes] == [
+    assert [plane.title for plane in figure.charts[1:]] == [
         *("simultaneous", "step 10: 8 modes", "step 20: 8 modes", "step 30: 8 modes"),
         *("momentum", "step 10: 3 modes", "step 20: 2 modes", "step 30: 2 modes"),
     ]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.draw.charts.plane import Arrows, Dots, Stroke
-from lattend.errors import DomainError
+from lattend.draw.charts.chart import Arrows, Dots, Stroke
+from lattend.errors import DomainError, LattendError
 from lattend.study.games.game import Game
-from lattend.study.games.phase import followed
+from lattend.study.games.phase import _contours, followed
 from lattend.study.games.pictures import compare_orbits, distances, portrait, with_pictures
 from lattend.study.games.rest import rest_of
 
@@ -22,7 +22,7 @@ WELLS = Game("(p^2 - 1)*q - q^2/4")
 
 def named(figure, kind, name):
     """The marks of this kind and name."""
-    return [mark for mark in figure.planes[0].layers() if isinstance(mark, kind) and mark.name == name]
+    return [mark for mark in figure.charts[0].layers() if isinstance(mark, kind) and mark.name == name]
 
 
 def test_the_orbit_of_period_6():
@@ -39,7 +39,7 @@ def test_the_orbit_of_period_6():
 def test_what_every_step_keeps_is_drawn_through_the_orbit():
     (line,) = named(portrait(SIX), Stroke, "kept by every step")
     assert all(p * p + q * q + p * q == pytest.approx(3, abs=5e-3) for p, q in line.points)
-    assert line.points[0] == line.points[-1]
+    assert tuple(line.points[0]) == tuple(line.points[-1])
     for place in SIX.floats:
         assert min(math.dist(place, point) for point in line.points) < 0.06
     other = PQ.orbit((1, 1), step="1/2", steps=9, method="alternating", first="p")
@@ -98,13 +98,13 @@ def test_an_orbit_that_leaves_is_cut_and_said_so():
 
 def test_a_leap_does_not_take_the_room_of_all_others():
     orbit = Game("p^3*q").orbit((3, 3), 1, 50, floats=True)  # p is -807 after one step
-    plane = portrait(orbit).planes[0]
+    plane = portrait(orbit).charts[0]
     assert plane.ends() == ((1.5, 4.5), (1.5, 4.5))
     assert portrait(orbit).caption == ("orbit: steps after 0 lie far outside",)
 
 
 def test_a_window_that_is_given_is_kept():
-    plane = portrait(SIX, x=(-1, 5), y=(0, 6)).planes[0]
+    plane = portrait(SIX, x=(-1, 5), y=(0, 6)).charts[0]
     assert plane.ends() == ((-1, 5), (0, 6))
 
 
@@ -112,7 +112,7 @@ def test_more_than_two_numbers_show_the_first_of_each_player():
     game = Game("x*u + y*v", minimise="x y")
     orbit = game.orbit((1, 0, 2, 0), step="1/2", steps=4)
     figure = portrait(orbit)
-    assert not figure.planes[0].arrows
+    assert not figure.charts[0].arrows
     (line,) = named(figure, Stroke, "orbit")
     assert np.array_equal(line.points, orbit.floats[:, [0, 2]])
     assert figure.caption[-1] == "of x, y, u, v the first of each player; the field depends on the others"
@@ -122,7 +122,7 @@ def test_a_function_without_a_formula_has_its_portrait():
     torch = pytest.importorskip("torch")
     game = Game(lambda p, q: torch.sin(p) * q)
     figure = portrait(game.orbit((1, 1), step=0.1, steps=3), x=(-1, 1), y=(-1, 1))
-    lines = [mark for mark in figure.planes[0].lines if mark.under]
+    lines = [mark for mark in figure.charts[0].lines if mark.under]
     assert lines
     for line in lines:
         assert np.ptp([math.sin(p) * q for p, q in line.points]) < 0.01
@@ -135,24 +135,24 @@ def test_a_function_without_a_formula_has_its_portrait():
 def test_distances_change_by_the_proved_factor(method, factor):
     # At h = 1/2: 1 + h^2, (1 - h^2)^2 + h^2 and (1 - h)^2 + h^2 are the squares
     orbit = PQ.orbit((1, 1), step="1/2", steps=12, method=method)
-    ((_, line),) = distances(orbit).curves[0].lines
+    line = distances(orbit).charts[0].lines[0].points
     assert [d for _, d in line] == pytest.approx([2**0.5 * factor**step for step in range(13)])
     assert distances(orbit, to=(0, 0)).json()["distances"]["orbit"] == [d for _, d in line]
 
 
 def test_a_distance_of_0_has_a_place_on_the_scale():
     figure = distances(PQ.orbit((0, 0), step=1, steps=2))
-    assert {d for _, d in figure.curves[0].lines[0][1]} == {1e-16}
+    assert {d for _, d in figure.charts[0].lines[0].points} == {1e-16}
     assert figure.caption == ("a distance of 0 is drawn as 1e-16",)
     # p' = p - p = 0 and q stays 0: one step
     lower = distances(Game("p^2/2 - q^2/2").orbit(("1e-30", 0), step=1, steps=1, method="simultaneous"))
-    assert [d for _, d in lower.curves[0].lines[0][1]] == pytest.approx([1e-30, 1e-31])
+    assert [d for _, d in lower.charts[0].lines[0].points] == pytest.approx([1e-30, 1e-31])
     assert lower.caption == ("a distance of 0 is drawn as 1e-31",)
 
 
 def test_small_orbits_are_drawn_as_they_are():
     orbit = PQ.orbit(("1e-30", "1e-30"), step="1/2", steps=20, method="simultaneous")
-    ((_, line),) = distances(orbit).curves[0].lines
+    line = distances(orbit).charts[0].lines[0].points
     assert [d for _, d in line] == pytest.approx([2**0.5 * 1e-30 * 1.25 ** (t / 2) for t in range(21)])
     assert len(followed(orbit, rest_of(PQ))) == 14  # 1.25^(13/2) = 4.3 is the first above 4
 
@@ -165,15 +165,15 @@ def test_equilibria_that_fill_a_line():
     (line,) = named(figure, Stroke, "no solution, though the gradient is 0")
     assert not named(figure, Dots, line.name)
     assert [p - q for p, q in line.points] == pytest.approx([1, 1])
-    (x, _), ends = figure.planes[0].ends(), sorted(p for p, _ in line.points)
+    (x, _), ends = figure.charts[0].ends(), sorted(p for p, _ in line.points)
     assert ends[0] < x[0] and x[1] < ends[1]
     assert figure.caption == ("the gradient is 0 wherever p - q - 1 = 0",)
-    (curve,) = figure.curves
+    _, curve = figure.charts
     assert curve.title == "Distance to the nearest equilibrium"
-    found = [d for _, d in curve.lines[0][1]]
+    found = [d for _, d in curve.lines[0].points]
     assert found == pytest.approx([abs(p - q - 1) / math.sqrt(2) for p, q in orbit.floats])
     assert rest_of(game).foot(orbit) == pytest.approx([3, 2])  # the foot of (2, 3) on p = q + 1
-    ((_, to_one),) = distances(orbit, to=(1, 0)).curves[0].lines
+    to_one = distances(orbit, to=(1, 0)).charts[0].lines[0].points
     assert to_one[0][1] == pytest.approx(math.dist((2, 3), (1, 0)))
 
 
@@ -187,16 +187,16 @@ def test_orbits_are_compared():
         "converges, factor sqrt(2)/2 = 0.7071 a step; distance 1.41"
     )
     assert "distances up to step 20, where the shortest orbit ends or passes 1e+100" in figure.caption
-    assert [name for name, _ in figure.curves[0].lines] == ["simultaneous", "optimistic"]
-    looks = {(mark.colour, mark.shape) for mark in figure.planes[0].dots[:2]}
+    assert [line.name for line in figure.charts[1].lines] == ["simultaneous", "optimistic"]
+    looks = {(mark.colour, mark.shape) for mark in figure.charts[0].dots[:2]}
     assert len(looks) == 2
 
 
 def test_names_say_what_differs():
     orbits = [PQ.orbit((1, 1), step=step, steps=2) for step in ("1/2", ("1/2", 1))]
-    assert [name for name, _ in distances(*orbits).curves[0].lines] == ["step 1/2", "steps 1/2 and 1"]
+    assert [line.name for line in distances(*orbits).charts[0].lines] == ["step 1/2", "steps 1/2 and 1"]
     both = [orbits[0], PQ.orbit((1, 1), 1, 2, "optimistic")]
-    assert [name for name, _ in distances(*both).curves[0].lines] == [
+    assert [line.name for line in distances(*both).charts[0].lines] == [
         "alternating, q first, step 1/2",
         "optimistic, step 1",
     ]
@@ -205,7 +205,7 @@ def test_names_say_what_differs():
 def test_a_game_with_two_solutions_is_measured_to_the_nearer():
     orbit = WELLS.orbit((2, 1), step="1/8", steps=10, floats=True)
     figure = compare_orbits(orbit)
-    assert figure.curves[0].lines[0][1][0][1] == pytest.approx(2**0.5)  # from (2, 1) to (1, 0)
+    assert figure.charts[1].lines[0].points[0][1] == pytest.approx(2**0.5)  # from (2, 1) to (1, 0)
     assert figure.facts[0][1].startswith("near the equilibrium converges, factor sqrt(15)/4 = 0.9682 a step")
 
 
@@ -217,7 +217,7 @@ def test_one_figure_of_an_orbit():
     assert figure.svg().count("<path") > 100
     assert max(map(len, figure.terminal(40, colour=False, encoding="ascii").splitlines())) <= 40
     nowhere = with_pictures(Game("p*exp(q)").orbit((1, 1), step="0.1", steps=3))
-    assert nowhere.curves == ()
+    assert [chart.title for chart in nowhere.charts] == ["Phase portrait"]
 
 
 def test_errors():
@@ -244,7 +244,7 @@ def test_errors():
 
 def test_numbers_without_bound_have_their_picture():
     figure = with_pictures(PQ.orbit((1, 1), step=1, steps=2000, method="simultaneous"))
-    line = figure.curves[0].lines[0][1]
+    line = figure.charts[1].lines[0].points
     assert line[-1][1] == pytest.approx(2 ** (len(line) / 2)) and line[-1][1] < 1e100 < 2 * line[-1][1]
     assert figure.svg().startswith("<svg")
 
@@ -253,18 +253,18 @@ def test_the_picture_of_an_analysis():
     """Optimistic steps on p·q: 1/√2 at 1/2, 1 at 1/√3, and √(2h² + h√(4h² − 1)) beyond 1/2."""
     found = PQ.analyse("optimistic", step="1/4")
     figure = found.draw()
-    (curve,) = figure.curves
-    line = dict(curve.lines[0][1])
+    (curve,) = figure.charts
+    line = {point[0]: point[1] for point in curve.lines[0].points}
     assert max(line) == pytest.approx(1.5 / math.sqrt(3))  # half as far again as the end of the range
     for h, factor in line.items():
         if h > 0.5:
             exactly = math.sqrt(2 * h**2 + h * math.sqrt(4 * h**2 - 1))
             assert factor == pytest.approx(exactly)
         assert factor >= line[0.5] - 1e-7
-    assert curve.dots == (
-        ("best step", (0.5, pytest.approx(math.sqrt(0.5)))),
-        ("h = 1/4", (0.25, pytest.approx((math.sqrt(2) + math.sqrt(6)) / 4))),
-    )
+    assert [(dots.labels, *dots.points) for dots in curve.dots] == [
+        (["best step"], (0.5, pytest.approx(math.sqrt(0.5)))),
+        (["h = 1/4"], (0.25, pytest.approx((math.sqrt(2) + math.sqrt(6)) / 4))),
+    ]
     assert ("best step", "1/2: factor sqrt(2)/2 = 0.7071") in figure.facts
     assert figure.json()["best"] == found.json()["best"]
     assert figure.svg().startswith("<svg")
@@ -272,7 +272,7 @@ def test_the_picture_of_an_analysis():
 
 def test_an_analysis_beyond_floats_has_facts_alone():
     figure = Game("10^400*p*q").analyse("simultaneous").draw()
-    assert not figure.curves and figure.facts
+    assert not figure.charts and figure.facts
 
 
 def test_the_picture_of_equilibria():
@@ -283,7 +283,7 @@ def test_the_picture_of_equilibria():
     assert figure.json()["equilibria"] == found.json()["equilibria"]
     one = found[2].draw()
     assert [mark.points for mark in named(one, Dots, "equilibrium")] == [[(1.0, 0.0)]]
-    assert one.planes[0].x == (-0.5, 2.5)
+    assert one.charts[0].x == (-0.5, 2.5)
     assert one.facts == (("p = 1, q = 0", str(found[2])),)
     assert one.json()["point"] == ["1", "0"]
 
@@ -295,3 +295,29 @@ def test_results_are_named_in_one_line():
     assert repr(PQ.analyse(step=1)) == "<Analysis of p*q: alternating, q first>"
     assert repr(PQ.analyse(step=1).here) == "<Here h = 1: cycles, period 6: the step's matrix has M^6 = 1>"
     assert repr(SIX) == "<Orbit of p*q: alternating, q first, 6 steps, period 6>"
+
+
+def test_lines_of_equal_value():
+    axis = np.linspace(-2, 2, 81)
+    x, y = np.meshgrid(axis, axis)
+    (circle,) = _contours(axis, axis, x**2 + y**2, 1.02)
+    assert circle[0].tolist() == circle[-1].tolist()
+    assert np.hypot(*circle.T) == pytest.approx(math.sqrt(1.02), abs=1e-3)
+    right, left = _contours(axis, axis, x * y, 0.5)
+    assert (right.prod(axis=1), left.prod(axis=1)) == (pytest.approx(0.5, abs=2e-3),) * 2
+    hole = _contours(axis, axis, np.where(np.hypot(x, y) < 0.5, np.nan, x), 0.01)  # upright, but not there
+    assert len(hole) == 2 and all(np.abs(line[:, 1]).min() >= 0.45 for line in hole)
+
+
+def test_a_chart_is_drawn_into_axes_that_are_given():
+    from matplotlib.figure import Figure
+
+    left, right = Figure().subplots(1, 2)
+    assert portrait(SIX, ax=left).charts[0].title == left.get_title() == "Phase portrait"
+    distances(SIX, ax=right)
+    assert (right.get_yscale(), right.get_xlabel()) == ("log", "step")
+    (line,) = [line for line in right.get_lines() if len(line.get_xdata())]
+    assert line.get_ydata()[0] == pytest.approx(math.sqrt(2))
+    assert "orbit" in left.get_legend_handles_labels()[1]
+    with pytest.raises(LattendError, match="has 2 charts, and axes take one: draw one of"):
+        SIX.draw().onto(left)

@@ -36,13 +36,12 @@ def test_the_table_is_the_identity(figure):
 
 
 def test_the_curve_falls_to_zero(figure):
-    (curve,) = figure.curves
-    assert [x for x, _ in curve.lines[0][1]] == [0, 1, 3]  # log2 of 1, 2, 8
-    assert curve.table(9)[0] == ("k", "1", "2", "8")
-    assert [name for name, _ in curve.lines] == ["q = best diagonal", "q = prior"]
-    for name, points in curve.lines:
-        bounds = figure.data["bounds"][name.removeprefix("q = ")]
-        gaps = [y for _, y in points]
+    (curve,) = figure.charts
+    assert [x for x, _ in curve.lines[0].points] == [1, 2, 8] and curve.log_x == 2
+    assert [line.name for line in curve.lines] == ["q = best diagonal", "q = prior"]
+    for line in curve.lines:
+        bounds = figure.data["bounds"][line.name.removeprefix("q = ")]
+        gaps = [y for _, y in line.points]
         assert gaps == sorted(gaps, reverse=True)  # at 400 repeats noise is far smaller than a step
         for gap, bound in zip(gaps, bounds, strict=True):
             assert gap == pytest.approx(figure.data["log_prob"] - bound["bound"])
@@ -50,10 +49,10 @@ def test_the_curve_falls_to_zero(figure):
 
 
 def test_the_scale_is_logarithmic_where_noise_allows(figure):
-    assert figure.curves[0].log
+    assert figure.charts[0].log_y == 10
     alike = LinearGaussian(torch.tensor([[1.0], [0.4]], dtype=F64))  # with one latent diagonal is exact
     unclear = draw_linear(alike, torch.zeros(2, 2, dtype=F64), k=(1, 2), samples=5)
-    assert not unclear.curves[0].log
+    assert not unclear.charts[0].log_y
     assert "log p(x)" in unclear.svg()
 
 

@@ -77,35 +77,37 @@ def test_how(keys: Any, wanted: Any, words: str) -> None:
 
 
 def test_curves() -> None:
-    weights, error = steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6).draw().curves
-    assert [name for name, _ in weights.lines] == ["key 0", "key 1", "all others"] and not weights.log
+    weights, error = steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6).draw().charts[1:]
+    assert [line.name for line in weights.lines] == ["key 0", "key 1", "all others"] and not weights.log_y
     for at in range(65):
-        assert sum(line[at][1] for _, line in weights.lines) == pytest.approx(1)
-    bound, exact = (dict(line) for _, line in error.lines)
-    assert all(exact[beta] <= bound[beta] for beta in bound) and error.log
-    lengths = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"]).draw().curves
-    assert min(height for _, height in lengths[1].lines[0][1]) == pytest.approx(0, abs=1e-12)  # at length 1
+        assert sum(line.points[at][1] for line in weights.lines) == pytest.approx(1)
+    bound, exact = ({at[0]: at[1] for at in line.points} for line in error.lines)
+    assert all(exact[beta] <= bound[beta] for beta in bound) and error.log_y == 10
+    lengths = steered([[0], [1], [2]], ["1/7", "2/7", "4/7"]).draw().charts
+    assert min(height for _, height in lengths[1].lines[0].points) == pytest.approx(
+        0, abs=1e-12
+    )  # at length 1
     never = steered([[0], [1], [2]], ["1/7", "3/7", "3/7"])
     assert never.certificate is not None and "bound" not in dict(never.draw().facts)["error"]
     for found, here in (
-        (never.draw().curves[1], 1.0),
-        (steered([[0, 0], [1, 0], [2, 0], [0, 2]], [0.25, 0, 0.75, 0], sharpness=4).draw().curves[1], 4.0),
+        (never.draw().charts[1], 1.0),
+        (steered([[0, 0], [1, 0], [2, 0], [0, 2]], [0.25, 0, 0.75, 0], sharpness=4).draw().charts[2], 4.0),
     ):
-        (_, nats), (_, least) = found.lines
-        ((_, (place, height)),) = found.dots
+        nats, least = (line.points for line in found.lines)
+        ((place, height),) = found.dots[0].points
         assert found.title == "KL(wanted ‖ attention)" and place == here
         assert min(y for _, y in nats) >= least[0][1] - 1e-12
         assert min(nats, key=lambda point: abs(point[0] - here))[1] == pytest.approx(height, rel=0.02)
-    assert steered([[0], [1], [2]], [0, 1, 0]).draw().curves == ()  # the query is 0, however long
+    assert steered([[0], [1], [2]], [0, 1, 0]).draw().charts == ()  # the query is 0, however long
 
 
 def test_the_map_of_keys() -> None:
     found = figure(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
-    (plane,) = found.planes
+    plane = found.charts[0]
     assert list(plane.lines[0].points) == [(0, 0), (2, 0), (2, 2), (0, 2), (0, 0)]
     (tail, tip), *_ = plane.arrows[0].pairs
     assert list(tail) == [1, 0] and list(tip) == pytest.approx([1, -0.7])  # away from all other keys
-    assert figure(steered(np.eye(3), [1, 0, 0])).planes == ()
+    assert figure(steered(np.eye(3), [1, 0, 0])).charts[0].title == "What keys get"
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80])
@@ -127,5 +129,5 @@ def test_many_keys_and_heads_are_cut() -> None:
     assert dict(found.draw().facts)["apart"].endswith("the diameter of the values times the bound above")
     many = lt.study.steer(np.eye(20), np.eye(20))
     assert many.draw().table[-1][0] == "8 more"
-    assert [name for name, _ in many.draw().curves[0].lines] == [f"head {at}" for at in range(5)]
-    assert lt.study.steer(np.eye(2), [[0.5, 0.5]]).draw().curves == ()
+    assert [line.name for line in many.draw().charts[0].lines] == [f"head {at}" for at in range(5)]
+    assert lt.study.steer(np.eye(2), [[0.5, 0.5]]).draw().charts == ()

@@ -16,8 +16,8 @@ from lattend.attend.explain import sentences
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.explain.shapes import Supposition
 from lattend.draw.grid import overlay
-from lattend.draw.grid.overlay import Overlay, Tile
-from lattend.draw.grid.panel import Side, cell_side
+from lattend.draw.grid.overlay import Tile
+from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.grid.titles import clipped
 from lattend.errors import LattendError
 from lattend.plans.part import Part, PartAxis
@@ -221,7 +221,7 @@ def _has_layout(part: Part) -> bool:
     return any(order.period > 1 for axis in part.axes for order in (axis.outer_order, axis.inner_order))
 
 
-def _own_order(drawn: Drawn, place: int, marks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Overlay:
+def _own_order(drawn: Drawn, place: int, marks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
     """The part alone, its positions in the order the plan takes them."""
     axis = drawn.plan.parts[place].axes[0]
     rows, row_ends = _in_order(axis.outer_order, axis.outer_bases, axis.line.outer_size)
@@ -266,7 +266,7 @@ def _ordered_side(label: str, positions: Ints, ends: list[int]) -> Side:
 
 def _image(drawn: Drawn, heading: str, lines: list[str]) -> Picture:
     """For each part, the tile in the middle and the keys it reads."""
-    panels: list[Overlay] = []
+    panels: list[Panel] = []
     caption: list[str] = []
     for place in range(min(len(drawn.plan.parts), MOST_PANELS)):
         shown, said = _one_tile(drawn, place)
@@ -279,7 +279,7 @@ def _image(drawn: Drawn, heading: str, lines: list[str]) -> Picture:
     return overlay.picture(heading, lines, panels, caption)
 
 
-def _one_tile(drawn: Drawn, place: int) -> tuple[list[Overlay], str]:
+def _one_tile(drawn: Drawn, place: int) -> tuple[list[Panel], str]:
     part, cut, parts = drawn.plan.parts[place], drawn.cuts[place], len(drawn.plan.parts)
     table, _ = table_of(drawn.kernel, drawn.call, part, tiles(part, cut.rows))
     row = _middle(part, table[0, 0].astype(np.int64), cut)

@@ -27,7 +27,9 @@ from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
-    from lattend.draw.charts.chart import Chart
+    from matplotlib.axes import Axes
+
+    from lattend.draw.picture import Picture
 
 At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
 CHOSEN, CHOSEN_BY_NAME = (
@@ -154,30 +156,18 @@ class Comparison(Printed):
 
         return as_json(self)
 
-    @cached_property
-    def chart(self) -> Chart:
-        """Lines on logarithmic scales, a dot where two of them cross."""
+    def draw(self, ax: Axes | None = None) -> Picture:
+        """Lines on logarithmic scales, a dot where two of them cross; into the axes if some are given."""
         from lattend.cost.comparison.lines import lines
 
-        return lines(self)
-
-    def svg(self) -> str:
-        """The chart as a standalone SVG image."""
-        return self.chart.svg()
-
-    def png(self, path: str | os.PathLike[str] | None = None, scale: float = 2.0) -> bytes:
-        """The chart as a PNG file, written to `path` if one is given."""
-        content = self.chart.png(scale)
-        if path is not None:
-            Path(path).write_bytes(content)
-        return content
+        return lines(self).onto(ax)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the chart as the path's ending says: .svg .png .pdf."""
-        return self.chart.save(path)
+        """Writes the chart as the path's ending says: .svg .png .pdf .tex."""
+        return self.draw().save(path)
 
     def _repr_html_(self) -> str:
-        return f"{self.svg()}{self.report().html()}"
+        return f"{self.draw().svg()}{self.report().html()}"
 
 
 def compare(

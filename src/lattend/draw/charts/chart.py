@@ -1,56 +1,214 @@
-"""Chart: a scene of its own, in every graphic form."""
+"""Chart: lines, dots and arrows placed by two numbers, drawn by matplotlib, in a terminal in braille."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from lattend.draw.formats.scene import Scene
-from lattend.errors import LattendError
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Point = Sequence[float]
+Points = Sequence[Point] | NDArray[np.floating[Any]]
+Ends = tuple[float, float]
+Shape = Literal["dot", "ring", "square", "diamond", "triangle", "cross"]
+Base = Literal[0, 2, 10]  # of a logarithmic scale; 0 is a linear one
+
+# Told apart by people who see few colours, and with their shapes in grey as well
+COLOURS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00"),
+    *("#56b4e9", "#1c1f26", "#e69f00", "#7a4fb5", "#7d8590"),
+)
+SHAPES: tuple[Shape, ...] = ("dot", "square", "triangle", "diamond", "ring", "cross")
+FLATTEST = 3.0  # the longer side over the shorter one, where both axes have one unit
+ROOM = 0.06  # left around the points, of the longer side
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Stroke:
+    """A line through points; `headed` has an arrow head on every stretch, `under` lies below all else."""
+
+    points: Points
+    name: str = ""
+    colour: str = COLOURS[0]
+    width: float = 1.6
+    headed: bool = False
+    under: bool = False
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Points of one look, with words beside them where `labels` has some; `glyph` stands in a terminal."""
+
+    points: Points
+    name: str = ""
+    colour: str = COLOURS[0]
+    size: float = 2.6
+    shape: Shape = "dot"
+    labels: Sequence[str] = ()
+    opacity: float = 1.0
+    glyph: str = ""
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Arrows of one look, each from a tail to a tip."""
+
+    pairs: Sequence[tuple[Point, Point]]
+    name: str = ""
+    colour: str = "#8c96a3"
+    width: float = 1.0
+
+
+Mark = Stroke | Dots | Arrows
+
+
+@dataclass(frozen=True)
 class Chart:
-    """A drawn scene with its title, and the words that say the same."""
+    """Marks between the ends of x and y, which hold every point where none are given.
 
-    title: str
-    words: str
-    scene: Scene
+    Marks with a name stand in the legend, those with the same name as one. `equal` gives both axes one unit;
+    `log_x` and `log_y` are the bases of logarithmic scales. What lies outside is cut off. `size` is the
+    width and the height between the axes; where they are equal, the longer side.
 
-    def svg(self) -> str:
-        """The chart as a standalone SVG image."""
-        from lattend.draw.formats.svg import svg
+    >>> Chart("A step", lines=(Stroke(((0, 0), (2, 1))),), equal=True).ends()  # 2 * 0.06 left on each side
+    ((-0.12, 2.12), (-0.12, 1.12))
+    """
 
-        return svg(self.scene, self.title, self.words)
+    title: str = ""
+    across: str = "x"
+    up: str = "y"
+    lines: tuple[Stroke, ...] = ()
+    dots: tuple[Dots, ...] = ()
+    arrows: tuple[Arrows, ...] = ()
+    x: Ends | None = None
+    y: Ends | None = None
+    equal: bool = False
+    log_x: Base = 0
+    log_y: Base = 0
+    size: tuple[float, float] = (252.0, 168.0)
 
-    def png(self, scale: float = 2.0) -> bytes:
-        """The chart as a PNG file, `scale` pixels a unit."""
-        from lattend.draw.formats.png import png
+    def __post_init__(self) -> None:
+        for name, ends in (("x", self.x), ("y", self.y)):
+            if ends is not None and not (math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]):
+                raise DomainError(f"{name} of a chart is (least, greatest), not {tuple(ends)}")
+        for point in self._points():
+            if not (math.isfinite(point[0]) and math.isfinite(point[1])):
+                raise DomainError(
+                    f"a chart needs finite numbers, and ({point[0]}, {point[1]}) is among them; leave it out"
+                )
+            if (self.log_x and point[0] <= 0) or (self.log_y and point[1] <= 0):
+                raise DomainError(
+                    f"a logarithmic scale needs numbers above 0, and ({point[0]}, {point[1]}) is among them"
+                )
 
-        return png(self.scene, scale)
+    def _points(self) -> Iterator[Point]:
+        for mark in (*self.lines, *self.dots):
+            yield from mark.points
+        for mark in self.arrows:
+            yield from itertools.chain.from_iterable(mark.pairs)
 
-    def pdf(self) -> bytes:
-        """The chart as a PDF file of one page."""
-        from lattend.draw.formats.pdf import pdf
+    def ends(self) -> tuple[Ends, Ends]:
+        """The least and greatest x and y that are shown."""
+        points = np.array([tuple(point) for point in self._points()] or [(0.0, 0.0)], dtype=float)
+        low, high = points.min(axis=0), points.max(axis=0)
+        room = ROOM * (np.full(2, (high - low).max()) if self.equal else high - low)
+        if self.lines and not self.equal:
+            room[0] = 0.0  # lines run from side to side
+        found = [
+            self.x or _around(low[0], high[0], room[0], self.log_x),
+            self.y or _around(low[1], high[1], room[1], self.log_y),
+        ]
+        if self.equal:
+            least = max(end - start for start, end in found) / FLATTEST
+            more = [max(0.0, least - (end - start)) / 2 for start, end in found]
+            found = [(start - add, end + add) for (start, end), add in zip(found, more, strict=True)]
+        return found[0], found[1]
 
-        return pdf(self.scene, self.title)
+    def sides(self) -> tuple[float, float]:
+        """Width and height between the axes, in units of the picture."""
+        if not self.equal:
+            return self.size
+        wide, high = (end - start for start, end in self.ends())
+        return self.size[0] * wide / max(wide, high), self.size[0] * high / max(wide, high)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the form that the path's ending names, and gives the path: .svg .png .pdf."""
-        path = Path(path)
-        forms: dict[str, Callable[[], str | bytes]] = {".svg": self.svg, ".png": self.png, ".pdf": self.pdf}
-        form = forms.get(path.suffix.lower())
-        if form is None:
-            raise LattendError(
-                f'cannot save a chart as "{path}": the ending is not one of {", ".join(forms)}'
-            )
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-        content = form()
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
+    def layers(self) -> tuple[Mark, ...]:
+        """The marks in painting order."""
+        under = tuple(line for line in self.lines if line.under)
+        over = tuple(line for line in self.lines if not line.under)
+        return (*under, *self.arrows, *over, *self.dots)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    @property
+    def words(self) -> str:
+        """What it shows, as a screen reader says it."""
+        return self.title
+
+    def names(self) -> list[str]:
+        """What stands in the legend."""
+        return [name for name, _ in legend([self])]
+
+    def draw(self, ax: Axes) -> None:
+        """Draws the chart into the axes of a matplotlib figure."""
+        from lattend.draw.charts.axes import draw
+
+        draw(self, ax)
+
+
+def _around(low: float, high: float, room: float, base: Base) -> Ends:
+    """The ends of a scale that shows these numbers: with room around them, or powers of the base."""
+    if base:
+        powers = math.floor(math.log(low, base) + 1e-9), math.ceil(math.log(high, base) - 1e-9)
+        return float(base) ** powers[0], float(base) ** max(powers[1], powers[0] + 1)
+    room = room if high + room > low - room else 1.0
+    return float(low - room), float(high + room)
+
+
+def curves(lines: Sequence[tuple[str, Points]]) -> tuple[Stroke, ...]:
+    """Named lines in colours of their own, the first ones thicker, so that one below another is seen."""
+    last = len(lines) - 1
+    return tuple(
+        Stroke(points, name, COLOURS[at % len(COLOURS)], 1.6 + 2.0 * (last - at) / max(1, last))
+        for at, (name, points) in enumerate(lines)
+    )
+
+
+def classes(
+    points: Points, labels: Sequence[Any], size: float = 2.4, opacity: float = 0.85
+) -> tuple[Dots, ...]:
+    """The points of each class as Dots of a colour and a shape of its own, classes in their order.
+
+    >>> [(dots.name, len(dots.points)) for dots in classes([(0, 0), (1, 1), (2, 0)], [1, 0, 1])]
+    [('0', 1), ('1', 2)]
+    """
+    names = sorted(set(labels))
+    return tuple(
+        Dots(
+            [point for point, label in zip(points, labels, strict=True) if label == name],
+            str(name),
+            COLOURS[place % len(COLOURS)],
+            size,
+            SHAPES[place % len(SHAPES)],
+            opacity=opacity,
+            glyph=str(name)[:1],
+        )
+        for place, name in enumerate(names)
+    )
+
+
+def legend(charts: Sequence[Chart]) -> list[tuple[str, tuple[Mark, ...]]]:
+    """The names of the marks and one mark of each look that has them; marks of nothing are left out."""
+    found: dict[str, list[Mark]] = {}
+    for mark in itertools.chain.from_iterable(chart.layers() for chart in charts):
+        many = len(mark.pairs if isinstance(mark, Arrows) else mark.points)
+        same = found.setdefault(mark.name, []) if mark.name and many else []
+        if not any(type(mark) is type(other) for other in same):
+            same.append(mark)
+    return [(name, tuple(marks)) for name, marks in found.items()]

@@ -4,48 +4,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.braille import Block as ChartBlock
+from lattend.draw.charts.braille import Pen as ChartPen
+from lattend.draw.charts.braille import legend_lines, letters
+from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
-from lattend.draw.charts.plane import Plane
-from lattend.draw.charts.plane_terminal import Block as PlaneBlock
-from lattend.draw.charts.plane_terminal import Pen as PlanePen
-from lattend.draw.charts.plane_terminal import legend_lines
 from lattend.draw.formats.palette import MIXED, SHADES, Look
 from lattend.draw.formats.scene import broken, spelt
 from lattend.draw.grid.layout import entries
 from lattend.draw.grid.panel import Panel, Side
+
+if TYPE_CHECKING:
+    from lattend.draw.picture import Picture
 
 NARROWEST = 16
 GAP = 3  # columns between panels
 RESET = "\x1b[0m"
 
 
-def terminal(
-    title: str,
-    subtitle: Sequence[str],
-    panels: Sequence[Panel],
-    caption: Sequence[str],
-    legend: Sequence[Look],
-    *,
-    width: int,
-    colour: bool,
-    encoding: str,
-    facts: Sequence[tuple[str, str]] = (),
-    table: Sequence[Sequence[str]] = (),
-    planes: Sequence[Plane] = (),
-    curves: Sequence[Curve] = (),
-    scales: Sequence[Scale] = (),
-) -> str:
+def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     """The picture in lines no longer than `width`; ASCII where the encoding has no blocks.
 
-    Facts and a table stand before the panels, planes after them, then curves as tables of their numbers.
+    Facts and a table stand before the panels, charts after them.
     """
     width = max(NARROWEST, width)
+    panels, below = picture.rough or picture.panels, picture.below(width)
     # Spelt before lines are broken, so that none grows too long
-    title, subtitle, caption = spelt(title, encoding), _spelt(subtitle, encoding), _spelt(caption, encoding)
-    facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in facts]
-    table = [_spelt(row, encoding) for row in table]
+    title, subtitle = spelt(picture.title, encoding), _spelt(picture.subtitle, encoding)
+    caption, legend = _spelt(below.caption, encoding), below.legend
+    facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in picture.facts]
+    table = [_spelt(row, encoding) for row in picture.table]
     shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
     glyphs = "".join(look.glyph for look in shown)
     pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
@@ -59,27 +49,34 @@ def terminal(
     lines += ["", *_table(table, width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
-    lines += _planes(planes, width, PlanePen(colour, encoding))
-    for curve in curves:
-        columns = max(2, min(8, (width - max(len(name) for name, _ in curve.lines) - 2) // 8))
-        numbers = [_spelt(row, encoding) for row in curve.table(columns)]
-        said = spelt(f"{curve.title}: {curve.up}", encoding)
-        lines += ["", *broken(said, width), *_table(numbers, width)]
+    lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
+    for bars in picture.bars:
+        lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]
     lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
     lines += _legend(legend, width, pen)
-    lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in scales)
+    lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in below.scales)
     return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
+
+
+def types_labels(panel: Panel, width: int) -> bool:
+    """Whether a terminal of so many columns has room for the words in a panel's cells."""
+    margin = max((len(text) for _, text in panel.rows.ticks), default=0) + 1
+    room, cols = max(8, max(NARROWEST, width) - margin), panel.cells.shape[1]
+    if cols > room or (2 * cols > room and panel.looks is SHADES):
+        return False
+    longest = max(map(len, panel.labels().values()), default=0)
+    return (longest + 1) * cols <= room or longest <= (2 if 2 * cols <= room else 1)
 
 
 def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
     return [spelt(text, encoding) for text in texts]
 
 
-def _planes(planes: Sequence[Plane], width: int, pen: PlanePen) -> list[str]:
+def _charts(charts: Sequence[Chart], width: int, pen: ChartPen) -> list[str]:
     lines: list[str] = []
-    for beside in _beside([PlaneBlock(plane, width, pen) for plane in planes], width):
+    for beside in _beside([ChartBlock(chart, width, pen) for chart in charts], width):
         lines += ["", *beside]
-    return lines + legend_lines(planes, width, pen)
+    return lines + legend_lines(charts, width, pen)
 
 
 def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:
@@ -190,9 +187,9 @@ def _column_ticks(side: Side, cell: int, cols: int) -> str:
     return line
 
 
-def _beside(blocks: Sequence[_Block | PlaneBlock], width: int) -> Iterator[list[str]]:
+def _beside(blocks: Sequence[_Block | ChartBlock], width: int) -> Iterator[list[str]]:
     """The blocks side by side, as many as the width takes, in rows."""
-    row: list[_Block | PlaneBlock] = []
+    row: list[_Block | ChartBlock] = []
     for block in blocks:
         if row and sum(b.width + GAP for b in row) + block.width > width:
             yield _joined(row)
@@ -202,7 +199,7 @@ def _beside(blocks: Sequence[_Block | PlaneBlock], width: int) -> Iterator[list[
         yield _joined(row)
 
 
-def _joined(row: Sequence[_Block | PlaneBlock]) -> list[str]:
+def _joined(row: Sequence[_Block | ChartBlock]) -> list[str]:
     lines = itertools.zip_longest(*(block.lines for block in row))
     return [
         (" " * GAP).join(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from lattend.draw.charts.curve import Block as CurveBlock
-from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.bars import Bars
+from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
-from lattend.draw.charts.plane import Plane
-from lattend.draw.charts.plane_block import Block as PlaneBlock
-from lattend.draw.charts.plane_block import names
 from lattend.draw.formats.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
 from lattend.draw.formats.scene import Item, Line, Rect, Scene, Text, patch, text_width, wrapped
 from lattend.draw.grid import marks
+from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel
+
+if TYPE_CHECKING:
+    from lattend.draw.charts.axes import Block as ChartBlock
+    from lattend.draw.picture import Picture
 
 MARGIN = 16
 GAP = 22  # between panels
@@ -39,39 +42,33 @@ def cell_size(rows: float, cols: float, panels: int = 1, grid: float = 0) -> tup
     return min(height, 6 * small), min(width, 6 * small)
 
 
-def compose(
-    title: str,
-    subtitle: Sequence[str],
-    panels: Sequence[Panel],
-    caption: Sequence[str],
-    legend: Sequence[Look],
-    columns: int = 4,
-    *,
-    grid: float = 0,
-    planes: Sequence[Plane] = (),
-    curves: Sequence[Curve] = (),
-    facts: Sequence[tuple[str, str]] = (),
-    scales: Sequence[Scale] = (),
-) -> Scene:
-    """The whole picture, panels in rows of at most `columns`, everything aligned at the left.
+def draws_labels(panel: Panel, panels: int = 1, grid: float = 0) -> bool:
+    """Whether a picture with so many panels, of sides `grid` long, has room for the words in this one."""
+    height, width = cell_size(panel.rows.length, panel.cols.length, panels, grid)
+    return any(marks.word_size(mark, height, width) > 0 for mark in panel.marks if isinstance(mark, Label))
 
-    `grid` is the wanted length of a panel's side. Curves stand after the panels or the planes; planes have
-    rows of their own where there are both. Facts stand under all.
+
+def compose(picture: Picture) -> Scene:
+    """The whole picture, panels and charts in rows of at most `columns`, everything aligned at the left.
+
+    Beside panels there are curves; maps have rows of their own then. Facts stand under all.
     """
-    cells = [_Block(panel, len(panels), grid) for panel in panels if panel.cells.size]
-    placed, traced = [PlaneBlock(plane) for plane in planes], [CurveBlock(curve) for curve in curves]
-    groups: list[list[_Block | PlaneBlock | CurveBlock]]
-    groups = [[*cells, *traced], [*placed]] if cells else [[*placed, *traced]]
+    cells = [_Block(panel, len(picture.panels), picture.grid) for panel in picture.panels if panel.cells.size]
+    charts, columns = _chart_blocks((*picture.charts, *picture.bars)), picture.columns
+    groups: list[list[_Block | ChartBlock]] = [[*cells, *charts]]
+    if cells:
+        maps = list(itertools.compress(charts, (chart.equal for chart in picture.charts)))
+        groups = [[*cells, *(block for block in charts if block not in maps)], [*maps]]
     lines = [group[i : i + columns] for group in groups for i in range(0, len(group), columns)]
     inner = max([NARROWEST, *(sum(b.width for b in line) + GAP * (len(line) - 1) for line in lines)])
     items: list[Item] = []
     y = float(MARGIN)
-    for text in wrapped(title, TITLE, inner, bold=True):
+    for text in wrapped(picture.title, TITLE, inner, bold=True):
         y += TITLE
         items.append(Text(MARGIN, y, text, TITLE, TEXT, bold=True))
         y += 4
     y += 2
-    for text in itertools.chain.from_iterable(wrapped(part, SUBTITLE, inner) for part in subtitle):
+    for text in itertools.chain.from_iterable(wrapped(part, SUBTITLE, inner) for part in picture.subtitle):
         y += SUBTITLE
         items.append(Text(MARGIN, y, text, SUBTITLE, FAINT_TEXT))
         y += 4
@@ -82,20 +79,34 @@ def compose(
             items += block.items(x, y)
             x += block.width + GAP
         y += max(block.height for block in line) + 14
-    named, y = names(planes, MARGIN, y, inner)
-    items += named
-    fact_items, y = _facts(facts, y, inner)
+    fact_items, y = _facts(picture.facts, y, inner)
     items += fact_items
-    for text in itertools.chain.from_iterable(wrapped(part, LABEL, inner) for part in caption):
+    for text in itertools.chain.from_iterable(
+        wrapped(part, LABEL, inner) for part in (*picture.drawn, *picture.caption)
+    ):
         y += LABEL
         items.append(Text(MARGIN, y, text, LABEL, TEXT))
         y += 4
-    legend_items, y = _legend(legend, y + 6, inner)
+    legend_items, y = _legend(picture.legend, y + 6, inner)
     items += legend_items
-    scale_items, y = _scales(scales, y, inner)
+    scale_items, y = _scales(picture.scales, y, inner)
     items += scale_items
     width, height = inner + 2 * MARGIN, y + MARGIN
     return Scene(width, height, (Rect(0, 0, width, height, PAPER), *items))
+
+
+def _chart_blocks(charts: Sequence[Chart | Bars]) -> list[ChartBlock]:
+    """The charts, each with its legend unless those before it have all of its names."""
+    if not charts:
+        return []
+    from lattend.draw.charts.axes import Block
+
+    seen: set[str] = set()
+    blocks: list[ChartBlock] = []
+    for chart in charts:
+        blocks.append(Block(chart, legend=not seen.issuperset(chart.names())))
+        seen.update(chart.names())
+    return blocks
 
 
 class _Block:

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lattend.draw.formats.palette import EMPTY, Look
-from lattend.draw.formats.scene import Item, Line, Rect, Scene
-from lattend.draw.grid import layout
+from lattend.draw.grid.marks import Shape, box
 from lattend.draw.grid.panel import Bools, Panel, Side
 from lattend.draw.picture import Picture
 
@@ -31,6 +29,7 @@ COLOURS = (
 )
 ANSI = ((27, 75, 153), (172, 214, 223), (29, 36, 115), (127, 176, 219), (166, 208, 216), (240, 246, 252))
 PER_PART = 3  # looks: full, partial, computed in vain
+OUTLINE = 1.0  # width of the line around a tile
 LEVELS = 6  # shades of a key by the share of queries it is marked for
 
 
@@ -41,63 +40,6 @@ class Tile:
     part: int
     rows: Ints
     cols: Ints
-
-
-@dataclass(frozen=True)
-class Outline:
-    """A box of cells with a line around it, in the darkest colour of its part."""
-
-    part: int
-    top: int
-    bottom: int
-    left: int
-    right: int
-
-
-@dataclass(frozen=True, eq=False)
-class Overlay:
-    """A panel and the outlines of its tiles."""
-
-    panel: Panel
-    outlines: tuple[Outline, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Tiled(Picture):
-    """A picture whose panels have outlines of tiles."""
-
-    outlines: tuple[tuple[Outline, ...], ...] = ()
-
-    @cached_property
-    def scene(self) -> Scene:
-        """The scene of the picture with the outlines on top."""
-        plain = layout.compose(self.title, self.subtitle, self.panels, self.caption, self.legend)
-        grounds = [item for item in plain.items if isinstance(item, Rect) and item.fill == EMPTY.fill]
-        items: list[Item] = list(plain.items)
-        for panel, outlines in zip(self.panels, self.outlines, strict=True):
-            height, width = layout.cell_size(panel.rows.length, panel.cols.length, len(self.panels))
-            size = (panel.cols.length * width, panel.rows.length * height)
-            while grounds and (grounds[0].width, grounds[0].height) != size:
-                del grounds[0]
-            if grounds:
-                ground = grounds.pop(0)
-                thick = 1.2 if min(height, width) >= 5 else 0.8
-                for box in outlines:
-                    items += _around(box, ground, height, width, thick)
-        return Scene(plain.width, plain.height, tuple(items))
-
-
-def _around(box: Outline, ground: Rect, height: int, width: int, thick: float) -> list[Item]:
-    top, bottom = (ground.y + row * height for row in (box.top, box.bottom))
-    left, right = (ground.x + col * width for col in (box.left, box.right))
-    colour = COLOURS[box.part % len(COLOURS)][0]
-    ends = (
-        (left, top, right, top),
-        (left, bottom, right, bottom),
-        (left, top, left, bottom),
-        (right, top, right, bottom),
-    )
-    return [Line(*line, colour, thick) for line in ends]
 
 
 def looks(parts: int) -> tuple[Look, ...]:
@@ -154,9 +96,7 @@ def _between(light: str, dark: str, along: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * along):02x}" for a, b in zip(*ends, strict=True))
 
 
-def squares(
-    marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = ""
-) -> Overlay:
+def squares(marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = "") -> Panel:
     """One cell a square; `marks` are the squares of each part, `tiles` what is computed."""
     cells = np.zeros(marks[0].shape if marks else (0, 0), np.uint8)
     for tile in tiles:
@@ -166,8 +106,7 @@ def squares(
         here = np.ix_(tile.rows, tile.cols)
         marked = marks[tile.part][here]
         cells[here] = np.where(marked, _index(tile.part, 0 if marked.all() else 1), cells[here])
-    outlines = tuple(box for tile in tiles if (box := _box(tile)) is not None)
-    return Overlay(Panel(cells, looks(len(marks)), rows, cols, title), outlines)
+    return Panel(cells, looks(len(marks)), rows, cols, title, _outlines(tiles))
 
 
 def keys(
@@ -179,7 +118,7 @@ def keys(
     cols: Side,
     boxes: Sequence[Tile] = (),
     title: str = "",
-) -> Overlay:
+) -> Panel:
     """One cell a pixel: the keys that one tile reads, by the share of its queries that they are marked for.
 
     `shares` is negative where a key is not read. `boxes` are the queries of all tiles, which are outlined.
@@ -187,32 +126,29 @@ def keys(
     levels = np.where(shares < 0, 0, 1 + np.ceil(shares * LEVELS - 1e-9)).astype(np.uint8)
     every = key_looks(part, parts)
     cells = (levels + query * (len(every) // 2)).astype(np.uint8)
-    outlines = tuple(box for tile in boxes if (box := _box(tile)) is not None)
-    return Overlay(Panel(cells, every, rows, cols, title), outlines)
+    return Panel(cells, every, rows, cols, title, _outlines(boxes))
 
 
-def picture(
-    title: str, subtitle: Sequence[str], overlays: Sequence[Overlay], caption: Sequence[str]
-) -> Tiled:
-    """The overlays side by side, with a legend of the looks that occur; scales are whole."""
-    panels = tuple(one.panel for one in overlays)
+def picture(title: str, subtitle: Sequence[str], panels: Sequence[Panel], caption: Sequence[str]) -> Picture:
+    """The panels side by side, with a legend of the looks that occur; scales are whole."""
     seen = {look.label for panel in panels for row in panel.rows_of_looks() for look in row} - {EMPTY.label}
     every = dict.fromkeys(look for panel in panels for look in panel.looks if look.label in seen)
     legend = sorted(every, key=lambda look: list(dict.fromkeys(x.label for x in every)).index(look.label))
-    outlines = tuple(one.outlines for one in overlays)
-    return Tiled(title, panels, tuple(caption), tuple(subtitle), tuple(legend), outlines)
+    return Picture(title, tuple(panels), tuple(caption), tuple(subtitle), tuple(legend))
 
 
 def _index(part: int, kind: int) -> int:
     return 1 + part * PER_PART + kind
 
 
-def _box(tile: Tile) -> Outline | None:
-    """The tile as one box, if its cells lie together."""
-    if not tile.rows.size or not tile.cols.size:
-        return None
-    ends = [(int(along.min()), int(along.max()) + 1) for along in (tile.rows, tile.cols)]
-    together = all(
-        high - low == along.size for (low, high), along in zip(ends, (tile.rows, tile.cols), strict=True)
-    )
-    return Outline(tile.part, *ends[0], *ends[1]) if together else None
+def _outlines(tiles: Sequence[Tile]) -> tuple[Shape, ...]:
+    """A line around each tile whose cells lie together, in the darkest colour of its part."""
+    found: list[Shape] = []
+    for tile in tiles:
+        ends = [
+            (int(side.min()), int(side.max()) + 1, side.size) for side in (tile.rows, tile.cols) if side.size
+        ]
+        if len(ends) == 2 and all(high - low == size for low, high, size in ends):
+            (top, bottom, _), (left, right, _) = ends
+            found.append(box(top, left, bottom, right, COLOURS[tile.part % len(COLOURS)][0], OUTLINE))
+    return tuple(found)

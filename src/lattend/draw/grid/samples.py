@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lattend.draw.grid.draw import draw
+from lattend.draw.grid.rules import draw
 from lattend.draw.picture import Picture
 from lattend.rules import CATALOGUE, Rule
 from lattend.rules.reader import read_rule

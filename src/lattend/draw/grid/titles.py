@@ -81,6 +81,15 @@ def several(numbers: Sequence[int]) -> str:
     return " by ".join(f"{number:,}" for number in numbers)
 
 
+def first_to_last(many: int) -> str:
+    """`0–8` for nine things counted from 0, `0` for one.
+
+    >>> first_to_last(9)
+    '0–8'
+    """
+    return f"0–{many - 1:,}" if many > 1 else "0"
+
+
 def tile_note(sizes: tuple[int, int], what: str, rules: int) -> str:
     """`each tile is 16 by 16 squares, shaded by how full it is`."""
     shown = "shaded by how full it is" if rules == 1 else f"coloured by the {what} in it"

@@ -21,7 +21,9 @@ from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from matplotlib.axes import Axes
+
+    from lattend.draw.picture import Picture
 
 Pixel = tuple[int, int]
 UNDERFLOW = 745.2  # e to the minus this is 0
@@ -86,11 +88,11 @@ class Sharpness:
         wanted = math.log(eps)
         return Enough(sufficient, _least(lambda alpha: self._log_leak(alpha) <= wanted, sufficient))
 
-    def curve(self, low: float = 0.1, high: float = 16.0) -> Figure:
+    def curve(self, low: float = 0.1, high: float = 16.0, ax: Axes | None = None) -> Picture:
         """The leak against α as a picture, with the bound above it: .save(…), .svg(), .terminal()."""
         from lattend.nn.convolution.curve import curve
 
-        return curve(self, low, high)
+        return curve(self, low, high, ax)
 
     def at(self, alpha: float) -> Sharpness:
         """The same place with another α."""

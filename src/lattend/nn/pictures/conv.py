@@ -14,8 +14,10 @@ from lattend.cost.layers.simple import linear
 from lattend.cost.points import points
 from lattend.cost.sizes import Size
 from lattend.cost.table import format_value
-from lattend.draw.figure import Below, Figure, draws_labels, first_to_last
+from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.panel import Panel
+from lattend.draw.grid.titles import first_to_last
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.convolution.geometry import Along, Geometry, Mode
 from lattend.nn.images.patch_grid import pair
@@ -50,7 +52,7 @@ def draw_conv(
     c_out: Size = "c_out",
     alpha: float | None = None,
     error: float | None = None,
-) -> Figure:
+) -> Picture:
     """A kernel as heads, one a tap: what they take for two queries, their leak against α, and both prices.
 
     Arguments are those of torch's Conv2d, or instead of `kernel` a Conv2d or the heads `from_conv` makes of
@@ -85,7 +87,7 @@ def draw_conv(
     drawn = "outlined: the query"
     if all(draws_labels(panel, len(panels), GRID) for panel in panels):
         drawn += "; numbers are those of the heads"
-    return Figure(
+    return Picture(
         f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {many(geometry.heads, 'head')}",
         panels,
         (),
@@ -98,7 +100,7 @@ def draw_conv(
         ),
         bare=Below((found.asked(),), looks),
         facts=(*found.facts(), *leaks.facts(alpha, error), *price.facts),
-        curves=(leaks.curve(alpha, error),),
+        charts=(leaks.chart(alpha, error),),
         columns=3,
         grid=GRID,
         data={**found.data(), "sharpness": leaks.data(alpha, error), "price": price.data},

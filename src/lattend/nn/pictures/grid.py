@@ -13,9 +13,9 @@ from lattend.cost.cost import Cost
 from lattend.cost.reference.grid import check_directions
 from lattend.cost.sizes import Size
 from lattend.cost.table import format_value
-from lattend.draw.figure import Below, Figure
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.grid.schedule import WAITS, steps
 from lattend.nn.pictures import wavefront_picture as wavefront
@@ -54,7 +54,7 @@ def draw_grid(
     c: Size = "c",
     h: Size = "h",
     frames: bool = False,
-) -> Figure:
+) -> Picture:
     """The steps of a 2-D RNN on an image, what one pixel sees, and the same of a convnet of K × K layers.
 
     `source` is the size of the image, or a `lt.nn.GridRNN` with the size given by name. `frames` draws the
@@ -80,7 +80,7 @@ def draw_grid(
     facts, data = grid.facts(query, c, h), grid.data(query, c, h)
     if not grid.drawn:
         about += (f"no picture: cells of more than {MOST_DRAWN} rows or columns are too small to be seen",)
-        return Figure(title, (), (), about, facts=facts, data=data)
+        return Picture(title, (), (), about, facts=facts, data=data)
     if frames:
         return _frames(grid, title, about, facts, data)
     return _sights(grid, title, about, query, facts, data)
@@ -223,7 +223,7 @@ Facts = tuple[tuple[str, str], ...]
 
 def _sights(
     grid: _Grid, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
-) -> Figure:
+) -> Picture:
     """The steps of each direction, and what a pixel sees of both nets."""
     scale = wavefront.step_scale(next(iter(grid.ways.values())))
     panels = [
@@ -236,7 +236,7 @@ def _sights(
     panels.append(wavefront.layers_panel(net, grid.until(pixel), looks))
     legend = _used(panels[-2:], (wavefront.HERE, wavefront.SEEN, *looks[2:]))
     columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
-    return Figure(
+    return Picture(
         title, tuple(panels), (), about, legend=legend, facts=facts, scales=(scale,), columns=columns,
         grid=224, data=data,
         labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.SEEN))),
@@ -250,13 +250,13 @@ def _first_seen(panel: Panel) -> tuple[str, ...]:
     return (f"{listed}: seen from this layer on",) if layers else ()
 
 
-def _frames(grid: _Grid, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]) -> Figure:
+def _frames(grid: _Grid, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]) -> Picture:
     """The image at every step, or at some where there are many."""
     every = -(-grid.depth // MOST_FRAMES)
     shown_at = sorted({*range(0, grid.depth, every), grid.depth - 1})
     panels = [wavefront.frame(f"step {at}", list(grid.ways.values()), at) for at in shown_at]
     caption = (f"shown: every {every} steps of {grid.depth}, and the last",) if every > 1 else ()
-    return Figure(
+    return Picture(
         f"{title}, step by step",
         tuple(panels),
         caption,

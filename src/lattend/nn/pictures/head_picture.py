@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from lattend.draw.charts.heat import Scale, amounts, short
-from lattend.draw.figure import Below, Figure, first_to_last
 from lattend.draw.formats.palette import AMOUNTS, Look
 from lattend.draw.grid.marks import Label, Mark, Shape, box, clipped, ellipse, inside
 from lattend.draw.grid.panel import Panel, Side, nice_step
+from lattend.draw.grid.titles import first_to_last
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.pictures.gaussian_heads import Floats, Head, check_many
 
@@ -33,7 +34,7 @@ def spots(
     size: tuple[int, int] | None = None,
     pixel: tuple[int, int] | None = None,
     title: str = "Heads around a query pixel",
-) -> Figure:
+) -> Picture:
     """The heads of one layer, or of layers by name: an ellipse each, and its number at its centre.
 
     Without `size` the image has no edges and is drawn as far as the heads look. `pixel` is the query, in
@@ -49,7 +50,7 @@ def spots(
     rough, scale = _rough(layers, window)
     wide = [head for layer in layers.values() for head in layer if not math.isfinite(head.widths[1])]
     flat = [f"flat along an axis, drawn by their centre alone: {len(wide)} of the heads"] if wide else []
-    return Figure(
+    return Picture(
         title,
         panels,
         tuple(flat),

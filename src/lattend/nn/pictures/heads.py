@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lattend.draw.figure import Figure
+from lattend.draw.picture import Picture
 from lattend.errors import NamingError
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic, kernel_heads
@@ -20,7 +20,7 @@ Pixel = tuple[int, int]
 
 def draw_heads(
     source: Any, *, size: int | Pixel | None = None, pixel: Pixel | None = None, title: str | None = None
-) -> Figure:
+) -> Picture:
     """Heads as ellipses around a query pixel, with their numbers at their centres.
 
     `source` is a list of heads (`lattend.nn.pictures.gaussian_heads.Head`), layers of them by name, a module
@@ -75,7 +75,7 @@ def draw_scores(
     seed: int = 0,
     centres: Sequence[Sequence[float]] | None = None,
     alpha: Sequence[float] | None = None,
-) -> Figure:
+) -> Picture:
     """Heat maps of the terms of a positional encoding's score.
 
     The quadratic one takes one centre and one alpha.

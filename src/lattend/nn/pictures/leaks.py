@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lattend.draw.charts.curve import Curve, Point
+from lattend.draw.charts.chart import Chart, Dots, curves
 from lattend.draw.charts.heat import short
+from lattend.draw.formats.palette import TEXT
 from lattend.nn.convolution.sharpness import Sharpness, sharpness
 
 LOW, HIGH, POINTS = 0.25, 16.0, 63  # of the curve
@@ -53,9 +54,9 @@ class Leaks:
             found.append((f"leak of {short(error)}", f"α ≥ {enough.smallest:.6g}; {closed}"))
         return found
 
-    def curve(self, alpha: float | None, error: float | None) -> Curve:
+    def chart(self, alpha: float | None, error: float | None) -> Chart:
         """Leaks against α, with a dot at a given α and at the α of a given error."""
-        dots: list[tuple[str, Point]] = []
+        dots: list[tuple[str, tuple[float, float]]] = []
         if alpha is not None and alpha <= MOST_ALPHA and self.worst.at(alpha).leak > 0:
             dots.append((f"α = {short(alpha)}", (alpha, self.worst.at(alpha).leak)))
         if error is not None and 0 < self.worst.for_error(error).smallest <= MOST_ALPHA:
@@ -67,7 +68,9 @@ class Leaks:
             points = tuple((at, where.at(at).leak) for at in places)
             if all(leak > 0 for _, leak in points):  # an image of one pixel leaks nothing
                 lines.append((name, points))
-        return Curve("Leak of a head against α", "α", "weight that misses", tuple(lines), tuple(dots))
+        marks = tuple(Dots([place], "", TEXT, 3.0, "square", [name]) for name, place in dots)
+        title, up = "Leak of a head against α", "weight that misses"
+        return Chart(title, "α", up, curves(lines), marks, log_y=10)
 
     def data(self, alpha: float | None, error: float | None) -> dict[str, Any]:
         """The curve and what was asked, as plain data."""
@@ -77,5 +80,5 @@ class Leaks:
         if error is not None:
             enough = self.worst.for_error(error)
             found |= {"error": error, "smallest": enough.smallest, "sufficient": enough.sufficient}
-        lines = self.curve(alpha, error).lines
-        return {**found, "curve": {name: [list(point) for point in line] for name, line in lines}}
+        lines = self.chart(alpha, error).lines
+        return {**found, "curve": {line.name: [list(point) for point in line.points] for line in lines}}

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.figure import Below, Figure, draws_labels
 from lattend.draw.formats.palette import EMPTY, Look
 from lattend.draw.grid import titles
+from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, Side, compact, nice_step
+from lattend.draw.picture import Below, Picture
 from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
 
 Counts = NDArray[np.int64]
@@ -29,7 +30,7 @@ OVER = ("#7fb0e0", "#4c88c9", "#2c66a8", "#184a82", "#0f2b52")  # in 2, 4, 8, 16
 FIRST, SECOND = "#0f2b52", "#d55e00"  # outlines of patches 0 and 1
 
 
-def patches(image: Pair, patch: Pair, stride: Pair | None = None, padding: str = "error") -> Figure:
+def patches(image: Pair, patch: Pair, stride: Pair | None = None, padding: str = "error") -> Picture:
     """The picture of an image in patches, each a token; the arguments are those of `patch_grid`.
 
     >>> patches(224, 16).facts[0]
@@ -43,7 +44,7 @@ def patches(image: Pair, patch: Pair, stride: Pair | None = None, padding: str =
     order = [*panel.looks[:3], *panel.looks[5:], LEFT_OUT, ZEROS]
     legend = tuple(sorted((look for look in used if look.label), key=order.index))
     numbers = ("patches are numbered row by row",) * numbered(grid)
-    return Figure(
+    return Picture(
         title,
         (panel,),
         tuple(shown),

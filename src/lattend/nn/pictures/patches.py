@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.draw.figure import Figure
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.images.patch_grid import Pair, PatchGrid, patch_grid
 from lattend.nn.pictures.patch_picture import patches
@@ -20,7 +20,7 @@ def draw_patches(
     *,
     channels: int | None = None,
     width: int | None = None,
-) -> Figure:
+) -> Picture:
     """The picture of an image in patches; sizes are numbers or (rows, cols), as those of `lt.nn.Patches`.
 
     `channels` of the image and the `width` of a token add what the embedding cost.

@@ -6,10 +6,10 @@ import numpy as np
 
 from lattend.draw.charts import heat
 from lattend.draw.charts.heat import Scale, short
-from lattend.draw.figure import Figure
 from lattend.draw.formats.palette import SIGNED
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, cell_side
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.nn.pictures.gaussian_heads import softmax
 from lattend.nn.pictures.score_terms import Floats, Term, terms
@@ -28,7 +28,7 @@ def scores(
     seed: int = 0,
     centre: tuple[float, float] = (1.0, 2.0),
     alpha: float = 1.0,
-) -> Figure:
+) -> Picture:
     """Heat maps of the four terms of an encoding's score for one query pixel, of their sum, and the weights.
 
     Encodings are absolute, relative, quadratic and sinusoidal. Contents and weights are random, and said to
@@ -55,7 +55,7 @@ def scores(
         if encoding == "quadratic"
         else f"an example: contents and weights are random, seed {seed}, {width} numbers a pixel"
     )
-    return Figure(
+    return Picture(
         f"Scores of the {encoding} encoding",
         tuple(panels),
         (f"Q, outlined: the query, pixel {query} of {rows} × {cols}",),

@@ -31,7 +31,7 @@ from lattend.study.games.search import least
 from lattend.study.games.sentences import behaviour_text, factor_text
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.games.game import Game
 
 CLEAR = 1e-9  # a radius known by its decimals is not 1 if it is further from it than this
@@ -266,7 +266,7 @@ class Analysis:
         values = np.linalg.eigvals(rows)
         return float(np.abs(values[np.argsort(np.abs(values - 1))][self.resting :]).max())
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The factor a step against the step h, with what is proved."""
         from lattend.study.games.pictures import with_factors
 

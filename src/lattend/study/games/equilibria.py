@@ -19,7 +19,7 @@ from lattend.study.exact.writing import text as written
 from lattend.study.games.search import search
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.games.game import Game
 
 CLEAR = 1e-6  # a float further from 0 than this, or than this times the largest beside it, is not 0
@@ -65,7 +65,7 @@ class Equilibrium:
     def _said(self) -> str:
         return "no solution" if self.kind == "none" else self.kind
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The phase portrait about the point, and what it is."""
         from lattend.study.games.pictures import around
 
@@ -110,7 +110,7 @@ class Equilibria:
             else f"{len(self.points)} equilibria, no others"
         )
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The phase portrait with all equilibria, and what each one is."""
         from lattend.study.games.pictures import with_equilibria
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.charts.heat import Scale
-from lattend.draw.charts.plane import Dots, Plane, Stroke
-from lattend.draw.figure import Figure
 from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.study.exact.decimals import significant
 from lattend.study.exact.writing import text as written
@@ -124,7 +123,7 @@ class RingRun:
             return f"{said}; all from step {self.covered_from:,} on"
         return f"{said}; {min_max(self)}"
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The samples over time, and the modes they cover."""
         return draw_runs([self])
 
@@ -156,7 +155,7 @@ def min_max(run: RingRun) -> str:
     return f"{min(counts)} to {max(counts)} in the second half"
 
 
-def draw_runs(runs: Sequence[RingRun]) -> Figure:
+def draw_runs(runs: Sequence[RingRun]) -> Picture:
     """The modes' shares over time, how many are covered, and samples of each method's first run."""
     if not runs or not all(run.moments for run in runs):
         raise DomainError("a picture of runs needs one or more that were looked at")
@@ -172,15 +171,14 @@ def draw_runs(runs: Sequence[RingRun]) -> Figure:
         f"a sample within {NEAR:g} widths of a centre is on its mode; a mode is covered with {SHARE:.0%} of "
         f"its fair share, {SHARE / ring.modes:.1%} of all samples"
     )
-    return Figure(
+    return Picture(
         f"A GAN on a ring of {ring.modes} Gaussians",
         tuple(_over_time(run, scale) for run in firsts),
         (judged,),
         (f"{runs[0].steps:,} steps; maps and samples of seed {firsts[0].seed}",),
         facts=tuple((name, _told(of_method)) for name, of_method in methods.items()),
         scales=(scale,),
-        planes=tuple(plane for run in firsts for plane in _snapshots(run)),
-        curves=(_curve(methods),),
+        charts=(_coverage(methods), *(chart for run in firsts for chart in _snapshots(run))),
         columns=MOMENTS,
         grid=240.0,
         data={"ring": asdict(ring), "runs": [run.json() for run in runs]},
@@ -214,13 +212,13 @@ def _over_time(run: RingRun, scale: Scale) -> Panel:
     return Panel(scale.cells(shares), AMOUNTS, rows, Side("step", cols, tuple(ticks)), _short(run))
 
 
-def _snapshots(run: RingRun) -> list[Plane]:
+def _snapshots(run: RingRun) -> list[Chart]:
     last = len(run.moments) - 1
     places = sorted({round(last * (part / (MOMENTS - 1)) ** 2) for part in range(MOMENTS)})
-    return [_plane(run, run.moments[place]) for place in places]
+    return [_snapshot(run, run.moments[place]) for place in places]
 
 
-def _plane(run: RingRun, moment: Moment) -> Plane:
+def _snapshot(run: RingRun, moment: Moment) -> Chart:
     ring = run.ring
     ends = (-1.6 * ring.radius, 1.6 * ring.radius)
     circles = tuple(
@@ -233,7 +231,7 @@ def _plane(run: RingRun, moment: Moment) -> Plane:
         if moment.step
         else _short(run)
     )
-    return Plane(title, "", "", ends, ends, circles, (dots,), side=132.0)
+    return Chart(title, "", "", circles, (dots,), x=ends, y=ends, equal=True, size=(132.0, 132.0))
 
 
 def _short(run: RingRun) -> str:
@@ -245,19 +243,16 @@ def _circle(centre: tuple[float, float], radius: float) -> tuple[tuple[float, fl
     return tuple((centre[0] + radius * math.cos(turn), centre[1] + radius * math.sin(turn)) for turn in turns)
 
 
-def _curve(methods: Mapping[str, Sequence[RingRun]]) -> Curve:
+def _coverage(methods: Mapping[str, Sequence[RingRun]]) -> Chart:
     """How many modes each method covers, the mean over its seeds."""
     steps = max((run.moments for runs in methods.values() for run in runs), key=len)
-    lines = tuple(
-        (
-            _short(runs[0]),
-            tuple((float(moment.step), _mean(runs, at)) for at, moment in enumerate(steps)),
-        )
+    lines = [
+        (_short(runs[0]), [(float(moment.step), _mean(runs, at)) for at, moment in enumerate(steps)])
         for runs in methods.values()
-    )
+    ]
     seeds = max(map(len, methods.values()))
     up = f"modes, mean of {seeds} seeds" if seeds > 1 else "modes"
-    return Curve("Modes covered", "step", up, lines, log=False)
+    return Chart("Modes covered", "step", up, curves(lines))
 
 
 def _mean(runs: Sequence[RingRun], at: int) -> float:

@@ -19,7 +19,7 @@ from lattend.study.exact.writing import text as written
 from lattend.study.games.methods import Method, State
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.games.game import Game
 
 MOST_DIGITS = 1000  # of all numbers of a state together; an exact orbit stops there
@@ -70,7 +70,7 @@ class Orbit:
         """`step 1/2`, or `steps 1/2 and 1`."""
         return _step_text(self.step)
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The orbit's facts with its phase portrait and its distances to the equilibrium."""
         from lattend.study.games.pictures import with_pictures
 

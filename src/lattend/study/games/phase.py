@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from contourpy import contour_generator
 
-from lattend.draw.charts.contours import contours
-from lattend.draw.charts.curve import COLOURS
-from lattend.draw.charts.plane import SHAPES, Arrows, Dots, Ends, Plane, Stroke
+from lattend.draw.charts.chart import COLOURS, SHAPES, Arrows, Chart, Dots, Ends, Stroke
 from lattend.draw.charts.ticks import round_numbers
 from lattend.errors import LattendError
 from lattend.study.exact.function import Function, symbols
@@ -39,7 +38,7 @@ def phase_plane(
     rest: Rest,
     x: Ends | None = None,
     y: Ends | None = None,
-) -> tuple[Plane, tuple[str, ...]]:
+) -> tuple[Chart, tuple[str, ...]]:
     """The plane of each player's first number, and what it leaves out."""
     axes = [0, len(game.minimise)]
     tracks = [followed(orbit, rest) for orbit in orbits]
@@ -70,7 +69,8 @@ def phase_plane(
         dots.append(Dots(solved, SOLVED, STILL, 4.4, "ring"))
         dots.append(Dots(others, UNSOLVED, STILL, 3.2, "cross"))
     sides = f"{game.names[axes[0]]} (made small)", f"{game.names[axes[1]]} (made large)"
-    plane = Plane("Phase portrait", *sides, x, y, tuple(lines), tuple(dots), arrows, side=300.0)
+    marks = tuple(lines), tuple(dots), arrows
+    chart = Chart("Phase portrait", *sides, *marks, x, y, equal=True, size=(300.0, 300.0))
     notes = [
         f"{name}: steps after {len(track) - 1} lie far outside"
         for orbit, name, track in zip(orbits, names, tracks, strict=True)
@@ -80,7 +80,7 @@ def phase_plane(
         notes.append(f"the gradient is 0 wherever {' and '.join(f'{one} = 0' for one in rest.line)}")
     if len(game.names) > 2:
         notes.append(f"of {', '.join(game.names)} the first of each player; the field depends on the others")
-    return plane, tuple(notes)
+    return chart, tuple(notes)
 
 
 def followed(orbit: Orbit, rest: Rest) -> Floats:
@@ -151,7 +151,7 @@ def _levels(game: Game, x: Ends, y: Ends, still: Places) -> list[Stroke]:
     for level in dict.fromkeys((*round_numbers(low, high, LEVELS), 0.0)):
         name, colour = ("f below", LOWER) if level < 0 else ("f above", HIGHER)
         name, colour = (name, colour) if level else ("f as at the equilibrium", EQUAL)
-        for line in contours(xs, ys, values, zero + level):
+        for line in _contours(xs, ys, values, zero + level):
             if len(line) > SPECK:
                 lines.append(Stroke(line, name if still else "equal f", colour, 1.0, under=True))
     return lines
@@ -182,5 +182,11 @@ def _kept(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
         kept = Function(form, (H, *symbols(orbit.game.names)))
         values = np.asarray(kept((h, *np.meshgrid(xs, ys))), dtype=float)
         first = float(kept((h, *orbit.floats[0])))
-        lines += [Stroke(line, "kept by every step", KEPT, 1.2) for line in contours(xs, ys, values, first)]
+        lines += [Stroke(line, "kept by every step", KEPT, 1.2) for line in _contours(xs, ys, values, first)]
     return lines
+
+
+def _contours(xs: Floats, ys: Floats, values: Floats, level: float) -> list[Floats]:
+    """The lines on which the values have this level; none next to a value that is not finite."""
+    found = contour_generator(xs, ys, np.ma.masked_invalid(values), corner_mask=False, line_type="Separate")
+    return [np.asarray(line) for line in found.lines(level)]

@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.chart import Chart, Dots, Ends, curves
 from lattend.draw.charts.heat import short
-from lattend.draw.charts.plane import Ends
-from lattend.draw.figure import Figure
+from lattend.draw.picture import Picture
 from lattend.errors import DomainError, LattendError
 from lattend.study.exact.decimals import significant
 from lattend.study.exact.forms import number_text
@@ -24,14 +23,21 @@ from lattend.study.games.phase import phase_plane
 from lattend.study.games.report import analysis_told, equilibria_told, orbit_told
 from lattend.study.games.rest import Rest, rest_of
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 LEAST = 1e-16  # what a distance of 0 is drawn as, on a scale that has no 0, or lower if others are lower
 MOST = 1e100  # where drawing ends
 FACTORS = 120  # steps at which a factor is drawn
 
 
 def portrait(
-    *orbits: Orbit, game: Game | None = None, x: Ends | None = None, y: Ends | None = None
-) -> Figure:
+    *orbits: Orbit,
+    game: Game | None = None,
+    x: Ends | None = None,
+    y: Ends | None = None,
+    ax: Axes | None = None,
+) -> Picture:
     """The plane of both players: where the field points, lines of equal f, equilibria and the orbits.
 
     Where every step keeps a quantity, the line of its value through the start is drawn too. `x` and `y` are
@@ -40,16 +46,16 @@ def portrait(
     """
     shown = _game(orbits, game)
     rest = rest_of(shown)
-    plane, notes = phase_plane(shown, orbits, _names(orbits), rest, x, y)
+    phase, notes = phase_plane(shown, orbits, _names(orbits), rest, x, y)
     data = {
         "game": shown.text,
         "orbits": [orbit.json() for orbit in orbits],
         "equilibria": [one.json() for one in rest.points],
     }
-    return Figure(str(shown), (), notes, _about(orbits), planes=(plane,), data=data)
+    return Picture(str(shown), (), notes, _about(orbits), charts=(phase,), data=data).onto(ax)
 
 
-def distances(*orbits: Orbit, to: Any = None) -> Figure:
+def distances(*orbits: Orbit, to: Any = None, ax: Axes | None = None) -> Picture:
     """How far each orbit is from an equilibrium after every step, on a logarithmic scale.
 
     `to` is the equilibrium, by default the one nearest to each orbit's start; where equilibria fill a line,
@@ -60,60 +66,60 @@ def distances(*orbits: Orbit, to: Any = None) -> Figure:
     if not rest.points:
         raise DomainError(f"no equilibrium of {game} is known to measure distances to; give one: to=(0, 0)")
     curve, notes = _distances(orbits, rest)
-    return Figure(str(game), (), notes, _about(orbits), curves=(curve,), data=_numbers(game, curve))
+    return Picture(str(game), (), notes, _about(orbits), charts=(curve,), data=_numbers(game, curve)).onto(ax)
 
 
-def compare_orbits(*orbits: Orbit) -> Figure:
+def compare_orbits(*orbits: Orbit) -> Picture:
     """Several methods or steps: their phase portrait, their distances, and what is proved of each."""
     game = _game(orbits, None)
     rest = rest_of(game)
-    plane, notes = phase_plane(game, orbits, _names(orbits), rest)
+    phase, notes = phase_plane(game, orbits, _names(orbits), rest)
     facts: list[tuple[str, str]] = []
-    curves: tuple[Curve, ...] = ()
+    over_time: tuple[Chart, ...] = ()
     if rest.points:
         curve, more = _distances(orbits, rest)
-        curves, notes = (curve,), (*notes, *more)
-        for orbit, (name, line) in zip(orbits, curve.lines, strict=True):
-            first, last = short(line[0][1]), short(line[-1][1])
-            said = f"distance {first} at the start, {last} after {len(line) - 1} steps"
-            facts.append((name, "; ".join((*_outcome(orbit, rest), said))))
+        over_time, notes = (curve,), (*notes, *more)
+        for orbit, line in zip(orbits, curve.lines, strict=True):
+            first, last = short(line.points[0][1]), short(line.points[-1][1])
+            said = f"distance {first} at the start, {last} after {len(line.points) - 1} steps"
+            facts.append((line.name, "; ".join((*_outcome(orbit, rest), said))))
     data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}
-    return Figure(
-        str(game), (), notes, _about(orbits), facts=tuple(facts), planes=(plane,), curves=curves, data=data
+    return Picture(
+        str(game), (), notes, _about(orbits), facts=tuple(facts), charts=(phase, *over_time), data=data
     )
 
 
-def with_pictures(orbit: Orbit, at: Any = None) -> Figure:
+def with_pictures(orbit: Orbit, at: Any = None) -> Picture:
     """The orbit's facts with its phase portrait and its distances, to one equilibrium, as one figure."""
     game = _game([orbit], None)
     rest = rest_of(game, at)
-    plane, notes = phase_plane(game, [orbit], _names([orbit]), rest_of(game))
-    curves: tuple[Curve, ...] = ()
+    phase, notes = phase_plane(game, [orbit], _names([orbit]), rest_of(game))
+    over_time: tuple[Chart, ...] = ()
     if rest.points and len(orbit.points) > 1:
         curve, more = _distances([orbit], rest)
-        curves, notes = (curve,), (*notes, *more)
+        over_time, notes = (curve,), (*notes, *more)
     told = orbit_told(orbit)
     facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, rest)))
-    return Figure(
-        str(game), (), notes, told.subtitle, facts=facts, planes=(plane,), curves=curves, data=told.data
+    return Picture(
+        str(game), (), notes, told.subtitle, facts=facts, charts=(phase, *over_time), data=told.data
     )
 
 
-def with_equilibria(found: Equilibria) -> Figure:
+def with_equilibria(found: Equilibria) -> Picture:
     """What each equilibrium is, with all of them in the phase portrait."""
-    plane, notes = phase_plane(found.game, (), (), rest_of(found.game))
-    return replace(equilibria_told(found), planes=(plane,), caption=notes)
+    phase, notes = phase_plane(found.game, (), (), rest_of(found.game))
+    return replace(equilibria_told(found), charts=(phase,), caption=notes)
 
 
-def around(found: Equilibrium) -> Figure:
+def around(found: Equilibrium) -> Picture:
     """What the equilibrium is, with the phase portrait about it."""
     game = found.game
-    plane, notes = phase_plane(game, (), (), Rest((found,)))
+    phase, notes = phase_plane(game, (), (), Rest((found,)))
     facts, data = ((where(game, found.point), str(found)),), {"game": game.text, **found.json()}
-    return Figure(str(game), (), notes, facts=facts, planes=(plane,), data=data)
+    return Picture(str(game), (), notes, facts=facts, charts=(phase,), data=data)
 
 
-def with_factors(analysis: Analysis) -> Figure:
+def with_factors(analysis: Analysis) -> Picture:
     """What is proved, with the factor a step against the step h, computed in floats.
 
     The picture goes half as far again as the last end of a range, or as the step that was asked for.
@@ -130,9 +136,9 @@ def with_factors(analysis: Analysis) -> Figure:
     told = analysis_told(analysis)
     if not line:
         return told
-    lines = (("factor", tuple(line)), ("1: no nearer, no farther", tuple((h, 1.0) for h, _ in line)))
-    curve = Curve("Factor a step", "step h", "factor", lines, tuple(dots), log=False)
-    return replace(told, curves=(curve,))
+    lines = curves([("factor", line), ("1: no nearer, no farther", [(h, 1.0) for h, _ in line])])
+    marks = tuple(Dots([place], "", "#1c1f26", 3.0, "square", [name]) for name, place in dots)
+    return replace(told, charts=(Chart("Factor a step", "step h", "factor", lines, marks),))
 
 
 def _best(analysis: Analysis) -> tuple[float, float] | None:
@@ -188,7 +194,7 @@ def _outcome(orbit: Orbit, rest: Rest) -> tuple[str, ...]:
     return (str(here) if orbit.game.quadratic else f"near the equilibrium {here}",)
 
 
-def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Curve, tuple[str, ...]]:
+def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Chart, tuple[str, ...]]:
     notes: list[str] = []
     lengths = [_lengths(orbit, rest) for orbit in orbits]
     shortest = min(map(len, lengths))
@@ -196,14 +202,14 @@ def _distances(orbits: Sequence[Orbit], rest: Rest) -> tuple[Curve, tuple[str, .
     least = min([LEAST, *(d / 10 for length in lengths for d in length if d)])
     if any(0 in length for length in lengths):
         notes.append(f"a distance of 0 is drawn as {significant(least, 3)}")
-    lines = tuple(
-        (name, tuple((float(step), d or least) for step, d in enumerate(length)))
+    lines = [
+        (name, [(float(step), d or least) for step, d in enumerate(length)])
         for name, length in zip(_names(orbits), lengths, strict=True)
-    )
+    ]
     if any(len(orbit.points) > shortest for orbit in orbits):
         notes.append(f"distances up to step {shortest - 1}, where the shortest orbit ends or passes {MOST:g}")
     what = "Distance to the nearest equilibrium" if rest.line else "Distance to the equilibrium"
-    return Curve(what, "step", "distance", lines), tuple(notes)
+    return Chart(what, "step", "distance", curves(lines), log_y=10), tuple(notes)
 
 
 def _lengths(orbit: Orbit, rest: Rest) -> list[float]:
@@ -211,5 +217,5 @@ def _lengths(orbit: Orbit, rest: Rest) -> list[float]:
     return list(takewhile(lambda d: d < MOST, (math.hypot(*way) for way in rest.offsets(orbit).tolist())))
 
 
-def _numbers(game: Game, curve: Curve) -> dict[str, Any]:
-    return {"game": game.text, "distances": {name: [d for _, d in line] for name, line in curve.lines}}
+def _numbers(game: Game, curve: Chart) -> dict[str, Any]:
+    return {"game": game.text, "distances": {line.name: [d for _, d in line.points] for line in curve.lines}}

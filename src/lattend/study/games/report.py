@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from lattend.draw.figure import Figure
+from lattend.draw.picture import Picture
 from lattend.study.exact.decimals import significant
 from lattend.study.exact.forms import equation_text, number_text, polynomial_text
 from lattend.study.exact.function import as_float, symbols
@@ -25,20 +25,20 @@ LONGEST_EQUATION, LONGEST_EIGENVALUES = 120, 240  # characters
 TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degree; ask at a step"
 
 
-def orbit_told(orbit: Orbit) -> Figure:
+def orbit_told(orbit: Orbit) -> Picture:
     """The orbit as facts and a table of its places."""
     about = (f"{orbit.game.rule_text(orbit.method)}, {orbit.step_text}",)
     facts, table = _orbit_facts(orbit), _places(orbit)
-    return Figure(str(orbit.game), (), (), about, facts=facts, table=table, data=orbit.json())
+    return Picture(str(orbit.game), (), (), about, facts=facts, table=table, data=orbit.json())
 
 
-def equilibria_told(found: Equilibria) -> Figure:
+def equilibria_told(found: Equilibria) -> Picture:
     """The equilibria as facts: where each one is, and what it is."""
     facts = tuple((where(found.game, one.point), str(one)) for one in found)
-    return Figure(str(found.game), (), (), (found.summary(),), facts=facts, data=found.json())
+    return Picture(str(found.game), (), (), (found.summary(),), facts=facts, data=found.json())
 
 
-def analysis_told(analysis: Analysis) -> Figure:
+def analysis_told(analysis: Analysis) -> Picture:
     """The analysis as facts and a table of ranges."""
     game, ratio = analysis.game, analysis.ratio
     steps = "steps h" if ratio == 1 else f"steps h and {written(ratio * H)}"
@@ -47,7 +47,7 @@ def analysis_told(analysis: Analysis) -> Figure:
     if analysis.ranges:
         table = (("steps", "what happens", "factor a step"), *range_rows(analysis.ranges, analysis.radius))
     facts = _analysis_facts(analysis)
-    return Figure(str(game), (), (), about, facts=facts, table=table, data=plain(analysis))
+    return Picture(str(game), (), (), about, facts=facts, table=table, data=plain(analysis))
 
 
 def plain(analysis: Analysis) -> dict[str, Any]:

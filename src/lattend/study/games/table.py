@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from lattend.draw.charts.heat import Scale
-from lattend.draw.figure import Below, Figure
 from lattend.draw.formats.palette import SIGNED, ink
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError
 from lattend.study.exact.decimals import fixed, significant
 from lattend.study.exact.numbers import exact
@@ -36,7 +36,7 @@ def compare_methods(
     steps: Any = STEPS,
     methods: Method | str | Iterable[Method | str] = ROWS,
     at: Any = None,
-) -> Figure:
+) -> Picture:
     """Methods against steps near an equilibrium: converges, cycles or diverges, and by what factor a step.
 
     Below the table stand the exact ranges in which each method converges, and its best step. Blue shrinks
@@ -51,7 +51,7 @@ def compare_methods(
     names = [str(one.method) for one in found]
     panel, scale = _panel(cells, _short(names), [written(step) for step in numbers])
     reading = _reading(cells)
-    return Figure(
+    return Picture(
         str(game),
         (panel,),
         (reading,),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from lattend.draw.figure import Figure
+from lattend.draw.picture import Picture
 from lattend.errors import NamingError
 from lattend.study.generative import PICTURES
 from lattend.study.generative.bound import ELBO
@@ -32,7 +32,7 @@ def show_digits(
     *,
     seed: int = 0,
     progress: Callable[[Epoch | str], object] | None = None,
-) -> Figure:
+) -> Picture:
     """A VAE trained on the digits: its bounds on those it has not seen, and one of its pictures.
 
     `progress` is called with each epoch, then with what comes next in words.
@@ -74,10 +74,10 @@ def digits_bounds(vae: VAE, data: Digits, seed: int) -> tuple[ELBO, Importance]:
     return elbo, vae.importance(data.test, k=K, samples=REPEATS, generator=noise)
 
 
-def digits_picture(name: str, vae: VAE, data: Digits, seed: int) -> Figure:
+def digits_picture(name: str, vae: VAE, data: Digits, seed: int) -> Picture:
     """One of the pictures, by its name."""
     each = data.one_of_each()
-    drawn: dict[str, Callable[[], Figure]] = {
+    drawn: dict[str, Callable[[], Picture]] = {
         "samples": lambda: vae.draw_samples(30, seed),
         "rebuilt": lambda: vae.draw_reconstructions(each),
         "between": lambda: vae.draw_interpolation(each[:5], each[5:]),

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.draw.charts.curve import Curve
-from lattend.draw.figure import Figure
+from lattend.draw.charts.chart import Chart, curves
+from lattend.draw.picture import Picture
 from lattend.errors import NamingError
 from lattend.study.generative.checks import check_data, count, counts, seeded
 from lattend.study.generative.distributions import Gaussian
@@ -25,14 +25,6 @@ MOST_REPEATS = 2000  # of bounds from few samples, which come from the draws of 
 AT_ONCE = 2**15  # numbers decoded at a time: they fit in a cache, and wait for no other thread
 
 
-class _ByK(Curve):
-    """A curve against log2 k, whose table has k itself."""
-
-    def table(self, columns: int) -> list[tuple[str, ...]]:
-        lines = ((name, tuple((round(2**x), y) for x, y in line)) for name, line in self.lines)
-        return Curve(self.title, "k", self.up, tuple(lines)).table(columns)
-
-
 def draw_linear(
     model: LinearGaussian,
     x: Tensor,
@@ -40,7 +32,7 @@ def draw_linear(
     k: int | Sequence[int] = KS,
     samples: int = 200,
     seed: int = 0,
-) -> Figure:
+) -> Picture:
     """The identity ELBO(q) + KL(q ‖ posterior) = log p(x) for three q, and the importance bound against k.
 
     The three are the posterior itself, the best diagonal q, and the prior. The bound of most samples is the
@@ -82,7 +74,7 @@ def show_linear(
     k: int | Sequence[int] = KS,
     samples: int = 200,
     seed: int = 0,
-) -> Figure:
+) -> Picture:
     """`draw_linear` of a model drawn at random and so many of its examples.
 
     With `rows` [many, D] the model is the likeliest for them, and the first of them are the examples.
@@ -120,7 +112,7 @@ def _figure(
     places: list[int],
     exact: dict[str, Identity],
     bounds: dict[str, list[Importance]],
-) -> Figure:
+) -> Picture:
     D, latent = model.W.shape
     evidence = exact["posterior"].log_prob.mean().item()
     worst = max(found.error for found in exact.values())
@@ -139,7 +131,7 @@ def _figure(
         "identity": {name: found.json() for name, found in exact.items()},
         "bounds": {name: [bound.json() for bound in found] for name, found in bounds.items()},
     }
-    return Figure(
+    return Picture(
         "A linear-Gaussian model: ELBO + gap = log p(x)",
         (),
         _caption(bounds),
@@ -150,22 +142,22 @@ def _figure(
             f"q = {name}: {reconstruction} − {kl} = {elbo}, gap {gap}"
             for name, reconstruction, kl, elbo, gap, _ in rows
         ),
-        curves=(_curve(places, evidence, bounds),),
+        charts=(_chart(places, evidence, bounds),),
         data=data,
     )
 
 
-def _curve(places: list[int], evidence: float, bounds: dict[str, list[Importance]]) -> Curve:
+def _chart(places: list[int], evidence: float, bounds: dict[str, list[Importance]]) -> Chart:
     """How far the bounds are below log p(x), on a log scale where noise leaves no doubt that they are."""
-    across = [math.log2(k) for k in places]
     gaps = {name: [evidence - bound.value.item() for bound in found] for name, found in bounds.items()}
-    lines = tuple((f"q = {name}", tuple(zip(across, gap, strict=True))) for name, gap in gaps.items())
+    lines = [(f"q = {name}", list(zip(places, gap, strict=True))) for name, gap in gaps.items()]
     clear = all(
         gap > 2 * (bound.standard_error or 0) + LEAST
         for name, found in bounds.items()
         for gap, bound in zip(gaps[name], found, strict=True)
     )
-    return _ByK("log p(x) − importance bound", "log2 k", "nats", lines, log=clear)
+    title = "log p(x) − importance bound"
+    return Chart(title, "k", "nats", curves(lines), log_x=2, log_y=10 if clear else 0)
 
 
 def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:

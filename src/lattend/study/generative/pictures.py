@@ -12,12 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.draw.charts.curve import Curve
+from lattend.draw.charts.chart import Chart, Dots, classes, curves
 from lattend.draw.charts.heat import Scale
-from lattend.draw.charts.plane import Dots, Plane, classes
-from lattend.draw.figure import Below, Figure
 from lattend.draw.formats.palette import AMOUNTS, STEPS
 from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, TensorError
 from lattend.study.generative.checks import count, seeded
 from lattend.study.generative.distributions import Gaussian
@@ -42,7 +41,7 @@ TYPED = 36  # pixels in a row of a terminal, two characters each
 IN_USE = 0.1  # nats a latent tells at least where it is in use
 
 
-def samples(vae: VAE, n: int, seed: int, mean: bool) -> Figure:
+def samples(vae: VAE, n: int, seed: int, mean: bool) -> Picture:
     """Images drawn from the prior."""
     home = vae.decoder.bias.device
     n = count("n", n)
@@ -52,7 +51,7 @@ def samples(vae: VAE, n: int, seed: int, mean: bool) -> Figure:
     return gallery("Images drawn by a VAE", rows, vae, (f"z ~ N(0, 1), {how}; seed {seed}",))
 
 
-def reconstructions(vae: VAE, x: Tensor) -> Figure:
+def reconstructions(vae: VAE, x: Tensor) -> Picture:
     """Images and the means of p(x|z) at the means of q(z|x), with their ELBO."""
     with torch.no_grad():
         home = vae.decoder.bias.device
@@ -67,7 +66,7 @@ def reconstructions(vae: VAE, x: Tensor) -> Figure:
     return gallery("Images rebuilt from z", rows, vae, (about,), facts)
 
 
-def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Figure:
+def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Picture:
     """The images on a line from a to b, or on several."""
     first, last = vae.batch("a", a), vae.batch("b", b)
     if a.shape != b.shape:
@@ -82,7 +81,7 @@ def interpolation(vae: VAE, a: Tensor, b: Tensor, steps: int) -> Figure:
 
 
 @torch.no_grad()
-def plane(vae: VAE, axes: tuple[int, int], steps: int) -> Figure:
+def plane(vae: VAE, axes: tuple[int, int], steps: int) -> Picture:
     """What is decoded where two latents have evenly spaced quantiles, the others 0."""
     try:
         across, up = map(operator.index, axes)
@@ -121,7 +120,7 @@ def _sheet(
 
 
 @torch.no_grad()
-def latent(vae: VAE, x: Tensor, labels: Any) -> Figure:
+def latent(vae: VAE, x: Tensor, labels: Any) -> Picture:
     """Means of q(z|x) in the plane, and how much each latent tells."""
     q = vae.encode(x)
     names = None if labels is None else _names(labels, len(x))
@@ -136,10 +135,10 @@ def latent(vae: VAE, x: Tensor, labels: Any) -> Figure:
         ("KL of each latent", f"{listed} nats"),
         ("in use", f"{used} of {vae.latent}, with more than {IN_USE} nats"),
     )
-    drawn = Plane("", across, up, dots=dots, side=420.0, equal=vae.latent > 1)
+    drawn = Chart("", across, up, dots=dots, size=(420.0, 420.0), equal=vae.latent > 1)
     data = {"points": points, "labels": names, "kl": each}
     title = f"Where {len(x):,} images are in {vae.latent} latent{'s' if vae.latent > 1 else ''}"
-    return Figure(title, (), (), (about,), facts=facts, planes=(drawn,), data=data)
+    return Picture(title, (), (), (about,), facts=facts, charts=(drawn,), data=data)
 
 
 def _names(labels: Any, images: int) -> list[Any]:
@@ -181,7 +180,7 @@ def _points(rows: Tensor) -> list[tuple[float, float]]:
     return [(float(a), float(b)) for a, b in rows.tolist()]
 
 
-def course(history: History, title: str) -> Figure:
+def course(history: History, title: str) -> Picture:
     """The bound over the epochs, in training and on test data, and its KL."""
     epochs = history.epochs
     if not epochs:
@@ -191,19 +190,19 @@ def course(history: History, title: str) -> Figure:
         lines["test"] = [epoch.test for epoch in epochs]
     places = [epoch.epoch for epoch in epochs]
 
-    def curve(name: str, up: str, numbers: Mapping[str, Sequence[Any]]) -> Curve:
-        points = tuple((line, tuple(zip(places, ys, strict=True))) for line, ys in numbers.items())
-        return Curve(name, "epoch", up, points, log=False)
+    def chart(name: str, up: str, numbers: Mapping[str, Sequence[Any]]) -> Chart:
+        points = [(line, list(zip(places, ys, strict=True))) for line, ys in numbers.items()]
+        return Chart(name, "epoch", up, curves(points))
 
-    curves = (
-        curve("ELBO", "nats an example", lines),
-        curve("KL", "nats an example", {"training": [epoch.kl for epoch in epochs]}),
+    charts = (
+        chart("ELBO", "nats an example", lines),
+        chart("KL", "nats an example", {"training": [epoch.kl for epoch in epochs]}),
     )
     last = epochs[-1]
     terms = f"{fixed(last.elbo)} = {fixed(last.reconstruction)} − {fixed(last.kl)}"
     facts = [("last epoch", f"{terms} nats in training")]
     facts += [("", f"{fixed(last.test)} nats on test data")] if last.test is not None else []
-    return Figure(title, (), (), facts=tuple(facts), curves=curves, data={"epochs": history.json()})
+    return Picture(title, (), (), facts=tuple(facts), charts=charts, data={"epochs": history.json()})
 
 
 def gallery(
@@ -212,7 +211,7 @@ def gallery(
     vae: VAE,
     about: tuple[str, ...] = (),
     facts: tuple[tuple[str, str], ...] = (),
-) -> Figure:
+) -> Picture:
     """Rows of images by name, in grey; a terminal shows some of each."""
     images = {name: _grey(row, vae.shape) for name, row in rows.items()}
     scale = _scale(vae, np.concatenate(list(images.values())))
@@ -231,7 +230,7 @@ def gallery(
     channels = math.prod(vae.shape[:-2])
     caption = (f"grey: the mean of {channels} channels",) if channels > 1 else ()
     few = (f"{typed} of {most} images in a row",) if typed < most else ()
-    return Figure(
+    return Picture(
         title,
         tuple(panels),
         caption,

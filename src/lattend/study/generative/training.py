@@ -21,7 +21,7 @@ from lattend.study.generative.checks import count, real, seeded
 from lattend.study.generative.writing import fixed
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.generative.vae import VAE
 
 CLIP = 20.0  # longest gradient
@@ -65,7 +65,7 @@ class History:
         """The epochs as plain data."""
         return [asdict(epoch) for epoch in self.epochs]
 
-    def draw(self, title: str = "ELBO over the epochs") -> Figure:
+    def draw(self, title: str = "ELBO over the epochs") -> Picture:
         """The bound over the epochs, in training and on test data, and its two terms."""
         from lattend.study.generative.pictures import course
 

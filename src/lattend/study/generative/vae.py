@@ -21,7 +21,9 @@ from lattend.study.generative.observations import observation
 from lattend.study.generative.training import Epoch, History, Plan, train
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from matplotlib.axes import Axes
+
+    from lattend.draw.picture import Picture
 
 NETS = {"mlp": (256,), "conv": (32, 64)}  # and their usual widths
 AT_ONCE = 2**21  # numbers that decoding many z makes at a time
@@ -173,34 +175,34 @@ class VAE(nn.Module):
         """What one example costs, forward; with one hidden layer of an mlp this is `lt.cost.vae`."""
         return self.net.cost()
 
-    def draw_samples(self, n: int = 20, seed: int = 0, mean: bool = False) -> Figure:
+    def draw_samples(self, n: int = 20, seed: int = 0, mean: bool = False) -> Picture:
         """Images drawn from the prior."""
         from lattend.study.generative.pictures import samples
 
         return samples(self, n, seed, mean)
 
-    def draw_reconstructions(self, x: Tensor) -> Figure:
+    def draw_reconstructions(self, x: Tensor) -> Picture:
         """Images, and what comes back through z."""
         from lattend.study.generative.pictures import reconstructions
 
         return reconstructions(self, x)
 
-    def draw_interpolation(self, a: Tensor, b: Tensor, steps: int = 10) -> Figure:
+    def draw_interpolation(self, a: Tensor, b: Tensor, steps: int = 10) -> Picture:
         """The images on the line from a to b; [many, *shape] gives as many lines."""
         from lattend.study.generative.pictures import interpolation
 
         return interpolation(self, a, b, steps)
 
-    def draw_latent(self, x: Tensor, labels: Any = None) -> Figure:
+    def draw_latent(self, x: Tensor, labels: Any = None, ax: Axes | None = None) -> Picture:
         """Where images are in the latent plane, coloured by their labels, one for each image.
 
         Of more than two latents the plane has the principal axes.
         """
         from lattend.study.generative.pictures import latent
 
-        return latent(self, x, labels)
+        return latent(self, x, labels).onto(ax)
 
-    def draw_plane(self, axes: tuple[int, int] = (0, 1), steps: int = 9) -> Figure:
+    def draw_plane(self, axes: tuple[int, int] = (0, 1), steps: int = 9) -> Picture:
         """What is decoded along two latents, across and up, at even quantiles of the prior, others 0."""
         from lattend.study.generative.pictures import plane
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lattend.draw.charts.curve import Curve
-from lattend.draw.charts.plane import Arrows, Dots, Plane, Shape, Stroke
-from lattend.draw.figure import Figure
+from lattend.draw.charts.chart import Arrows, Chart, Dots, Shape, Stroke, curves
+from lattend.draw.picture import Picture
 from lattend.study.steering.fit import divergence, softmax
 from lattend.study.steering.ray import LIMIT, NEVER
 from lattend.study.steering.sentences import number, numbers, tidy, why
@@ -19,7 +18,6 @@ from lattend.wording import many
 if TYPE_CHECKING:
     from lattend.study.steering.steered import Steered, SteeredHeads
 
-Lines = tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
 PLACES = 65  # of a curve
 MOST_LINES = 4  # keys with a line of their own
 MOST_ROWS = 12  # keys in a table
@@ -28,25 +26,25 @@ MOST_HEADS = 5  # with a line of their own
 ROOM = 0.06  # of a map's longer side, on each side, for the names of keys
 
 
-def summary(steered: Steered) -> Figure:
+def summary(steered: Steered) -> Picture:
     """The facts and a table, without pictures."""
-    return Figure(_title(steered), (), (), (steered.how,), facts=_facts(steered), table=_table(steered))
+    return Picture(_title(steered), (), (), (steered.how,), facts=_facts(steered), table=_table(steered))
 
 
-def figure(steered: Steered) -> Figure:
+def figure(steered: Steered) -> Picture:
     """The facts, weights and error as curves, and a map where keys have two numbers."""
     ray = steered.ray
-    curves = _by_length(steered) if ray.face.all() else _by_sharpness(steered)
-    planes = (_map(steered),) if ray.keys.shape[1] == 2 else ()
-    return Figure(
+    charts = _by_length(steered) if ray.face.all() else _by_sharpness(steered)
+    if ray.keys.shape[1] == 2:
+        charts = (_map(steered), *charts)
+    return Picture(
         _title(steered),
         (),
         (),
         (steered.how,),
         facts=_facts(steered),
         table=_table(steered),
-        planes=planes,
-        curves=curves,
+        charts=charts,
         data=steered.json(),
     )
 
@@ -99,7 +97,7 @@ def _table(steered: Steered) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _lines(steered: Steered, places: Any, weights: Any) -> Lines:
+def _lines(steered: Steered, places: Any, weights: Any) -> tuple[Stroke, ...]:
     """A line for each of the most wanted keys, and one for all others together; weights [places, m]."""
     wanted = steered.ray.wanted
     own = [at for at in np.argsort(-wanted, kind="stable") if wanted[at] > 0][:MOST_LINES]
@@ -107,32 +105,28 @@ def _lines(steered: Steered, places: Any, weights: Any) -> Lines:
     lines = [(f"key {at}", weights[:, at]) for at in own]
     if len(rest):
         lines.append((f"key {rest[0]}" if len(rest) == 1 else "all others", weights[:, rest].sum(axis=1)))
-    return tuple((name, _points(places, line)) for name, line in lines)
+    return curves([(name, _points(places, line)) for name, line in lines])
 
 
 def _points(places: Any, heights: Any) -> tuple[tuple[float, float], ...]:
     return tuple(zip(map(float, places), map(float, heights), strict=True))
 
 
-def _by_sharpness(steered: Steered) -> tuple[Curve, ...]:
+def _by_sharpness(steered: Steered) -> tuple[Chart, ...]:
     ray, here = steered.ray, one(steered.sharpness)
     places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
     weights = np.array([softmax(ray.logits(beta)) for beta in places])
-    gets = Curve("What keys get", "sharpness β", "weight", _lines(steered, places, weights), log=False)
+    gets = Chart("What keys get", "sharpness β", "weight", _lines(steered, places, weights))
     if ray.reach == NEVER:
         return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
     errors, bounds = _errors(steered, places)
-    at_here = ((f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error)))),)
-    return (
-        gets,
-        Curve(
-            "Error and bound",
-            "sharpness β",
-            "error",
-            (("bound", _points(places, bounds)), ("error", _points(places, errors))),
-            at_here,
-        ),
-    )
+    lines = curves([("bound", _points(places, bounds)), ("error", _points(places, errors))])
+    dot = _here(f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error))))
+    return gets, Chart("Error and bound", "sharpness β", "error", lines, dot, log_y=10)
+
+
+def _here(label: str, place: tuple[float, float]) -> tuple[Dots, ...]:
+    return (Dots([place], "", "#1c1f26", 3.0, "square", [label]),)
 
 
 def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
@@ -142,7 +136,7 @@ def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
     return errors, [max(error, ray.promised(beta)) for error, beta in zip(errors, places, strict=True)]
 
 
-def _by_length(steered: Steered) -> tuple[Curve, ...]:
+def _by_length(steered: Steered) -> tuple[Chart, ...]:
     """Where no sharpness is needed: the same query made shorter and longer."""
     if np.ptp(plain(steered.logits)) < 1e-9:
         return ()
@@ -150,28 +144,26 @@ def _by_length(steered: Steered) -> tuple[Curve, ...]:
     logits = [length * plain(steered.logits) for length in lengths]
     weights = np.array([softmax(row) for row in logits])
     across = "length of the query, 1 as given"
-    gets = Curve("What keys get", across, "weight", _lines(steered, lengths, weights), log=False)
+    gets = Chart("What keys get", across, "weight", _lines(steered, lengths, weights))
     if steered.reach == NEVER:
         return gets, _divergences(steered, across, lengths, logits, 1.0)
     errors = np.abs(weights - steered.ray.wanted).sum(axis=1) / 2
-    return gets, Curve("Error", across, "error", (("error", _points(lengths, errors)),), log=False)
+    return gets, Chart("Error", across, "error", curves([("error", _points(lengths, errors))]))
 
 
-def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Curve:
+def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Chart:
     """The KL that the best fit makes least, with the least for any query and where this one is."""
     assert steered.certificate is not None
     wanted, least = steered.ray.wanted, steered.certificate.nats
     nats = [divergence(wanted, row) for row in logits]
     found = divergence(wanted, plain(steered.logits))
-    lines = (
-        ("this direction", _points(places, nats)),
-        ("least of any query", _points(places, np.full(len(nats), least))),
-    )
-    dots = ((f"this query {number(found)}", (here, found)),)
-    return Curve("KL(wanted ‖ attention)", across, "nats", lines, dots, log=False)
+    least_line = _points(places, np.full(len(nats), least))
+    lines = curves([("this direction", _points(places, nats)), ("least of any query", least_line)])
+    dot = _here(f"this query {number(found)}", (here, found))
+    return Chart("KL(wanted ‖ attention)", across, "nats", lines, dot)
 
 
-def _map(steered: Steered) -> Plane:
+def _map(steered: Steered) -> Chart:
     """Keys of two numbers, their hull, the wanted mixture of keys, and the direction of the query."""
     keys, used = steered.ray.keys, steered.ray.wanted > 0
     mean, query = steered.ray.wanted @ keys, plain(steered.query)
@@ -192,10 +184,10 @@ def _map(steered: Steered) -> Plane:
         arrows = (Arrows(((mean.tolist(), tip.tolist()),), "query", "#1c1f26", 1.4),)
     edge = _hull(keys)
     lines = (Stroke(edge, "hull of the keys", "#8c96a3", 1.2, under=True),) if len(edge) > 1 else ()
-    plane = Plane("Keys", "first number", "second number", lines=lines, dots=tuple(marks), arrows=arrows)
-    (left, right), (bottom, top) = plane.ends()
+    chart = Chart("Keys", "first number", "second number", lines, tuple(marks), arrows, equal=True)
+    (left, right), (bottom, top) = chart.ends()
     room = ROOM * max(right - left, top - bottom)
-    return replace(plane, x=(left - room, right + room), y=(bottom - room, top + room))
+    return replace(chart, x=(left - room, right + room), y=(bottom - room, top + room))
 
 
 def _hull(points: Any) -> list[tuple[float, float]]:
@@ -218,23 +210,23 @@ def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def summary_of_heads(steered: SteeredHeads) -> Figure:
+def summary_of_heads(steered: SteeredHeads) -> Picture:
     """A table of the heads."""
-    return Figure(_heads_title(steered), (), (), table=_heads_table(steered))
+    return Picture(_heads_title(steered), (), (), table=_heads_table(steered))
 
 
-def figure_of_heads(steered: SteeredHeads) -> Figure:
+def figure_of_heads(steered: SteeredHeads) -> Picture:
     """A table of the heads, and the error of the first ones against their sharpness."""
     faced = [(name, head) for name, head in _named(steered) if not head.ray.face.all()]
-    curves: tuple[Curve, ...] = ()
+    charts: tuple[Chart, ...] = ()
     if faced:
         places = np.linspace(0.0, max(8.0, *(1.25 * one(head.sharpness) for _, head in faced)), PLACES)
         lines = [
             (f"head {name}", _points(places, _errors(head, places)[0])) for name, head in faced[:MOST_HEADS]
         ]
-        curves = (Curve("Error by head", "sharpness β", "error", tuple(lines)),)
+        charts = (Chart("Error by head", "sharpness β", "error", curves(lines), log_y=10),)
     table = _heads_table(steered)
-    return Figure(_heads_title(steered), (), (), table=table, curves=curves, data=steered.json())
+    return Picture(_heads_title(steered), (), (), table=table, charts=charts, data=steered.json())
 
 
 def _named(steered: SteeredHeads) -> list[tuple[str, Steered]]:

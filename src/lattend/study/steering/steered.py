@@ -12,7 +12,7 @@ import numpy as np
 from lattend.study.steering.ray import EXACTLY, Certificate, Ray
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
 
 
 def plain(numbers: Any) -> Any:
@@ -72,7 +72,7 @@ class Steered:
 
         return how(self)
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The weights against the sharpness, the error with its bound, and keys of two numbers as a map."""
         from lattend.study.steering.pictures import figure
 
@@ -177,7 +177,7 @@ class SteeredHeads:
             raise IndexError(f"[{place}] is {np.size(index)} heads; give a number for each of {self.shape}")
         return self.heads[int(index)]
 
-    def draw(self) -> Figure:
+    def draw(self) -> Picture:
         """The error of the first heads against their sharpness, and a table of all."""
         from lattend.study.steering.pictures import figure_of_heads
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lattend.draw.charts.heat import Scale
-from lattend.draw.figure import Below, Figure, draws_labels
 from lattend.draw.formats.palette import ink
+from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
+from lattend.draw.picture import Below, Picture
 from lattend.study.worked.step import Rows
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ SIDE = 240.0
 MOST_TICKS = 16
 
 
-def picture(worked: Worked, places: int = 4) -> Figure:
+def picture(worked: Worked, places: int = 4) -> Picture:
     """A panel a head, queries down and keys across; keys that the rule hides have no number."""
     scale = Scale("weight", 0.0, 1.0)
     given = worked.given
@@ -29,7 +30,7 @@ def picture(worked: Worked, places: int = 4) -> Figure:
         for head, rows in enumerate(worked.weights.tables)
     )
     hidden = ("no number: the rule hides the key",) if given.masks else ()
-    return Figure(
+    return Picture(
         "Attention weights",
         panels,
         hidden if draws_labels(panels[0], len(panels), SIDE) else (),

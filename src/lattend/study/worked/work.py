@@ -21,7 +21,7 @@ from lattend.study.worked.step import Step, too_long
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.draw.figure import Figure
+    from lattend.draw.picture import Picture
     from lattend.study.worked.judge import Judgement
 
 LARGEST_SCORE = 10**6
@@ -208,7 +208,7 @@ class Worked:
             "steps": {step.name: step.json(places) for step in self.steps},
         }
 
-    def draw(self, places: int = 4) -> Figure:
+    def draw(self, places: int = 4) -> Picture:
         """The weights as a heat picture, with the numbers in the cells."""
         from lattend.study.worked.picture import picture
 

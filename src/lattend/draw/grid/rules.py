@@ -1,4 +1,4 @@
-"""draw: the picture of a rule, or of two rules compared, at given numbers."""
+"""Pictures of rules: of one, or of two, compared, at given numbers."""
 
 from __future__ import annotations
 

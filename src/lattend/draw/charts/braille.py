@@ -1,29 +1,17 @@
-"""Planes as characters: lines in braille, eight points a character, dots and arrows as signs."""
+"""Charts as characters: lines in braille, eight points a character, dots and arrows as signs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from lattend.draw.charts.plane import (
-    SIDE,
-    Arrows,
-    Dots,
-    Mark,
-    Plane,
-    Point,
-    Shape,
-    Stroke,
-    holds,
-    inside,
-    legend,
-)
+from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Mark, Point, Shape, Stroke, legend
 from lattend.draw.charts.ticks import round_numbers, tick
 from lattend.draw.formats.scene import broken, spelt
 
-HIGH = 22  # characters of a plane as long as SIDE
+UNITS = 11.5  # of a chart that are one line of characters
 BRAILLE = 0x2800
 # Bits of a braille character, by row and column of its point
 BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -53,6 +41,7 @@ class Pen:
 
     colour: bool
     encoding: str
+    letters: Mapping[str, str] = field(default_factory=dict[str, str])  # which tell lines of a chart apart
 
     def __post_init__(self) -> None:
         signs = LINE + TURNS + "".join(GLYPHS.values())
@@ -87,15 +76,13 @@ class _Canvas:
     bits: dict[Cell, int] = field(default_factory=dict[Cell, int])
 
     def line(self, places: Sequence[tuple[float, float]], mark: Stroke) -> None:
-        """The points nearest to the line; those of a line that lies under others are spread out."""
-        points: dict[tuple[int, int], None] = {}
+        """The points nearest to a line; of one that lies under others two in five, in every direction."""
         for a, b in pairwise(places):
             steps = max(1, math.ceil(max(abs(b[0] - a[0]), abs(b[1] - a[1]))))
             for step in range(steps + 1):
                 x, y = (round(p + (q - p) * step / steps) for p, q in zip(a, b, strict=True))
-                points[x, y] = None
-        for point in list(points)[:: 3 if mark.under else 1]:
-            self.point(point, self.pen.sign(mark), mark.colour)
+                if not mark.under or (x + 2 * y) % 5 in (0, 2):
+                    self.point((x, y), self.pen.sign(mark), mark.colour)
 
     def point(self, place: tuple[float, float], plain: str, colour: str) -> None:
         """The braille point nearest to the place, or the plain sign."""
@@ -116,26 +103,28 @@ class _Canvas:
 
 
 class Block:
-    """One plane as lines of one printed width."""
+    """One chart as lines of one printed width."""
 
-    def __init__(self, plane: Plane, width: int, pen: Pen) -> None:
-        self.plane = plane
-        self.x, self.y = plane.ends()
-        wide, high = plane.sides()
-        full = HIGH * plane.side / SIDE
-        rows = max(4, round(full * high / plane.side))
-        ticks = round_numbers(*self.y, max(2, rows // 5))
-        margin = max(len(tick(place)) for place in ticks) + 1
-        cols = max(8, min(width - margin - 1, round(2 * full * wide / plane.side)))
-        if plane.equal:
+    def __init__(self, chart: Chart, width: int, pen: Pen) -> None:
+        self.chart = chart
+        x, y = chart.ends()
+        self.x, self.y = _scaled(x, chart.log_x), _scaled(y, chart.log_y)
+        wide, high = chart.sides()
+        rows = max(4, round(high / UNITS))
+        ticks = _ticks(self.y, chart.log_y, max(2, rows // 5))
+        margin = max(len(text) for _, text in ticks) + 1
+        cols = max(8, min(width - margin - 1, round(2 * wide / UNITS)))
+        if chart.equal:
             rows = max(4, min(rows, round(cols * high / wide / 2)))
         self.canvas = _Canvas(cols, rows, pen)
-        for mark in plane.layers():
+        for mark in chart.layers():
             self._draw(mark, pen)
-        sides = ((plane.up, "up"), (plane.across, "across"))
-        said = plane.title, ", ".join(f"{name} {way}" for name, way in sides if name)
+        for line in chart.lines:
+            self._name(line, pen)
+        sides = ((chart.up, "up"), (chart.across, "across"))
+        said = chart.title, ", ".join(f"{name} {way}" for name, way in sides if name)
         head = [line for part in said for line in broken(spelt(part, pen.encoding), width)]
-        names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): tick(at) for at in ticks}
+        names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): text for at, text in ticks}
         self.width = max(margin + cols + 1, *map(len, head), 0)
         rest = " " * (self.width - margin - cols - 1)
         bar = "|" if pen.plain else "│"
@@ -147,8 +136,12 @@ class Block:
         self.lines.append((" " * margin + corner + ("-" if pen.plain else "─") * cols).ljust(self.width))
         self.lines.append(spelt((" " * (margin + 1) + self._below()).ljust(self.width), pen.encoding))
 
+    def _at(self, point: Point) -> tuple[float, float]:
+        """The point in numbers of the scales: logarithms where they are logarithmic."""
+        return _scaled(point, self.chart.log_x)[0], _scaled(point, self.chart.log_y)[1]
+
     def _place(self, point: Point) -> tuple[float, float]:
-        """Where the point is, in points of braille from the upper left corner."""
+        """Where a point of the scales is, in points of braille from the upper left corner."""
         across = (float(point[0]) - self.x[0]) / (self.x[1] - self.x[0])
         up = (float(point[1]) - self.y[0]) / (self.y[1] - self.y[0])
         return across * (2 * self.canvas.wide - 1), (1 - up) * (4 * self.canvas.high - 1)
@@ -156,11 +149,13 @@ class Block:
     def _draw(self, mark: Mark, pen: Pen) -> None:
         match mark:
             case Stroke():
-                for part in inside(mark.points, self.x, self.y):
+                for a, b in pairwise(map(self._at, mark.points)):
+                    part = _cut(a, b, self.x, self.y)
                     self.canvas.line([self._place(point) for point in part], mark)
             case Arrows():
-                for tail, tip in mark.pairs:
-                    if holds(tail, self.x, self.y) and holds(tip, self.x, self.y):
+                for pair in mark.pairs:
+                    tail, tip = map(self._at, pair)
+                    if self._holds(tail) and self._holds(tip):
                         a, b = self._place(tail), self._place(tip)
                         way = round(math.atan2(a[1] - b[1], b[0] - a[0]) / (math.pi / 4))
                         middle = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
@@ -168,31 +163,83 @@ class Block:
                         sign = pen.sign(mark, way) if math.dist(a, b) > 0.1 else still
                         self.canvas.sign(middle, sign, mark.colour)
             case Dots():
-                for place, point in enumerate(mark.points):
-                    if not holds(point, self.x, self.y):
+                for number, point in enumerate(map(self._at, mark.points)):
+                    if not self._holds(point):
                         continue
                     if fine(mark):
                         self.canvas.point(self._place(point), pen.sign(mark), mark.colour)
                     else:
-                        self.canvas.sign(self._place(point), pen.sign(mark, place), mark.colour)
+                        self.canvas.sign(self._place(point), pen.sign(mark, number), mark.colour)
+
+    def _name(self, mark: Stroke, pen: Pen) -> None:
+        """The letter of a line on it, that of the next line further on."""
+        letter = pen.letters.get(mark.name)
+        points = [at for at in map(self._at, mark.points) if self._holds(at)]
+        if letter and points and not self.chart.equal:
+            along = (list(pen.letters).index(mark.name) + 1) / (len(pen.letters) + 1)
+            self.canvas.sign(self._place(points[int(along * len(points))]), letter, mark.colour)
+
+    def _holds(self, point: Point) -> bool:
+        return self.x[0] <= point[0] <= self.x[1] and self.y[0] <= point[1] <= self.y[1]
 
     def _below(self) -> str:
         """The numbers under their columns, those that would touch a neighbour left out."""
         line = ""
-        for at in round_numbers(*self.x, max(2, self.canvas.wide // 8)):
-            text, place = tick(at), int(self._place((at, self.y[0]))[0] / 2)
-            start = max(0, place - len(text) // 2)
-            if (not line or len(line) < start) and start + len(text) <= self.canvas.wide:
+        for at, text in _ticks(self.x, self.chart.log_x, max(2, self.canvas.wide // 8)):
+            start = max(0, int(self._place((at, self.y[0]))[0] / 2) - len(text) // 2)
+            start = min(start, self.canvas.wide - len(text))
+            if start >= 0 and (not line or len(line) < start):
                 line = line.ljust(start) + text
         return line
 
 
-def legend_lines(planes: Sequence[Plane], width: int, pen: Pen) -> list[str]:
+def _scaled(numbers: Point, base: Base) -> tuple[float, float]:
+    """Both numbers, or their logarithms."""
+    first, second = (math.log(number, base) if base and number > 0 else float(number) for number in numbers)
+    return first, second
+
+
+def _ticks(ends: Ends, base: Base, most: int) -> list[tuple[float, str]]:
+    """Places on a scale and the numbers there; of a logarithmic one whole powers."""
+    if not base:
+        return [(place, tick(place)) for place in round_numbers(*ends, most)]
+    low, high = round(ends[0]), round(ends[1])
+    powers = range(low, high + 1, max(1, -(-(high - low) // most)))
+    return [(float(power), tick(float(base) ** power)) for power in powers]
+
+
+def _cut(a: Point, b: Point, x: Ends, y: Ends) -> tuple[Point, ...]:
+    """The ends of the stretch of a to b that lies between these ends; none where there is none."""
+    first, last = 0.0, 1.0
+    for axis, (low, high) in enumerate((x, y)):
+        step = b[axis] - a[axis]
+        if step == 0:
+            if not low <= a[axis] <= high:
+                return ()
+            continue
+        enters, leaves = sorted(((low - a[axis]) / step, (high - a[axis]) / step))
+        first, last = max(first, enters), min(last, leaves)
+    if first > last:
+        return ()
+    return tuple([p + at * (q - p) for p, q in zip(a, b, strict=True)] for at in (first, last))
+
+
+def letters(charts: Sequence[Chart]) -> dict[str, str]:
+    """A letter for each named line of the charts that are no maps, where there are several."""
+    curves = legend([replace(chart, dots=(), arrows=()) for chart in charts if not chart.equal])
+    return {name: chr(ord("a") + at % 26) for at, (name, _) in enumerate(curves)} if len(curves) > 1 else {}
+
+
+def legend_lines(charts: Sequence[Chart], width: int, pen: Pen) -> list[str]:
     """The names of the marks with their signs, as many a line as fit."""
     lines, used = [""], 0
-    for name, marks in legend(planes):
+    for name, marks in legend(charts):
         text = spelt(name, pen.encoding)
-        signs = [(pen.sign(mark) * (2 if isinstance(mark, Stroke) else 1), mark.colour) for mark in marks]
+        line = pen.letters.get(name)
+        signs = [
+            (pen.sign(mark) + (line or pen.sign(mark) if isinstance(mark, Stroke) else ""), mark.colour)
+            for mark in marks
+        ]
         length = sum(len(sign) for sign, _ in signs) + 1 + len(text)
         if used and used + 3 + length > width:
             lines.append("")
