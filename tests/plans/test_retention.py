@@ -359,8 +359,8 @@ def test_numbers_beyond_64_bits() -> None:
             lt.rule("k <= q and doc[q] == doc[k]", data={"doc": None}),
             {},
             LattendError,
-            "gets doc when attention runs, and a cache drops keys before: give it with the cache, KVCache(rule, …, "
-            "doc=array)",
+            "gets doc when attention runs, and a cache drops keys before: give it with the cache, "
+            "KVCache(rule, …, doc=array)",
         ),
     ],
 )

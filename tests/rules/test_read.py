@@ -156,7 +156,8 @@ def test_an_array_that_differs_along_the_batch_is_given_when_attention_runs() ->
     out: torch.Tensor = lt.attention(q, k, v, document, document_id=document_id)
     for element, ids in enumerate(document_id):
         alone = [x[element : element + 1] for x in (q, k, v)]
-        wanted = lt.attention(*alone, lt.rules.documents(ids=ids.numpy()))
+        ids_alone: Any = ids.numpy()
+        wanted = lt.attention(alone[0], alone[1], alone[2], lt.rules.documents(ids=ids_alone))
         torch.testing.assert_close(out[element : element + 1], wanted)
     document_id = document_id[:1]
     assert lt.rule(document).data["document_id"].tolist() == [0, 0, 1, 1]
@@ -273,10 +274,15 @@ def test_parameters_are_given_beside_a_name() -> None:
     torch.testing.assert_close(lt.attention(q, k, v, lambda q, k, t: (k <= q) & (q - k <= t), t=2), wanted)
 
 
+NOTHING = torch.zeros(1, 1, 2, 2)
+
+
 @pytest.mark.parametrize(
     "call",
     [
-        lambda rule: lt.attention(*torch.zeros(3, 1, 1, 2, 2), rule),
+        lambda rule: lt.attention(
+            torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2), rule
+        ),
         lambda rule: lt.explain(rule, n=4),
         lambda rule: lt.KVCache(rule, batch=1, heads=1, head_size=2),
         lt.cost.attention,
