@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic, kernel_heads, shifts, softmax
+from lattend.nn.attention.gaussian_heads import (
+    Head,
+    from_covariance,
+    isotropic,
+    kernel_heads,
+    shifts,
+    softmax,
+)
 from lattend.nn.pictures.head_picture import HALF, MOST, spots
 
 centres = st.tuples(st.floats(-3, 3), st.floats(-3, 3))

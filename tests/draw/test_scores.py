@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.errors import DomainError, NamingError
+from lattend.nn.attention.score_terms import ENCODINGS, _Example, terms, waves
 from lattend.nn.pictures.score_picture import scores
-from lattend.nn.pictures.score_terms import ENCODINGS, _Example, terms, waves
 
 
 def total(found):

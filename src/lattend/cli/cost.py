@@ -102,9 +102,9 @@ def cost(
     if claim:
         return _claims(found, claim, read_renames(rename), json)
     if out is not None:
-        from lattend.cost.bars import bars
+        from lattend.cost.bars import draw_bars
 
-        chart = bars(found)
+        chart = draw_bars(found)
         file = str(chart.save(out))
         if not json:
             say(f"{file}: {chart.title}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FILLS = {"needed": "#10386b", "executed": "#2f6fb5", "dense": "#b8c9dd"}
 
 
-def bars(cost: Cost, ax: Axes | None = None) -> Picture:
+def draw_bars(cost: Cost, ax: Axes | None = None) -> Picture:
     """The chart, one bar where all columns agree; every size must have a number."""
     rows = _rows(cost)
     title = f"Multiplies of {cost.name}{', backward' if cost.way == 'backward' else ''}"

@@ -12,7 +12,7 @@ from nn.attention.made import layers, scramble
 from torch.testing import assert_close
 
 import lattend as lt
-from lattend.nn.pictures.gaussian_heads import Head
+from lattend.nn.attention.gaussian_heads import Head
 
 MHA = lt.nn.MultiHeadAttention
 EXACT: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-11}

@@ -158,9 +158,9 @@ class Comparison(Printed):
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Lines on logarithmic scales, a dot where two of them cross; into the axes if some are given."""
-        from lattend.cost.comparison.lines import lines
+        from lattend.cost.comparison.lines import draw_lines
 
-        return lines(self).onto(ax)
+        return draw_lines(self).onto(ax)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Writes the chart as the path's ending says: .svg .png .pdf .tex."""

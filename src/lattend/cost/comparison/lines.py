@@ -20,7 +20,7 @@ POINTS = 120
 NEAR = 0.015  # of a side: crossings nearer than this are one dot
 
 
-def lines(found: Comparison) -> Picture:
+def draw_lines(found: Comparison) -> Picture:
     """The chart of a comparison between the least and the greatest size of its table."""
     low, high = max(1, found.sizes[0]), found.sizes[-1]
     if high <= low:

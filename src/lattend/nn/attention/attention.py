@@ -16,9 +16,9 @@ from lattend.errors import NamingError, TensorError
 from lattend.nn.attention import exchange, inspection
 from lattend.nn.attention.checks import check_kind, check_positive, check_tensor
 from lattend.nn.attention.encodings import Absolute, Encoding, Relative
+from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.attention.named import anywhere, encoding_of, rules_of, sized
 from lattend.nn.attention.quadratic import Quadratic
-from lattend.nn.pictures.gaussian_heads import Head
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 

@@ -15,8 +15,8 @@ from lattend.attend.bias import Bias, shape_text, value
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as price_of
 from lattend.errors import DomainError, NamingError, TooLarge
+from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.attention.quadratic import Quadratic
-from lattend.nn.pictures.gaussian_heads import Head
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from lattend.errors import DomainError, NamingError
+from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.convolution.geometry import Along, Geometry
 from lattend.nn.convolution.layer import ConvAttention
 from lattend.nn.convolution.price import padding_of
 from lattend.nn.convolution.sharpness import check_share, enough, sharpness
-from lattend.nn.pictures.gaussian_heads import Head
 from lattend.rules.language.expr import Truth
 
 WHOLE = 0.05  # how far from a pixel a centre may lie; what leaks for it is counted

@@ -20,7 +20,7 @@ STEPS = 160
 TITLE, BOUND, LEAK = "Leaked weight as α grows", "1/cosh²(α/2)", "leak"
 
 
-def curve(found: Sharpness, low: float, high: float, ax: Axes | None = None) -> Picture:
+def draw_curve(found: Sharpness, low: float, high: float, ax: Axes | None = None) -> Picture:
     """The leak between two α; a straight line where the nearest neighbours' share is all that leaks."""
     if not 0 < low < high < math.inf:
         raise DomainError(f"a curve runs between two α with 0 < low < high, not from {low:g} to {high:g}")

@@ -13,11 +13,11 @@ from lattend.cost.cost import Cost
 from lattend.cost.sizes import Size
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.convolution.geometry import Geometry
 from lattend.nn.convolution.mixing import mixed
 from lattend.nn.convolution.price import price, same_price
 from lattend.nn.convolution.sharpness import check_alpha, enough
-from lattend.nn.pictures.gaussian_heads import Head
 from lattend.rules.rule import Rule
 
 Execution = Literal["hard", "soft"]

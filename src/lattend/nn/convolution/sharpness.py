@@ -90,9 +90,9 @@ class Sharpness:
 
     def curve(self, low: float = 0.1, high: float = 16.0, ax: Axes | None = None) -> Picture:
         """The leak against α as a picture, with the bound above it: .save(…), .svg(), .terminal()."""
-        from lattend.nn.convolution.curve import curve
+        from lattend.nn.convolution.curve import draw_curve
 
-        return curve(self, low, high, ax)
+        return draw_curve(self, low, high, ax)
 
     def at(self, alpha: float) -> Sharpness:
         """The same place with another α."""

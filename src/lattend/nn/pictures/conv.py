@@ -19,9 +19,9 @@ from lattend.draw.grid.panel import Panel
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
+from lattend.nn.attention.gaussian_heads import check_many
 from lattend.nn.convolution.geometry import Along, Geometry, Mode
 from lattend.nn.images.patch_grid import pair
-from lattend.nn.pictures.gaussian_heads import check_many
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
 from lattend.nn.pictures.modules import of_conv, refuse

@@ -15,7 +15,7 @@ from lattend.draw.grid.panel import Panel, Side, nice_step
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.gaussian_heads import Floats, Head, check_many
+from lattend.nn.attention.gaussian_heads import Floats, Head, check_many
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00")
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
@@ -40,7 +40,7 @@ def spots(
     Without `size` the image has no edges and is drawn as far as the heads look. `pixel` is the query, in
     the middle if not given.
 
-    >>> from lattend.nn.pictures.gaussian_heads import kernel_heads
+    >>> from lattend.nn.attention.gaussian_heads import kernel_heads
     >>> spots(kernel_heads(3, alpha=2)).table[1]
     ('0', '−1', '−1', '0.5', '0.619')
     """

@@ -9,8 +9,8 @@ from typing import Any
 
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
+from lattend.nn.attention.gaussian_heads import Head, from_covariance, isotropic, kernel_heads
 from lattend.nn.images.patch_grid import pair
-from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic, kernel_heads
 from lattend.nn.pictures.head_picture import spots
 from lattend.nn.pictures.saved import heads_of_arrays, read_heads
 from lattend.nn.pictures.score_picture import scores
@@ -23,11 +23,11 @@ def draw_heads(
 ) -> Picture:
     """Heads as ellipses around a query pixel, with their numbers at their centres.
 
-    `source` is a list of heads (`lattend.nn.pictures.gaussian_heads.Head`), layers of them by name, a module
+    `source` is a list of heads (`lattend.nn.attention.gaussian_heads.Head`), layers of them by name, a module
     with the quadratic encoding or a model of such, its state dict, or a file of one: .pt, .npz, .json.
     Without a `size` the image has no edges.
 
-    >>> from lattend.nn.pictures.gaussian_heads import kernel_heads
+    >>> from lattend.nn.attention.gaussian_heads import kernel_heads
     >>> draw_heads(kernel_heads(3)).title
     'Heads around a query pixel'
     """
@@ -119,7 +119,7 @@ def _heads(source: Any) -> Sequence[Head] | Mapping[str, Sequence[Head]]:
     for layer in layers:
         if not isinstance(layer, Sequence) or not all(isinstance(head, Head) for head in layer):
             raise NamingError(
-                "heads are a list of lattend.nn.pictures.gaussian_heads.Head, layers of them by name, "
+                "heads are a list of lattend.nn.attention.gaussian_heads.Head, layers of them by name, "
                 f"a module, its state dict or a file, not {layer!r:.60}; kernel_heads(3) there gives those "
                 "of a 3 × 3 kernel"
             )

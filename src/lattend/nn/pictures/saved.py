@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import LattendError, NamingError, TensorError
-from lattend.nn.pictures.gaussian_heads import Head, from_covariance, isotropic
+from lattend.nn.attention.gaussian_heads import Head, from_covariance, isotropic
 
 Floats = NDArray[np.float64]
 Layers = dict[str, list[Head]]

@@ -11,8 +11,8 @@ from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
-from lattend.nn.pictures.gaussian_heads import softmax
-from lattend.nn.pictures.score_terms import Floats, Term, terms
+from lattend.nn.attention.gaussian_heads import softmax
+from lattend.nn.attention.score_terms import Floats, Term, terms
 
 LARGEST = 64  # rows or columns of an example
 FAR = 8.0  # of the quadratic score: lower than this weighs under e^-8 of the query's own pixel

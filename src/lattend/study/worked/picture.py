@@ -21,7 +21,7 @@ SIDE = 240.0
 MOST_TICKS = 16
 
 
-def picture(worked: Worked, places: int = 4) -> Picture:
+def draw_work(worked: Worked, places: int = 4) -> Picture:
     """A panel a head, queries down and keys across; keys that the rule hides have no number."""
     scale = Scale("weight", 0.0, 1.0)
     given = worked.given

@@ -210,9 +210,9 @@ class Worked:
 
     def draw(self, places: int = 4) -> Picture:
         """The weights as a heat picture, with the numbers in the cells."""
-        from lattend.study.worked.picture import picture
+        from lattend.study.worked.picture import draw_work
 
-        return picture(self, places)
+        return draw_work(self, places)
 
     def save(self, path: str | os.PathLike[str], places: int = 4, show: str = "both") -> Path:
         """Writes the form that the path's ending names: .html .tex .md .json .txt, or a picture."""

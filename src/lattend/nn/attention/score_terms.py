@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.gaussian_heads import shifts
+from lattend.nn.attention.gaussian_heads import shifts
 
 Floats = NDArray[np.float64]
 ENCODINGS = ("absolute", "relative", "quadratic", "sinusoidal")
