@@ -7,8 +7,6 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -17,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import few_queries
-from lattend.attend.form import form_of
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.latest import FOREVER
@@ -79,7 +77,7 @@ class KVCache:
                 f"rule.at({clash[0]}=…)"
             )
         self.keys_of_rule = {rule.key}  # also as it was before its arrays were put in
-        rule = _with_arrays(rule, values)
+        rule = with_arrays(rule, values)
         values = {name: value for name, value in values.items() if name not in rule.data}
         self.rule = rule.at(**values)
         self.keys_of_rule.add(self.rule.key)
@@ -344,25 +342,6 @@ class KVCache:
 
 
 _NONE = np.zeros(0, np.intp)
-
-
-def _with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:
-    """The rule with those of its open arrays that are among the values."""
-    found: dict[str, NDArray[Any]] = {}
-    for array in form_of(rule.key).arrays:
-        if array.name in values:
-            given, axes = values[array.name], len(array.positions)
-            entries = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-            if entries.dtype.kind not in "biu":
-                raise TensorError(f"{array.name} must hold whole numbers, got {entries.dtype}")
-            if entries.ndim != axes:
-                raise TensorError(
-                    f"{array.name} has shape {_shape(*entries.shape)}, and {array.lookup} takes {axes} axes: "
-                    "in a cache it is the same for the whole batch"
-                )
-            found[array.name] = entries
-    left = tuple(name for name in rule.open if name not in found)
-    return replace(rule, data={**rule.data, **found}, open=left)
 
 
 def step(
