@@ -20,7 +20,7 @@ def test_text(lattend):
 
 def test_options(lattend):
     ran = lattend(
-        "explain", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-size", "32", "--batch", "3",
+        "explain", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-dim", "32", "--batch", "3",
         "--kernel", "cpu",
     )  # fmt: skip
     assert ran.code == 0
@@ -64,9 +64,9 @@ def test_no_kernel_is_no(lattend):
         (("causal", "--device", "gpu"), 'device is "cpu" or "cuda", not'),
         (
             ("causal", "--kernel", "fast"),
-            "kernel is one of library, triton, cpu, dense, reference, not 'fast'",
+            "kernel is one of sdpa, triton, cpu, dense, reference, not 'fast'",
         ),
-        (("causal", "--head-size", "0"), "head_size must be at least 1, got 0"),
+        (("causal", "--head-dim", "0"), "head_dim must be at least 1, got 0"),
         (("causal", "--n", "five"), "invalid value for '--n'"),
         (("causal", "--n", "-1"), "n must be at least 0, got -1"),
         (("causal", "--n", "5", "--at", "n=5"), "n is given by --n and by --at; give it once"),
