@@ -61,7 +61,7 @@ def row_of(case: Case, D: int, work: str) -> Row:
     )
     aim = AIMS[case.name] if D == 128 and work == "forward" else None
     told = lt.explain(
-        case.rule, **(case.sizes or {"n": case.n}), heads=HEADS, head_size=D, dtype="bfloat16", device="cuda"
+        case.rule, **(case.sizes or {"n": case.n}), heads=HEADS, head_dim=D, dtype="bfloat16", device="cuda"
     )
     expected = told.forward_time if work == "forward" else told.backward_time
     seconds = expected.seconds if expected is not None else None
@@ -274,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cases", nargs="+", metavar="NAME", help=", ".join(report.NAMES))
     parser.add_argument("--head-size", nargs="+", type=int, default=[128, 64], metavar="D")
-    parser.add_argument("--kernel", choices=["triton", "library"], help="lattend's; it chooses otherwise")
+    parser.add_argument("--kernel", choices=["triton", "sdpa"], help="lattend's; it chooses otherwise")
     parser.add_argument("--no-peers", action="store_true", help="only lattend")
     parser.add_argument("--no-ours", action="store_true", help="only the peers")
     parser.add_argument("--peers-json", metavar="FILE", help="take the peers from an earlier --json")

@@ -460,8 +460,8 @@ def test_an_array_of_the_rule_is_not_a_tensor_of_the_bias() -> None:
 
 def test_the_library_does_not_take_it() -> None:
     x = qkv(heads=2, value_width=8)
-    with pytest.raises(LattendError, match='kernel="library" cannot run this: there is a bias'):
-        lt.attention(*x, lt.rules.causal(), bias=Bias.alibi(2), kernel="library")
+    with pytest.raises(LattendError, match='kernel="sdpa" cannot run this: there is a bias'):
+        lt.attention(*x, lt.rules.causal(), bias=Bias.alibi(2), kernel="sdpa")
 
 
 # torch.compile

@@ -94,8 +94,8 @@ def made(rule: Rule, x: Sequence, **values: Any) -> KVCache:
     """A cache whose room holds NaN, so that reading a slot no key was put into shows."""
     q, k, v = x
     batch, heads, _, size = k.shape
-    given = {"query_heads": q.shape[1], "dtype": k.dtype, "value_size": v.shape[3]} | values
-    cache = KVCache(rule, batch=batch, heads=heads, head_size=size, **given)
+    given = {"query_heads": q.shape[1], "dtype": k.dtype, "value_dim": v.shape[3]} | values
+    cache = KVCache(rule, batch=batch, heads=heads, head_dim=size, **given)
     cache.keys.fill_(nan)
     cache.values.fill_(nan)
     return cache
@@ -545,7 +545,7 @@ def test_it_says_what_it_keeps() -> None:
 
 
 def test_a_long_reach_is_not_allocated_beforehand() -> None:
-    cache = KVCache(lt.rules.strided(t=10**30), batch=1, heads=1, head_size=4)
+    cache = KVCache(lt.rules.strided(t=10**30), batch=1, heads=1, head_dim=4)
     assert cache.capacity == 64
 
 
@@ -554,7 +554,7 @@ def call(cache: KVCache, *shapes: tuple[int, ...], dtype: torch.dtype = torch.fl
 
 
 def test_refusals_say_why() -> None:
-    sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_size": 4}
+    sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_dim": 4}
     with pytest.raises(LattendError, match="marks key 1 for query 0: a key that has not come yet"):
         KVCache(lt.rules.full(), **sizes)
     with pytest.raises(LattendError, match="speaks of n, the size of the whole"):
@@ -565,8 +565,8 @@ def test_refusals_say_why() -> None:
         KVCache(3, **sizes)  # pyright: ignore[reportArgumentType]
     with pytest.raises(NamingError, match="batch has the name of an option of KVCache; bind it first"):
         KVCache(lt.rule("k <= q and q - k <= batch"), **sizes)
-    with pytest.raises(DomainError, match="head_size = 0: it is at least 1"):
-        KVCache(lt.rules.causal(), batch=1, heads=2, head_size=0)
+    with pytest.raises(DomainError, match="head_dim = 0: it is at least 1"):
+        KVCache(lt.rules.causal(), batch=1, heads=2, head_dim=0)
     with pytest.raises(DomainError, match="query_heads = 3 is not a multiple of heads = 2"):
         KVCache(lt.rules.causal(), **sizes, query_heads=3)
     cache = KVCache(lt.rules.causal(), **sizes)

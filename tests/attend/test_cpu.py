@@ -12,7 +12,7 @@ from plans.test_plan import IMAGES, LINES
 from random_rules import affine, split
 
 import lattend as lt
-from lattend.attend.call import Call, Passed
+from lattend.attend.call import BackwardInputs, Call
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.cpu.tile_group import TileGroup
@@ -42,10 +42,12 @@ def check(
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=source).double()
-    grads = reference.backward(call, Passed(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse))
+    grads = reference.backward(
+        call, BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
+    )
     expected = [out, lse, *grads[:3], *grads[3]]
     out, lse = cpu.forward(call, q, k, v)
-    *grads, biases = cpu.backward(call, Passed(grad, grad_lse.float(), q, k, v, out, lse))
+    *grads, biases = cpu.backward(call, BackwardInputs(grad, grad_lse.float(), q, k, v, out, lse))
     limit = TOLERANCE[dtype]
     for found, wanted in zip((out, lse, *grads, *biases), expected, strict=True):
         assert torch.equal(found == -torch.inf, wanted == -torch.inf)

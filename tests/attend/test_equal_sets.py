@@ -59,8 +59,8 @@ def sized(rule: Rule) -> dict[str, Any]:
 
 def told(rule: Rule) -> dict[str, Any]:
     """All that explain says of a call, but for the rule's own text."""
-    found = lt.explain(rule, heads=2, head_size=16, dtype="bfloat16", device="cuda", **sized(rule)).json()
-    here = lt.explain(rule, heads=2, head_size=16, **sized(rule)).json()
+    found = lt.explain(rule, heads=2, head_dim=16, dtype="bfloat16", device="cuda", **sized(rule)).json()
+    here = lt.explain(rule, heads=2, head_dim=16, **sized(rule)).json()
     for one in (found, here):
         del one["rule"], one["title"]
     return {"gpu": found, "cpu": here}
@@ -120,10 +120,10 @@ def test_few_were_given_up() -> None:
 @pytest.mark.parametrize(
     ("spellings", "kernel", "executed"),
     [
-        (["k <= q", "q - k >= 0", "k < q + 1", "not k > q"], "library", 8_650_752),
-        (["q // 64 == k // 64 and k <= q", "q - q % 64 <= k <= q"], "library", 262_144),
+        (["k <= q", "q - k >= 0", "k < q + 1", "not k > q"], "sdpa", 8_650_752),
+        (["q // 64 == k // 64 and k <= q", "q - q % 64 <= k <= q"], "sdpa", 262_144),
         (["(q - k) % 16 == 0 and k <= q", "(q - k) // 16 * 16 == q - k and k <= q"], "cpu", 655_360),
-        (["k <= q and q - k <= 5000", "k <= q"], "library", 8_650_752),  # wider than the sequence
+        (["k <= q and q - k <= 5000", "k <= q"], "sdpa", 8_650_752),  # wider than the sequence
     ],
 )
 def test_known_pairs(spellings: list[str], kernel: str, executed: int) -> None:

@@ -146,12 +146,12 @@ def test_executed_on_a_cpu_is_what_its_kernel_computes(name: str, monkeypatch: p
 
 def test_other_kernels() -> None:
     causal = lt.explain(R.causal(), n=300)
-    assert (causal.kernel, causal.bound) == ("library", "about")
+    assert (causal.kernel, causal.bound) == ("sdpa", "about")
     # 300 queries in tiles of 128, 128 and 44: 128*128 + 128*256 + 44*300
     assert causal.executed == 128 * 128 + 128 * 256 + 44 * 300
     assert causal.parts[0].layout == "one block of 300 × 300, up to the diagonal"
     whole = lt.explain(R.full(), n=300, m=200)
-    assert (whole.kernel, whole.executed, whole.bound, whole.useful) == ("library", 60_000, "", 1.0)
+    assert (whole.kernel, whole.executed, whole.bound, whole.useful) == ("sdpa", 60_000, "", 1.0)
     windows = lt.explain(R.windowed(), n=1024, w=256)
     assert windows.parts[0].layout == "4 blocks of 256 × 256, up to the diagonal"
     assert windows.executed == 4 * (128 * 128 + 128 * 256)
@@ -212,14 +212,14 @@ def test_reasons_are_those_of_the_selection(name: str, kernel: str | None) -> No
 
 def test_kernels_on_a_gpu_that_is_not_here() -> None:
     found = lt.explain(R.windowed(), n=65536, w=512, **GPU)
-    assert (found.kernel, found.backward) == ("library", "triton")
-    assert found.backward_words.startswith("triton; not library: its backward pass adds up in any order")
+    assert (found.kernel, found.backward) == ("sdpa", "triton")
+    assert found.backward_words.startswith("triton; not sdpa: its backward pass adds up in any order")
     loose = lt.explain(R.windowed(), n=65536, w=512, deterministic=False, **GPU)
-    assert (loose.backward, loose.backward_words) == ("library", "library, which adds up in any order")
+    assert (loose.backward, loose.backward_words) == ("sdpa", "sdpa, which adds up in any order")
     added = lt.explain(R.causal(), n=4096, bias=lt.Bias.alibi(8), **GPU)
-    assert (added.kernel, added.kernels["library"]) == ("triton", "there is a bias")
+    assert (added.kernel, added.kernels["sdpa"]) == ("triton", "there is a bias")
     shared = lt.explain(R.causal(), like=((1, 8, 9, 64), (1, 2, 9, 64), (1, 2, 9, 32)), **GPU)
-    assert shared.kernels["library"] == "8 query heads share 2 key heads"
+    assert shared.kernels["sdpa"] == "8 query heads share 2 key heads"
     assert "q (1, 8, 9, 64), k (1, 2, 9, 64), v (1, 2, 9, 32), bfloat16 on cuda" in str(shared)
 
 
@@ -238,7 +238,7 @@ def test_tf32() -> None:
 def test_where_no_kernel_can_run_it() -> None:
     found = lt.explain(R.strided(), n=65536, t=9, dtype="float64", device="cuda")
     assert (found.kernel, found.executed, found.backward) == (None, None, None)
-    assert found.refused.startswith("no kernel can run this. library: it does not compute in float64")
+    assert found.refused.startswith("no kernel can run this. sdpa: it does not compute in float64")
     assert str(found).endswith("attention would raise: no kernel can run this")
     asked = lt.explain(R.strided(), n=64, t=9, kernel="cpu", device="cuda")
     assert asked.refused == 'kernel="cpu" cannot run this: it runs on the CPU, and q is on cuda'
@@ -291,10 +291,10 @@ BAD: dict[str, tuple[type[LattendError], str, Any, dict[str, Any]]] = {
     "no rule": (TraceError, "a rule is a text or a function of q and k, got 3", 3, {}),
     "a missing parameter": (NamingError, "needs a value for t: give t=…", R.strided(), {}),
     "a misspelt one": (NamingError, "has no tt; it has n, t; did you mean t?", R.strided(), {"tt": 1}),
-    "a kernel": (NamingError, "kernel is one of library, triton, cpu", R.causal(), {"kernel": "gpu"}),
+    "a kernel": (NamingError, "kernel is one of sdpa, triton, cpu", R.causal(), {"kernel": "gpu"}),
     "a dtype": (LattendError, "dtype is one of float16, bfloat16", R.causal(), {"dtype": "bf16"}),
     "a device": (LattendError, 'device is "cpu" or "cuda", not \'gpu\'', R.causal(), {"device": "gpu"}),
-    "no head size": (DomainError, "head_size must be at least 1, got 0", R.causal(), {"head_size": 0}),
+    "no head size": (DomainError, "head_dim must be at least 1, got 0", R.causal(), {"head_dim": 0}),
     "a float": (DomainError, "n must be an integer, got 4.0", R.causal(), {"n": 4.0}),
     "below zero": (DomainError, "n must be at least 0, got -1", R.causal(), {"n": -1}),
     "out of its domain": (DomainError, "needs l >= 1, got l = 0", R.sparse_strided(), {"l": 0}),
@@ -334,7 +334,7 @@ q (1, 8, 65536, 128), bfloat16 on cuda
 
 
 def test_text_of_a_band() -> None:
-    text = str(lt.explain(R.strided(), n=65536, t=255, head_size=128, **GPU))
+    text = str(lt.explain(R.strided(), n=65536, t=255, head_dim=128, **GPU))
     assert text.startswith(STRIDED)
     for line in ("of the executed squares are needed", "  layout      in order", "  triton      yes, chosen"):
         assert line in text
@@ -444,7 +444,7 @@ def test_cells_are_the_marked_squares_and_the_tiles(name: str, options: dict[str
 
 
 def test_a_long_line_is_drawn_smaller_and_says_so() -> None:
-    picture = lt.explain(R.strided(), n=65536, t=255, head_size=128, **GPU).picture()
+    picture = lt.explain(R.strided(), n=65536, t=255, head_dim=128, **GPU).picture()
     said = picture.caption[1]
     assert said.startswith(
         "drawn with n = 64, t = 16 and tiles of 4 queries by 2 keys, in place of n = 65,536"

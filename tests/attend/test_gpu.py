@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.attend.call import Call, Passed
+from lattend.attend.call import BackwardInputs, Call
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.kernel import arrays
@@ -69,7 +69,9 @@ def check(
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()
-    grads = reference.backward(call, Passed(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse))
+    grads = reference.backward(
+        call, BackwardInputs(exact[3], grad_lse, exact[0], exact[1], exact[2], out, lse)
+    )
     expected = [out, lse, *grads[:3], *grads[3]]
     runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))

@@ -20,7 +20,7 @@ def test_text(lattend):
 
 def test_options(lattend):
     ran = lattend(
-        "explain", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-size", "32", "--batch", "3",
+        "explain", "windowed(w=64)", "--n", "2048", "--heads", "2", "--head-dim", "32", "--batch", "3",
         "--kernel", "cpu",
     )  # fmt: skip
     assert ran.code == 0
@@ -57,16 +57,16 @@ def test_no_kernel_is_no(lattend):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "plan needs RULE. RULE is a catalogue name"),
+        ((), "explain needs RULE. RULE is a catalogue name"),
         (("strided",), 'rule "k <= q and q - k <= t" needs a value for t: give --at t=…'),
         (("causl",), 'rule "causl": no rule is named causl; did you mean causal?'),
         (("causal", "--dtype", "bf16"), "dtype is one of float16, bfloat16, float32, float64, not bf16"),
         (("causal", "--device", "gpu"), 'device is "cpu" or "cuda", not'),
         (
             ("causal", "--kernel", "fast"),
-            "kernel is one of library, triton, cpu, dense, reference, not 'fast'",
+            "kernel is one of sdpa, triton, cpu, dense, reference, not 'fast'",
         ),
-        (("causal", "--head-size", "0"), "head_size must be at least 1, got 0"),
+        (("causal", "--head-dim", "0"), "head_dim must be at least 1, got 0"),
         (("causal", "--n", "five"), "invalid value for '--n'"),
         (("causal", "--n", "-1"), "n must be at least 0, got -1"),
         (("causal", "--n", "5", "--at", "n=5"), "n is given by --n and by --at; give it once"),

@@ -252,7 +252,7 @@ def test_whatever_takes_a_rule_takes_all_of_these(given: Any) -> None:
     q, k, v = torch.randn(3, 1, 2, 9, 8, dtype=torch.float64)
     torch.testing.assert_close(lt.attention(q, k, v, given), lt.attention(q, k, v, wanted))
     assert lt.explain(given, like=q).needed == 24
-    cache = lt.KVCache(given, batch=1, heads=2, head_size=8, dtype=torch.float64)
+    cache = lt.KVCache(given, batch=1, heads=2, head_dim=8, dtype=torch.float64)
     assert cache.capacity == 3
     out = lt.attention(q, k, v, given, cache=cache)
     torch.testing.assert_close(out, lt.attention(q, k, v, wanted))
@@ -284,7 +284,7 @@ NOTHING = torch.zeros(1, 1, 2, 2)
             torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2), torch.zeros(1, 1, 2, 2), rule
         ),
         lambda rule: lt.explain(rule, n=4),
-        lambda rule: lt.KVCache(rule, batch=1, heads=1, head_size=2),
+        lambda rule: lt.KVCache(rule, batch=1, heads=1, head_dim=2),
         lt.cost.attention,
         lambda rule: lt.nn.MultiHeadAttention(8, 4, 4, 8, heads=2, rule=rule),
         lambda rule: lt.study.work([[1]], [[1]], [[1]], [[1]], rule=rule),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lattend.attend.call import Call
-from lattend.attend.form import axes_looked_up
-from lattend.errors import LattendError
+from lattend.attend.form import axes_looked_up, form_of
+from lattend.errors import LattendError, TensorError
+from lattend.rules.rule import Rule
 
 
 def batch_of(call: Call) -> int | None:
@@ -26,3 +31,22 @@ def arrays_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
         whole = tensor.cpu().numpy()
         found[name] = whole[element % len(whole)] if whole.ndim > axes else whole
     return found
+
+
+def with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:
+    """The rule with those of its open arrays that are among the values."""
+    found: dict[str, NDArray[Any]] = {}
+    for array in form_of(rule.key).arrays:
+        if array.name in values:
+            given, axes = values[array.name], len(array.positions)
+            entries = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+            if entries.dtype.kind not in "biu":
+                raise TensorError(f"{array.name} must hold whole numbers, got {entries.dtype}")
+            if entries.ndim != axes:
+                raise TensorError(
+                    f"{array.name} has shape {entries.shape}, and {array.lookup} takes {axes} axes: "
+                    "in a cache it is the same for the whole batch"
+                )
+            found[array.name] = entries
+    left = tuple(name for name in rule.open if name not in found)
+    return replace(rule, data={**rule.data, **found}, open=left)

@@ -32,7 +32,7 @@ class Call:
     learned: bool = True  # whether the gradients of those are wanted
 
 
-class Passed(NamedTuple):
+class BackwardInputs(NamedTuple):
     """What the backward pass is given: gradients of the results, inputs and results."""
 
     grad_out: Tensor

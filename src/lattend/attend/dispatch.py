@@ -1,4 +1,4 @@
-"""Which kernel runs a call, and why the others do not: the one place that says so."""
+"""Which kernel runs a call, and why the others do not: the one place that says so; and running it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from types import ModuleType
 
 from torch import Tensor
 
-from lattend.attend.call import Call
+from lattend import amx
+from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
@@ -15,7 +16,7 @@ from lattend.errors import LattendError
 
 # In the order they are preferred
 KERNELS: dict[str, ModuleType] = {
-    "library": sdpa,
+    "sdpa": sdpa,
     "triton": triton,
     "cpu": cpu,
     "dense": dense,
@@ -43,13 +44,25 @@ def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
 
 
 def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
-    """The kernel of the backward pass: the forward's, unless that is a library that cannot take it."""
+    """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it."""
     name = chosen(call, q, k, v)
-    reason = sdpa.why_not_backward(call, q, grad_lse) if name == "library" else None
+    reason = sdpa.why_not_backward(call, q, grad_lse) if name == "sdpa" else None
     if reason is None:
         return name
     instead = "cpu" if q.device.type == "cpu" else "triton"
     missing = KERNELS[instead].why_not(replace(call, kernel=None), q, k, v)
     if missing is not None:
-        raise LattendError(f"no kernel can run the backward pass. library: {reason}; {instead}: {missing}")
+        raise LattendError(f"no kernel can run the backward pass. sdpa: {reason}; {instead}: {missing}")
     return instead
+
+
+def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
+    amx.check(q)
+    return KERNELS[chosen(call, q, k, v)].forward(call, q, k, v)
+
+
+def backward(call: Call, given: BackwardInputs) -> Gradients:
+    """The gradients of q, k and v, and of the tensors of the bias."""
+    kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
+    return KERNELS[kernel].backward(call, given)

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import execute
+from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
-from lattend.attend.call import Call, Gradients, Passed, rule_at, rule_of
+from lattend.attend.call import BackwardInputs, Call, Gradients, rule_at, rule_of
 from lattend.attend.form import axes_looked_up
 from lattend.attend.memory import empty_like, laid_out
 from lattend.errors import LattendError
@@ -45,7 +45,7 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     with exactly(q):
-        out, lse = execute.forward(_call(q, *how), q, k, v)
+        out, lse = dispatch.forward(_call(q, *how), q, k, v)
     return laid_out(out, q), lse.contiguous()
 
 
@@ -54,7 +54,9 @@ def _backward(*given: Any) -> Gradients:
     tensors, learned, how = given[:7], given[7], given[8:]
     q, k, v = tensors[2:5]
     with exactly(q):
-        dq, dk, dv, biases = execute.backward(replace(_call(q, *how), learned=learned), Passed(*tensors))
+        dq, dk, dv, biases = dispatch.backward(
+            replace(_call(q, *how), learned=learned), BackwardInputs(*tensors)
+        )
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
 

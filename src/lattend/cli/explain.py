@@ -25,7 +25,7 @@ def explain(
         int | None,
         typer.Option("--n", metavar="N", show_default=False, help="Positions on a line, as --at n=N."),
     ] = None,
-    head_size: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
+    head_dim: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
     heads: Annotated[
         int | None, typer.Option(metavar="H", show_default=False, help="Heads; 8 unless the rule says.")
     ] = None,
@@ -38,7 +38,7 @@ def explain(
     ] = "cpu",
     kernel: Annotated[
         str | None,
-        typer.Option(metavar="NAME", show_default=False, help="library, triton, cpu, dense or reference."),
+        typer.Option(metavar="NAME", show_default=False, help="sdpa, triton, cpu, dense or reference."),
     ] = None,
     out: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def explain(
         kernel=kernel,
         dtype=dtype,
         device=device,
-        head_size=head_size,
+        head_dim=head_dim,
         batch=batch,
         **values,
     )

@@ -7,8 +7,6 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from math import sqrt
 from typing import Any
 
@@ -17,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import few_queries
-from lattend.attend.form import form_of
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.latest import FOREVER
@@ -28,7 +26,7 @@ from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule, check_integer
 
-OPTIONS = ("batch", "heads", "head_size", "value_size", "dtype", "device", "query_heads")
+OPTIONS = ("batch", "heads", "head_dim", "value_dim", "dtype", "device", "query_heads")
 FIRST_SLOTS = 64
 MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
 AHEAD = 1024  # keys to come whose last queries are found together
@@ -44,7 +42,7 @@ class KVCache:
     for each that the rule leaves open, the same for the whole batch.
 
     >>> from lattend.rules import strided
-    >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_size=4)
+    >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_dim=4)
     >>> for _ in range(9):
     ...     x = torch.ones(1, 2, 1, 4)
     ...     out = cache.attend(x, x, x)
@@ -58,15 +56,15 @@ class KVCache:
         *,
         batch: int,
         heads: int,
-        head_size: int,
-        value_size: int | None = None,
+        head_dim: int,
+        value_dim: int | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
         query_heads: int | None = None,
         **values: Any,
     ) -> None:
-        sizes = {"batch": batch, "heads": heads, "head_size": head_size}
-        sizes |= {"value_size": head_size if value_size is None else value_size}
+        sizes = {"batch": batch, "heads": heads, "head_dim": head_dim}
+        sizes |= {"value_dim": head_dim if value_dim is None else value_dim}
         for name, size in sizes.items():
             check_integer(name, size)
             if size < 0 or (size == 0 and name != "batch"):
@@ -79,7 +77,7 @@ class KVCache:
                 f"rule.at({clash[0]}=…)"
             )
         self.keys_of_rule = {rule.key}  # also as it was before its arrays were put in
-        rule = _with_arrays(rule, values)
+        rule = with_arrays(rule, values)
         values = {name: value for name, value in values.items() if name not in rule.data}
         self.rule = rule.at(**values)
         self.keys_of_rule.add(self.rule.key)
@@ -95,8 +93,8 @@ class KVCache:
         slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
         options: Any = {"dtype": dtype or torch.get_default_dtype(), "device": device}
         with torch.inference_mode(False):  # else the buffers could not be written to outside of it
-            self.keys = torch.empty(batch, heads, slots, head_size, **options)
-            self.values = torch.empty(batch, heads, slots, sizes["value_size"], **options)
+            self.keys = torch.empty(batch, heads, slots, head_dim, **options)
+            self.values = torch.empty(batch, heads, slots, sizes["value_dim"], **options)
         self._positions = np.zeros(slots, np.int64)
         self._last = np.zeros(slots, np.int64)
         self.reset()
@@ -239,20 +237,20 @@ class KVCache:
         return torch.cat(outs, 2), torch.cat(lses, 2) if return_lse else None
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        batch, heads, _, head_size = self.keys.shape
+        batch, heads, _, head_dim = self.keys.shape
         s = k.shape[2] if k.dim() == 4 else 0
-        expected = ((batch, heads, s, head_size), (batch, heads, s, self.values.shape[3]))
+        expected = ((batch, heads, s, head_dim), (batch, heads, s, self.values.shape[3]))
         if (k.shape, v.shape) != expected or q.dim() != 4:
             raise TensorError(
-                f"this cache takes k {_shape(batch, heads, 's', head_size)} and v "
+                f"this cache takes k {_shape(batch, heads, 's', head_dim)} and v "
                 f"{_shape(batch, heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
                 f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
             )
         query_heads = q.shape[1]
-        if q.shape != (batch, query_heads, s, head_size) or query_heads % heads:
+        if q.shape != (batch, query_heads, s, head_dim) or query_heads % heads:
             raise TensorError(
                 f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
-                f"{_shape(batch, 'heads', s, head_size)}, its heads a multiple of {heads}"
+                f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {heads}"
             )
         if self._marks.heads not in (None, query_heads):
             raise TensorError(
@@ -344,25 +342,6 @@ class KVCache:
 
 
 _NONE = np.zeros(0, np.intp)
-
-
-def _with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:
-    """The rule with those of its open arrays that are among the values."""
-    found: dict[str, NDArray[Any]] = {}
-    for array in form_of(rule.key).arrays:
-        if array.name in values:
-            given, axes = values[array.name], len(array.positions)
-            entries = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
-            if entries.dtype.kind not in "biu":
-                raise TensorError(f"{array.name} must hold whole numbers, got {entries.dtype}")
-            if entries.ndim != axes:
-                raise TensorError(
-                    f"{array.name} has shape {_shape(*entries.shape)}, and {array.lookup} takes {axes} axes: "
-                    "in a cache it is the same for the whole batch"
-                )
-            found[array.name] = entries
-    left = tuple(name for name in rule.open if name not in found)
-    return replace(rule, data={**rule.data, **found}, open=left)
 
 
 def step(

@@ -246,7 +246,7 @@ def explain(
     deterministic: bool = True,
     dtype: str | torch.dtype | None = None,
     device: str | torch.device | None = None,
-    head_size: int | None = None,
+    head_dim: int | None = None,
     heads: int | None = None,
     batch: int | None = None,
     bias: Bias | Tensor | None = None,
@@ -263,7 +263,7 @@ def explain(
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
-    settings = Settings(kernel, deterministic, dtype, device, head_size, heads, batch, bias)
+    settings = Settings(kernel, deterministic, dtype, device, head_dim, heads, batch, bias)
     rule = read_rule(rule)
     asked = suppose(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
@@ -349,9 +349,9 @@ def _part(work: Work) -> PartExplained:
 def _backward(taken: str | None, back: str, asked: Supposition) -> str:
     """The kernel of the backward pass, and why it is another one."""
     if taken == back:
-        anyhow = taken == "library" and asked.q.device.type != "cpu"
+        anyhow = taken == "sdpa" and asked.q.device.type != "cpu"
         return f"{back}, which adds up in any order" if anyhow else f"{back}, the same on every run"
-    return f"{back}; not library: {why_not_backward(asked.call, asked.q, None)}"
+    return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, None)}"
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:

@@ -80,7 +80,7 @@ def sketch(
 def _cut(kernel: str, found: Plan, place: int, asked: Supposition) -> Cut:
     if kernel in ("triton", "cpu"):
         return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype)
-    if kernel == "library":
+    if kernel == "sdpa":
         return Cut((LIBRARY_TILE,) * len(found.lines), LIBRARY_TILE)
     if kernel == "reference":
         return Cut((1,) * len(found.lines), 1)

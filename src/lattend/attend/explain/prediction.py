@@ -97,7 +97,7 @@ def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Eff
     match kernel:
         case "triton" | "cpu":
             return _of_tiles(kernel, call, found, q, many)
-        case "library":
+        case "sdpa":
             return _of_blocks(found, blocks(found) or Blocks(False, None))
         case "dense":
             return Effort((), dense)
@@ -107,10 +107,10 @@ def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Eff
             return Effort((), None)
 
 
-def cut_of(kernel: str, found: Plan, place: int, head_size: int, dtype: torch.dtype) -> Cut:
+def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype) -> Cut:
     """How the kernel takes one part of a plan."""
     if kernel == "triton":
-        shape = choose(found, place, "forward", head_size, dtype).shape
+        shape = choose(found, place, "forward", head_dim, dtype).shape
         return Cut(shape.outer, shape.step, shape)
     return Cut(best_rows(found, place), None)
 
@@ -258,7 +258,7 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / MACHINES["H200"].bandwidth
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps
         return Time(total * members, "an H200, launches not counted", "at most" if cut else "about")
-    if kernel == "library" and q.device.type == "cuda" and work.executed is not None:
+    if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:
         row, square = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
         return Time((row * q.shape[2] + square * work.executed) * members * 1e-9, "an H200")
     if kernel == "cpu" and work.executed is not None:

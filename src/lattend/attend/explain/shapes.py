@@ -31,7 +31,7 @@ SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
 VOLUME = {"depth": 16, "rows": 16, "cols": 16}
 HEADS, HEAD_SIZE = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
-OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_size", "batch", "bias")
+OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_dim", "batch", "bias")
 
 Shape = Sequence[int]
 Like = Tensor | Shape | Sequence[Tensor | Shape] | None
@@ -55,7 +55,7 @@ class Settings:
     deterministic: bool = True
     dtype: str | torch.dtype | None = None
     device: str | torch.device | None = None
-    head_size: int | None = None
+    head_dim: int | None = None
     heads: int | None = None
     batch: int | None = None
     bias: Bias | Tensor | None = None
@@ -146,7 +146,7 @@ def _shapes(
     asked = {
         0: ("batch", settings.batch),
         1: ("heads", settings.heads),
-        -1: ("head_size", settings.head_size),
+        -1: ("head_dim", settings.head_dim),
     }
     for axis, (name, number) in asked.items():
         if like is not None and number is not None and len(found[0]) > 3 and found[0][axis] != number:
@@ -190,12 +190,12 @@ def _shape_from_numbers(
     long = [_whole(size, values.get(size, rule.values.get(size, default[size])), 0) for size in sizes]
     heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
     batch = 1 if settings.batch is None else settings.batch
-    size = HEAD_SIZE if settings.head_size is None else settings.head_size
+    size = HEAD_SIZE if settings.head_dim is None else settings.head_dim
     return (
         _whole("batch", batch, 1),
         _whole("heads", heads, 1),
         *long,
-        _whole("head_size", size, 1),
+        _whole("head_dim", size, 1),
     )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import Placed, add_gradients, added, as_gradients, empty_sums
-from lattend.attend.call import Call, Gradients, Passed
+from lattend.attend.call import BackwardInputs, Call, Gradients
 
 MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
@@ -41,7 +41,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.to(q.dtype), lse
 
 
-def backward(call: Call, given: Passed) -> Gradients:
+def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     grad_out, grad_lse, q, k, v, out, lse = given
     exact = torch.promote_types(q.dtype, torch.float32)

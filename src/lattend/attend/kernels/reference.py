@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of
-from lattend.attend.call import Call, Gradients, Passed
+from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
@@ -72,7 +72,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
 
 
-def backward(call: Call, given: Passed) -> Gradients:
+def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
     grad_out, grad_lse, q, k, v, *_ = given
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))

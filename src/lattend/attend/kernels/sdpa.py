@@ -1,4 +1,4 @@
-"""The library kernel: whole or causal blocks go to cuDNN, or to torch on a CPU, which are at the limit."""
+"""The kernel sdpa: whole or causal blocks go to torch's own attention, cuDNN on a GPU: both at the limit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Call, Gradients, Passed
+from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.language.expr import Compare, Condition, Name
@@ -32,7 +32,7 @@ class Blocks:
 
 @lru_cache(maxsize=256)
 def blocks(found: Plan) -> Blocks | None:
-    """The blocks a plan consists of, if it is blocks that a library can run."""
+    """The blocks a plan consists of, if it is blocks that torch's own attention can run."""
     if len(found.parts) != 1:
         return None
     part, line = found.parts[0], found.lines[0]
@@ -68,7 +68,7 @@ def _is_causal(condition: Condition, query: str, key: str) -> bool:
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
-    """Why the library cannot take the call, or None when it can."""
+    """Why torch's own attention cannot take the call, or None when it can."""
     device = q.device.type
     if device not in DTYPES:
         return f"it runs on CPU and CUDA, and q is on {device}"
@@ -95,7 +95,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
 
 
 def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | None:
-    """Why the library cannot take the backward pass of a call that fits."""
+    """Why torch's own attention cannot take the backward pass of a call that fits."""
     if grad_lse is not None:
         return "it takes no gradient of the log-sum-exp"
     if q.device.type == "cpu":
@@ -123,7 +123,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
 
 
-def backward(call: Call, given: Passed) -> Gradients:
+def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
     found = blocks(plan(call.rule)) or Blocks(False, None)

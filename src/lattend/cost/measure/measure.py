@@ -38,7 +38,7 @@ def of(
     of all outputs are taken too. The module is as it was afterwards.
 
     >>> found = of(torch.nn.Linear(4, 4, bias=False), (8, 4))
-    >>> found.parameters, found.needed  # 8 tokens, 4 * 4 multiply-adds each
+    >>> found.parameters, found.multiply_adds.needed  # 8 tokens, 4 * 4 multiply-adds each
     (16, 128)
     """
     if not isinstance(module, Module):  # pyright: ignore[reportUnnecessaryIsInstance]

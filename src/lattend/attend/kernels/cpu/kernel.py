@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import Placed, add_gradients, added, as_gradients, empty_sums
-from lattend.attend.call import Call, Gradients, Passed
+from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import Gradients as Backward
 from lattend.attend.kernels.cpu.tiles import Running
@@ -62,7 +62,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out, lse
 
 
-def backward(call: Call, given: Passed) -> Gradients:
+def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     grad_out, grad_lse, q, k, v, out, lse = given
     wide = torch.promote_types(q.dtype, torch.float32)

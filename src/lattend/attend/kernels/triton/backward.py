@@ -37,6 +37,13 @@ def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr
         tl.store(Sum + at_sum, value, mask=mask)
 
 
+@triton.jit
+def without_keys(lse, delta):
+    """Both such that rows without keys, by the rule or by a bias of -inf, have weights and slopes of 0."""
+    empty = lse == -float("inf")
+    return tl.where(empty, float("inf"), lse), tl.where(empty, 0.0, delta)
+
+
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
     Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
@@ -71,7 +78,6 @@ def attention_bwd_dq_kernel(
     q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
     grad = rows_of(GradOut, place, inside, g_row, DV, DVP, True)  # [BLOCK_M, DVP]
     lse = tl.load(Lse + state_rows, mask=inside, other=float("inf")) * LOG2E
-    lse = tl.where(lse == -float("inf"), float("inf"), lse)  # a row with no key: all weights 0
     if MAKES_DELTA:
         Out += batch * o_batch + head.to(tl.int64) * o_head
         out = rows_of(Out, place, inside, o_row, DV, DVP, True)
@@ -81,8 +87,7 @@ def attention_bwd_dq_kernel(
         tl.store(Delta + state_rows, delta, mask=inside)
     else:
         delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
-    if BIAS is not None:  # which may be -inf for all keys of a row, in full tiles too
-        delta = tl.where(lse == float("inf"), 0.0, delta)
+    lse, delta = without_keys(lse, delta)
     acc = tl.zeros([BLOCK_M, DP], tl.float32)
     sharpness = scale * LOG2E
 
@@ -189,6 +194,8 @@ def attention_bwd_dkdv_kernel(
             )  # [BLOCK_N, DVP]
             lse = tl.load(Lse + first_row + at, mask=there, other=float("inf")) * LOG2E
             delta = tl.load(Delta + first_row + at, mask=there, other=0.0)
+            if BIAS is not None:
+                lse, delta = without_keys(lse, delta)
             s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
@@ -223,9 +230,8 @@ def attention_bwd_dkdv_kernel(
                 )
                 lse = tl.load(Lse + first_row + at) * LOG2E
                 delta = tl.load(Delta + first_row + at)
-                if BIAS is not None:  # which may be -inf for all keys of a row: all weights 0
-                    delta = tl.where(lse == -float("inf"), 0.0, delta)
-                    lse = tl.where(lse == -float("inf"), float("inf"), lse)
+                if BIAS is not None:
+                    lse, delta = without_keys(lse, delta)
                 s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness
                 if BIAS is not None:
                     s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E

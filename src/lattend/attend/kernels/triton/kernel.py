@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import as_gradients, empty_sums
-from lattend.attend.call import Call, Gradients, Passed, rule_of
+from lattend.attend.call import BackwardInputs, Call, Gradients, rule_of
 from lattend.attend.form import axes_looked_up
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
@@ -40,7 +40,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
 
 
-def backward(call: Call, given: Passed) -> Gradients:
+def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     grad_out, grad_lse, q, k, v, out, lse = given
     found = arrays(call, q.device)

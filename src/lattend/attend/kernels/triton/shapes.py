@@ -176,18 +176,18 @@ class Choice:
     measured: bool
 
 
-def choose(plan: Plan, place: int, kernel: str, head_size: int, dtype: torch.dtype) -> Choice:
+def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype) -> Choice:
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
     part = (plan.turned if kernel == "keys" else plan.parts)[place]
     best: Choice | None = None
-    for candidate in candidates(kernel, head_size, len(part.axes), dtype, apart(part)):
+    for candidate in candidates(kernel, head_dim, len(part.axes), dtype, apart(part)):
         cost = candidate if part.listed is None else _for_blocks(candidate, part.listed.outer)
         table = plan.tiles(place, cost.shape.outer, turned=kernel == "keys")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
             best = Choice(cost.shape, expected, cost.measured)
     if best is None:
-        raise ValueError(f"no shape for {kernel} at head size {head_size}")
+        raise ValueError(f"no shape for {kernel} at head size {head_dim}")
     return best
 
 
@@ -197,9 +197,9 @@ def apart(part: Part) -> bool:
 
 
 @lru_cache(maxsize=64)
-def candidates(kernel: str, head_size: int, axes: int, dtype: torch.dtype, apart: bool) -> tuple[Cost, ...]:
+def candidates(kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool) -> tuple[Cost, ...]:
     """The shapes a kernel may take; `apart` where inner rows do not follow each other."""
-    size = next(limit for limit in (64, 128, 256) if head_size <= limit)
+    size = next(limit for limit in (64, 128, 256) if head_dim <= limit)
     if dtype == torch.float32:
         program, step = _EXACT[kernel, size][0 if axes == 1 else 1]
         return tuple(Cost(Shape(outer, 16, 8, 1), program, step) for outer in _EXACT_OUTER[size][axes])
