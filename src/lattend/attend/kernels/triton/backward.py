@@ -78,6 +78,7 @@ def attention_bwd_dq_kernel(
     q = rows_of(Q, place, inside, q_row, D, DP, True)  # [BLOCK_M, DP]
     grad = rows_of(GradOut, place, inside, g_row, DV, DVP, True)  # [BLOCK_M, DVP]
     lse = tl.load(Lse + state_rows, mask=inside, other=float("inf")) * LOG2E
+    lse = tl.where(lse == -float("inf"), float("inf"), lse)  # a row with no key: all weights 0
     if MAKES_DELTA:
         Out += batch * o_batch + head.to(tl.int64) * o_head
         out = rows_of(Out, place, inside, o_row, DV, DVP, True)
@@ -87,7 +88,8 @@ def attention_bwd_dq_kernel(
         tl.store(Delta + state_rows, delta, mask=inside)
     else:
         delta = tl.load(Delta + state_rows, mask=inside, other=0.0)
-    lse, delta = without_keys(lse, delta)
+    if BIAS is not None:
+        delta = tl.where(lse == float("inf"), 0.0, delta)  # a bias of -inf may leave a row without keys
     acc = tl.zeros([BLOCK_M, DP], tl.float32)
     sharpness = scale * LOG2E
 
