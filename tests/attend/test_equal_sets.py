@@ -34,7 +34,12 @@ RULES = [
         R.dilated(t=2, step=3),
     ),
     *(R.sparse_strided(l=4), R.sparse_fixed(l=5, c=2), R.longformer(t=2, g=3), R.bigbird(w=3, t=1, g=1)),
-    *(R.prefix_lm(p=5), R.sinks(s=2, t=3), R.chunked(w=4, t=1), R.documents(IDS) & R.causal()),
+    *(
+        R.prefix_lm(p=5),
+        R.sinks(s=2, t=3),
+        R.chunked(w=4, t=1),
+        lt.rule("k <= q and doc[q] == doc[k]", data={"doc": IDS}),
+    ),
     *(R.neighbourhood(r=1), R.neighbourhood(r=1, step=2), R.axial(), R.swin(w=4, shift=2), R.raster()),
     lt.rule("k <= q and q - k <= 2 + 3*head"),
     lt.rule("head < 1 and k <= q or q - k <= 2 and k <= q"),
