@@ -1,4 +1,4 @@
-"""Kernels: attention over the marked squares and no others, with gradients."""
+"""Attention over the attended pairs of a rule and no others, with gradients."""
 
 from lattend.attend.bias import Bias as Bias
 from lattend.attend.call import Call as Call

@@ -145,7 +145,7 @@ def _template(part: Part) -> Template:
         return Name(f"literal {len(literals) - 1}")
 
     def put(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-        return tuple(expr.replaced_term(term, lambda leaf: leaf, name) for term in terms)
+        return tuple(expr.replaced(term, lambda leaf: leaf, name) for term in terms)
 
     axes = [(axis.line.outer, axis.line.inner, put(axis.lows), put(axis.highs)) for axis in part.axes]
     rest = expr.replaced(part.rest, lambda leaf: leaf, name)

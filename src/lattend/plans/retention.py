@@ -176,10 +176,8 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
         known |= dict.fromkeys((outer.queries, outer.keys), next(iter(ends)))
     if heads is not None:
         known[HEADS] = heads
-    condition = rule.condition
+    condition = canonical_form(rule).condition  # which speaks of a size only where the set depends on it
     unknown = {*size_names(rule.axes)} - known.keys()
-    if unknown & {*expr.names(condition)}:  # perhaps only by the way: k < n
-        condition = canonical_form(rule).condition
     sizes = [name for name in expr.names(condition) if name in unknown]
     if sizes:
         raise LattendError(
@@ -217,7 +215,7 @@ def row_by_row(axes: Sequence[Axis], sizes: Mapping[str, int]) -> tuple[dict[str
 
 def _in_reading_order(node: Condition) -> Condition:
     """Raster order said of positions in a row of pixels: k <= q."""
-    if node == _RASTER:
+    if node in (_RASTER, canonical_form(raster()).condition):
         return _BACK
     if isinstance(node, And | Or):
         join = expr.all_of if isinstance(node, And) else expr.any_of

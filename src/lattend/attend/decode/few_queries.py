@@ -250,7 +250,7 @@ def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int
             )
         return numbers[name.name]
 
-    return expr.term_text(expr.replaced_term(parse_term(text), put))
+    return expr.term_text(expr.replaced(parse_term(text), put))
 
 
 def added(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:

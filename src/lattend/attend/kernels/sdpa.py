@@ -90,7 +90,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if call.rule.has_heads:
         return "heads differ"
     if blocks(plan(call.rule)) is None:
-        return "the marked squares are not whole or causal blocks of one size"
+        return "the attended pairs are not whole or causal blocks of one size"
     return None
 
 

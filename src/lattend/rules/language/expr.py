@@ -231,9 +231,6 @@ def replaced(
     return cast(N, fold(node, step))
 
 
-replaced_term = replaced  # of a term
-
-
 def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:
     """`node` with the names in `values` replaced."""
     return replaced(node, lambda name: values.get(name.name, name))
