@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "lattend"
-# A folder imports only from those before it in this list; draw/, errors and what lies beside it serve all
+# A folder imports only from those before it in this list; those below and the files beside them serve all
 ORDER = ("rules", "sets", "counts", "plans", "attend", "cost", "nn", "study", "cli", "tour")
-DRAW = {"rules", "sets", "counts", "plans", "draw"}  # what draw/ itself may import
+# What serves all, and what it may import itself
+SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", "report", "draw"}}
 TORCH = {"attend", "cost/measure", "nn", "study/generative"}  # these run; the others count, draw and plan
 # Loaded when tensors are given
 TORCH_FILES = {"study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py"}
@@ -52,8 +53,8 @@ def test_imports_follow_the_order(path: Path) -> None:
     folder = name.split("/")[0]
     if folder.endswith(".py"):
         return
-    assert folder in {*ORDER, "draw"}, f"say in ORDER where {folder}/ stands"
-    before = DRAW if folder == "draw" else {*ORDER[: ORDER.index(folder) + 1], "draw"}
+    assert folder in {*ORDER, *SERVE_ALL}, f"say in ORDER where {folder}/ stands"
+    before = SERVE_ALL.get(folder) or {*ORDER[: ORDER.index(folder) + 1], *SERVE_ALL}
     for module in imports(path, inside_functions=name not in DOORS):
         parts = module.split(".")
         runs = any(name.startswith(f"{start}/") for start in TORCH)
@@ -64,7 +65,7 @@ def test_imports_follow_the_order(path: Path) -> None:
         assert parts[0] != "sympy" or name.startswith("study/exact/"), (
             f"{name} imports sympy: study/exact/ and counts/algebra.py may"
         )
-        if parts[0] == "lattend" and len(parts) > 1 and parts[1] in {*ORDER, "draw"}:
+        if parts[0] == "lattend" and len(parts) > 1 and parts[1] in {*ORDER, *SERVE_ALL}:
             assert parts[1] in before, f"{name} imports {module}"
 
 

@@ -336,7 +336,7 @@ q (1, 8, 65536, 128), bfloat16 on cuda
 def test_text_of_a_band() -> None:
     text = str(lt.explain(R.strided(), n=65536, t=255, head_dim=128, **GPU))
     assert text.startswith(STRIDED)
-    for line in ("of the executed squares are needed", "  layout      in order", "  triton      yes, chosen"):
+    for line in ("of the executed pairs are needed", "  layout      in order", "  triton      yes, chosen"):
         assert line in text
     assert "  cpu         no: it runs on the CPU, and q is on cuda" in text
     assert "why" not in text
@@ -382,7 +382,7 @@ def test_why_it_is_not_faster() -> None:
     asked = lt.explain(lt.rule("k*k <= q"), n=4096, **GPU).why
     assert asked.endswith('no layout was found for "k * k <= q", so each square of its tiles is asked')
     near = lt.explain(lt.rule("k != q"), n=4096, kernel="cpu").why
-    assert near.startswith("the rule marks 99.976% of all squares")
+    assert near.startswith("the rule attends to 99.976% of all pairs")
     image = lt.explain(R.neighbourhood(), rows=64, cols=64, r=1, **GPU).why
     assert image.endswith("and a box of 8 × 8 queries reads the keys of all of them")
     few = lt.explain(R.strided(), n=5, t=1, **GPU).why

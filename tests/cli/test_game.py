@@ -16,19 +16,19 @@ period         6, proved: the state after 6 steps is that after 0
 """
 ROWS = """\
 step   p   q   f
-0      1   1   1
-1     -1   2  -2
-2     -2   1  -2
-3     -1  -1   1
-4      1  -2  -2
-5      2  -1  -2
-6      1   1   1
+   0   1   1   1
+   1  -1   2  -2
+   2  -2   1  -2
+   3  -1  -1   1
+   4   1  -2  -2
+   5   2  -1  -2
+   6   1   1   1
 """
 RANGES = """\
-steps      what happens                  factor a step
-0 < h < 2        cycles                              1
-h = 2      grows like t                              1
-h > 2          diverges  h^2/2 + h*sqrt(h^2 - 4)/2 - 1
+steps      what happens  factor a step
+0 < h < 2  cycles        1
+h = 2      grows like t  1
+h > 2      diverges      h^2/2 + h*sqrt(h^2 - 4)/2 - 1
 """
 
 

@@ -9,9 +9,9 @@ Heads around a query pixel
 an image without edges; rows and columns are counted from the query
 
 head  row  column  width px  own weight
-0       0      −1       0.5       0.619
-1       0       0       0.5       0.619
-2       0       1       0.5       0.619
+   0    0      −1       0.5       0.619
+   1    0       0       0.5       0.619
+   2    0       1       0.5       0.619
 
 row down, column across
    −2  0 1 2

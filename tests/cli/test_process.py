@@ -25,7 +25,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[byte
         (["--help"], ("numpy", "islpy")),
         (["count", "strided", "--at", "n=9,t=2"], ()),
         (["patches", "224", "16"], ()),
-        (["heads", "--kernel", "3"], ()),
+        (["reach", "strided", "--at", "n=9,t=2"], ()),
     ],
 )
 def test_only_what_is_needed_is_loaded(arguments: list[str], also_unloaded: tuple[str, ...]) -> None:

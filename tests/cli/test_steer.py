@@ -19,8 +19,8 @@ error      0.00669285, half the sum of the differences of weights; bound
            0.00669285
 
 key  wanted  logit      weight
-0         1      5    0.993307
-1         0      0  0.00669285
+  0       1      5    0.993307
+  1       0      0  0.00669285
 
 What keys get
 weight up, sharpness β across

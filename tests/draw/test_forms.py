@@ -85,7 +85,7 @@ def tikz_rects(text):
 
 def pdf_rects(data, page_height):
     """The filled areas of a page in painting order, without the page itself and the ground of the grid."""
-    stream = re.search(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)
+    stream = re.search(rb"stream\r?\n(.*?)\nendstream", data, re.DOTALL)
     assert stream is not None
     numbers, corners, colour, found = [], [], "", []
     for word in zlib.decompress(stream[1]).decode("latin-1").split():

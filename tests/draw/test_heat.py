@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.draw.charts import heat
-from lattend.draw.charts.heat import Scale, short
+from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import AMOUNTS, SIGNED, ink
 from lattend.errors import DomainError
+from lattend.report.numbers import format_number
 
 
 def oklab(colour: str) -> tuple[float, float, float]:
@@ -98,7 +99,7 @@ def test_scales_of_nothing():
     ],
 )
 def test_short_numbers(number, text):
-    assert short(number) == text
+    assert format_number(number) == text
 
 
 @pytest.mark.parametrize("looks", [AMOUNTS, SIGNED])

@@ -13,10 +13,11 @@ from lattend.draw.formats import palette
 from lattend.draw.formats.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES
 from lattend.draw.formats.scene import Line, Rect, Text, patch, spelt, text_width, wrapped
 from lattend.draw.grid.layout import cell_size
-from lattend.draw.grid.panel import Side, cell_side, compact, compared_tiles, squares, tile_side, tiles
-from lattend.draw.grid.titles import clipped, share
+from lattend.draw.grid.panel import Side, cell_side, compared_tiles, squares, tile_side, tiles
+from lattend.draw.grid.titles import clipped
 from lattend.draw.grid.view import edges, tile_sizes
 from lattend.draw.picture import Picture
+from lattend.report.numbers import compact, percent
 
 SIDE = Side("query", 1)
 
@@ -154,7 +155,7 @@ def test_cells_fit_the_page(rows, cols):
 @given(st.integers(0, 10**30), st.integers(1, 10**30))
 def test_share_is_exact_to_its_digits(count, total):
     count = min(count, total)
-    text = share(count, total)
+    text = percent(count, total)
     assert (text == "0%") == (count == 0)
     assert (text == "100%") == (count == total)
     if text == "under 0.000001%":
@@ -184,7 +185,7 @@ def test_share_is_exact_to_its_digits(count, total):
     ],
 )
 def test_share_text(count, total, text):
-    assert share(count, total) == text
+    assert percent(count, total) == text
 
 
 def test_long_text_is_cut():

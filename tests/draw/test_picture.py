@@ -135,7 +135,7 @@ tokens  14 × 14 = 196
 α       at least 2
 
 head  row
-0      −1
+   0   −1
 
 a map
 row down, column across

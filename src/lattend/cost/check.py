@@ -11,8 +11,10 @@ from lattend.cost.reference.layers import Plain, plain_layer
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import OPERATIONS
 from lattend.cost.summary import label
-from lattend.cost.table import Printed, Report, Table, format_value
 from lattend.errors import NamingError, TooLarge
+from lattend.report.numbers import format_value
+from lattend.report.report import Printed, Report
+from lattend.report.table import Table
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost

@@ -20,9 +20,9 @@ from lattend.rules.rule import check_integer
 if TYPE_CHECKING:
     from lattend.cost.check import Check
     from lattend.cost.roofline import Floor
-    from lattend.cost.table import Report
     from lattend.counts.order import Order
     from lattend.counts.verdict import Verdict
+    from lattend.report.report import Report
 
 WIDTH = 4  # bytes of a number, unless said otherwise
 MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lattend.cost.statement import COLUMNS
-from lattend.cost.table import SAME, Printed, Table, format_value
+from lattend.report.numbers import format_value
+from lattend.report.report import Printed
+from lattend.report.table import SAME, Table
 from lattend.wording import many
 
 

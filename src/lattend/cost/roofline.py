@@ -14,6 +14,7 @@ from lattend.cost.amount import ZERO, Amount
 from lattend.cost.layer import Layer
 from lattend.errors import DomainError
 from lattend.machines import Machine, machine
+from lattend.report.numbers import seconds
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -40,9 +41,9 @@ class Floor:
 
     def __str__(self) -> str:
         return (
-            f"{shown(self.seconds)} on {self.machine.name}, bound by {self.binds}: "
-            f"{self.operations:,} operations take {shown(self.arithmetic)}, "
-            f"{self.bytes:,} bytes of {self.width}-byte numbers {shown(self.memory)}"
+            f"{seconds(self.seconds)} on {self.machine.name}, bound by {self.binds}: "
+            f"{self.operations:,} operations take {seconds(self.arithmetic)}, "
+            f"{self.bytes:,} bytes of {self.width}-byte numbers {seconds(self.memory)}"
         )
 
     __repr__ = __str__
@@ -88,11 +89,3 @@ def compulsory(layer: Layer, *, backward: bool = False) -> Amount:
             read = read + array.size.dense
     written = layer.statements[-1].writes.size.dense if layer.statements else ZERO
     return read * 2 + written if backward else read + written
-
-
-def shown(seconds: float) -> str:
-    """Three digits in the unit that suits: 1.38 ms."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

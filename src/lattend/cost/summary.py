@@ -11,9 +11,11 @@ from lattend.budget import Budget
 from lattend.cost.amount import Amount
 from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS, OPERATIONS
-from lattend.cost.table import Report, Table, format_value
 from lattend.counts.count import Count
 from lattend.errors import DeadlineError, NamingError
+from lattend.report.numbers import format_value
+from lattend.report.report import Report
+from lattend.report.table import Table
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost

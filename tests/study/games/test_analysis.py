@@ -323,10 +323,10 @@ f alone      f' - f = -h*(h*p - p + q)*(h*p + p + q) is 0 on whole lines: that f
 at h = 1     cycles, period 6: the step's matrix has M^6 = 1
 holds        from every start: the gradient is linear
 
-steps      what happens                  factor a step
-0 < h < 2        cycles                              1
-h = 2      grows like t                              1
-h > 2          diverges  h^2/2 + h*sqrt(h^2 - 4)/2 - 1
+steps      what happens  factor a step
+0 < h < 2  cycles        1
+h = 2      grows like t  1
+h > 2      diverges      h^2/2 + h*sqrt(h^2 - 4)/2 - 1
 """
     )
     data = Game("p*q").analyse("optimistic", 0.5).json()

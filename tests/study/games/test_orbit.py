@@ -42,13 +42,13 @@ f stays equal  from step 1 to 2, 4 to 5, though the gradient is not 0: no sign
                of an equilibrium
 
 step   p   q   f
-0      1   1   1
-1     -1   2  -2
-2     -2   1  -2
-3     -1  -1   1
-4      1  -2  -2
-5      2  -1  -2
-6      1   1   1
+   0   1   1   1
+   1  -1   2  -2
+   2  -2   1  -2
+   3  -1  -1   1
+   4   1  -2  -2
+   5   2  -1  -2
+   6   1   1   1
 """
     )
     narrow = orbit_told(orbit).terminal(width=40, colour=False)

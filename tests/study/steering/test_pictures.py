@@ -25,9 +25,9 @@ least KL  1.09861 nats from the wanted weights, for every query
 error     0.666667, half the sum of the differences of weights
 
 key  wanted  logit    weight
-0         0      0  0.333333
-1         1      0  0.333333
-2         0      0  0.333333
+  0       0      0  0.333333
+  1       1      0  0.333333
+  2       0      0  0.333333
 """
 SQUARE = [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]]
 

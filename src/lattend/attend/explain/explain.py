@@ -17,9 +17,10 @@ from lattend.attend.explain import sentences
 from lattend.attend.explain.prediction import Effort, Grids, Time, Work, effort, grids, time_of
 from lattend.attend.explain.shapes import Like, Settings, Supposition, suppose
 from lattend.attend.kernels.sdpa import why_not_backward
-from lattend.draw.grid.titles import clipped, name, share
+from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
+from lattend.report.numbers import percent, seconds
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
@@ -141,12 +142,12 @@ class Explanation:
 
     @property
     def useful_words(self) -> str:
-        """`79.8% of the executed squares are needed`."""
+        """`79.8% of the executed pairs are needed`."""
         if self.needed is None or not self.executed:
             return ""
         least = {"at most": "at least ", "about": "about "}.get(self.bound, "")
         return (
-            f"{least}{share(self.needed, max(self.needed, self.executed))} of the executed squares are needed"
+            f"{least}{percent(self.needed, max(self.needed, self.executed))} of the executed pairs are needed"
         )
 
     @property
@@ -154,9 +155,7 @@ class Explanation:
         """`forward about 2.1 ms, backward about 6.3 ms, on an H200`."""
         found = {"forward": self.forward_time, "backward": self.backward_time}
         said = [
-            f"{way} {t.bound} {sentences.seconds(t.seconds)}"
-            for way, t in found.items()
-            if t.seconds is not None
+            f"{way} {t.bound} {seconds(t.seconds, 2)}" for way, t in found.items() if t.seconds is not None
         ]
         if not said:
             return "not predicted"

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from lattend.draw.grid.titles import share
 from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
+from lattend.report.numbers import percent
 from lattend.rules.language import expr
 
 if TYPE_CHECKING:
@@ -84,17 +84,6 @@ def times(numbers: Sequence[int]) -> str:
     return " × ".join(f"{number:,}" for number in numbers)
 
 
-def seconds(value: float) -> str:
-    """`2.1 ms`: two digits, in the unit that suits."""
-    if value == 0:
-        return "0 s"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size or unit == "µs":
-            number = value / size
-            return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.2g} {unit}"
-    return ""
-
-
 def numbers(values: Mapping[str, int]) -> str:
     """`n = 65,536, t = 255`."""
     return ", ".join(f"{name} = {value:,}" for name, value in values.items())
@@ -118,13 +107,11 @@ def why_slow(found: Explanation) -> str:
     if useful >= LITTLE and rest < NEARLY:
         return ""
     if found.needed >= 0.5 * found.dense:
-        return (
-            f"the rule marks {share(found.needed, found.dense)} of all squares: there is little to leave out"
-        )
+        return f"the rule attends to {percent(found.needed, found.dense)} of all pairs: little to leave out"
     begun = (
-        f"only {share(found.needed, found.executed)} of the executed squares are needed"
+        f"only {percent(found.needed, found.executed)} of the executed pairs are needed"
         if useful < LITTLE
-        else f"{share(found.executed, found.dense)} of the dense squares are executed"
+        else f"{percent(found.executed, found.dense)} of the dense squares are executed"
     )
     return f"{begun}: {_cause(found)}"
 
@@ -231,7 +218,7 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
 
 def _part_of(value: int, of: int) -> str:
     """The share in percent; more than all where tiles reach past the ends."""
-    return share(value, of) if value <= of else f"{100 * value / of:,.0f}%"
+    return percent(value, of) if value <= of else f"{100 * value / of:,.0f}%"
 
 
 def _part(part: PartExplained, place: int, parts: int, width: int) -> Iterator[str]:

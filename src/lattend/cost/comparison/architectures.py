@@ -20,12 +20,13 @@ from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import conv
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
-from lattend.cost.table import SAME, WIDTH, Printed, Report, Table
 from lattend.counts.count import Count
 from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
+from lattend.report.report import Printed, Report
+from lattend.report.table import SAME, WIDTH, Table
 from lattend.sets import monomial
 
 LABELS = {"convolution": "convolution", "rnn": "RNN", "attention": "self-attention"}

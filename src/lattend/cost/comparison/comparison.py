@@ -20,9 +20,10 @@ from lattend.cost.comparison.evaluated import numbers
 from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.cost import Cost
 from lattend.cost.summary import label as label_of
-from lattend.cost.table import Printed, Report, format_value
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
+from lattend.report.numbers import format_value
+from lattend.report.report import Printed, Report
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import check_integer
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lattend.cost.table import Report, Table, format_value
 from lattend.counts.count import Count
+from lattend.report.numbers import format_value
+from lattend.report.report import Report
+from lattend.report.table import Table
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison

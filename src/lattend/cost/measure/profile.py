@@ -9,8 +9,9 @@ from typing import Any
 
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.result import MultiplyAdds, Result, not_counted
-from lattend.cost.table import WIDTH, Report
 from lattend.errors import NamingError
+from lattend.report.report import Report
+from lattend.report.table import WIDTH
 
 WAYS = FORWARD, BACKWARD = "forward", "backward"
 

@@ -9,7 +9,9 @@ from lattend.cost.measure.profile import Profile, Row
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.result import MultiplyAdds, totals
 from lattend.cost.statement import COLUMNS
-from lattend.cost.table import Report, Table, short
+from lattend.report.numbers import with_unit
+from lattend.report.report import Report
+from lattend.report.table import Table
 
 
 @dataclass
@@ -121,4 +123,4 @@ def _cells(branch: Branch, name: str, both: bool) -> tuple[str, ...]:
     name += f" {branch.kind}" if branch.name and branch.kind else ""
     name += f", {branch.calls} calls" if branch.calls > 1 else ""
     numbers = [forward.needed, forward.executed, forward.dense] + ([backward.needed] if both else [])
-    return (name, short(parameters) if parameters else "", *map(short, numbers))
+    return (name, with_unit(parameters) if parameters else "", *map(with_unit, numbers))

@@ -12,8 +12,8 @@ from lattend.cost.models.parts import ATTENTION, HEAD, Layer, Part
 from lattend.cost.models.work import Work, gathered
 from lattend.cost.pairs import TILE
 from lattend.cost.result import MultiplyAdds
-from lattend.cost.table import Printed, Report
 from lattend.errors import DomainError
+from lattend.report.report import Printed, Report
 from lattend.rules.rule import check_integer
 
 Counted = tuple[str, MultiplyAdds]  # of one kind of part

@@ -9,7 +9,8 @@ from typing import Any
 
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Layer, Part
-from lattend.cost.table import WIDTH, Report, Table
+from lattend.report.report import Report
+from lattend.report.table import WIDTH, Table
 
 ENDLESS = 1 << 60
 

@@ -10,9 +10,10 @@ from lattend.cost.models.configuration import config
 from lattend.cost.models.fields import Source
 from lattend.cost.models.model import TILE, Model
 from lattend.cost.models.reasons import reasons
-from lattend.cost.table import Printed, Report, Table
 from lattend.errors import DomainError, NamingError
 from lattend.machines import MACHINES
+from lattend.report.report import Printed, Report
+from lattend.report.table import Table
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from lattend.cost.models.parts import GROUPS
 from lattend.cost.result import MultiplyAdds, Result, totals
 from lattend.cost.statement import COLUMNS
-from lattend.cost.table import Report, Table
 from lattend.errors import NamingError
+from lattend.report.report import Report
+from lattend.report.table import Table
 
 if TYPE_CHECKING:
     from lattend.cost.models.model import Model

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lattend.draw.formats.scene import broken
+from lattend.report.table import wrap_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +74,7 @@ class Bars:
         room = max(1, width - columns - digits - 2)
         lines: list[str] = [self.title] if self.title else []
         for name, values in self.rows:
-            lines += broken(name, width)
+            lines += wrap_text(name, width)
             for column, value in values.items():
                 long = block * max(1, room * value // most) if value else ""
                 lines.append(f"{column:<{columns}} {value:>{digits},} {long}")

@@ -9,7 +9,8 @@ from itertools import pairwise
 
 from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Mark, Point, Shape, Stroke, legend
 from lattend.draw.charts.ticks import round_numbers, tick
-from lattend.draw.formats.scene import broken, spelt
+from lattend.draw.formats.scene import spelt
+from lattend.report.table import wrap_text
 
 UNITS = 11.5  # of a chart that are one line of characters
 BRAILLE = 0x2800
@@ -123,7 +124,7 @@ class Block:
             self._name(line, pen)
         sides = ((chart.up, "up"), (chart.across, "across"))
         said = chart.title, ", ".join(f"{name} {way}" for name, way in sides if name)
-        head = [line for part in said for line in broken(spelt(part, pen.encoding), width)]
+        head = [line for part in said for line in wrap_text(spelt(part, pen.encoding), width)]
         names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): text for at, text in ticks}
         self.width = max(margin + cols + 1, *map(len, head), 0)
         rest = " " * (self.width - margin - cols - 1)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from lattend.draw.formats.palette import AMOUNTS, SIGNED, Look
 from lattend.errors import DomainError
+from lattend.report.numbers import format_number
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,8 +32,8 @@ class Scale:
     def ticks(self) -> tuple[tuple[float, str], ...]:
         """Places from 0 to 1 and the numbers there: both ends, and the middle."""
         middle = (self.low + self.high) / 2
-        ends = ((0.0, self.least or short(self.low)), (1.0, self.most or short(self.high)))
-        return ends[0], (0.5, short(middle)), ends[1]
+        ends = ((0.0, self.least or format_number(self.low)), (1.0, self.most or format_number(self.high)))
+        return ends[0], (0.5, format_number(middle)), ends[1]
 
 
 def amounts(label: str, values: NDArray[np.float64], low: float = 0.0) -> Scale:
@@ -51,14 +52,3 @@ def _finite(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if not values.size or not np.isfinite(values).all():
         raise DomainError("a heat map needs finite numbers, at least one")
     return values
-
-
-def short(value: float) -> str:
-    """A number in three digits at most, as people write it: 0.125, 12.5, −3, 1.2e−05."""
-    if value == 0:
-        return "0"
-    text = f"{value:.3g}"
-    if "e" in text:
-        digits, power = text.split("e")
-        text = f"{digits}e{int(power)}"
-    return text.replace("-", "−")

@@ -6,13 +6,13 @@ x grows to the right and y downwards; one unit is a CSS pixel, 3/4 of a point on
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from lattend.draw.formats.palette import Look
 from lattend.draw.formats.signs import SPELLINGS
+from lattend.report.table import wrap_text
 
 POINTS_PER_UNIT = 0.75
 NARROW, WIDE = " .,:;'!|()[]/-iljtfrIJ", "#%&+<=>@MWmw~×−±≤≥≈→∞Σ…"
@@ -124,18 +124,11 @@ def wrapped(text: str, size: float, width: float, lines: int = 3, bold: bool = F
     """The text in lines no wider than `width`, at most `lines` of them, "..." where it was cut."""
     columns = max(8, int(width / (0.36 * size)))
     while True:
-        parts = broken(text, columns, lines)
+        parts = wrap_text(text, columns, lines)
         widest = max((text_width(part, size, bold) for part in parts), default=0.0)
         if widest <= width or columns <= 8:
             return parts
         columns = max(8, min(columns - 1, int(columns * width / widest) + 1))
-
-
-def broken(text: str, columns: int, lines: int | None = None) -> list[str]:
-    """The text in lines of at most `columns` characters; `t = 3` stays on one line."""
-    tied = text.replace(" = ", "\xa0=\xa0")
-    parts = textwrap.wrap(tied, columns, max_lines=lines, placeholder=" ...")
-    return [part.replace("\xa0", " ") for part in parts]
 
 
 def spelt(text: str, encoding: str) -> str:

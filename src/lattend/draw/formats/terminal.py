@@ -12,9 +12,10 @@ from lattend.draw.charts.braille import legend_lines, letters
 from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import MIXED, SHADES, Look
-from lattend.draw.formats.scene import broken, spelt
+from lattend.draw.formats.scene import spelt
 from lattend.draw.grid.layout import entries
 from lattend.draw.grid.panel import Panel, Side
+from lattend.report.table import Facts, Table, wrap_text
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -35,7 +36,7 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     title, subtitle = spelt(picture.title, encoding), _spelt(picture.subtitle, encoding)
     caption, legend = _spelt(below.caption, encoding), below.legend
     facts = [(spelt(name, encoding), spelt(said, encoding)) for name, said in picture.facts]
-    table = [_spelt(row, encoding) for row in picture.table]
+    table = [tuple(_spelt(row, encoding)) for row in picture.table]
     shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
     glyphs = "".join(look.glyph for look in shown)
     pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
@@ -44,15 +45,15 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     if (rows, cols) != (1, 1):
         caption = [*caption, f"one character shows {rows} by {cols} cells"]
         legend = SHADES if any(look.share is not None for look in legend) else (*legend, MIXED)
-    lines = [*broken(title, width), *itertools.chain.from_iterable(broken(part, width) for part in subtitle)]
-    lines += ["", *_facts(facts, width)] if facts else []
-    lines += ["", *_table(table, width)] if table else []
+    lines = [line for part in (title, *subtitle) for line in wrap_text(part, width)]
+    lines += ["", *Facts(facts).lines(width)] if facts else []
+    lines += ["", *Table(table[0], table[1:]).lines(width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
     lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
     for bars in picture.bars:
         lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]
-    lines += ["", *itertools.chain.from_iterable(broken(part, width) for part in caption)]
+    lines += ["", *itertools.chain.from_iterable(wrap_text(part, width) for part in caption)]
     lines += _legend(legend, width, pen)
     lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in below.scales)
     return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
@@ -79,41 +80,6 @@ def _charts(charts: Sequence[Chart], width: int, pen: ChartPen) -> list[str]:
     return lines + legend_lines(charts, width, pen)
 
 
-def _facts(facts: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Names and what is said of them, in two columns, or below each other where that is too narrow."""
-    indent = max(len(name) for name, _ in facts) + 2
-    lines: list[str] = []
-    for name, said in facts:
-        if width - indent < 24:
-            lines += [*broken(name, width), *(f"  {part}" for part in broken(said, width - 2))]
-        else:
-            parts = broken(said, width - indent)
-            lines += [f"{name if not at else '':<{indent}}{part}" for at, part in enumerate(parts)]
-    return lines
-
-
-def _table(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Rows under a heading, numbers to the right; a row at a time where they are wider than `width`."""
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    if sum(wide) + 2 * (len(wide) - 1) <= width:
-        return [
-            "  ".join(
-                [
-                    row[0].ljust(wide[0]),
-                    *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:], strict=True)),
-                ]
-            )
-            for row in rows
-        ]
-    head, *rest = rows
-    lines: list[str] = []
-    for row in rest:
-        lines += broken(f"{head[0]} {row[0]}" if row[0].isdigit() else row[0], width)
-        for name, cell in zip(head[1:], row[1:], strict=True):
-            lines += [f"  {part}" for part in broken(f"{name}: {cell}", width - 2)]
-    return lines
-
-
 def _scale(scale: Scale, width: int, pen: _Pen) -> list[str]:
     """The characters of a scale between its ends, and what it measures."""
     looks = list({look.glyph: look for look in scale.looks}.values())
@@ -123,8 +89,8 @@ def _scale(scale: Scale, width: int, pen: _Pen) -> list[str]:
     length = len(low) + len(high) + len(looks) + 2
     if length + 2 + len(scale.label) <= width:
         return [f"{first}  {scale.label}"]
-    label = [f"  {part}" for part in broken(scale.label, width - 2)]
-    return [first, *label] if length <= width else [swatch, *broken(f"{low} to {high}", width), *label]
+    label = [f"  {part}" for part in wrap_text(scale.label, width - 2)]
+    return [first, *label] if length <= width else [swatch, *wrap_text(f"{low} to {high}", width), *label]
 
 
 class _Pen:
@@ -165,7 +131,7 @@ class _Block:
             labels = {}
         head = [panel.title] if panel.title else []
         head.append(f"{panel.rows.label} down, {panel.cols.label} across")
-        head = [line for part in head for line in broken(part, width)]
+        head = [line for part in head for line in wrap_text(part, width)]
         head.append(" " * margin + _column_ticks(panel.cols, cell, cols))
         self.width = max(margin + cell * cols, *map(len, head))
         self.lines = [line.ljust(self.width) for line in head]
@@ -215,7 +181,7 @@ def _legend(legend: Sequence[Look], width: int, pen: _Pen) -> list[str]:
         scale = list({look.glyph: look for look in looks}.values())
         swatch = "".join(pen.cells(look, 2 if len(scale) == 1 else 1, 1) for look in scale)
         indent = max(2, len(scale)) + 1
-        first, *rest = broken(label, width - indent)
+        first, *rest = wrap_text(label, width - indent)
         length = indent + len(first)
         if used and used + 3 + length > width:
             lines.append("")

@@ -24,6 +24,7 @@ from lattend.draw.formats.palette import (
     Look,
 )
 from lattend.draw.grid.marks import Label, Mark
+from lattend.report.numbers import compact
 
 Bools = NDArray[np.bool_]
 Cells = NDArray[np.uint8]
@@ -31,7 +32,6 @@ Cells = NDArray[np.uint8]
 SQUARE_LOOKS = (EMPTY, MARKED, OWN, HERE)
 CLASS_LOOKS = (EMPTY, ONLY_A, ONLY_B, BOTH, MIXED)
 _MIXED = CLASS_LOOKS.index(MIXED)
-_SUFFIXES = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +171,3 @@ def nice_step(length: int, most: int) -> int:
     while length > most * step:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
     return step
-
-
-def compact(number: int) -> str:
-    """250000 as 250k, 2500000 as 2.5M, 10**18 as 1e18; written out where that would not be exact."""
-    digits = str(number).rstrip("0")
-    if number >= 10**15 and len(digits) <= 3:
-        return f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{len(str(number)) - 1}"
-    for unit, suffix in _SUFFIXES:
-        if number >= unit and number * 10 % unit == 0:
-            whole, tenth = divmod(number * 10 // unit, 10)
-            return f"{whole}{f'.{tenth}' if tenth else ''}{suffix}"
-    return str(number)

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lattend.report.numbers import percent
 from lattend.rules.rule import Rule
 
 LONGEST = 240  # characters of a rule's text that a title shows
 
 
-def share(count: int, total: int) -> str:
-    """A count in percent of the total: 0% and 100% only where exact, else two digits at least.
-
-    >>> share(21, 64), share(1, 10**6), share(10**6 - 1, 10**6)
-    ('32.8%', '0.00010%', '99.99990%')
-    """
-    if total == 0 or count in (0, total):
-        return "0%" if count == 0 else "100%"
-    gap, decimals = min(count, total - count), 1
-    while 100 * gap * 10**decimals < 10 * total and decimals < 6:
-        decimals += 1
-    scaled = (2 * 100 * count * 10**decimals + total) // (2 * total)  # rounded half up, in integers
-    if scaled == 0:
-        return "under 0.000001%"
-    if scaled == 100 * 10**decimals:
-        return "over 99.999999%"
-    whole, rest = divmod(scaled, 10**decimals)
-    return f"{whole}.{rest:0{decimals}d}%"
-
-
 def amount(count: int, total: int, what: str = "squares") -> str:
     """`21 of 64 squares, 32.8%`."""
-    return f"{count:,} of {total:,} {what}, {share(count, total)}"
+    return f"{count:,} of {total:,} {what}, {percent(count, total)}"
 
 
 def name(rule: Rule) -> str:

@@ -14,6 +14,7 @@ from lattend.draw.formats.palette import BOTH, HERE, MARKED, MIXED, ONLY_A, ONLY
 from lattend.draw.grid import panel, titles
 from lattend.draw.grid.bind import per_head
 from lattend.draw.grid.panel import Bools, Panel, Side, cell_side, tile_side
+from lattend.report.numbers import percent
 from lattend.rules.rule import Rule
 
 MOST_TILES = 64  # along a side
@@ -38,7 +39,7 @@ class View:
         if len(self.counts) == 1:
             return f"{self.of}{titles.amount(self.counts[0], self.total, self.what)}", *self.notes
         only_a, only_b, both = self.counts
-        marks = [f"{count:,} ({titles.share(count, self.total)})" for count in (only_a + both, only_b + both)]
+        marks = [f"{count:,} ({percent(count, self.total)})" for count in (only_a + both, only_b + both)]
         return f"{self.of}A marks {marks[0]} and B {marks[1]} of {self.total:,} {self.what}", *self.notes
 
     @property

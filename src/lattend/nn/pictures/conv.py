@@ -13,7 +13,6 @@ from lattend.cost.layers.conv import conv as conv_cost
 from lattend.cost.layers.simple import linear
 from lattend.cost.points import points
 from lattend.cost.sizes import Size
-from lattend.cost.table import format_value
 from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.panel import Panel
 from lattend.draw.grid.titles import first_to_last
@@ -25,6 +24,7 @@ from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
 from lattend.nn.pictures.modules import of_conv, refuse
+from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]

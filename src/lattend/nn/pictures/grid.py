@@ -12,7 +12,6 @@ from lattend import cost
 from lattend.cost.cost import Cost
 from lattend.cost.reference.grid import check_directions
 from lattend.cost.sizes import Size
-from lattend.cost.table import format_value
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel
 from lattend.draw.picture import Below, Picture
@@ -21,6 +20,7 @@ from lattend.nn.grid.schedule import WAITS, steps
 from lattend.nn.pictures import wavefront_picture as wavefront
 from lattend.nn.pictures.modules import of_grid, refuse
 from lattend.nn.pictures.wavefront_picture import Ints, Pixel, Shift
+from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from lattend.draw.charts.heat import Scale, amounts, short
+from lattend.draw.charts.heat import Scale, amounts
 from lattend.draw.formats.palette import AMOUNTS, Look
 from lattend.draw.grid.marks import Label, Mark, Shape, box, clipped, ellipse, inside
 from lattend.draw.grid.panel import Panel, Side, nice_step
@@ -16,6 +16,7 @@ from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import Floats, Head, check_many
+from lattend.report.numbers import format_number
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00")
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
@@ -196,11 +197,17 @@ def _table(layers: Mapping[str, Sequence[Head]]) -> Iterator[tuple[str, ...]]:
             narrow, wide = map(_width, head.widths)
             width = narrow if narrow == wide else f"{narrow} to {wide}"
             layer = (name,) if named else ()
-            yield (*layer, str(number), *map(short, head.centre), width, short(head.sharpest()))
+            yield (
+                *layer,
+                str(number),
+                *map(format_number, head.centre),
+                width,
+                format_number(head.sharpest()),
+            )
 
 
 def _width(width: float) -> str:
-    return short(width) if math.isfinite(width) else "flat"
+    return format_number(width) if math.isfinite(width) else "flat"
 
 
 def _data(layers: Mapping[str, Sequence[Head]], window: _Window) -> dict[str, object]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattend.draw.charts.chart import Chart, Dots, curves
-from lattend.draw.charts.heat import short
 from lattend.draw.formats.palette import TEXT
 from lattend.nn.convolution.sharpness import Sharpness, sharpness
+from lattend.report.numbers import format_number
 
 LOW, HIGH, POINTS = 0.25, 16.0, 63  # of the curve
 MOST_ALPHA = 600.0  # beyond it a leak is too small for a number
@@ -46,21 +46,23 @@ class Leaks:
         """What this α leaks, and which α this error needs."""
         found: list[tuple[str, str]] = []
         if alpha is not None:
-            leak = short(self.worst.at(alpha).leak)
-            found.append((f"α = {short(alpha)}", f"at most {leak} of a head's weight misses its pixel"))
+            leak = format_number(self.worst.at(alpha).leak)
+            found.append(
+                (f"α = {format_number(alpha)}", f"at most {leak} of a head's weight misses its pixel")
+            )
         if error is not None:
             enough = self.worst.for_error(error)
-            closed = f"2 arcosh(1/√{short(error)}) = {enough.sufficient:.6g} is enough"
-            found.append((f"leak of {short(error)}", f"α ≥ {enough.smallest:.6g}; {closed}"))
+            closed = f"2 arcosh(1/√{format_number(error)}) = {enough.sufficient:.6g} is enough"
+            found.append((f"leak of {format_number(error)}", f"α ≥ {enough.smallest:.6g}; {closed}"))
         return found
 
     def chart(self, alpha: float | None, error: float | None) -> Chart:
         """Leaks against α, with a dot at a given α and at the α of a given error."""
         dots: list[tuple[str, tuple[float, float]]] = []
         if alpha is not None and alpha <= MOST_ALPHA and self.worst.at(alpha).leak > 0:
-            dots.append((f"α = {short(alpha)}", (alpha, self.worst.at(alpha).leak)))
+            dots.append((f"α = {format_number(alpha)}", (alpha, self.worst.at(alpha).leak)))
         if error is not None and 0 < self.worst.for_error(error).smallest <= MOST_ALPHA:
-            dots.append((f"leak {short(error)}", (self.worst.for_error(error).smallest, error)))
+            dots.append((f"leak {format_number(error)}", (self.worst.for_error(error).smallest, error)))
         high = max([HIGH, *(1.1 * x for _, (x, _) in dots)])
         places = [LOW + (high - LOW) * step / POINTS for step in range(POINTS + 1)]
         lines = [("1/cosh²(α/2)", tuple((at, self.worst.at(at).bound) for at in places))]

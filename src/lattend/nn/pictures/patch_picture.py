@@ -12,9 +12,10 @@ from lattend.draw.formats.palette import EMPTY, Look
 from lattend.draw.grid import titles
 from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.marks import Label, Mark, box
-from lattend.draw.grid.panel import Panel, Side, compact, nice_step
+from lattend.draw.grid.panel import Panel, Side, nice_step
 from lattend.draw.picture import Below, Picture
 from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
+from lattend.report.numbers import compact
 
 Counts = NDArray[np.int64]
 MOST_CELLS = 224  # along a side

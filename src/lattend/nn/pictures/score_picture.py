@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lattend.draw.charts import heat
-from lattend.draw.charts.heat import Scale, short
+from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import SIGNED
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, cell_side
@@ -13,6 +13,7 @@ from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.nn.attention.gaussian_heads import softmax
 from lattend.nn.attention.score_terms import Floats, Term, terms
+from lattend.report.numbers import format_number
 
 LARGEST = 64  # rows or columns of an example
 FAR = 8.0  # of the quadratic score: lower than this weighs under e^-8 of the query's own pixel
@@ -49,9 +50,10 @@ def scores(
     facts = [(term.name, term.formula) for term in found]
     best = np.unravel_index(int(weights.argmax()), weights.shape)
     most = (int(best[0]), int(best[1]))
-    facts.append(("greatest weight", f"{short(float(weights[most]))} at pixel {most}"))
+    facts.append(("greatest weight", f"{format_number(float(weights[most]))} at pixel {most}"))
+    dy, dx, sharp = map(format_number, (*centre, alpha))
     made = (
-        f"exact: centre Δ = ({short(centre[0])}, {short(centre[1])}), α = {short(alpha)}, and W_q = W_k = 0"
+        f"exact: centre Δ = ({dy}, {dx}), α = {sharp}, and W_q = W_k = 0"
         if encoding == "quadratic"
         else f"an example: contents and weights are random, seed {seed}, {width} numbers a pixel"
     )
@@ -74,7 +76,7 @@ def _scale(encoding: str, found: tuple[Term, ...], total: Floats) -> Scale:
     if encoding == "quadratic":
         most = max(FAR, float(values.max()))
         if values.min() < -most:
-            return Scale("score", -most, most, SIGNED, least=f"{short(-most)} or less")
+            return Scale("score", -most, most, SIGNED, least=f"{format_number(-most)} or less")
     return heat.signed("score", values)
 
 

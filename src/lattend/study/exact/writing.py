@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from lattend.study.exact.decimals import fixed
+from lattend.report.numbers import fixed
 
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a text holds together
 MOST_DIGITS = 4000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.forms import has_no_formula, number_text
 from lattend.study.exact.function import first_change

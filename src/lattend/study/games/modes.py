@@ -16,7 +16,7 @@ from lattend.draw.formats.palette import AMOUNTS
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.writing import text as written
 
 Samples = NDArray[np.floating[Any]]

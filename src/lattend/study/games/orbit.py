@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
 from lattend.study.exact.writing import text as written

@@ -9,10 +9,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.charts.chart import Chart, Dots, Ends, curves
-from lattend.draw.charts.heat import short
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError, LattendError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import format_number, significant
 from lattend.study.exact.forms import number_text
 from lattend.study.exact.function import as_float
 from lattend.study.games.analysis import Analysis
@@ -80,7 +79,7 @@ def compare_orbits(*orbits: Orbit) -> Picture:
         curve, more = _distances(orbits, rest)
         over_time, notes = (curve,), (*notes, *more)
         for orbit, line in zip(orbits, curve.lines, strict=True):
-            first, last = short(line.points[0][1]), short(line.points[-1][1])
+            first, last = format_number(line.points[0][1]), format_number(line.points[-1][1])
             said = f"distance {first} at the start, {last} after {len(line.points) - 1} steps"
             facts.append((line.name, "; ".join((*_outcome(orbit, rest), said))))
     data = {"game": game.text, "orbits": [orbit.json() for orbit in orbits]}

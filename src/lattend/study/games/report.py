@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from lattend.draw.picture import Picture
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.forms import equation_text, number_text, polynomial_text
 from lattend.study.exact.function import as_float, symbols
 from lattend.study.exact.powers.matrix import H

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.forms import LONGEST, number_text, short_decimal
 from lattend.study.exact.powers.matrix import Behaviour, Range
 from lattend.study.exact.powers.radius import Piece

@@ -14,7 +14,7 @@ from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError
-from lattend.study.exact.decimals import fixed, significant
+from lattend.report.numbers import fixed, significant
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import decimal
 from lattend.study.exact.writing import text as written

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError, TensorError
+from lattend.report.numbers import significant
 from lattend.seeds import check_seed
-from lattend.study.exact.decimals import significant
 
 
 def count(name: str, number: Any, least: int = 1) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.generative.checks import count, finite, floating, real_tensor, require, together
 
 Given = Tensor | float | list[Any]

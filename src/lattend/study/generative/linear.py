@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.generative.checks import count, finite, floating, require, together
 from lattend.study.generative.distributions import LOG_2PI, Distribution, Gaussian
 from lattend.study.generative.divergence import kl

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError
+from lattend.report.numbers import significant
 from lattend.seeds import check_seed
-from lattend.study.exact.decimals import significant
 from lattend.study.generative.checks import count, real, seeded
 from lattend.study.generative.writing import fixed
 

@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor
 
-from lattend.study.exact import decimals
+from lattend.report import numbers
 
 LEAST = 1e-6  # an error below it is rounding
 
@@ -30,4 +30,4 @@ def fixed(value: float, places: int = 2) -> str:
     >>> fixed(-1234.5), fixed(-0.001)
     ('−1,234.50', '0.00')
     """
-    return decimals.fixed(value, places, grouped=True).replace("-", "−")
+    return numbers.fixed(value, places, grouped=True).replace("-", "−")

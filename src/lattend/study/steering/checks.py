@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import DomainError, TensorError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.steering.fit import Floats
 from lattend.study.steering.numbers import check_number, place_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.steering.ray import EXACTLY, LIMIT, Certificate, Ray
 from lattend.study.steering.steered import Steered, one
 

@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import Any
 
 from lattend.errors import DomainError
-from lattend.study.exact import decimals, writing
+from lattend.report import numbers
+from lattend.study.exact import writing
 from lattend.study.exact.numbers import exact
 
-CONTEXT = decimals.context()
-CERTAIN = decimals.context(54)  # digits of the 60 that rounding on the way leaves as they are
+CONTEXT = numbers.context()
+CERTAIN = numbers.context(54)  # digits of the 60 that rounding on the way leaves as they are
 MASKED = Decimal("-Infinity")
 E = exact("e")
 LONGEST = 60  # characters of an exact form that is still read
@@ -107,8 +108,8 @@ def decimal_of(value: Any) -> Decimal:
     Decimal('0.125')
     """
     if value.is_Rational:
-        return decimals.decimal_of(writing.fraction(value))
-    return CONTEXT.plus(Decimal(writing.decimal(value, decimals.DIGITS)))
+        return numbers.decimal_of(writing.fraction(value))
+    return CONTEXT.plus(Decimal(writing.decimal(value, numbers.DIGITS)))
 
 
 def settled(value: Decimal) -> Decimal:
@@ -124,7 +125,7 @@ def rounded(value: Decimal, places: int) -> str:
     """
     check_places(places)
     large = value.is_finite() and abs(value) >= LARGE
-    return decimals.scientific(value, places) if large else decimals.fixed(value, places)
+    return numbers.scientific(value, places) if large else numbers.fixed(value, places)
 
 
 def check_places(places: object) -> None:

@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from lattend.study.exact.decimals import fixed
+from lattend.report.numbers import fixed
 from lattend.study.exact.writing import text
 from lattend.study.worked.entry import Entry
 from lattend.study.worked.step import Rows, Step

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from lattend.draw.formats.scene import broken
 from lattend.draw.picture import terminal_columns
+from lattend.report.table import wrap_text
 from lattend.study.worked.answer import NEAR, Place
 from lattend.study.worked.entry import CONTEXT, MOST_PLACES, rounded
 from lattend.study.worked.recipes import ORDER
@@ -36,12 +36,12 @@ def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]
     lines: list[str] = []
     groups = _groups(judgement)
     for group in groups[:MOST_LINES]:
-        first, *rest = broken(_sentence(judgement, group), columns)
-        lines += [first, *(f"  {part}" for piece in rest for part in broken(piece, columns - 2))]
+        first, *rest = wrap_text(_sentence(judgement, group), columns)
+        lines += [first, *(f"  {part}" for piece in rest for part in wrap_text(piece, columns - 2))]
     if len(groups) > MOST_LINES:
-        lines += broken(f"and {len(groups) - MOST_LINES:,} more such lines, which JSON has", columns)
+        lines += wrap_text(f"and {len(groups) - MOST_LINES:,} more such lines, which JSON has", columns)
     for said in (summary(judgement), *notes(judgement)):
-        lines += broken(said, columns)
+        lines += wrap_text(said, columns)
     return lines
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from lattend.draw.formats.scene import broken
 from lattend.draw.picture import terminal_columns
 from lattend.errors import NamingError
+from lattend.report.table import wrap_text
 from lattend.study.worked.step import Rows, Step, plain, too_long
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ Cells = list[list[str]]
 def terminal(worked: Worked, width: int | None = None, places: int = 4, show: str = "both") -> str:
     """What is given and all steps, in lines no longer than `width`; short tables beside each other."""
     columns = max(NARROWEST, width or terminal_columns())
-    lines = broken("Attention worked through", columns)
+    lines = wrap_text("Attention worked through", columns)
     for said in worked.said(show):
-        lines += broken(said, columns)
+        lines += wrap_text(said, columns)
     for steps in (worked.exercise, worked.steps[:3], *((step,) for step in worked.steps[3:])):
         blocks = [step_lines(step, columns, places, show) for step in steps]
         lines += ["", *_beside(blocks, columns, between=[""])]
@@ -36,7 +36,7 @@ def terminal(worked: Worked, width: int | None = None, places: int = 4, show: st
 def step_lines(step: Step, width: int | None = None, places: int = 4, show: str = "both") -> list[str]:
     """One step: its title and formula, then a table, or one a head."""
     columns = max(NARROWEST, width or terminal_columns())
-    lines = broken(f"{step.title}: {step.formula}", columns)
+    lines = wrap_text(f"{step.title}: {step.formula}", columns)
     tables = [_table(step, rows, columns, places, forms_of(step, rows, show)) for rows in step.tables]
     if step.per_head:
         tables = [[f"head {head + 1}", *table] for head, table in enumerate(tables)]
@@ -47,7 +47,7 @@ def step_lines(step: Step, width: int | None = None, places: int = 4, show: str 
 def step_text(step: Step) -> str:
     """One step by itself, and why it has no exact forms where it has none."""
     columns = max(NARROWEST, terminal_columns())
-    notes = [part for said in too_long([step]) for part in broken(said, columns)]
+    notes = [part for said in too_long([step]) for part in wrap_text(said, columns)]
     return "\n".join([*step_lines(step, columns), *notes])
 
 
@@ -89,7 +89,7 @@ def _table(step: Step, rows: Rows, width: int, places: int, forms: tuple[str, ..
     if any(left_out):
         parts = zip(left_out, ("row", "column"), strict=True)
         said = " and ".join(f"{many} more {name}{'s' if many > 1 else ''}" for many, name in parts if many)
-        lines += broken(f"{said} not printed; JSON, HTML, Markdown and LaTeX have them", width)
+        lines += wrap_text(f"{said} not printed; JSON, HTML, Markdown and LaTeX have them", width)
     return lines
 
 
@@ -144,13 +144,13 @@ def _in_groups(step: Step, cells: Cells, width: int, right: bool) -> list[str]:
 
 
 def _folded(line: str, width: int, margin: int) -> list[str]:
-    """A line that is still too long, broken with its rest under its first cell."""
+    """A line that is still too long with its rest under its first cell."""
     if len(line) <= width:
         return [line]
-    first, *rest = broken(line, width)
+    first, *rest = wrap_text(line, width)
     return [
         first,
-        *(f"{' ' * (margin + 2)}{part}" for piece in rest for part in broken(piece, width - margin - 2)),
+        *(f"{' ' * (margin + 2)}{part}" for piece in rest for part in wrap_text(piece, width - margin - 2)),
     ]
 
 
@@ -168,7 +168,7 @@ def _listed(step: Step, exact: Cells, rounded: Cells, width: int) -> list[str]:
             elif len(name) + longest + 2 + len(shown) <= width:
                 parts = [f"{form:<{longest}}  {shown}"]
             else:
-                parts = [*broken(form, width - len(name)), shown]
+                parts = [*wrap_text(form, width - len(name)), shown]
             lines += [f"{name if not i else ' ' * len(name)}{part}" for i, part in enumerate(parts)]
     return lines
 

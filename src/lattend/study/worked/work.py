@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError
-from lattend.study.exact.decimals import significant
+from lattend.report.numbers import significant
 from lattend.study.exact.writing import text
 from lattend.study.worked import build
 from lattend.study.worked.entry import check_places

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +10,6 @@ import torch
 
 import lattend as lt
 from lattend.cost.result import MultiplyAdds, Result
-from lattend.cost.table import Report, Table
 
 SMALL = {"model_type": "gpt2", "vocab_size": 11, "n_positions": 8, "n_embd": 4, "n_layer": 2, "n_head": 2}
 RESULTS: dict[str, Result] = {
@@ -55,33 +53,3 @@ def test_a_configuration_in_a_notebook() -> None:
         "<Model gpt2: causal language model, head shared with the table; 2 layers, width 4; parameters 572>"
     )
     assert len(model._repr_html_()) < 5000
-
-
-TABLE = Table(("", "formula", "number"), [("first", "n^2*h(2h + c - 1)", "1,312"), ("second", "a\nb", "7")])
-
-
-def test_columns_of_numbers_stand_to_the_right() -> None:
-    assert TABLE.lines() == [
-        "        formula            number",
-        "first   n^2*h(2h + c - 1)   1,312",
-        "second  a                       7",
-        "        b",
-    ]
-
-
-@pytest.mark.parametrize("width", [33, 32, 20])
-def test_what_is_too_wide_goes_below(width: int) -> None:
-    folded = ["        number", "first    1,312", "  n^2*h(2h + c - 1)", "second       7", "  a", "  b"]
-    assert TABLE.lines(width) == (TABLE.lines() if width == 33 else folded)
-
-
-def test_a_long_name_is_cut() -> None:
-    found = Table(("module", "dense"), [("a" * 50, "12")]).lines(40)
-    assert found == [f"{'module':33}  dense", f"{'a' * 32}…     12"]
-
-
-def test_html_is_escaped() -> None:
-    found = Report("a < b", [Table(("", "x"), [("<b>", "1")]), "c & d"]).html()
-    rows: Any = ElementTree.fromstring(f"<div>{found}</div>")
-    assert [cell.text for cell in rows.iter("td")] == ["<b>", "1"]
-    assert "text-align: right" in found

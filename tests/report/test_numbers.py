@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend.study
-from lattend.study.exact.decimals import decimal_of, fixed, scientific, significant
+from lattend.report.numbers import decimal_of, fixed, scientific, significant
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_decimals_are_written_nowhere_else():
     found = [
         f"{path.relative_to(folder)}: {line.strip()}"
         for path in sorted(folder.rglob("*.py"))
-        if path.name != "decimals.py"
+        if path.name != "numbers.py"
         for line in path.read_text().splitlines()
         if rounding.search(line) and not re.search(r"\{[A-Z]+:g\}", line)  # constants are not rounded
     ]

@@ -1,0 +1,1 @@
+"""Report: how results are read: one formatter of numbers, one writer of tables, one Report of both."""

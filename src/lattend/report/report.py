@@ -1,0 +1,58 @@
+"""Report: a title, facts, tables and sentences, and the same as data: what commands and notebooks print."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from textwrap import wrap
+from typing import Any
+
+from lattend.report.table import GAP, WIDTH, Facts, Table
+
+
+@dataclass(frozen=True)
+class Report:
+    """A title, then parts; a blank line before each table, before facts, and for an empty sentence."""
+
+    title: str
+    parts: Sequence[Table | Facts | str]
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def text(self, width: int | None = None) -> str:
+        """For a terminal so many columns wide."""
+        lines = wrap(self.title, width) if width else [self.title]
+        for part in self.parts:
+            if isinstance(part, str):
+                lines += wrap(part, width or WIDTH, subsequent_indent=GAP) or [""]
+            else:
+                lines += ["", *part.lines(width)]
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """For a notebook."""
+        parts = [f"<div>{escape(p)}</div>" if isinstance(p, str) else p.html() for p in self.parts]
+        return f"<div><b>{escape(self.title)}</b></div>{''.join(parts)}"
+
+    def json(self) -> dict[str, Any]:
+        """What the report tells, as plain data."""
+        return {"title": self.title, **self.data}
+
+
+class Printed(ABC):
+    """What prints as a report: in a terminal by `text`, in a notebook as tables."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """What there is to say."""
+
+    def text(self, width: int | None = WIDTH) -> str:
+        """The report in lines of at most `width` characters; None leaves them as long as they are."""
+        return self.report().text(width)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.report().html()

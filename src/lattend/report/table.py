@@ -1,0 +1,146 @@
+"""Tables and facts as lines of text and as HTML; rich lays out columns that stand beside each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from textwrap import wrap
+
+WIDTH = 100
+SAME = "="
+GAP = "  "
+LEAST_NAME = 24  # characters that a first column keeps when it is cut
+LEAST_WORDS = 24  # characters that words beside a name have at least
+SHORT = 12  # characters of a column that may stand beside numbers
+_NUMBER = re.compile(r"[-−~]?[\d,]+([./]\d+)?(e[+-−]?\d+)?%?( ± [\d.,]+)?( [kMGTPEZ])?|[=–…-]|")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head; cells may have several lines, and columns of numbers stand to the right.
+
+    >>> Table(("", "pairs"), [("causal", "36"), ("full", "64")]).lines()
+    ['        pairs', 'causal     36', 'full       64']
+    """
+
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Which columns hold numbers alone."""
+        columns = list(zip(*self.rows, strict=True)) or [()] * len(self.head)
+        return [any(column) and all(map(_NUMBER.fullmatch, column)) for column in columns]
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """At most so wide: a long first column is cut, formulas stand below their row, or every cell does."""
+        widths = self._widths()
+        over = 0 if width is None else sum(widths) + len(GAP) * (len(widths) - 1) - width
+        if width is not None and over > 0 and widths[0] - over < LEAST_NAME and len(widths) > 1:
+            folded = self._folded([w <= SHORT and any(self.numbers) for w in widths])
+            return folded if max(map(len, folded)) <= width else self._stacked(width)
+        widths[0] -= max(0, over)
+        return self._beside(widths)
+
+    def html(self) -> str:
+        """The same as an HTML table."""
+        style = ["text-align: right" if right else "text-align: left" for right in self.numbers]
+
+        def row(cells: Sequence[str], tag: str) -> str:
+            pairs = zip(style, cells, strict=True)
+            inner = "".join(f'<{tag} style="{s}; white-space: pre">{escape(c)}</{tag}>' for s, c in pairs)
+            return f"<tr>{inner}</tr>"
+
+        head = row(self.head, "th") if any(self.head) else ""
+        return f"<table>{head}{''.join(row(cells, 'td') for cells in self.rows)}</table>"
+
+    def _widths(self) -> list[int]:
+        from rich.cells import cell_len
+
+        columns = zip(self.head, *self.rows, strict=True)
+        return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+
+    def _beside(self, widths: Sequence[int]) -> list[str]:
+        """Every column at its width, a cell that is longer cut."""
+        from rich.console import Console
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), show_header=any(self.head))
+        for name, width, right in zip(self.head, widths, self.numbers, strict=True):
+            side = "right" if right else "left"
+            grid.add_column(Text(name), justify=side, width=width, no_wrap=True, overflow="ellipsis")
+        for row in self.rows:
+            grid.add_row(*map(Text, row))
+        page = StringIO()
+        Console(file=page, width=sum(widths) + len(GAP) * len(widths), color_system=None).print(grid)
+        return [line.rstrip() for line in page.getvalue().splitlines()]
+
+    def _folded(self, narrow: list[bool]) -> list[str]:
+        """Numbers and narrow columns side by side, and below each row its other cells, a line each."""
+        stays = [place == 0 or right or narrow[place] for place, right in enumerate(self.numbers)]
+        moved = [place for place, stay in enumerate(stays) if not stay]
+        kept = [place for place, stay in enumerate(stays) if stay]
+        head, *rows = (tuple(row[place] for place in kept) for row in (self.head, *self.rows))
+        first, *found = Table(head, rows).lines() if any(head) else ["", *Table(head, rows).lines()]
+        lines = [first] if any(head) else []
+        for line, row in zip(found, self.rows, strict=True):
+            lines.append(line)
+            for place in moved:
+                label = f"{self.head[place]}{GAP}" if len(moved) > 1 else ""
+                if row[place] != SAME or len(self.rows) == 1:
+                    cell = row[place].splitlines() or [""]
+                    lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
+        return lines
+
+    def _stacked(self, width: int) -> list[str]:
+        """A row at a time, each cell behind the name of its column."""
+        lines: list[str] = []
+        for first, *cells in self.rows:
+            lines += wrap_text(f"{self.head[0]} {first}" if first.isdigit() else first, width)
+            for name, cell in zip(self.head[1:], cells, strict=True):
+                said = f"{name}: {cell}" if name else cell
+                lines += wrap_text(said, width, indent=GAP)
+        return lines
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and what is said of them, in two columns, or below each other where that is too narrow.
+
+    >>> Facts([("period", "6"), ("numbers", "exact")]).lines()
+    ['period   6', 'numbers  exact']
+    """
+
+    rows: Sequence[tuple[str, str]]
+
+    def lines(self, width: int | None = None) -> list[str]:
+        indent = max((len(name) for name, _ in self.rows), default=0) + len(GAP)
+        width = width or WIDTH
+        room = width - indent
+        found: list[str] = []
+        for name, said in self.rows:
+            if room < LEAST_WORDS:
+                found += [*wrap_text(name, width), *wrap_text(said, width, indent=GAP)]
+            else:
+                first, *rest = wrap_text(said, room) or [""]
+                found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
+        return found
+
+    def html(self) -> str:
+        return Table(("", ""), self.rows).html()
+
+
+def wrap_text(text: str, columns: int, lines: int | None = None, indent: str = "") -> list[str]:
+    """The text in lines of at most `columns` characters; `t = 3` stays on one line.
+
+    >>> wrap_text("causal, n = 12, t = 3", 12)
+    ['causal,', 'n = 12,', 't = 3']
+    """
+    tied = text.replace(" = ", "\xa0=\xa0")
+    ends = {"initial_indent": indent, "subsequent_indent": indent, "placeholder": " ..."}
+    parts = wrap(tied, max(columns, len(indent) + 1), max_lines=lines, **ends)
+    return [part.replace("\xa0", " ") for part in parts]
