@@ -6,7 +6,7 @@
 
 Peers: SDPA with a bool mask; FlexAttention, compiled, its block mask made beforehand (forward only, it has
 no CPU backward); SDPA on chunks, what one writes by hand for a window (strided: each chunk and the t keys
-before it, as overlapping views; windowed: reshaped); and SDPA causal, which marks other squares: a
+before it, as overlapping views; windowed: reshaped); and SDPA causal, which attends to other pairs: a
 reference line. The floor is the needed multiply-adds at the machine's rate of float32 matrix products,
 measured in the same run: 2 products of D a square forward, 6 in a training step.
 """
@@ -37,7 +37,7 @@ SIZES = [1 << power for power in range(10, 17)]
 QUICK = {"strided-255": [8192], "strided-4095": [8192]}  # the others at 4096
 TRAINED, LONG = 65_536, 1_000_000  # positions of the two long runs under strided t=255
 MOST_MASK = 2 * 2**30  # bytes; SDPA makes floats of it, four times as many
-MOST_FLEX = 65_536  # positions; its block mask looks at n² squares
+MOST_FLEX = 65_536  # positions; its block mask is made from n² pairs
 PRODUCTS = {"forward": 2, "training step": 6}  # of D multiply-adds a square; scores once, gradients 4
 CHECKED = 8192  # positions up to which peers are checked too
 WRONG = 1e-4  # relative error in float32
@@ -63,7 +63,7 @@ def masked(case: Case) -> Attend:
     at = torch.arange(case.n, dtype=torch.int32)
     mask = torch.empty(case.n, case.n, dtype=torch.bool)
     for rows, out in zip(at.split(256), mask.split(256), strict=True):
-        out.copy_(case.marked(rows[:, None], at[None]))
+        out.copy_(case.attended(rows[:, None], at[None]))
     return partial(torch.nn.functional.scaled_dot_product_attention, attn_mask=mask)
 
 
@@ -104,12 +104,12 @@ def block_mask(case: Case, device: str = "cpu", block: int = 128) -> Any:
     import torch
     from torch.nn.attention.flex_attention import BlockMask
 
-    marked, n = case.marked, case.n
+    attended, n = case.attended, case.n
     blocks = -(-n // block)
     keys = torch.arange(blocks * block, dtype=torch.int32, device=device)
     counts = torch.empty(blocks, blocks, dtype=torch.int64, device=device)
     for row, queries in enumerate(keys[:n].split(block)):
-        seen = marked(queries[:, None], keys[None]) & (keys < n)
+        seen = attended(queries[:, None], keys[None]) & (keys < n)
         counts[row] = seen.view(len(queries), blocks, block).sum((0, 2))
     full = counts == block * block
     numbers: list[Any] = []
@@ -117,7 +117,7 @@ def block_mask(case: Case, device: str = "cpu", block: int = 128) -> Any:
         order = kind.to(torch.int8).argsort(dim=-1, descending=True, stable=True)
         numbers += [kind.sum(-1).int()[None, None], order.int()[None, None]]
     return BlockMask.from_kv_blocks(
-        *numbers, BLOCK_SIZE=block, mask_mod=lambda b, h, q, k: marked(q, k), seq_lengths=(n, n)
+        *numbers, BLOCK_SIZE=block, mask_mod=lambda b, h, q, k: attended(q, k), seq_lengths=(n, n)
     )
 
 
@@ -145,7 +145,7 @@ def errors(case: Case, attend: Attend, q: Any, k: Any, v: Any) -> dict[str, floa
     n = case.n
     drawn = torch.randint(n, (30,), generator=torch.Generator().manual_seed(0))
     rows = torch.cat([drawn, torch.tensor([0, n - 1])]).unique().to(q.device)
-    seen = case.marked(rows[:, None], torch.arange(n, device=q.device)[None])
+    seen = case.attended(rows[:, None], torch.arange(n, device=q.device)[None])
     exact = [x.detach().float().requires_grad_(x.requires_grad) for x in (q, k, v)]
     scores = exact[0][:, :, rows] @ exact[1].mT * q.shape[-1] ** -0.5
     expected = scores.masked_fill(~seen, -math.inf).softmax(-1) @ exact[2]
@@ -383,7 +383,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(
         f"{HEADS} heads, float32; floor: needed multiply-adds at {bench.rate / 1e9:.0f} GFLOP/s, the best "
         "matrix product of this run.\n"
-        f"{CAUSAL} marks other squares: a reference line. The first call of "
+        f"{CAUSAL} attends to other pairs: a reference line. The first call of "
         f"{FLEX} is its compiling; it has no backward on a CPU.\n"
         f"Took {time.perf_counter() - start:.0f} s."
     )

@@ -2,7 +2,7 @@
 
     python benchmarks/attention_gpu.py --no-ours --json peers.json      # the peers once: minutes of compiling
     python benchmarks/attention_gpu.py --peers-json peers.json          # then lattend beside them, fast
-    python benchmarks/attention_gpu.py --cases strided windowed-256 --head-size 128 --no-peers
+    python benchmarks/attention_gpu.py --cases strided windowed-256 --head-dim 128 --no-peers
 
 Peers: FlexAttention, compiled, its block mask made beforehand; cuDNN through SDPA, for causal, and for
 windowed on the reshaped windows. Before it is timed, each is compared with plain attention in float32 on
@@ -65,9 +65,9 @@ def row_of(case: Case, D: int, work: str) -> Row:
     )
     expected = told.forward_time if work == "forward" else told.backward_time
     seconds = expected.seconds if expected is not None else None
-    foretold = None if seconds is None else seconds * 1e3
+    predicted = None if seconds is None else seconds * 1e3
     return Row(
-        case.name, case.title, case.n, HEADS, D, work, case.needed, floor * 1e3, aim=aim, foretold=foretold
+        case.name, case.title, case.n, HEADS, D, work, case.needed, floor * 1e3, aim=aim, predicted=predicted
     )
 
 
@@ -161,7 +161,7 @@ class Bench:
         about, rows = report.load(path)
         if about["device"] != self.about["device"]:
             raise SystemExit(f"{path} was measured on {about['device']}, this is {self.about['device']}")
-        self.earlier = {(row.case, row.head_size, row.work): row for row in rows}
+        self.earlier = {(row.case, row.head_dim, row.work): row for row in rows}
         self.about["peers"] = f"from {path} of {about['date']}, torch {about['torch']}"
 
     def show(self, rows: Sequence[Row]) -> None:
@@ -239,7 +239,7 @@ class Bench:
         say(f"compiling {FLEX} for {case.title}")
         kept = self.guarded(rows, FLEX, lambda: self.flexed(case, rows, inputs, towards, 128, None))
         if self.args.tune_flex and case.name.startswith(SMALL):
-            small = [row_of(case, row.head_size, row.work) for row in rows]
+            small = [row_of(case, row.head_dim, row.work) for row in rows]
             self.guarded(rows, FLEX, lambda: self.flexed(case, small, inputs, towards, 64, SMALL_BLOCKS))
             for row, other in zip(rows, small, strict=True):
                 if other.times.get(FLEX, math.inf) < row.times.get(FLEX, math.inf) and not small[0].notes:
@@ -255,8 +255,8 @@ class Bench:
     def flexed(
         self, case: Case, rows: Sequence[Row], inputs: list[Any], towards: Any, block: int, options: Any
     ) -> list[Any]:
-        squares = block_mask(case, self.device, block)
-        attend = partial(self.flex, block_mask=squares, kernel_options=options)
+        mask = block_mask(case, self.device, block)
+        attend = partial(self.flex, block_mask=mask, kernel_options=options)
         start = time.perf_counter()
         self.torch.autograd.grad(attend(*inputs), inputs, towards)
         rows[0].first[FLEX] = time.perf_counter() - start
@@ -264,7 +264,7 @@ class Bench:
 
     def reuse(self, rows: Sequence[Row]) -> None:
         for row in rows:
-            known = self.earlier.get((row.case, row.head_size, row.work))
+            known = self.earlier.get((row.case, row.head_dim, row.work))
             for who, took in known.times.items() if known else ():
                 if not who.startswith(OURS):
                     row.times[f"{who} (earlier run)"] = took
@@ -273,7 +273,7 @@ class Bench:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--cases", nargs="+", metavar="NAME", help=", ".join(report.NAMES))
-    parser.add_argument("--head-size", nargs="+", type=int, default=[128, 64], metavar="D")
+    parser.add_argument("--head-dim", nargs="+", type=int, default=[128, 64], metavar="D")
     parser.add_argument("--kernel", choices=["triton", "sdpa"], help="lattend's; it chooses otherwise")
     parser.add_argument("--no-peers", action="store_true", help="only lattend")
     parser.add_argument("--no-ours", action="store_true", help="only the peers")
@@ -291,7 +291,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("no CUDA device here: attention on a GPU is not timed")
         return
     bench = Bench(args)
-    for D in args.head_size:
+    for D in args.head_dim:
         for name in names:
             bench.run(name, D)
     report.table(bench.about, bench.rows, details=False)

@@ -4,7 +4,7 @@
 
 Every shape that the kernels may take is timed on rules that are in no benchmark table; a program, a step and
 what a mask adds to it get the costs, none negative, whose sum comes nearest to the times. The library's
-causal blocks are timed too. So a benchmark's rows can be foretold with nothing fitted on them.
+causal blocks are timed too. So a benchmark's rows can be predicted with nothing fitted on them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Job:
     """One kernel in one shape on one rule."""
 
     dtype: str
-    head_size: int
+    head_dim: int
     kind: str  # of rule: lines, apart or boxes
     kernel: str
     shape: Shape
@@ -58,11 +58,11 @@ class Job:
         n = sizes.get("n") or sizes["rows"] * sizes["cols"]
         dtype = DTYPES[self.dtype]
         q, k, v, grad = (
-            torch.randn(1, HEADS, n, self.head_size, device="cuda", dtype=dtype) for _ in range(4)
+            torch.randn(1, HEADS, n, self.head_dim, device="cuda", dtype=dtype) for _ in range(4)
         )
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
         run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
-        scale, fixed = self.head_size**-0.5, Fixed((), torch.ones(1, device="cuda"), ())
+        scale, fixed = self.head_dim**-0.5, Fixed((), torch.ones(1, device="cuda"), ())
         work: dict[str, Callable[[], object]] = {
             "forward": lambda: run.forward(q, k, v, scale, {}),
             "queries": lambda: run.queries(grad, None, q, k, v, q, lse, delta, scale, {}, fixed),
@@ -91,17 +91,17 @@ def rules(dtype: str, kind: str) -> dict[str, tuple[lt.Rule, dict[str, int]]]:
     return {f"around {r}, {s}": (lt.rules.neighbourhood(r=r), {"rows": s, "cols": s}) for r, s in around}
 
 
-def jobs(head_sizes: list[int], dtypes: list[str], kinds: list[str]) -> Iterator[Job]:
-    for dtype, head_size, kind in itertools.product(dtypes, head_sizes, kinds):
+def jobs(head_dims: list[int], dtypes: list[str], kinds: list[str]) -> Iterator[Job]:
+    for dtype, head_dim, kind in itertools.product(dtypes, head_dims, kinds):
         for kernel in ("forward", "queries", "keys"):
             axes = 2 if kind == "boxes" else 1
-            shapes = candidates(kernel, head_size, axes, DTYPES[dtype], kind == "apart")
+            shapes = candidates(kernel, head_dim, axes, DTYPES[dtype], kind == "apart")
             for cost in shapes[: 2 if axes == 2 else None]:  # thin boxes cost what square ones do
                 for name, (rule, sizes) in rules(dtype, kind).items():
                     found = plan(rule, **sizes)
                     part = (found.turned if kernel == "keys" else found.parts)[0]
                     if apart(part) == (kind == "apart"):
-                        yield Job(dtype, head_size, kind, kernel, cost.shape, name)
+                        yield Job(dtype, head_dim, kind, kernel, cost.shape, name)
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -147,23 +147,23 @@ def nearest(counts: Any, times: Any) -> tuple[Any, float]:
     return best[1], float(np.abs(scaled @ best[1] - 1).max())
 
 
-def library(head_sizes: list[int]) -> list[dict[str, Any]]:
+def library(head_dims: list[int]) -> list[dict[str, Any]]:
     """CuDNN on causal blocks: nanoseconds for a query and for a square in tiles of 128."""
     found: list[dict[str, Any]] = []
-    for head_size, way in itertools.product(
-        (size for size in head_sizes if size <= 128), ("forward", "backward")
+    for head_dim, way in itertools.product(
+        (size for size in head_dims if size <= 128), ("forward", "backward")
     ):
         counts: list[tuple[float, float]] = []
         times: list[float] = []
         for window, n in LIBRARY:
             side = window or n
-            shape = (HEADS, n // side, side, head_size) if window else (1, HEADS, n, head_size)
+            shape = (HEADS, n // side, side, head_dim) if window else (1, HEADS, n, head_dim)
             tiles = -(-side // 128)
             counts.append((HEADS * n, HEADS * n // side * tiles * (tiles + 1) // 2 * 128 * 128))
             times.append(milliseconds(cudnn(way, shape)) * 1e6)
         costs, error = nearest(np.array(counts, float), np.array(times))
-        print(f"cuDNN {way} D = {head_size}: {costs} within {error:.0%}", flush=True)
-        found.append({"way": way, "head_size": head_size, "costs": list(costs), "error": error})
+        print(f"cuDNN {way} D = {head_dim}: {costs} within {error:.0%}", flush=True)
+        found.append({"way": way, "head_dim": head_dim, "costs": list(costs), "error": error})
     return found
 
 
@@ -181,13 +181,13 @@ def cudnn(way: str, shape: tuple[int, ...]) -> Callable[[], object]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--head-size", type=int, nargs="*", default=[64, 128, 256])
+    parser.add_argument("--head-dim", type=int, nargs="*", default=[64, 128, 256])
     parser.add_argument("--dtype", nargs="*", default=list(DTYPES), choices=list(DTYPES))
     parser.add_argument("--kind", nargs="*", default=list(KINDS), choices=KINDS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     found = {"device": torch.cuda.get_device_name()}
-    found |= {"tiles": tiles(args), "library": library(args.head_size)}
+    found |= {"tiles": tiles(args), "library": library(args.head_dim)}
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
 
@@ -195,8 +195,8 @@ def main() -> None:
 def tiles(args: argparse.Namespace) -> list[dict[str, Any]]:
     """The costs of every kernel in every shape."""
     groups: dict[tuple[Any, ...], list[Job]] = {}
-    for job in jobs(args.head_size, args.dtype, args.kind):
-        groups.setdefault((job.dtype, job.head_size, job.kind, job.kernel, job.shape), []).append(job)
+    for job in jobs(args.head_dim, args.dtype, args.kind):
+        groups.setdefault((job.dtype, job.head_dim, job.kind, job.kernel, job.shape), []).append(job)
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         for done, error in enumerate(
             pool.imap_unordered(compiled, [group[0] for group in groups.values()]), 1
@@ -220,7 +220,7 @@ def measured(group: list[Job]) -> dict[str, Any] | None:
     costs, error = nearest(np.array([p[0] for p in points], float), np.array([p[1] for p in points]))
     program, full, masked = (float(f"{cost:.3g}") for cost in (costs[0], costs[1], costs[1] + costs[2]))
     one = group[0]
-    about = f"{one.dtype} {one.head_size} {one.kind} {one.kernel} {one.shape}"
+    about = f"{one.dtype} {one.head_dim} {one.kind} {one.kernel} {one.shape}"
     print(f"{about}: {program} {masked} {full} within {error:.0%}", flush=True)
     return {**asdict(one), "costs": [program, masked, full], "error": error, "points": points}
 

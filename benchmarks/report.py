@@ -16,14 +16,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import lattend as lt
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 OURS = "lattend"
-REFERENCE = "SDPA causal"  # marks other squares than the rule
+REFERENCE = "SDPA causal"  # other pairs than the rule's
 PASSES = ("forward", "backward", "training step")
 
 
@@ -38,7 +41,7 @@ class Case:
     title: str
     n: int
     rule: lt.Rule
-    marked: Callable[[Any, Any], Any]  # (q, k) to bool; works on NumPy arrays and on tensors
+    attended: Callable[[Any, Any], Any]  # (q, k) to bool; works on NumPy arrays and on tensors
     keys: Callable[[Any], Any]  # how many keys each of these queries has
     sizes: dict[str, int] = field(default_factory=dict)  # what the shape of q does not say
     t: int | None = None
@@ -46,7 +49,7 @@ class Case:
 
     @property
     def needed(self) -> int:
-        """The marked squares, summed row by row: integer sets are not at hand on every machine."""
+        """The attended pairs, summed row by row: integer sets are not at hand on every machine."""
         return int(self.keys(np.arange(self.n, dtype=np.int64)).sum())
 
 
@@ -64,30 +67,30 @@ def case(name: str, n: int) -> Case:
             return Case(name, name, n, lt.rules.causal(), lambda q, k: k <= q, lambda q: q + 1)
         case ["strided", number]:
             t = int(number)
-            marked = lambda q, k: (k <= q) & (q - k <= t)  # noqa: E731
+            attended = lambda q, k: (k <= q) & (q - k <= t)  # noqa: E731
             return Case(
-                *(name, f"strided t={t}", n, lt.rules.strided(t), marked),
+                *(name, f"strided t={t}", n, lt.rules.strided(t), attended),
                 *(lambda q: np.minimum(q, t) + 1, {}, t),
             )
         case ["windowed", number]:
             w = int(number)
-            marked = lambda q, k: (k <= q) & (q // w == k // w)  # noqa: E731
+            attended = lambda q, k: (k <= q) & (q // w == k // w)  # noqa: E731
             return Case(
-                *(name, f"windowed w={w}", n, lt.rules.windowed(w), marked),
+                *(name, f"windowed w={w}", n, lt.rules.windowed(w), attended),
                 *(lambda q: q % w + 1, {}, None, w),
             )
         case ["neighbourhood", number]:
             return _neighbourhood(name, n, int(number) // 2)
         case ["sparse", "strided"]:
-            marked = lambda q, k: (k <= q) & ((q - k < l) | ((q - k) % l == 0))  # noqa: E731
+            attended = lambda q, k: (k <= q) & ((q - k < l) | ((q - k) % l == 0))  # noqa: E731
             return Case(
-                *(name, f"Sparse strided l={l}", n, lt.rules.sparse_strided(l), marked),
+                *(name, f"Sparse strided l={l}", n, lt.rules.sparse_strided(l), attended),
                 lambda q: np.minimum(q + 1, l) + q // l,
             )
         case ["sparse", "fixed"]:
-            marked = lambda q, k: (k <= q) & ((q // l == k // l) | (k % l >= l - c))  # noqa: E731
+            attended = lambda q, k: (k <= q) & ((q // l == k // l) | (k % l >= l - c))  # noqa: E731
             return Case(
-                *(name, f"Sparse fixed l={l}, c={c}", n, lt.rules.sparse_fixed(l, c), marked),
+                *(name, f"Sparse fixed l={l}, c={c}", n, lt.rules.sparse_fixed(l, c), attended),
                 lambda q: q % l + 1 + q // l * c,
             )
     raise SystemExit(f"no rule {name!r}; there are {', '.join(NAMES)}")
@@ -98,7 +101,7 @@ def _neighbourhood(name: str, n: int, r: int) -> Case:
     if side * side != n:
         raise SystemExit(f"{name}: {n} pixels are no square image")
 
-    def marked(q: Any, k: Any) -> Any:
+    def attended(q: Any, k: Any) -> Any:
         return (abs(q // side - k // side) <= r) & (abs(q % side - k % side) <= r)
 
     def along(x: Any) -> Any:
@@ -107,7 +110,7 @@ def _neighbourhood(name: str, n: int, r: int) -> Case:
     title = f"{2 * r + 1} × {2 * r + 1} neighbourhood, {side} × {side}"
     sizes = {"rows": side, "cols": side}
     rule = lt.rules.neighbourhood(r)
-    return Case(name, title, n, rule, marked, lambda q: along(q // side) * along(q % side), sizes)
+    return Case(name, title, n, rule, attended, lambda q: along(q // side) * along(q % side), sizes)
 
 
 def chosen(wanted: Sequence[str] | None) -> list[str]:
@@ -129,13 +132,13 @@ class Row:
     title: str
     n: int
     heads: int
-    head_size: int
+    head_dim: int
     work: str  # one of PASSES
     needed: int
     floor: float
     times: dict[str, float] = field(default_factory=dict)
     aim: float | None = None
-    foretold: float | None = None  # milliseconds that lt.explain expects of lattend, before any run
+    predicted: float | None = None  # milliseconds that lt.explain expects of lattend, before any run
     first: dict[str, float] = field(default_factory=dict)  # seconds of the first call: plan or compile
     errors: dict[str, float] = field(default_factory=dict)  # relative, by what it is compared with
     host: dict[str, float] = field(default_factory=dict)  # milliseconds the call keeps Python busy
@@ -218,7 +221,7 @@ def line(row: Row) -> str:
     """The row on one line, for progress."""
     times = ", ".join(f"{name} {cell(row, name)}" for name in contenders([row]))
     aim = f", aim {short(row.aim)}" if row.aim else ""
-    head = f"{row.title}, n = {row.n:,}, D = {row.head_size}, {row.work}: floor {short(row.floor)}{aim}"
+    head = f"{row.title}, n = {row.n:,}, D = {row.head_dim}, {row.work}: floor {short(row.floor)}{aim}"
     return f"{head}, {times or 'nothing timed'} [ms]" + (f"; {extras(row)}" if extras(row) else "")
 
 
@@ -237,23 +240,27 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
         some = [row for row in rows if row.work == work]
         if not some:
             continue
-        names, aimed, told = contenders(some), any(row.aim for row in some), any(row.foretold for row in some)
+        names, aimed, told = (
+            contenders(some),
+            any(row.aim for row in some),
+            any(row.predicted for row in some),
+        )
         grid = Table(title=f"{work}, milliseconds", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
         grid.add_column("rule")
         for name in (
             "n",
             "D",
-            "needed squares",
+            "attended pairs",
             "floor",
             *(["aim"] if aimed else []),
-            *(["foretold"] if told else []),
+            *(["predicted"] if told else []),
             *names,
         ):
             grid.add_column(name, justify="right")
         for row in some:
             aim = [short(row.aim) if row.aim else "–"] if aimed else []
-            aim += [short(row.foretold) if row.foretold else "–"] if told else []
-            sizes = (f"{row.n:,}", str(row.head_size), f"{row.needed:,}", short(row.floor))
+            aim += [short(row.predicted) if row.predicted else "–"] if told else []
+            sizes = (f"{row.n:,}", str(row.head_dim), f"{row.needed:,}", short(row.floor))
             grid.add_row(row.title, *sizes, *aim, *(cell(row, name) for name in names))
         console.print(grid)
     print(
@@ -263,7 +270,7 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
     for row in rows:
         words = extras(row) if details else "; ".join(row.notes)
         if words:
-            print(f"  {row.title}, n = {row.n:,}, D = {row.head_size}, {row.work}: {words}")
+            print(f"  {row.title}, n = {row.n:,}, D = {row.head_dim}, {row.work}: {words}")
 
 
 # Charts
@@ -271,75 +278,57 @@ def table(about: dict[str, Any], rows: Sequence[Row], details: bool = True) -> N
 COLOURS = ("#0072b2", "#56b4e9")  # lattend's, then those of its peers
 PEER_COLOURS = ("#e69f00", "#009e73", "#cc79a7", "#d55e00")
 REFERENCE_COLOUR = "#8c959f"
-BAR, GAP, LEFT, PLOT, TOP = 15, 14, 236, 640, 96
+BAR, GAP = 0.16, 0.15  # inches: a bar, the space between rules
+WIDTH, ABOVE, BELOW = 9.8, 1.0, 0.6  # inches: the chart, its title and legend, its axis
+BLANK = {"facecolor": "white", "edgecolor": "none", "pad": 0.2}  # no grid line through a number
+STYLE = {"svg.fonttype": "none", "svg.hashsalt": "lattend", "font.size": 8.5}
 
 
-def chart(rows: Sequence[Row], about: dict[str, Any], title: str) -> Any:
-    """A scene: a group of bars a row, lattend's first, on a logarithmic scale, a mark at the floor."""
-    from lattend.draw.formats.palette import FAINT_TEXT, PAPER, TEXT
-    from lattend.draw.formats.scene import Item, Line, Rect, Scene, Text, text_width
+def chart(rows: Sequence[Row], about: dict[str, Any], title: str) -> Figure:
+    """A group of bars a row, lattend's first, on a logarithmic scale, a mark at the floor."""
+    from matplotlib.figure import Figure
 
     names = contenders(rows)
     mine, peers = [n for n in names if n.startswith(OURS)], [n for n in names if not n.startswith(OURS)]
     colours = dict(zip(mine, COLOURS, strict=False)) | dict(zip(peers, PEER_COLOURS, strict=False))
     colours[REFERENCE] = REFERENCE_COLOUR
-    values = [v for row in rows for v in (row.floor, *row.times.values())]
-    low, high = _decade(min(values) / 1.15, down=True), _decade(max(values), down=False)
-
-    def across(value: float) -> float:
-        return LEFT + PLOT * math.log(value / low) / math.log(high / low)
-
-    heights = [BAR * max(1, len(row.times)) for row in rows]
-    bottom = TOP + sum(heights) + GAP * len(rows)
-    width, height = LEFT + PLOT + 76, bottom + 56
-    where = f"{about.get('device') if about.get('device') != 'cpu' else about.get('cpu')}"
-    under = f"{where}, {about.get('cores')} cores, torch {about.get('torch')}; shorter is faster"
-    items: list[Item] = [Rect(0, 0, width, height, PAPER)]
-    items += [Text(16, 28, title, 17, TEXT, bold=True), Text(16, 48, under, 12, FAINT_TEXT)]
-    x = 16.0
-    for name in names:
-        items += [Rect(x, 62, 13, 13, colours[name]), Text(x + 19, 73, name, 12.5, TEXT)]
-        x += 19 + text_width(name, 12.5) + 20
-    items += [Line(x + 5, 60, x + 5, 77, TEXT, 2), Text(x + 13, 73, "floor", 12.5, TEXT)]
-    for tick in _ticks(low, high):
-        major = math.isclose(math.log10(tick) % 1, 0, abs_tol=1e-9)
-        items.append(Line(across(tick), TOP, across(tick), bottom, "#c4cad1" if major else "#e6e9ed", 1))
-        items.append(Text(across(tick), bottom + 16, f"{tick:,g}", 11, FAINT_TEXT, "middle"))
-    items.append(Text(LEFT + PLOT / 2, bottom + 38, "milliseconds, logarithmic", 12, FAINT_TEXT, "middle"))
-    y = TOP + GAP / 2
-    for row, tall in zip(rows, heights, strict=True):
-        middle = y + tall / 2
-        items.append(Text(LEFT - 12, middle - 1, row.title, 12.5, TEXT, "end", bold=True))
-        small = f"n = {row.n:,}, D = {row.head_size}"
-        items.append(Text(LEFT - 12, middle + 13, small, 11, FAINT_TEXT, "end"))
-        for index, name in enumerate(name for name in names if name in row.times):
-            end, level = across(row.times[name]), y + index * BAR
-            items.append(Rect(LEFT, level, end - LEFT, BAR - 2, colours[name]))
-            value = short(row.times[name])
-            items.append(Rect(end, level, text_width(value, 11) + 8, BAR - 2, PAPER))  # no line through it
-            items.append(Text(end + 5, level + 10.5, value, 11, TEXT))
-        items.append(Line(across(row.floor), y - 3, across(row.floor), y + tall + 1, TEXT, 2))
-        y += tall + GAP
-    return Scene(width, height, tuple(items))
-
-
-def _decade(value: float, *, down: bool) -> float:
-    """The nearest 1, 2 or 5 times a power of ten that is not above, or not below, the value."""
-    power = 10.0 ** math.floor(math.log10(value))
-    steps = [power * step for step in (1, 2, 5, 10)]
-    return max(s for s in steps if s <= value) if down else min(s for s in steps if s >= value * (1 - 1e-12))
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    few = math.log10(high / low) > 4
-    places = [step * 10.0**power for power in powers for step in ((1,) if few else (1, 2, 5))]
-    return [place for place in places if low * 0.999 <= place <= high * 1.001]
+    plot = sum(BAR * len(row.times) + GAP for row in rows)
+    height = plot + ABOVE + BELOW
+    figure = Figure((WIDTH, height))
+    ax = figure.add_axes((0.24, BELOW / height, 0.68, plot / height))
+    y, middles, floors = GAP / 2, [], []
+    for row in rows:
+        low = y
+        for name in (name for name in names if name in row.times):
+            bars = ax.barh(y, row.times[name], 0.86 * BAR, align="edge", color=colours[name], label=name)
+            ax.bar_label(bars, [short(row.times[name])], padding=3, fontsize=7.5, bbox=BLANK)
+            y += BAR
+        middles.append((low + y) / 2)
+        floors.append(ax.vlines(row.floor, low - 0.03, y + 0.01, "#1f2328", linewidth=1.5, label="floor"))
+        y += GAP
+    labels = [f"{row.title}\nn = {row.n:,}, D = {row.head_dim}" for row in rows]
+    ax.set(xscale="log", ylim=(plot, 0), xlabel="milliseconds, logarithmic")
+    ax.set_xlim(min(v for row in rows for v in (row.floor, *row.times.values())) / 1.5)
+    ax.set_yticks(middles, labels)
+    ax.xaxis.set_major_formatter("{x:,g}")
+    ax.grid(axis="x", color="#c4cad1")
+    ax.set_axisbelow(True)
+    ax.tick_params(left=False)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    one_each = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    order = [*names, "floor"]
+    figure.legend([one_each[n] for n in order], order, loc="upper left", ncols=6, frameon=False)
+    device = about.get("device") if about.get("device") != "cpu" else about.get("cpu")
+    under = f"{device}, {about.get('cores')} cores, torch {about.get('torch')}; shorter is faster"
+    figure.text(0.01, 1 - 0.25 / height, title, size=12, weight="bold")
+    figure.text(0.01, 1 - 0.45 / height, under, color="#656d76")
+    figure.legends[0].set_bbox_to_anchor((0, 1 - 0.5 / height))
+    return figure
 
 
 def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: str) -> list[Path]:
     """Writes one chart a pass, as PNG or SVG by the file's ending; the forward pass has the plain name."""
-    from lattend.draw.formats.svg import svg
+    import matplotlib as mpl
 
     written: list[Path] = []
     for work in PASSES:
@@ -348,22 +337,19 @@ def draw(path: str | Path, about: dict[str, Any], rows: Sequence[Row], title: st
             continue
         end = "" if work == "forward" else "-" + work.replace(" ", "-")
         file = Path(path).with_stem(Path(path).stem + end)
-        scene, head = chart(some, about, f"{title}: {work}"), f"{title}: {work}"
-        if file.suffix == ".png":
-            from lattend.draw.formats.page import png
-
-            file.write_bytes(png(scene, 2))
-        else:
-            file.write_text(svg(scene, head, "; ".join(line(row) for row in some)))
+        head = f"{title}: {work}"
+        about_file = {"Title": head, "Date": None} if file.suffix == ".svg" else {"Title": head}
+        with mpl.rc_context(STYLE):
+            chart(some, about, head).savefig(file, dpi=200, metadata=about_file)
         written.append(file)
     return written
 
 
 def _one_a_rule(rows: Sequence[Row]) -> list[Row]:
-    """For each rule and head size the row with the most contenders, the largest n among those."""
+    """For each rule and head dimension the row with the most contenders, the largest n among those."""
     best: dict[tuple[str, int], Row] = {}
     for row in rows:
-        key = (row.case, row.head_size)
+        key = (row.case, row.head_dim)
         if key not in best or (len(row.times), row.n) >= (len(best[key].times), best[key].n):
             best[key] = row
     return list(best.values())
