@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved, vanishes
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.parser import parse
-from lattend.sets import Linear, Quotient, Region, Space, region_of
+from lattend.sets import Region, Space, region_of
 
 SPACE = Space(("n", "t"), (), {})
 N, T = Polynomial.atom("n"), Polynomial.atom("t")

@@ -23,8 +23,9 @@ from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.language.linear import Atom, atom_names
 from lattend.rules.rule import check_integer
-from lattend.sets import Atom, Region, Space, atom_names, region_of
+from lattend.sets import Region, Space, region_of
 from lattend.sets.guard import guarded
 
 EVERYWHERE = Truth(True)

@@ -138,5 +138,5 @@ def _counted(plain: Plain) -> dict[str, int]:
 
 
 def _plain(run: Run, values: Mapping[str, int]) -> Plain:
-    sizes = {name: number_of(size.mapped_values(values)) for name, size in run.sizes.items()}
+    sizes = {name: number_of(size.at(values)) for name, size in run.sizes.items()}
     return plain_layer(run.name, **sizes, **run.options)

@@ -91,7 +91,7 @@ def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
 
 def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | None:
     """The pairs of the plan's tiles, 64 queries by 64 keys; None while a size has no number."""
-    numbers = {name: number_of(size.mapped_values(values)) for name, size in sizes.items()}
+    numbers = {name: number_of(size.at(values)) for name, size in sizes.items()}
     known = {name: number for name in given.free if (number := numbers[name]) is not None}
     if len(known) < len(given.free) or given.open:
         return None

@@ -25,10 +25,11 @@ from lattend.errors import DeadlineError, LattendError
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.parser import parse
 from lattend.rules.reader import rule
 from lattend.rules.rule import Rule
-from lattend.sets import Linear, PointSet, Quotient, Space, region_of
+from lattend.sets import PointSet, Space, region_of
 from lattend.sets.compare import difference
 from lattend.sets.guard import remembered
 

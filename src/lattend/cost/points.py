@@ -10,15 +10,16 @@ from functools import lru_cache
 from lattend.budget import UNLIMITED, Budget
 from lattend.cost.amount import Amount, as_term, divides, product
 from lattend.cost.sizes import number_of
-from lattend.counts.closed import Closed, closed_form, covering, renaming
+from lattend.counts.closed import Closed, closed_form, covering
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.simplify import Piece, simplified
 from lattend.errors import NamingError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.linear import Atom
 from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule
-from lattend.sets import Atom, PointSet, Region, Space
+from lattend.sets import PointSet, Region, Space
 from lattend.sets.guard import guarded, remembered
 
 Sizes = Mapping[str, Polynomial]
@@ -123,11 +124,10 @@ def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
         raise NoClosedForm(f"{clash[0]} and a size it is divided by have one name; give them two, or numbers")
     one = Space(tuple(n for n in rest.parameters if n not in same), (), split)
     space = one.renamed(renamed)
-    change = renaming(renamed)
     found: tuple[tuple[Region, Polynomial], ...] = tuple(
         (
             piece.region.fixed(fixed, rest).merged(same, one).renamed(renamed, space),
-            piece.formula.mapped_values(fixed).mapped(change),
+            piece.formula.at({**fixed, **renamed}),
         )
         for piece in pieces
     )

@@ -138,7 +138,7 @@ class _Reading:
         if not names or not all(isinstance(self.given.get(name), int) for name in names):
             return value
         self.used |= set(names)
-        found = size.mapped_values({name: self.given[name] for name in names}).terms.get((), 0)
+        found = size.at({name: self.given[name] for name in names}).terms.get((), 0)
         if found != int(found):
             numbers = ", ".join(f"{name} = {self.given[name]}" for name in names)
             raise DomainError(f"{value} is {found} at {numbers}, and no whole number")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import typical_value
-from lattend.sets import Atom, Bound, Linear, Monomial, Quotient, monomial
+from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, monomial
+from lattend.sets import Bound
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count

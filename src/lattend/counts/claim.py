@@ -19,7 +19,8 @@ from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import ONE, Case, cases, split_name
 from lattend.counts.verdict import Counterexample, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError
-from lattend.sets import Bound, Linear, Region
+from lattend.rules.language.linear import Linear
+from lattend.sets import Bound, Region
 from lattend.sets.guard import guarded
 
 MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is

@@ -18,18 +18,7 @@ from lattend.rules.axes import LINE, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
 from lattend.rules.rule import Rule
-from lattend.sets import (
-    Atom,
-    Linear,
-    PointSet,
-    Quotient,
-    Region,
-    Remainder,
-    Space,
-    moduli_of,
-    region_of,
-    within,
-)
+from lattend.sets import PointSet, Region, Space, moduli_of, region_of, within
 
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
 
@@ -200,7 +189,7 @@ def _on_line(
         modulus,
     )
     space = line.space.renamed(back)
-    pieces = [Piece(p.region.renamed(back, space), p.formula.mapped(renaming(back))) for p in line.pieces]
+    pieces = [Piece(p.region.renamed(back, space), p.formula.at(back)) for p in line.pieces]
     return line, Closed(space, line.domain.renamed(back, space), pieces)
 
 
@@ -223,19 +212,6 @@ def _line(
 def forget_lines() -> None:
     """Empty the memory of lines shared between axes; for measuring."""
     _line.cache_clear()
-
-
-def renaming(names: Mapping[str, str]) -> Callable[[Atom], Atom]:
-    """How an atom changes when its names do."""
-
-    def change(atom: Atom) -> Atom:
-        if isinstance(atom, str):
-            return names.get(atom, atom)
-        of = Linear.of([(change(part), c) for part, c in atom.of.terms], atom.of.constant)
-        by = names.get(atom.by, atom.by) if isinstance(atom.by, str) else atom.by
-        return Quotient(of, by) if isinstance(atom, Quotient) else Remainder(of, by)
-
-    return change
 
 
 def _combined(

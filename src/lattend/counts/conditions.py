@@ -5,7 +5,8 @@ from __future__ import annotations
 from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import is_size
-from lattend.sets import Bound, Linear, Quotient, Remainder
+from lattend.rules.language.linear import Linear, Quotient, Remainder
+from lattend.sets import Bound
 
 Relation = tuple[str, str, str]  # subject, sign, other side
 MIRRORED = {">": "<", ">=": "<="}

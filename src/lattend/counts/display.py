@@ -11,7 +11,8 @@ from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
-from lattend.sets import Bound, Linear, Monomial, Quotient, Remainder, bound_at, monomial
+from lattend.rules.language.linear import Linear, Monomial, Quotient, Remainder, monomial
+from lattend.sets import Bound, bound_at
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
@@ -131,7 +132,7 @@ def _lines(count: Count, piece: Piece, pen: Written) -> list[Line]:
 def _formula(count: Count, piece: Piece, pen: Written) -> str:
     """The piece's formula with everything put in that is known on its region."""
     equalities = piece.region.within(count.closed.domain).equalities()
-    known = {atom: p.mapped_values(count.values) for atom, p in solved(equalities).items()}
+    known = {atom: p.at(count.values) for atom, p in solved(equalities).items()}
     for atom in piece.formula.atoms:
         rest = piece.region.rest(atom)
         if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
@@ -139,7 +140,7 @@ def _formula(count: Count, piece: Piece, pen: Written) -> str:
             known[atom] = whole.times(Fraction(1, atom.by))
     long = len(piece.formula.terms) > MAX_WHOLE
     factors = piece.factors if piece.factors and long else (piece.formula,)
-    return pen.product([factor.mapped_values(count.values) for factor in factors], known)
+    return pen.product([factor.at(count.values) for factor in factors], known)
 
 
 def _on_multiples(count: Count, piece: Piece) -> Piece | None:

@@ -22,7 +22,8 @@ from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
-from lattend.sets import Atom, Bound, Cone, Linear, Monomial, Quotient, Remainder
+from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
+from lattend.sets import Bound, Cone
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
@@ -65,7 +66,7 @@ def order(count: Count, variables: Iterable[str]) -> Order:
             cone = _cone(part, signs, count, growing)
             if not cone.grows(growing):
                 continue
-            formula = _unwrapped(part).mapped_values(count.values)
+            formula = _unwrapped(part).at(count.values)
             reached = [m for m in formula.terms if _present(cone, m).grows(growing)]
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)

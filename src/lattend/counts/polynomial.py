@@ -5,7 +5,7 @@ sympy would do, but loading it takes longer than counting; it is called only to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import TooLarge
-from lattend.sets import Atom, Linear, Monomial, atom_at, atom_value, monomial
+from lattend.rules.language.linear import Atom, Linear, Monomial, atom_at, atom_value, monomial
 
 MAX_TERMS = 100_000
 
@@ -91,28 +91,24 @@ class Polynomial:
         chosen = set(self.atoms if atoms is None else atoms)
         return max((sum(e for a, e in m if a in chosen) for m in self.terms), default=0)
 
-    def substituted(self, put: Mapping[Atom, Polynomial]) -> Polynomial:
+    def substituted(self, values: Mapping[Atom, Polynomial]) -> Polynomial:
         """The polynomial with atoms replaced by polynomials."""
-        if not any(atom in put for atom in self.atoms):
+        if not any(atom in values for atom in self.atoms):
             return self
         raised: dict[tuple[Atom, int], Polynomial] = {}
         total: list[tuple[Fraction, Monomial]] = []
         for powers, coefficient in self.terms.items():
-            part = Polynomial({tuple((a, e) for a, e in powers if a not in put): coefficient})
+            part = Polynomial({tuple((a, e) for a, e in powers if a not in values): coefficient})
             for factor in powers:
-                if factor[0] in put:
+                if factor[0] in values:
                     if factor not in raised:
-                        raised[factor] = put[factor[0]] ** factor[1]
+                        raised[factor] = values[factor[0]] ** factor[1]
                     part = part * raised[factor]
             total.extend((c, m) for m, c in part.terms.items())
         return Polynomial.of(total)
 
-    def mapped(self, change: Callable[[Atom], Atom]) -> Polynomial:
-        """The polynomial with every atom renamed."""
-        return Polynomial.of((c, monomial((change(a), e) for a, e in m)) for m, c in self.terms.items())
-
-    def mapped_values(self, values: Mapping[str, int]) -> Polynomial:
-        """The polynomial with the names in `values` put in."""
+    def at(self, values: Mapping[str, int | str]) -> Polynomial:
+        """The polynomial with numbers, or other names, for the names in `values`."""
         if not values:
             return self
         total: list[tuple[Fraction, Monomial]] = []

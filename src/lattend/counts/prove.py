@@ -11,7 +11,8 @@ from fractions import Fraction
 
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
-from lattend.sets import Atom, Cell, Linear, Region
+from lattend.rules.language.linear import Atom, Linear
+from lattend.sets import Cell, Region
 
 MAX_SLICES = 5_000
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from lattend.counts.polynomial import Polynomial
 from lattend.rules.axes import RESERVED, SIZES
-from lattend.sets import Atom, Monomial, Quotient, Remainder, atom_names
+from lattend.rules.language.linear import Atom, Monomial, Quotient, Remainder, atom_names
 
 
 def typical_value(polynomial: Polynomial) -> Fraction:

@@ -14,7 +14,8 @@ from math import comb, lcm
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
-from lattend.sets import Atom, Bound, Linear, Quotient, Region, Space
+from lattend.rules.language.linear import Atom, Linear, Quotient
+from lattend.sets import Bound, Region, Space
 
 MAX_POWER = 16
 MAX_CARRY = 12

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lattend.plans.intervals import Interval, interval
-from lattend.plans.linear import Range, form, least
+from lattend.plans.intervals import Interval, interval, least
 from lattend.recent import Recent
 from lattend.rules.axes import LINE
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
 from lattend.rules.language.expr import And, Compare, Condition, Name, Num, Or, Term, Truth
+from lattend.rules.language.linear import gap_of
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
@@ -45,11 +45,12 @@ def _found(rule: Rule, tied: bool) -> Canonical:
     return canonical(condition, axes, domain)
 
 
-def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[str, Range]) -> Condition:
+def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Condition:
     """The condition without what always holds, or never, for names in these ranges.
 
     >>> from lattend.rules.language.parser import parse
-    >>> expr.text(decided(parse("k <= q and q - k <= t"), {"t": 99}, {"q": (0, 63), "k": (0, 63)}))
+    >>> ranges = {"q": Interval(0, 63), "k": Interval(0, 63)}
+    >>> expr.text(decided(parse("k <= q and q - k <= t"), {"t": 99}, ranges))
     'k <= q'
     """
     match condition:
@@ -62,16 +63,14 @@ def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[st
             return condition
 
 
-def _decided(node: Compare, numbers: Mapping[str, int], ranges: Mapping[str, Range]) -> Condition:
-    left, right = form(node.left, numbers), form(node.right, numbers)
-    if left is not None and right is not None:
-        gap = right.plus(left, -1)
-        low, high = least(gap, ranges), -least(gap.times(-1), ranges)  # where right - left lies
+def _decided(node: Compare, numbers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Condition:
+    gap = gap_of(node, numbers)
+    if gap is not None:
+        low, high = least(gap.times(-1), ranges), -least(gap, ranges)  # where right - left lies
     elif expr.arrays(node):
         return node
     else:
-        names = {name: Interval(*ends) for name, ends in ranges.items()}
-        names |= {name: Interval(value, value) for name, value in numbers.items()}
+        names = {**ranges, **{name: Interval(value, value) for name, value in numbers.items()}}
         a, b = interval(node.left, names), interval(node.right, names)
         low, high = b.low - a.high, b.high - a.low
     always = {"<=": low >= 0, "<": low > 0, "==": low == high == 0, ">=": high <= 0, ">": high < 0}

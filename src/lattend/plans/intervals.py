@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lattend.errors import DomainError
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
+from lattend.rules.language.linear import Atom, Linear, Quotient, Remainder
 
 Ends = int | NDArray[np.int64]
 
@@ -42,6 +43,36 @@ def interval(term: Term, names: Mapping[str, Interval]) -> Interval:
             raise DomainError(f"{expr.term_text(term)} is data: its range is found from the data")
         case Arith():
             return _OPERATIONS[term.op](*(interval(arg, names) for arg in term.args))
+
+
+def linear_interval(form: Linear, names: Mapping[str, Interval]) -> Interval:
+    """Where a linear form lies, its divisors being numbers."""
+    low = high = form.constant
+    for atom, count in form.terms:
+        a, b = _atom_interval(atom, names)
+        low += count * (a if count > 0 else b)
+        high += count * (b if count > 0 else a)
+    return Interval(low, high)
+
+
+def _atom_interval(atom: Atom, names: Mapping[str, Interval]) -> Interval:
+    if isinstance(atom, str):
+        return names[atom]
+    by = names[atom.by] if isinstance(atom.by, str) else Interval(atom.by, atom.by)
+    return _OPERATIONS["//" if isinstance(atom, Quotient) else "%"](linear_interval(atom.of, names), by)
+
+
+def least(form: Linear, names: Mapping[str, Interval]) -> Ends:
+    """A number that the form is never below."""
+    found = linear_interval(form, names).low
+    for atom, count in form.terms:
+        if isinstance(atom, Quotient) and isinstance(atom.by, int) and count % atom.by == 0:
+            # by*(x // by) is x - x % by: the names may cancel then
+            factor = count // atom.by
+            rest = Linear(((Remainder(atom.of, atom.by), 1),))
+            other = form.plus(Linear(((atom, count),)), -1).plus(atom.of, factor).plus(rest, -factor)
+            found = _greatest(found, linear_interval(other, names).low)
+    return found
 
 
 def _add(a: Interval, b: Interval) -> Interval:

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from lattend.plans.linear import Atom, Form, Whole, form
 from lattend.rules.language import expr
 from lattend.rules.language.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
+from lattend.rules.language.linear import Atom, Linear, Quotient, atom_names, gap_of
 
 FOREVER = 1 << 62  # a last query that never comes
 NEVER = -1
@@ -90,12 +90,10 @@ def _either(a: Latest, b: Latest) -> Latest:
 
 
 def _compared(node: Compare, op: CompareOp) -> Latest:
-    left, right = form(node.left, {}), form(node.right, {})
-    if left is None or right is None:
+    below = gap_of(node, {})
+    if below is None:
         return _always(steady=False)
-    gap = left.plus(right, -1)
-    above, below = gap.times(-1), gap
-    one = Form(constant=1)
+    above, one = below.times(-1), Linear(constant=1)
     match op:
         case "<=":
             return _at_most_zero(below)
@@ -111,32 +109,31 @@ def _compared(node: Compare, op: CompareOp) -> Latest:
             return _either(_at_most_zero(below.plus(one)), _at_most_zero(above.plus(one)))
 
 
-def _at_most_zero(gap: Form) -> Latest:
+def _at_most_zero(gap: Linear) -> Latest:
     """The bound for `gap <= 0`."""
-    with_query = [(atom, count) for atom, count in gap.terms if _mentions(atom, "q")]
+    with_query = [(atom, count) for atom, count in gap.terms if "q" in atom_names(atom)]
     if not with_query:
         return _of_keys(gap)
     atom, count = with_query[0]
     block = _block(atom)
     if len(with_query) > 1 or block is None:
         return _always(steady=False)
-    rest = gap.plus(Form(((atom, count),)), -1)
+    rest = gap.plus(Linear(((atom, count),)), -1)
     shift, w = block
     if count < 0:
         return _from_below(gap, rest)
 
     def last(k: Any) -> Any:
         # count * ((q + shift) // w) + rest(k) <= 0
-        return (-_value(rest, k) // count + 1) * w - 1 - shift
+        return (-rest.value({"k": k}) // count + 1) * w - 1 - shift
 
-    own = Form(((_renamed(atom), -count),))
-    beyond = rest.plus(own, -1)  # what is left of it once the key's own block is taken off
+    beyond = gap.at({"q": "k"})  # what is left of it once the key's own block is taken off
     near = not beyond.terms or (w == 1 and all(a == "k" and c > 0 for a, c in beyond.terms))
     reach = (-beyond.constant // count) * w + w - 1 if near else FOREVER
     return Latest(last, 0 if near else FOREVER, reach, steady=True)
 
 
-def _of_keys(gap: Form) -> Latest:
+def _of_keys(gap: Linear) -> Latest:
     """A condition on k alone: its keys are reached for ever, the others never."""
     pinned = FOREVER
     if not gap.terms:
@@ -144,54 +141,29 @@ def _of_keys(gap: Form) -> Latest:
     if len(gap.terms) == 1 and gap.terms[0][0] == "k" and gap.terms[0][1] > 0:
         pinned = max(0, -gap.constant // gap.terms[0][1] + 1)
     return Latest(
-        lambda k: np.where(_value(gap, k) <= 0, FOREVER, NEVER),
+        lambda k: np.where(gap.value({"k": k}) <= 0, FOREVER, NEVER),
         pinned,
         FOREVER if pinned == FOREVER else NEVER,
         steady=True,
     )
 
 
-def _from_below(gap: Form, rest: Form) -> Latest:
+def _from_below(gap: Linear, rest: Linear) -> Latest:
     """`q` at least something: no bound from above; k <= q is of this kind."""
-    own = Form(constant=gap.constant)
-    for atom, count in gap.terms:
-        own = own.plus(Form(((_renamed(atom), count),)))
+    own = gap.at({"q": "k"})
     holds_from_own = own.constant <= 0 and all(a == "k" and c <= 0 for a, c in own.terms)
     plain = all(isinstance(atom, str) for atom, _ in gap.terms)
-    slope, step = own.count("k"), rest.count("k")
+    slope, step = own.coefficient("k"), rest.coefficient("k")
     back = plain and slope >= 0 and step + gap.constant > 0
     return _always(holds_from_own, back)
 
 
-def _mentions(atom: Atom, name: str) -> bool:
-    return atom == name if isinstance(atom, str) else any(_mentions(a, name) for a, _ in atom.of.terms)
-
-
 def _block(atom: Atom) -> tuple[int, int] | None:
     """(c, w) where the atom is (q + c) // w; q itself is q // 1."""
-    if isinstance(atom, str):
-        return 0, 1
-    alone = atom.of.terms == (("q", 1),)
-    return (atom.of.constant, atom.by) if alone and atom.op == "//" else None
-
-
-def _renamed(atom: Atom) -> Atom:
-    """The atom with the key in the query's place."""
-    if isinstance(atom, str):
-        return "k"
-    of = Form(constant=atom.of.constant)
-    for inner, count in atom.of.terms:
-        of = of.plus(Form(((_renamed(inner), count),)))
-    return Whole(atom.op, of, atom.by)
-
-
-def _value(value: Form, k: Any) -> Any:
-    """The number at these keys."""
-    total = value.constant
-    for atom, count in value.terms:
-        if isinstance(atom, str):
-            total = total + count * k
-        else:
-            inner = _value(atom.of, k)
-            total = total + count * (inner // atom.by if atom.op == "//" else inner % atom.by)
-    return total
+    match atom:
+        case str():
+            return 0, 1
+        case Quotient(Linear((("q", 1),), shift), int(by)):
+            return shift, by
+        case _:
+            return None

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattend.errors import DomainError
-from lattend.plans.linear import Form, Whole, form
 from lattend.plans.solve import FLIPPED
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import COMPARE
 from lattend.rules.language.expr import Compare, CompareOp, Condition, Lookup, Name, Term
+from lattend.rules.language.linear import Linear, Quotient, linear_of
 
 LEAST_BLOCK = 4  # outer positions in a block: with fewer, tiles of one block are emptier than the table
 MOST_VALUE = 127  # compared with entries of any type
@@ -73,7 +73,7 @@ def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, i
     left, op, right = condition.left, condition.op, condition.right
     if isinstance(right, Lookup):
         left, op, right = right, FLIPPED[op], left
-    value = form(right, numbers)
+    value = linear_of(right, numbers)
     if not isinstance(left, Lookup) or value is None or value.terms:
         return None
     if not 0 <= value.constant <= MOST_VALUE or COMPARE[op](0, value.constant):
@@ -90,10 +90,10 @@ def _blocks(indices: Sequence[Term], numbers: Mapping[str, int]) -> dict[str, in
     """What each position is divided by, in the order of two indices `position // number`."""
     found: dict[str, int] = {}
     for index in indices:
-        match form(index, numbers):
-            case Form(((str(name), 1),), 0):
+        match linear_of(index, numbers):
+            case Linear(((str(name), 1),), 0):
                 found[name] = 1
-            case Form(((Whole("//", Form(((str(name), 1),), 0), by), 1),), 0):
+            case Linear(((Quotient(Linear(((str(name), 1),), 0), int(by)), 1),), 0):
                 found[name] = by
             case _:
                 return None

@@ -16,9 +16,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.plans.linear import Whole, form
 from lattend.plans.solve import FLIPPED
 from lattend.rules.language.expr import Compare, Condition
+from lattend.rules.language.linear import Linear, Quotient, Remainder, gap_of
 
 Ints = NDArray[np.int64]
 
@@ -84,18 +84,16 @@ def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, in
     """
     if not isinstance(condition, Compare) or condition.op != "==":
         return None
-    left, right = form(condition.left, numbers), form(condition.right, numbers)
-    if left is None or right is None:
+    gap = gap_of(condition, numbers)
+    if gap is None:
         return None
-    gap = left.plus(right, -1)
-    wholes = [(atom, count) for atom, count in gap.terms if isinstance(atom, Whole)]
-    if len(wholes) != len(gap.terms) or not wholes or any(abs(count) != 1 for _, count in wholes):
-        return None
-    if len(wholes) == 1:
-        return _one_remainder(wholes[0][0], -gap.constant * wholes[0][1], query, key)
-    if len(wholes) == 2 and gap.constant == 0 and wholes[0][1] == -wholes[1][1]:
-        return _two_sides(wholes[0][0], wholes[1][0], query, key)
-    return None
+    match gap.terms:
+        case ((Remainder(of, int(modulus)), 1 | -1 as sign),):
+            return _one_remainder(of, modulus, -gap.constant * sign, query, key)
+        case ((Quotient() | Remainder() as a, 1 | -1 as sign), (Quotient() | Remainder() as b, other)):
+            return _two_sides(a, b, query, key) if other == -sign and not gap.constant else None
+        case _:
+            return None
 
 
 def has_windows(branch: Sequence[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> bool:
@@ -104,11 +102,10 @@ def has_windows(branch: Sequence[Condition], lines: Sequence[Line], numbers: Map
     return any(pair is not None and pair.kind == "windows" for pair in pairs)
 
 
-def _one_remainder(whole: Whole, value: int, query: str, key: str) -> Pairing | None:
-    of, modulus = whole.of, whole.by
-    if whole.op != "%" or not 0 <= value < modulus or len(of.terms) != 2:
+def _one_remainder(of: Linear, modulus: int, value: int, query: str, key: str) -> Pairing | None:
+    if not 0 <= value < modulus or len(of.terms) != 2:
         return None
-    match of.count(query), of.count(key):
+    match of.coefficient(query), of.coefficient(key):
         case 1, -1:
             return Pairing("residues", modulus, (of.constant - value) % modulus)
         case -1, 1:
@@ -117,13 +114,13 @@ def _one_remainder(whole: Whole, value: int, query: str, key: str) -> Pairing | 
             return None
 
 
-def _two_sides(a: Whole, b: Whole, query: str, key: str) -> Pairing | None:
+def _two_sides(a: Quotient | Remainder, b: Quotient | Remainder, query: str, key: str) -> Pairing | None:
     if key in dict(a.of.terms):
         a, b = b, a
     plain = a.of.terms == ((query, 1),) and b.of.terms == ((key, 1),)
-    if not plain or a.by != b.by or a.op != b.op:
+    if not plain or not isinstance(a.by, int) or a.by != b.by or type(a) is not type(b):
         return None
-    if a.op == "%":
+    if isinstance(a, Remainder):
         return Pairing("residues", a.by, (a.of.constant - b.of.constant) % a.by)
     if a.of.constant == b.of.constant:
         return Pairing("windows", a.by, a.of.constant)
@@ -148,43 +145,46 @@ def group(
     >>> group([parse("k % 8 >= 6")], "k", {})
     (Group(period=8, start=6, size=2), {0})
     """
-    found: Whole | None = None
+    found: tuple[int, int] | None = None  # the modulus, and what is added to the position
     low, high, used = 0, 0, set[int]()
     for place, condition in enumerate(conditions):
         read = _remainder_range(condition, name, numbers)
         if read is None:
             continue
-        whole, a, b = read
+        modulus, shift, a, b = read
         if found is None:
-            found, low, high = whole, 0, whole.by - 1
-        if whole == found:
+            found, low, high = (modulus, shift), 0, modulus - 1
+        if (modulus, shift) == found:
             low, high = max(low, a), min(high, b)
             used.add(place)
     if found is None or low > high:
         return None, set()
-    return Group(found.by, (low - found.of.constant) % found.by, high - low + 1), used
+    period, shift = found
+    return Group(period, (low - shift) % period, high - low + 1), used
 
 
 def _remainder_range(
     condition: Condition, name: str, numbers: Mapping[str, int]
-) -> tuple[Whole, int, int] | None:
-    """`name % l` between two numbers, from one comparison."""
-    if not isinstance(condition, Compare) or condition.op == "!=":
+) -> tuple[int, int, int, int] | None:
+    """(l, c, a, b) where the comparison says `a <= (name + c) % l <= b`."""
+    gap = gap_of(condition, numbers) if isinstance(condition, Compare) else None
+    if gap is None or not isinstance(condition, Compare):
         return None
-    left, right = form(condition.left, numbers), form(condition.right, numbers)
-    gap = None if left is None or right is None else left.plus(right, -1)
-    if gap is None or len(gap.terms) != 1:
-        return None
-    whole, count = gap.terms[0]
-    plain = isinstance(whole, Whole) and whole.op == "%" and whole.of.terms == ((name, 1),)
-    if not isinstance(whole, Whole) or not plain or abs(count) != 1:
-        return None
-    value = -gap.constant * count
-    op = condition.op if count > 0 else FLIPPED[condition.op]
-    match op:
-        case "==":
-            return whole, value, value
-        case "<=" | "<":
-            return whole, 0, value - (op == "<")
+    match gap.terms:
+        case ((Remainder(Linear(((str(of), 1),), shift), int(modulus)), 1 | -1 as sign),) if of == name:
+            value = -gap.constant * sign
         case _:
-            return whole, value + (op == ">"), whole.by - 1
+            return None
+    match condition.op if sign > 0 else FLIPPED[condition.op]:
+        case "==":
+            return modulus, shift, value, value
+        case "<=":
+            return modulus, shift, 0, value
+        case "<":
+            return modulus, shift, 0, value - 1
+        case ">=":
+            return modulus, shift, value, modulus - 1
+        case ">":
+            return modulus, shift, value + 1, modulus - 1
+        case "!=":
+            return None

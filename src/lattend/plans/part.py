@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.plans.branches import Branch
-from lattend.plans.intervals import Interval, interval
-from lattend.plans.linear import Range, form, least
+from lattend.plans.intervals import Interval, interval, least
 from lattend.plans.listed import Listed, listed
 from lattend.plans.order import Line, Order, Pairing, group, pairing
 from lattend.plans.solve import Bound, solve
@@ -23,6 +22,7 @@ from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
+from lattend.rules.language.linear import linear_of
 
 Ints = NDArray[np.int64]
 
@@ -213,7 +213,7 @@ class _Solver:
         ends[1] = ends[1] if high is None else min(ends[1], high)
 
     def _number(self, term: Term | None) -> int | None:
-        value = None if term is None else form(term, self.numbers)
+        value = None if term is None else linear_of(term, self.numbers)
         return None if value is None or value.terms else value.constant
 
     def _inner(self, condition: Compare, inner: list[str]) -> None:
@@ -241,18 +241,18 @@ class _Solver:
         """Whether it is proved that no square is left."""
         if self.never or any(low > high for low, high in self.ends):
             return True
-        ranges: dict[str, Range] = {HEAD: (0, max(0, self.numbers.get("heads", 1) - 1))}
+        ranges = {HEAD: Interval(0, max(0, self.numbers.get("heads", 1) - 1))}
         for line, (low, high) in zip(self.lines, self.ends, strict=True):
-            ranges[line.outer] = (low, high)
-            ranges[line.inner] = (0, line.inner_size - 1)
+            ranges[line.outer] = Interval(low, high)
+            ranges[line.inner] = Interval(0, line.inner_size - 1)
         return any(self._crossed(place, ranges) for place in range(len(self.lines)))
 
-    def _crossed(self, place: int, ranges: Mapping[str, Range]) -> bool:
+    def _crossed(self, place: int, ranges: Mapping[str, Interval]) -> bool:
         lows = [Num(0), *self.lows[place], *self.near_lows[place]]
         highs = [Num(self.lines[place].inner_size - 1), *self.highs[place], *self.near_highs[place]]
         for low in lows:
             for high in highs:
-                a, b = form(low, self.numbers), form(high, self.numbers)
+                a, b = linear_of(low, self.numbers), linear_of(high, self.numbers)
                 if a is not None and b is not None and least(a.plus(b, -1), ranges) > 0:
                     return True
         return False

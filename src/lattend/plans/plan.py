@@ -87,9 +87,10 @@ def _planned(rule: Rule) -> Plan:
 
 
 def _parts(condition: Condition, lines: Sequence[Line], numbers: Mapping[str, int]) -> tuple[Part, ...]:
-    ranges = {HEAD: (0, max(0, numbers.get(HEADS, 1) - 1))}
+    ranges = {HEAD: Interval(0, max(0, numbers.get(HEADS, 1) - 1))}
     for line in lines:
-        ranges |= {line.outer: (0, line.outer_size - 1), line.inner: (0, line.inner_size - 1)}
+        ranges[line.outer] = Interval(0, line.outer_size - 1)
+        ranges[line.inner] = Interval(0, line.inner_size - 1)
     there = all(low <= high for low, high in ranges.values())
     condition = decided(condition, numbers, ranges) if there else condition
     inner = frozenset(line.inner for line in lines)

@@ -1,14 +1,5 @@
 """Integer sets: the only folder that knows isl."""
 
-from lattend.sets.atoms import Atom as Atom
-from lattend.sets.atoms import Linear as Linear
-from lattend.sets.atoms import Monomial as Monomial
-from lattend.sets.atoms import Quotient as Quotient
-from lattend.sets.atoms import Remainder as Remainder
-from lattend.sets.atoms import atom_at as atom_at
-from lattend.sets.atoms import atom_names as atom_names
-from lattend.sets.atoms import atom_value as atom_value
-from lattend.sets.atoms import monomial as monomial
 from lattend.sets.build import moduli_of as moduli_of
 from lattend.sets.build import region_of as region_of
 from lattend.sets.cell import Cell as Cell

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import islpy as isl
 
-from lattend.sets.atoms import Atom, Linear, Quotient
+from lattend.rules.language.linear import Atom, Linear, Quotient
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from lattend.errors import NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num
-from lattend.sets.atoms import Atom, Linear
+from lattend.rules.language.linear import Atom, Linear
 from lattend.sets.pointset import PointSet, Terms, aff_terms
 from lattend.sets.region import Region
 

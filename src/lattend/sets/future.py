@@ -16,9 +16,9 @@ import numpy as np
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
-from lattend.sets.atoms import Linear, Quotient
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.build import Described, describe
-from lattend.sets.region import Bound, Region, quotient_of
+from lattend.sets.region import Bound, Region, any_clause_holds, quotient_of
 from lattend.sets.space import Space
 
 MAX_PIECES = 3  # more are not written out
@@ -37,14 +37,7 @@ class LastQuery:
 
     def holds(self, k: Any) -> Any:
         """Whether it speaks of key k; arrays of keys give arrays."""
-        found: Any = False
-        for clause in self.where:
-            inside: Any = True
-            for bound in clause:
-                number = bound.form.value({"k": k})
-                inside = inside & ((number == 0) if bound.equal else (number >= 0))
-            found = found | inside
-        return found
+        return any_clause_holds(self.where, {"k": k})
 
     def __str__(self) -> str:
         where = " or ".join(" and ".join(filter(None, map(_bound_text, clause))) for clause in self.where)

@@ -12,7 +12,7 @@ from lattend.errors import EngineMissing, NoClosedForm
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
-from lattend.sets.atoms import Atom, Monomial, monomial
+from lattend.rules.language.linear import Atom, Monomial, monomial
 from lattend.sets.build import describe
 from lattend.sets.region import Region, nearest_to_zero, quotient_of
 from lattend.sets.space import Space

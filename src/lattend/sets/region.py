@@ -9,7 +9,7 @@ from typing import Any
 
 import islpy as isl
 
-from lattend.sets.atoms import Atom, Linear, Quotient, linear_at
+from lattend.rules.language.linear import Atom, Linear, Quotient
 from lattend.sets.cell import Cell
 from lattend.sets.space import Space
 
@@ -26,10 +26,22 @@ class Bound:
 
 def bound_at(bound: Bound, values: Mapping[str, int]) -> Bound | bool:
     """The bound with values put in, or its truth when that is decided."""
-    form = linear_at(bound.form, values)
+    form = bound.form.at(values)
     if form.terms:
         return Bound(form, bound.equal)
     return form.constant == 0 or (form.constant > 0 and not bound.equal)
+
+
+def any_clause_holds(clauses: Iterable[Iterable[Bound]], values: Mapping[str, Any]) -> Any:
+    """Whether all bounds of some clause hold at these values; arrays of values give arrays."""
+    found: Any = False
+    for clause in clauses:
+        inside: Any = True
+        for bound in clause:
+            number = bound.form.value(values)
+            inside = inside & ((number == 0) if bound.equal else (number >= 0))
+        found = found | inside
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,14 +171,7 @@ class Region:
 
     def holds(self, values: Mapping[str, Any]) -> Any:
         """Whether the values lie in the region; arrays of values give arrays."""
-        found: Any = False
-        for clause in self.clauses:
-            inside: Any = True
-            for bound in clause:
-                number = bound.form.value(values)
-                inside = inside & ((number == 0) if bound.equal else (number >= 0))
-            found = found | inside
-        return found
+        return any_clause_holds(self.clauses, values)
 
     def cells(self, atoms: Iterable[Atom] = ()) -> list[Cell]:
         """Its convex parts with every quotient, those in `atoms` too, as a coordinate of its own."""

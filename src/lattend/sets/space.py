@@ -13,7 +13,7 @@ from functools import cached_property
 
 import islpy as isl
 
-from lattend.sets.atoms import Atom, Quotient, Remainder, linear
+from lattend.rules.language.linear import Atom, Linear, Quotient, Remainder
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Space:
         for name in names:
             if name in self.split:
                 modulus = self.split[name]
-                found.append((f"b_{name}", Quotient(linear(name), modulus)))
-                found.append((f"o_{name}", Remainder(linear(name), modulus)))
+                found.append((f"b_{name}", Quotient(Linear(((name, 1),)), modulus)))
+                found.append((f"o_{name}", Remainder(Linear(((name, 1),)), modulus)))
             else:
                 found.append((f"v_{name}", name))
         return found

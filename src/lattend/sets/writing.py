@@ -11,7 +11,7 @@ import islpy as isl
 from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Compare, CompareOp, Condition, Lookup, Name, Num, Term
-from lattend.sets.atoms import Atom, Linear, Quotient, atom_names
+from lattend.rules.language.linear import Atom, Linear, Quotient, atom_names
 from lattend.sets.region import Bound, bound_of
 from lattend.sets.space import Space
 
@@ -78,28 +78,22 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] |
         not isinstance(by, int)
         or by > MAX_RESIDUES
         or count % by
-        or any(_is_whole(a) for a, _ in atom.of.terms)
+        or not all(isinstance(a, str) for a, _ in atom.of.terms)
     ):
         return None
     # count * (of // by) = factor * (of - of % by), with the names gone if this is about the remainder alone
     factor = count // by
-    plain = [(a, c) for a, c in bound.form.terms if a is not atom]
-    rest = Linear.of([*plain, *((a, factor * c) for a, c in atom.of.terms)])
+    rest = bound.form.plus(Linear(((atom, count),)), -1).plus(atom.of, factor)
     if rest.terms:
         return None
-    constant = bound.form.constant + factor * atom.of.constant
-    # -factor * remainder + constant >= 0, or == 0
+    # rest - factor * remainder >= 0, or == 0
     allowed = 0
     for remainder in range(by):
-        value = constant - factor * remainder
+        value = rest.constant - factor * remainder
         if value == 0 or (value > 0 and not bound.equal):
             allowed |= 1 << remainder
     form, sign, shift = _reduced(atom.of, by, names)
     return form, by, _turned(allowed, by, sign, shift)
-
-
-def _is_whole(atom: Atom) -> bool:
-    return not isinstance(atom, str)
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
@@ -157,7 +151,7 @@ def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
     """
     form = _tidy(bound.form)
     if bound.equal:
-        return Bound(form if not form.terms or form.terms[0][1] > 0 else _times(form, -1), True)
+        return Bound(form if not form.terms or form.terms[0][1] > 0 else form.times(-1), True)
     for axis in axes:
         quotients = [(a, c) for a, c in form.terms if isinstance(a, Quotient) and axis.key in atom_names(a)]
         if len(quotients) != 1 or any(a == axis.key for a, _ in form.terms):
@@ -165,33 +159,25 @@ def _solved(bound: Bound, axes: Sequence[Axis]) -> Bound:
         atom, count = quotients[0]
         if not isinstance(atom.by, int) or atom.of.terms != ((axis.key, 1),):
             continue
-        rest = Linear.of([(a, c) for a, c in form.terms if a is not atom], form.constant)
+        rest = form.plus(Linear(((atom, count),)), -1)
         by, shift = atom.by, atom.of.constant
         if count > 0:  # k + shift >= by*ceil(-rest / count)
-            ceiling = _floor(Linear(_times(rest, -1).terms, count - 1 - rest.constant), count)
-            found = Linear.of(
-                [(axis.key, 1), *((a, -by * c) for a, c in ceiling.terms)], shift - by * ceiling.constant
-            )
+            ceiling = _floor(Linear(constant=count - 1).plus(rest, -1), count)
+            found = Linear(((axis.key, 1),), shift).plus(ceiling, -by)
         else:  # k + shift <= by*floor(rest / -count) + by - 1
-            floor = _floor(rest, -count)
-            found = Linear.of(
-                [(axis.key, -1), *((a, by * c) for a, c in floor.terms)], by * floor.constant + by - 1 - shift
-            )
+            found = Linear(((axis.key, -1),), by - 1 - shift).plus(_floor(rest, -count), by)
         return Bound(found, False)
     return Bound(form, False)
 
 
 def _tidy(form: Linear) -> Linear:
     """The form with the constant of every quotient between 0 and its divisor."""
-    total = Linear((), form.constant)
+    total = Linear(constant=form.constant)
     for atom, count in form.terms:
-        part = (
-            _floor(_tidy(atom.of), atom.by)
-            if isinstance(atom, Quotient) and isinstance(atom.by, int)
-            else None
-        )
-        part = Linear(((atom, 1),)) if part is None else part
-        total = Linear.of([*total.terms, *_times(part, count).terms], total.constant + count * part.constant)
+        part = Linear(((atom, 1),))
+        if isinstance(atom, Quotient) and isinstance(atom.by, int):
+            part = _floor(_tidy(atom.of), atom.by)
+        total = total.plus(part, count)
     return total
 
 
@@ -199,20 +185,14 @@ def _floor(form: Linear, by: int) -> Linear:
     """`form // by` with what is divisible taken out, the rest in coefficients near 0, the first positive."""
     if by == 1:
         return form
-    out = [(atom, (count + (by - 1) // 2) // by) for atom, count in form.terms]
-    left = Linear.of([*form.terms, *((atom, -by * count) for atom, count in out)], form.constant % by)
-    constant = form.constant // by
+    out = Linear.of([(a, (c + (by - 1) // 2) // by) for a, c in form.terms], form.constant // by)
+    left = form.plus(out, -by)
     if not left.terms:
-        return Linear.of(out, constant)
+        return out
     if left.terms[0][1] > 0:
-        return Linear.of([*out, (Quotient(left, by), 1)], constant)
+        return out.plus(Linear(((Quotient(left, by), 1),)))
     # e // by is -((by - 1 - e) // by)
-    turned = _floor(Linear(_times(left, -1).terms, by - 1 - left.constant), by)
-    return Linear.of([*out, *((atom, -count) for atom, count in turned.terms)], constant - turned.constant)
-
-
-def _times(form: Linear, factor: int) -> Linear:
-    return Linear.of([(atom, factor * count) for atom, count in form.terms], factor * form.constant)
+    return out.plus(_floor(Linear(constant=by - 1).plus(left, -1), by), -1)
 
 
 @dataclass(frozen=True)
@@ -314,15 +294,15 @@ def _bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
             left, right = right, left
         return Compare("==", left, right)
     if not minus:  # plus >= -constant
-        op, left, right = ">=", Linear.of(plus), Linear((), -form.constant)
+        op, left, right = ">=", Linear.of(plus), Linear(constant=-form.constant)
     elif alone is not None:
         op, left = (">=" if alone[1] > 0 else "<="), Linear(((alone[0], 1),))
-        right = _times(Linear.of([term for term in form.terms if term != alone], form.constant), -alone[1])
+        right = form.plus(Linear((alone,)), -1).times(-alone[1])
     elif plus and form.constant == -1 and not any(isinstance(a, Quotient) for a, _ in form.terms):
         op, left, right = "<", Linear.of(minus), Linear.of(plus)
     elif plus and form.constant and len(form.terms) == 2 and all(isinstance(a, str) for a, _ in form.terms):
         op = "<="
-        left, right = Linear.of([*minus, *((a, -c) for a, c in plus)]), Linear((), form.constant)
+        left, right = Linear(form.times(-1).terms), Linear(constant=form.constant)
     else:  # minus <= plus + constant
         op, left, right = "<=", Linear.of(minus), Linear.of(plus, form.constant)
     return Compare(op, term_of(left), term_of(right))

@@ -40,7 +40,7 @@ def test_what_is_said_holds(first, second, points):
         return
     numbers = list(range(1, 200))
     for values in points:
-        rest = (one - other).mapped_values(values)
+        rest = (one - other).at(values)
         signs = [(v > 0) - (v < 0) for v in (rest.value({"x": x}) for x in numbers)]
         sample = Sample(values, numbers, signs)
         known = {name: values[name] for name in found.difference.names}

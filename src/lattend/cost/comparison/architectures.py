@@ -27,7 +27,7 @@ from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
 from lattend.report.table import SAME, WIDTH, Table
-from lattend.sets import monomial
+from lattend.rules.language.linear import monomial
 
 LABELS = {"convolution": "convolution", "rnn": "RNN", "attention": "self-attention"}
 NUMBERS = {

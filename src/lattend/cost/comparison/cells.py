@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from lattend.cost.comparison.places import summed
 from lattend.counts.polynomial import Polynomial
-from lattend.sets import Bound, Linear, Region
+from lattend.rules.language.linear import Linear
+from lattend.sets import Bound, Region
 
 Values = dict[str, int]
 Signs = tuple[int, ...]

@@ -19,7 +19,8 @@ from lattend.errors import DomainError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Condition, Num
-from lattend.sets import Quotient, Region, Remainder, Space, region_of
+from lattend.rules.language.linear import Quotient, Remainder
+from lattend.sets import Region, Space, region_of
 
 ZERO = Polynomial.constant(0)
 
@@ -137,7 +138,7 @@ def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
     for region, formula in amount.pieces:
         fixed = None if region is None else region.fixed(known, space).aligned(space)
         if fixed is None or not fixed.is_empty():
-            pieces.append((fixed, formula.mapped_values(known)))
+            pieces.append((fixed, formula.at(known)))
     if not space.parameters:
         pieces = [(None, formula) for _, formula in pieces[:1]]
     return Amount(tuple(pieces) or ((None, ZERO),), expr.all_of(*left), amount.split)

@@ -36,7 +36,7 @@ def equal_parameters(
     """
     labels = list(costs)
     first = costs[labels[0]]
-    whole = _parameters(first, labels[0]).mapped_values(numbers)
+    whole = _parameters(first, labels[0]).at(numbers)
     if not whole.is_constant:
         missing = ", ".join(f"{name}=…" for name in whole.atoms)
         raise NamingError(f"equal parameters need those of {labels[0]} as a number: give {missing}")
@@ -47,7 +47,7 @@ def equal_parameters(
         formula = _parameters(costs[label], label)
         name = _width(label, formula, over, numbers, set(first.names))
         rest = {key: value for key, value in numbers.items() if key != name}
-        width, used = _widest(formula.mapped_values(rest), name, reference, label)
+        width, used = _widest(formula.at(rest), name, reference, label)
         found[label] = _at(costs[label], {**rest, name: width})
         widths.append(Width(label, name, width, used, reference))
     return found, widths
@@ -57,7 +57,7 @@ def _parameters(cost: Cost, label: str) -> Polynomial:
     plain = cost.amount("parameters").plain
     if plain is None:
         raise NamingError(f"the parameters of {label} are no one formula; compare it at numbers")
-    return plain.mapped_values(cost.values)
+    return plain.at(cost.values)
 
 
 def _at(cost: Cost, numbers: Mapping[str, int]) -> Cost:

@@ -12,7 +12,7 @@ from lattend.counts.algebra import factored
 from lattend.counts.notation import Written
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import rank
-from lattend.sets import monomial
+from lattend.rules.language.linear import monomial
 
 PRECISION = 10**24  # a root that is no fraction is known this finely
 ZERO, ONE = Polynomial.constant(0), Polynomial.constant(1)

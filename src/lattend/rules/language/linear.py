@@ -1,6 +1,7 @@
-"""Atoms and linear forms: the plain-Python face of everything isl says about coordinates.
+"""Linear forms: `q - 4*(q // 4) - 3` is {q: 1, q // 4: -4} and -3.
 
-A closed form is written in atoms: a name (`n`), a quotient (`n // w`) or a remainder (`n % w`).
+Rules, sets, counts and plans share them. Their atoms are names (`n`), quotients (`n // w`) and remainders
+(`n % w`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lattend.rules.language.expr import Arith, Compare, Name, Num, Term
+
 
 @dataclass(frozen=True, slots=True)
 class Linear:
     """`sum(coefficient * atom) + constant`, with integer coefficients and no zero among them."""
 
-    terms: tuple[tuple[Atom, int], ...]
+    terms: tuple[tuple[Atom, int], ...] = ()
     constant: int = 0
 
     @staticmethod
@@ -32,7 +35,11 @@ class Linear:
         return Linear.of((*self.terms, *more), self.constant + other.constant * factor)
 
     def times(self, factor: int) -> Linear:
-        return Linear(()).plus(self, factor)
+        return Linear().plus(self, factor)
+
+    def coefficient(self, atom: Atom) -> int:
+        """How many times the atom is in the sum."""
+        return dict(self.terms).get(atom, 0)
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The number at these values; arrays broadcast."""
@@ -40,6 +47,18 @@ class Linear:
         for atom, coefficient in self.terms:
             total = total + coefficient * atom_value(atom, values)
         return total
+
+    def at(self, values: Mapping[str, int | str]) -> Linear:
+        """The form with numbers, or other names, for the names in `values`."""
+        terms: list[tuple[Atom, int]] = []
+        constant = self.constant
+        for atom, coefficient in self.terms:
+            found = atom_at(atom, values)
+            if isinstance(found, int):
+                constant += coefficient * found
+            else:
+                terms.append((found, coefficient))
+        return Linear.of(terms, constant)
 
     def __str__(self) -> str:
         return sum_text([(c, str(atom)) for atom, c in self.terms], self.constant)
@@ -93,28 +112,15 @@ def atom_value(atom: Atom, values: Mapping[str, Any]) -> Any:
     return of // by if isinstance(atom, Quotient) else of % by
 
 
-def atom_at(atom: Atom, values: Mapping[str, int]) -> Atom | int:
-    """The atom with the names in `values` put in: a number once nothing is left to know."""
+def atom_at(atom: Atom, values: Mapping[str, int | str]) -> Atom | int:
+    """The atom with numbers, or other names, for those in `values`: a number once nothing is left to know."""
     if isinstance(atom, str):
         return values.get(atom, atom)
-    of = linear_at(atom.of, values)
+    of = atom.of.at(values)
     by = values.get(atom.by, atom.by) if isinstance(atom.by, str) else atom.by
     if isinstance(by, int) and not of.terms:
         return of.constant // by if isinstance(atom, Quotient) else of.constant % by
     return type(atom)(of, by)
-
-
-def linear_at(form: Linear, values: Mapping[str, int]) -> Linear:
-    """The form with the names in `values` put in."""
-    terms: list[tuple[Atom, int]] = []
-    constant = form.constant
-    for atom, coefficient in form.terms:
-        found = atom_at(atom, values)
-        if isinstance(found, int):
-            constant += coefficient * found
-        else:
-            terms.append((found, coefficient))
-    return Linear.of(terms, constant)
 
 
 def atom_names(atom: Atom) -> set[str]:
@@ -125,9 +131,52 @@ def atom_names(atom: Atom) -> set[str]:
     return inner | ({atom.by} if isinstance(atom.by, str) else set())
 
 
-def linear(name: str) -> Linear:
-    """The form that is just this name."""
-    return Linear(((name, 1),))
+def linear_of(term: Term, numbers: Mapping[str, int]) -> Linear | None:
+    """The term as a linear form, with numbers for the names in `numbers`.
+
+    None when it is not one: abs, min, max, data, a product of names, a divisor that is no number from 1 up.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> str(linear_of(parse("2*(q - t) >= k % 4").left, {"t": 3}))  # 2q - 2*3
+    '2q - 6'
+    """
+    match term:
+        case Num():
+            return Linear(constant=term.value)
+        case Name():
+            known = numbers.get(term.name)
+            return Linear(((term.name, 1),)) if known is None else Linear(constant=known)
+        case Arith(op="neg", args=(arg,)):
+            value = linear_of(arg, numbers)
+            return value and value.times(-1)
+        case Arith(op="+" | "-" | "*" | "//" | "%" as op, args=(left, right)):
+            a, b = linear_of(left, numbers), linear_of(right, numbers)
+            return None if a is None or b is None else _combined(op, a, b)
+        case _:
+            return None
+
+
+def gap_of(node: Compare, numbers: Mapping[str, int]) -> Linear | None:
+    """`left - right` of a comparison, or None when a side is not linear."""
+    left, right = linear_of(node.left, numbers), linear_of(node.right, numbers)
+    return None if left is None or right is None else left.plus(right, -1)
+
+
+def _combined(op: str, a: Linear, b: Linear) -> Linear | None:
+    match op:
+        case "+":
+            return a.plus(b)
+        case "-":
+            return a.plus(b, -1)
+        case "*":
+            if a.terms and b.terms:
+                return None
+            return a.times(b.constant) if a.terms else b.times(a.constant)
+        case _:
+            if b.terms or b.constant < 1:
+                return None
+            found = atom_at((Quotient if op == "//" else Remainder)(a, b.constant), {})
+            return Linear(constant=found) if isinstance(found, int) else Linear(((found, 1),))
 
 
 def sum_text(terms: list[tuple[int, str]], constant: int = 0) -> str:
