@@ -132,6 +132,11 @@ def test_known_pairs(spellings: list[str], kernel: str, executed: int) -> None:
         assert (found.kernel, found.executed) == (kernel, executed)
 
 
+def test_pieces_that_do_not_touch_are_the_convex_set_they_make() -> None:
+    pieces = lt.rule("q <= 1 and k <= q or q <= 2 and 2 <= k <= q")
+    assert canonical_form(pieces) == canonical_form(lt.rule("k <= q and 2*q - k <= 2"))
+
+
 def test_a_rule_that_is_not_affine_is_planned_as_written() -> None:
     rule = lt.rule("q * k <= 30 and k <= q")
     assert canonical_form(rule).as_written == "it is not affine"

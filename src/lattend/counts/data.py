@@ -7,7 +7,6 @@ counted by its closed form.
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -43,7 +42,7 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> 
 
 def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
     """The exact number of marked squares in each tile between edges, for a complete rule on a line."""
-    atoms = _data_atoms(rule.condition)
+    atoms = expr.data_comparisons(rule.condition)
     if len(atoms) > MAX_ATOMS:
         raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
     mixed = [atom for atom in atoms if _speaks_of_positions(atom)]
@@ -55,18 +54,17 @@ def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
     if len(tops) * len(lefts) > MAX_SQUARES:
         raise NoClosedForm(f"its data has {len(tops):,} and {len(lefts):,} runs, too many pairs")
     places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
-    truth = {
+    truth: dict[Condition, NDArray[np.bool_]] = {
         atom: np.broadcast_to(
             np.asarray(evaluate(atom, {**rule.values, **places}, rule.data)), (len(tops) - 1, len(lefts) - 1)
         )
         for atom in atoms
     }
     total = np.zeros((len(rows) - 1, len(cols) - 1), object)
-    for choice in product((True, False), repeat=len(atoms)):
-        residual = expr.resolved(rule.condition, dict(zip(atoms, choice, strict=True)))
+    for chosen, residual in expr.choices(rule.condition, atoms):
         if residual == Truth(False):
             continue
-        picked = np.logical_and.reduce([truth[a] == v for a, v in zip(atoms, choice, strict=True)])
+        picked = np.logical_and.reduce([truth[atom] == holds for atom, holds in chosen.items()])
         sign = 1
         if picked.mean() > 0.5:  # fewer boxes to look at: all tiles, less the boxes not picked
             everywhere = np.ones(total.shape, bool)
@@ -99,12 +97,6 @@ def _in_boxes(
     return i, j, bottom_right - top_right - bottom_left + top_left
 
 
-def _data_atoms(node: Condition) -> list[Condition]:
-    """The comparisons that look something up, each once."""
-    found = [n for n in expr.walk(node) if isinstance(n, Compare) and expr.arrays(n)]
-    return list(dict.fromkeys(found))
-
-
 def _speaks_of_positions(atom: Condition) -> bool:
     """Whether a comparison with data also has a position outside its lookups: it changes along a run."""
     stack: list[expr.Node] = [atom]
@@ -118,7 +110,7 @@ def _speaks_of_positions(atom: Condition) -> bool:
 
 
 def _edges(
-    atoms: list[Condition],
+    atoms: list[Compare],
     position: str,
     given: NDArray[np.int64],
     rule: Rule,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import And, Condition, Not, Or, Truth
@@ -26,9 +24,7 @@ def by_axis(condition: Condition, axes: tuple[Axis, ...]) -> list[tuple[Conditio
     if atoms is None or len(atoms) > MAX_ATOMS:
         return None
     by_residual: dict[Condition, list[Condition]] = {}
-    for choice in product((True, False), repeat=len(atoms)):
-        chosen = dict(zip(atoms, choice, strict=True))
-        residual = expr.resolved(condition, chosen)
+    for chosen, residual in expr.choices(condition, atoms):
         if residual == Truth(False):
             continue
         literals = [atom if value else expr.negated(atom) for atom, value in chosen.items()]

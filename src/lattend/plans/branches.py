@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from lattend.plans.solve import FLIPPED, minus
+from lattend.plans.solve import minus
 from lattend.rules.language import expr
-from lattend.rules.language.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Truth
+from lattend.rules.language.expr import FLIPPED, And, Arith, Compare, Condition, Name, Num, Or, Truth
 
 Branch = tuple[Condition, ...]
 Empty = Callable[[Branch], bool]  # whether a conjunction surely holds nowhere
@@ -24,24 +24,17 @@ def branches(condition: Condition, empty: Empty, inner: frozenset[str] = frozens
     Those that are `empty` are left out where there are several. `k <= max(q, 9)` stays whole too where k is
     an `inner` position: it is a bound as it stands.
     """
-    found = _split(_pushed(condition, True, inner), empty)
+
+    def opened(node: Compare) -> Condition:
+        bound = isinstance(node.left, Name) and node.left.name in inner
+        return node if bound else _opened(node)
+
+    found = _split(expr.pushed(condition, opened), empty)
     return [branch for branch in found if len(found) == 1 or not empty(branch)]
 
 
-def _pushed(node: Condition, positive: bool, inner: frozenset[str] = frozenset()) -> Condition:
-    """The condition, or its negation, with `not` gone and min and max opened where they stand alone."""
-    match node:
-        case Truth():
-            return node if positive else Truth(not node.value)
-        case Not():
-            return _pushed(node.arg, not positive, inner)
-        case And() | Or():
-            join = expr.all_of if isinstance(node, And) is positive else expr.any_of
-            return join(*(_pushed(arg, positive, inner) for arg in node.args))
-        case Compare():
-            op = node.op if positive else expr.NEGATED[node.op]
-            bound = positive and isinstance(node.left, Name) and node.left.name in inner
-            return node if bound else _opened(Compare(op, node.left, node.right))
+def _negated(condition: Condition) -> Condition:
+    return expr.pushed(condition, _opened, positive=False)
 
 
 def _opened(node: Compare) -> Condition:
@@ -96,14 +89,14 @@ def _without(branch: Branch, other: Branch, empty: Empty) -> list[Branch]:
     for condition in other:
         if condition in branch:
             continue
-        failing = _split(_pushed(condition, False), empty)
+        failing = _split(_negated(condition), empty)
         pieces += [_joined(held, piece) for piece in failing]
         held = _joined(held, (condition,))
     return [piece for piece in pieces if not _contradicts(piece) and not empty(piece)]
 
 
 def _contradicts(branch: Branch) -> bool:
-    return any(_pushed(condition, False) in branch for condition in branch)
+    return any(_negated(condition) in branch for condition in branch)
 
 
 def _joined(a: Branch, b: Branch) -> Branch:

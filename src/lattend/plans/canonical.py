@@ -9,7 +9,7 @@ from lattend.recent import Recent
 from lattend.rules.axes import LINE
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
-from lattend.rules.language.expr import And, Compare, Condition, Name, Num, Or, Term, Truth
+from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.linear import gap_of
 from lattend.rules.rule import Rule
 
@@ -53,14 +53,7 @@ def decided(condition: Condition, numbers: Mapping[str, int], ranges: Mapping[st
     >>> expr.text(decided(parse("k <= q and q - k <= t"), {"t": 99}, ranges))
     'k <= q'
     """
-    match condition:
-        case And() | Or():
-            join = expr.all_of if isinstance(condition, And) else expr.any_of
-            return join(*(decided(arg, numbers, ranges) for arg in condition.args))
-        case Compare():
-            return _decided(condition, numbers, ranges)
-        case _:
-            return condition
+    return expr.pushed(condition, lambda node: _decided(node, numbers, ranges))
 
 
 def _decided(node: Compare, numbers: Mapping[str, int], ranges: Mapping[str, Interval]) -> Condition:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from lattend.rules.language import expr
-from lattend.rules.language.expr import And, Compare, CompareOp, Condition, Not, Or, Truth
+from lattend.rules.language.expr import Compare, CompareOp, Condition
 from lattend.rules.language.linear import Atom, Linear, Quotient, atom_names, gap_of
 
 FOREVER = 1 << 62  # a last query that never comes
@@ -38,24 +37,17 @@ class Latest:
     endless: bool = False
 
 
-def latest(condition: Condition, positive: bool = True) -> Latest:
-    """The bound for a condition on q and k with numbers put in; for its negation if not `positive`.
+def latest(condition: Condition) -> Latest:
+    """The bound for a condition on q and k with numbers for all other names.
 
     >>> from lattend.rules.language.parser import parse
     >>> found = latest(parse("k <= q and (k < 2 or q - k <= 5)"))
     >>> int(found.last(7)), found.pinned, found.reach, found.steady, found.back
     (12, 2, 5, True, True)
     """
-    match condition:
-        case Truth(value=value):
-            return _always() if value is positive else _never()
-        case Not(arg=arg):
-            return latest(arg, not positive)
-        case And(args=args) | Or(args=args):
-            join = _both if isinstance(condition, And) is positive else _either
-            return reduce(join, (latest(arg, positive) for arg in args))
-        case Compare():
-            return _compared(condition, condition.op if positive else expr.NEGATED[condition.op])
+    return expr.without_not(
+        condition, _compared, lambda value: _always() if value else _never(), _both, _either
+    )
 
 
 def _always(steady: bool = True, back: bool = False) -> Latest:

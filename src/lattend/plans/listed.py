@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lattend.errors import DomainError
-from lattend.plans.solve import FLIPPED
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import COMPARE
-from lattend.rules.language.expr import Compare, CompareOp, Condition, Lookup, Name, Term
+from lattend.rules.language.expr import FLIPPED, Compare, CompareOp, Condition, Lookup, Name, Term
 from lattend.rules.language.linear import Linear, Quotient, linear_of
 
 LEAST_BLOCK = 4  # outer positions in a block: with fewer, tiles of one block are emptier than the table

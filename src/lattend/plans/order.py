@@ -16,8 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.plans.solve import FLIPPED
-from lattend.rules.language.expr import Compare, Condition
+from lattend.rules.language.expr import FLIPPED, Compare, Condition
 from lattend.rules.language.linear import Linear, Quotient, Remainder, gap_of
 
 Ints = NDArray[np.int64]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Arith, CompareOp, Name, Num, Term
-
-FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
+from lattend.rules.language.expr import FLIPPED, Arith, CompareOp, Name, Num, Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,13 @@ from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules.axes import RESERVED
 from lattend.rules.language import expr
 from lattend.rules.language.expr import (
-    And,
     Arith,
     Compare,
     Condition,
     Lookup,
     Name,
-    Not,
     Num,
-    Or,
     Term,
-    Truth,
 )
 from lattend.rules.language.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
@@ -132,21 +128,16 @@ class _Builder:
         self.moduli = set(space.split.values())
         self.condition, self.source = condition, source
 
-    def set_of(self, node: Condition, positive: bool = True) -> isl.Set:
-        """Where `node` holds; with `positive` False, where it does not."""
-        match node:
-            case Truth():
-                return self.space.universe if node.value is positive else self.space.universe.complement()
-            case Not():
-                return self.set_of(node.arg, not positive)
-            case And() | Or():
-                parts = [self.set_of(arg, positive) for arg in node.args]
-                result = parts[0]
-                for part in parts[1:]:
-                    result = result & part if isinstance(node, And) is positive else result | part
-                return result
-            case Compare():
-                return self._compare(node, node.op if positive else expr.NEGATED[node.op])
+    def set_of(self, node: Condition) -> isl.Set:
+        """Where `node` holds."""
+        universe = self.space.universe
+        return expr.without_not(
+            node,
+            self._compare,
+            lambda value: universe if value else universe.complement(),
+            isl.Set.intersect,
+            isl.Set.union,
+        )
 
     def _compare(self, node: Compare, op: expr.CompareOp) -> isl.Set:
         try:

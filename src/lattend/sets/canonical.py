@@ -14,7 +14,7 @@ set. A form counts only once isl has proved that it describes the same set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import reduce
 from itertools import product
 from threading import Lock
@@ -25,7 +25,7 @@ from lattend.errors import NoClosedForm, NotAffineError
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Compare, Condition, Term, Truth
+from lattend.rules.language.expr import Compare, Condition
 from lattend.sets.frame import Frame
 from lattend.sets.intervals import interval_form
 from lattend.sets.writing import order, piece_conditions
@@ -40,11 +40,11 @@ def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -
 
     >>> from lattend.rules.axes import LINE
     >>> from lattend.rules.language.parser import parse
-    >>> expr.text(canonical(parse("q - k >= 0 and not k < q - 255"), LINE, Truth(True)).condition)
+    >>> expr.text(canonical(parse("q - k >= 0 and not k < q - 255"), LINE, expr.Truth(True)).condition)
     'k <= q and q - k <= 255'
     """
-    pushed = _pushed(condition)
-    unknowns = list(dict.fromkeys(_unknowns(pushed)))
+    pushed = expr.pushed(condition, _data)
+    unknowns = expr.data_comparisons(pushed)
     if len(unknowns) > MAX_UNKNOWNS:
         return Canonical.written(condition, f"it looks up data in {len(unknowns)} ways")
     frame = Frame(axes, domain, HEAD in expr.names(condition) or HEADS in expr.names(condition))
@@ -76,25 +76,11 @@ class _Limited:
 # Comparisons with data, as unknown truths
 
 
-def _pushed(node: Condition, positive: bool = True) -> Condition:
-    """The condition, or its negation, with `not` gone; data are compared by == and <= alone."""
-    match node:
-        case Truth():
-            return Truth(node.value is positive)
-        case expr.Not():
-            return _pushed(node.arg, not positive)
-        case expr.And() | expr.Or():
-            join = expr.all_of if isinstance(node, expr.And) is positive else expr.any_of
-            return join(*(_pushed(arg, positive) for arg in node.args))
-        case Compare():
-            op = node.op if positive else expr.NEGATED[node.op]
-            return (
-                _data(op, node.left, node.right) if expr.arrays(node) else Compare(op, node.left, node.right)
-            )
-
-
-def _data(op: expr.CompareOp, left: Term, right: Term) -> Condition:
+def _data(node: Compare) -> Condition:
     """A comparison with data as one of two: `a == b`, the sides in order, and `a <= b`; or its negation."""
+    op, left, right = node.op, node.left, node.right
+    if not expr.arrays(node):
+        return node
     if op in ("==", "!="):
         left, right = sorted((left, right), key=order)
         same = Compare("==", left, right)
@@ -104,18 +90,12 @@ def _data(op: expr.CompareOp, left: Term, right: Term) -> Condition:
     return Compare("<=", left, right) if op == "<=" else expr.Not(Compare("<=", right, left))
 
 
-def _unknowns(node: Condition) -> Iterator[Compare]:
-    for part in expr.walk(node):
-        if isinstance(part, Compare) and expr.arrays(part):
-            yield part
-
-
 def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> Canonical:
     """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
     unknowns = sorted(unknowns, key=order)
     sets: dict[tuple[bool, ...], isl.Set] = {}
-    for choice in product((True, False), repeat=len(unknowns)):
-        sets[choice] = frame.points(expr.resolved(condition, dict(zip(unknowns, choice, strict=True))))
+    for chosen, rest in expr.choices(condition, unknowns):
+        sets[tuple(chosen.values())] = frame.points(rest)
     found: list[list[Condition]] = [[], [], []]
     said: dict[tuple[bool | None, ...], isl.Set] = {}
     # from choices that leave most open to those that leave nothing open
@@ -213,6 +193,9 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
     pieces = _pieces(points, frame)
     if len(pieces) <= 1:
         return pieces
+    hull = _hull(points, frame)
+    if hull is not None:
+        return _pieces(hull, frame)
     outside = frame.box - points
     for _ in range(2):
         pieces = _ranked([_widened(piece, pieces, outside, frame) for piece in pieces], frame)
@@ -225,6 +208,17 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
         if others and len(added) == 1:
             pieces[place] = _widened(added[0], others, outside, frame)
     return _ranked(pieces, frame)
+
+
+def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
+    """The convex set on a line that holds just these points of the box, if isl can find it at once.
+
+    `q <= 1 and k <= q or q <= 2 and 2 <= k <= q` is `k <= q and 2*q - k <= 2`, two pieces that do not touch.
+    """
+    if len(frame.axes) > 1 or any(part.dim(isl.dim_type.div) for part in points.get_basic_sets()):
+        return None
+    hull = isl.Set.from_basic_set(points.polyhedral_hull())
+    return hull if (hull & frame.box).is_subset(points) else None
 
 
 def _pieces(points: isl.Set, frame: Frame) -> list[isl.Set]:

@@ -8,7 +8,9 @@ text it was read from, which takes no part in equality.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
 from typing import Any, Literal, TypeVar, cast
 
 from lattend.errors import LattendError
@@ -19,6 +21,7 @@ CompareOp = Literal["<", "<=", "==", "!=", ">=", ">"]
 
 MAX_PARTS, MAX_DEPTH = 5_000, 200
 NEGATED: dict[CompareOp, CompareOp] = {"<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<="}
+FLIPPED: dict[CompareOp, CompareOp] = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +215,61 @@ def negated(condition: Condition) -> Condition:
             return Truth(not value)
         case _:
             return Not(condition)
+
+
+def without_not(
+    node: Condition,
+    compare: Callable[[Compare, CompareOp], V],
+    truth: Callable[[bool], V],
+    both: Callable[[V, V], V],
+    either: Callable[[V, V], V],
+    *,
+    positive: bool = True,
+) -> V:
+    """What a condition, or its negation if not `positive`, comes to with `not` moved into the comparisons.
+
+    `compare` gets each comparison as it was written, and the sign that is meant.
+    """
+    match node:
+        case Truth():
+            return truth(node.value is positive)
+        case Not():
+            return without_not(node.arg, compare, truth, both, either, positive=not positive)
+        case And() | Or():
+            parts = [without_not(arg, compare, truth, both, either, positive=positive) for arg in node.args]
+            return reduce(both if isinstance(node, And) is positive else either, parts)
+        case Compare():
+            return compare(node, node.op if positive else NEGATED[node.op])
+
+
+def pushed(
+    node: Condition, compare: Callable[[Compare], Condition] = lambda node: node, *, positive: bool = True
+) -> Condition:
+    """The condition, or its negation, without `not`, its comparisons put through `compare`.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> text(pushed(parse("not (k <= q and q - k <= t)")))
+    'k > q or q - k > t'
+    """
+
+    def meant(node: Compare, op: CompareOp) -> Condition:
+        return compare(node if node.op == op else replace(node, op=op))
+
+    return without_not(node, meant, Truth, all_of, any_of, positive=positive)
+
+
+def data_comparisons(node: Condition) -> list[Compare]:
+    """The comparisons that look something up, each once."""
+    return list(dict.fromkeys(n for n in walk(node) if isinstance(n, Compare) and arrays(n)))
+
+
+def choices(
+    node: Condition, unknowns: Sequence[Condition]
+) -> Iterator[tuple[dict[Condition, bool], Condition]]:
+    """Every choice of the truths of `unknowns`, and what is left of the condition then."""
+    for choice in product((True, False), repeat=len(unknowns)):
+        chosen = dict(zip(unknowns, choice, strict=True))
+        yield chosen, resolved(node, chosen)
 
 
 def replaced(
