@@ -184,7 +184,7 @@ def test_memory_stays_the_same_over_ten_thousand_steps(name: str) -> None:
     assert cache.nbytes == room and cache.capacity == most
     assert (cache.keys.data_ptr(), cache.values.data_ptr()) == places
     rows, keys = np.arange(9_936, 10_000), np.arange(10_000)
-    out, _ = reference(rule.at(n=10_000).marked({"q": rows, "k": keys}), x[0][:, :, 9_936:], *x[1:])
+    out, _ = reference(rule.at(n=10_000).mask_at({"q": rows, "k": keys}), x[0][:, :, 9_936:], *x[1:])
     torch.testing.assert_close(torch.cat(last, 2).double(), out, atol=2e-6, rtol=0)
 
 
@@ -555,7 +555,7 @@ def call(cache: KVCache, *shapes: tuple[int, ...], dtype: torch.dtype = torch.fl
 
 def test_refusals_say_why() -> None:
     sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_dim": 4}
-    with pytest.raises(LattendError, match="marks key 1 for query 0: a key that has not come yet"):
+    with pytest.raises(LattendError, match="has query 0 attend to key 1, which has not come yet"):
         KVCache(lt.rules.full(), **sizes)
     with pytest.raises(LattendError, match="speaks of n, the size of the whole"):
         KVCache(lt.rule("k <= q and k >= n - 9"), **sizes)

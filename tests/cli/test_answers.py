@@ -88,10 +88,10 @@ def test_same(lattend):
     ran = lattend("same", "k <= q", "not k > q")
     assert (ran.code, ran.out) == (0, "the same squares, always\n")
     ran = lattend("same", "strided(3)", "windowed(4)")
-    assert (ran.code, ran.out) == (1, "different: at n = 5 only 'k <= q and q - k <= 3' marks (4, 1)\n")
+    assert (ran.code, ran.out) == (1, "different: at n = 5 only 'k <= q and q - k <= 3' attends (4, 1)\n")
     found = json.loads(lattend("same", "strided(3)", "windowed(4)", "--json").out)
     assert found["same"] is False
-    assert found["witness"] == {"at": {"n": 5}, "square": [4, 1], "marked_by": "k <= q and q - k <= 3"}
+    assert found["witness"] == {"at": {"n": 5}, "pair": [4, 1], "attended_by": "k <= q and q - k <= 3"}
     assert json.loads(lattend("same", "causal", "k <= q", "--json").out)["witness"] is None
 
 
@@ -112,14 +112,14 @@ def test_reach(lattend):
 
 
 def test_check(lattend):
-    ran = lattend("check", "strided")  # 13*13 cases, and 13 times 0 + 1 + 4 + ... + 144 squares
-    assert ran == (0, "count, rows and columns agree in 169 cases, 8,450 squares: n, t up to 12\n", "")
+    ran = lattend("check", "strided")  # 13*13 cases, and 13 times 0 + 1 + 4 + ... + 144 pairs
+    assert ran == (0, "count, rows and columns agree in 169 cases, 8,450 pairs: n, t up to 12\n", "")
     found = json.loads(lattend("check", "strided(2)", "--upto", "3", "--json").out)
     assert found == {
         "rule": "k <= q and q - k <= t with t = 2",
         "agrees": True,
         "cases": 4,
-        "squares": 14,
+        "pairs": 14,
         "upto": {"n": 3},
         "complete": True,
         "mismatch": None,

@@ -15,7 +15,7 @@ from lattend.rules.reader import rule
 
 
 @pytest.mark.parametrize(
-    ("text", "upto", "cases", "squares"),
+    ("text", "upto", "cases", "pairs"),
     [
         ("k <= q", 3, 4, 0 + 1 + 4 + 9),
         ("q - k <= t", 2, 3 * 5, 5 * (0 + 1 + 4)),  # n = 0, 1, 2 and t = -2 … 2
@@ -28,21 +28,21 @@ from lattend.rules.reader import rule
         ("strided(1)", 2, 3, 0 + 1 + 4),
     ],
 )
-def test_every_small_case_is_looked_at(text: str, upto: int, cases: int, squares: int) -> None:
+def test_every_small_case_is_looked_at(text: str, upto: int, cases: int, pairs: int) -> None:
     found = check(rule(text), upto)
     assert found
     assert found.complete
-    assert (found.cases, found.squares) == (cases, squares)
+    assert (found.cases, found.pairs) == (cases, pairs)
 
 
 def test_all_numbers_given_leave_one_case() -> None:
     found = check(rule("strided(2)").at(n=5))
-    assert (found.cases, found.squares, found.upto) == (1, 25, {})
-    assert str(found) == "count, rows and columns agree in 1 case, 25 squares"
+    assert (found.cases, found.pairs, found.upto) == (1, 25, {})
+    assert str(found) == "count, rows and columns agree in 1 case, 25 pairs"
 
 
 def test_bounds_are_kept_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checking, "MAX_SQUARES", 1000)
+    monkeypatch.setattr(checking, "MAX_PAIRS", 1000)
     found = check(rule("q - k <= t"), 12)  # 25 values of t: 25*(1 + 4 + 9 + 16) = 750, and n = 5 adds 625
     assert found.upto == {"n": 4, "t": 12}
     assert not found.complete

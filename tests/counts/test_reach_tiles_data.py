@@ -110,7 +110,7 @@ def test_data_has_no_closed_form_and_says_so() -> None:
 
 
 def test_enumeration_is_bounded() -> None:
-    with pytest.raises(lt.errors.TooLarge, match="10,000,000,000 squares are too many to enumerate"):
+    with pytest.raises(lt.errors.TooLarge, match="10,000,000,000 pairs are too many to enumerate"):
         lt.rule("k*k <= q").count(n=100_000)
     assert lt.rule("k*k <= q").count(n=1000) == sum(1 for q in range(1000) for k in range(1000) if k * k <= q)
     assert enumerated(lt.rules.causal().at(n=3000)) == 3000 * 3001 // 2

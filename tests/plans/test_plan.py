@@ -1,4 +1,4 @@
-"""Every marked square is visited exactly once, and no other: for the catalogue and for random rules."""
+"""Every attended pair is visited exactly once, and no other: for the catalogue and for random rules."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ def test_random_blocks_on_both_sides_are_listed_once() -> None:
     rule = R.bigbird(w=16, t=1, g=1, random=3, n=1024)
     planned = plan(rule)
     listed = [place for place, part in enumerate(planned.parts) if part.listed]
-    squares = sum(planned.tiles(place, (16,)).executed(1) for place in listed)
-    assert squares == 16 * 16 * rule.data["chosen"].sum()
+    pairs = sum(planned.tiles(place, (16,)).executed(1) for place in listed)
+    assert pairs == 16 * 16 * rule.data["chosen"].sum()
 
 
 def test_a_table_that_is_too_small_is_named() -> None:

@@ -43,26 +43,26 @@ BACK = {
 }
 
 
-def marked(rule: Rule, horizon: int = HORIZON) -> np.ndarray:
-    """The squares with sizes bound to the horizon, whichever are free."""
+def mask(rule: Rule, horizon: int = HORIZON) -> np.ndarray:
+    """The pairs with sizes bound to the horizon, whichever are free."""
     found = rule.mask(**dict.fromkeys(rule.free, horizon))
     return found.max(0) if rule.has_heads else found
 
 
-def kept_by_enumeration(squares: np.ndarray, p: int) -> list[int]:
+def kept_by_enumeration(pairs: np.ndarray, p: int) -> list[int]:
     """The keys up to p that a query after p reaches."""
-    return np.flatnonzero(squares[p + 1 :, : p + 1].any(0)).tolist()
+    return np.flatnonzero(pairs[p + 1 :, : p + 1].any(0)).tolist()
 
 
 def check(rule: Rule, found: Retention, upto: int = SEEN) -> None:
-    squares = marked(rule)
+    pairs = mask(rule)
     for p in range(upto):
-        assert found.kept(p).tolist() == kept_by_enumeration(squares, p), p
-        used = [k for k in range(p + 1) if squares[p:, k].any()]
+        assert found.kept(p).tolist() == kept_by_enumeration(pairs, p), p
+        used = [k for k in range(p + 1) if pairs[p:, k].any()]
         if found.most is not None:
             assert len(used) <= found.most
         if found.whole:
-            assert np.flatnonzero(squares[p]).tolist() == used, p
+            assert np.flatnonzero(pairs[p]).tolist() == used, p
 
 
 @pytest.mark.parametrize("name", BACK)
@@ -145,8 +145,8 @@ def small(text: str, **values: int) -> Rule:
 
 
 def most_by_enumeration(rule: Rule, upto: int) -> int:
-    squares = marked(rule)
-    return max(sum(bool(squares[p:, k].any()) for k in range(p + 1)) for p in range(upto))
+    pairs = mask(rule)
+    return max(sum(bool(pairs[p:, k].any()) for k in range(p + 1)) for p in range(upto))
 
 
 @SLOW
@@ -163,9 +163,9 @@ def test_random_rules_keep_what_enumeration_keeps(text: str, t: int, n: int) -> 
         if found.most is not None:
             assert found.most == most_by_enumeration(rule, HORIZON // 2)
     else:
-        squares = marked(rule)
+        pairs = mask(rule)
         for p in range(n):
-            assert found.kept(p).tolist() == kept_by_enumeration(squares, p)
+            assert found.kept(p).tolist() == kept_by_enumeration(pairs, p)
 
 
 @SLOW
@@ -198,11 +198,11 @@ def test_the_text_never_says_too_little(text: str, t: int, w: int, causal: bool)
         assume(False)
         raise
     assume("n - 1" not in text)  # the length is not known
-    found, squares = latest(rule.condition), marked(rule)
+    found, pairs = latest(rule.condition), mask(rule)
     if found.back:
-        assert not np.triu(squares, 1).any()
+        assert not np.triu(pairs, 1).any()
     for k in range(SEEN):
-        queries = np.flatnonzero(squares[:, k])
+        queries = np.flatnonzero(pairs[:, k])
         truth = int(queries[-1]) if len(queries) else NEVER
         bound = int(found.last(k))
         assert truth == NEVER or truth <= bound
@@ -292,10 +292,10 @@ def test_an_image_is_read_row_by_row() -> None:
     cols, rows = 5, 12
     near = lt.rules.neighbourhood(r=1) & lt.rules.raster()
     for rule in (lt.rules.raster(), near, lt.rule("ky == qy and kx <= qx")):
-        squares = rule.mask(rows=rows, cols=cols).reshape(rows * cols, rows * cols)
+        pairs = rule.mask(rows=rows, cols=cols).reshape(rows * cols, rows * cols)
         found = retention(rule, cols=cols)
         for p in range(6 * cols):
-            assert found.kept(p).tolist() == kept_by_enumeration(squares, p)
+            assert found.kept(p).tolist() == kept_by_enumeration(pairs, p)
     assert retention(near, cols=cols).most == cols + 2  # from the upper left neighbour on
     volume = lt.rule("qz == kz and qy == ky and kx <= qx")
     assert retention(volume, rows=2, cols=3).kept(7).tolist() == [6, 7]
@@ -317,13 +317,18 @@ def test_numbers_beyond_64_bits() -> None:
 @pytest.mark.parametrize(
     ("rule", "values", "error", "message"),
     [
-        (lt.rules.full(), {}, LattendError, "marks key 1 for query 0: a key that has not come yet"),
-        (lt.rules.band(before=2, after=3), {}, LattendError, "rule & lt.rules.causal() keeps those squares"),
-        (lt.rules.prefix_lm(p=4), {}, LattendError, 'with p = 4" marks key 1 for query 0'),
-        (lt.rule("k <= q or q == 6 and k == 9"), {}, LattendError, "marks key 9 for query 6"),
+        (lt.rules.full(), {}, LattendError, "has query 0 attend to key 1, which has not come yet"),
+        (lt.rules.band(before=2, after=3), {}, LattendError, "rule & lt.rules.causal() keeps those pairs"),
+        (lt.rules.prefix_lm(p=4), {}, LattendError, 'with p = 4" has query 0 attend to key 1'),
+        (lt.rule("k <= q or q == 6 and k == 9"), {}, LattendError, "has query 6 attend to key 9"),
         (lt.rules.chunked(w=4, t=1), {}, LattendError, "A cache is for rules with k <= q"),
-        (lt.rules.neighbourhood(r=1), {"cols": 4}, LattendError, "marks key 1 for query 0 in reading order"),
-        (lt.rules.documents([2, 3]), {}, LattendError, "marks key 1 for query 0"),
+        (
+            lt.rules.neighbourhood(r=1),
+            {"cols": 4},
+            LattendError,
+            "has query 0 attend to key 1 in reading order",
+        ),
+        (lt.rules.documents([2, 3]), {}, LattendError, "has query 0 attend to key 1"),
         (
             lt.rule("k <= q and k >= n - 9"),
             {},
@@ -335,7 +340,7 @@ def test_numbers_beyond_64_bits() -> None:
         (lt.rules.raster(), {}, NamingError, "an image is read row by row, so its rows must have a length"),
         (lt.rules.strided(), {}, NamingError, "needs a value for t; give t=…"),
         (lt.rule("k*k <= q*q"), {}, LattendError, "it is not affine, so it is not known that there are none"),
-        (lt.rule("k*k <= q + 3"), {}, LattendError, "marks key 1 for query 0"),
+        (lt.rule("k*k <= q + 3"), {}, LattendError, "has query 0 attend to key 1"),
         (
             lt.rule("k <= q + m - n"),
             {"n": 4, "m": 5},

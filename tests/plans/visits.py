@@ -1,4 +1,4 @@
-"""What a plan visits, square by square, found from its tables alone."""
+"""What a plan visits, pair by pair, found from its tables alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lattend.rules.language.evaluation import evaluate, evaluate_term
 
 
 def visits(plan: Plan, shape: tuple[int, ...], *, turned: bool = False) -> NDArray[np.int64]:
-    """How often each square is computed and kept: [heads, outer …, inner …] of the whole rule."""
+    """How often each pair is computed and kept: [heads, outer …, inner …] of the whole rule."""
     heads = plan.rule.values.get("heads", 1)
     sizes = [size for line in plan.lines for size in (line.outer_size, line.inner_size)]
     outer, inner = (sizes[1::2], sizes[::2]) if turned else (sizes[::2], sizes[1::2])
@@ -55,18 +55,18 @@ def _visit(
     names = [*outer, *inner]
     grid = dict(zip(names, np.ix_(*outer.values(), *inner.values()), strict=True))
     env = {**part.numbers, "head": head, **grid}
-    marked = np.ones([len(v) for v in (*outer.values(), *inner.values())], bool)
+    attended = np.ones([len(v) for v in (*outer.values(), *inner.values())], bool)
     for axis in part.axes:
         at = grid[axis.line.inner]
-        marked &= (at >= 0) & (at < axis.line.inner_size)
+        attended &= (at >= 0) & (at < axis.line.inner_size)
         for term in axis.lows:
-            marked &= at >= evaluate_term(term, env, data)
+            attended &= at >= evaluate_term(term, env, data)
         for term in axis.highs:
-            marked &= at <= evaluate_term(term, env, data)
+            attended &= at <= evaluate_term(term, env, data)
     full = [int(x) for x in row[-2:]]
     if full[1] > full[0]:
         begin = int(row[3])
-        assert marked[:, full[0] - begin : full[1] - begin].all(), "a tile called full is not"
+        assert attended[:, full[0] - begin : full[1] - begin].all(), "a tile called full is not"
     inside = prod(int(row[p * 5 + 4]) - int(row[p * 5 + 3]) for p in range(len(part.axes)))
     if any(gate_fails(gate, env) for gate in part.gates):
         assert inside == 0, "a head that is left out has tiles"
@@ -75,12 +75,12 @@ def _visit(
         safe = {
             axis.line.inner: np.clip(grid[axis.line.inner], 0, axis.line.inner_size - 1) for axis in part.axes
         }
-        marked &= evaluate(part.rest, {**env, **safe}, data)
-    beyond = marked.copy()
+        attended &= evaluate(part.rest, {**env, **safe}, data)
+    beyond = attended.copy()
     ranges = tuple(slice(0, int(row[p * 5 + 4]) - int(row[p * 5 + 3])) for p in range(len(part.axes)))
     beyond[(..., *ranges)] = False
-    assert not beyond.any(), "a marked square lies outside the tile's range"
-    counted = np.nonzero(marked)
+    assert not beyond.any(), "an attended pair lies outside the tile's range"
+    counted = np.nonzero(attended)
     places = [[*outer.values(), *inner.values()][d][index] for d, index in enumerate(counted)]
     np.add.at(found, tuple(places), 1)
 

@@ -21,8 +21,8 @@ R = lt.rules
 Edge = Literal["clip", "shift"]
 
 
-def _loop(n: int, m: int, marked: Callable[[int, int], bool]) -> list[list[bool]]:
-    return [[marked(q, k) for k in range(m)] for q in range(n)]
+def _loop(n: int, m: int, attended: Callable[[int, int], bool]) -> list[list[bool]]:
+    return [[attended(q, k) for k in range(m)] for q in range(n)]
 
 
 # name, rule without numbers, parameters and their values, the rule said again in plain Python

@@ -19,7 +19,7 @@ def test_numbers_are_exact_at_any_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "marked"),
+    ("text", "held"),
     [
         ("q <= t", [True] * 4),
         ("q == t", [False] * 4),
@@ -32,9 +32,9 @@ def test_numbers_are_exact_at_any_size() -> None:
         ("q % t < 2", [True, True, False, False]),
     ],
 )
-def test_parameters_beyond_64_bits_compare_exactly(text: str, marked: list[bool]) -> None:
+def test_parameters_beyond_64_bits_compare_exactly(text: str, held: list[bool]) -> None:
     found = evaluate(parse(text), {"q": LINE, "t": 10**30}, {})
-    assert np.broadcast_to(found, 4).tolist() == marked
+    assert np.broadcast_to(found, 4).tolist() == held
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Keys of rules: the same for the same squares, and a way back; arrays that are left open."""
+"""Keys of rules: the same for the same pairs, and a way back; arrays that are left open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules themselves: binding, combining, looking at squares."""
+"""Rules themselves: binding, combining, looking at pairs."""
 
 import numpy as np
 import pytest

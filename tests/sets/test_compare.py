@@ -32,7 +32,7 @@ def test_equal_sets_written_differently(left: str, right: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left", "right", "values", "square"),
+    ("left", "right", "values", "pair"),
     [
         ("k <= q", "k < q", {"n": 1}, (0, 0)),
         ("k <= q and q - k <= t", "k <= q and q - k < t", {"n": 1, "t": 0}, (0, 0)),
@@ -43,10 +43,10 @@ def test_equal_sets_written_differently(left: str, right: str) -> None:
         ("(k - t) % w == 0 or t < -3", "(k - t) % w == 0", {"n": 1, "t": -4, "w": 3}, (0, 0)),
     ],
 )
-def test_the_smallest_witness(left: str, right: str, values: dict[str, int], square: tuple[int, ...]) -> None:
+def test_the_smallest_witness(left: str, right: str, values: dict[str, int], pair: tuple[int, ...]) -> None:
     witness = lt.rule(left).difference(lt.rule(right))
     assert witness is not None
-    assert (witness.values, witness.square) == (values, square)
+    assert (witness.values, witness.pair) == (values, pair)
 
 
 @settings(max_examples=40)
@@ -88,13 +88,13 @@ def _check(left: str, right: str, ranges: dict[str, Sequence[int]]) -> None:
     if witness is None:
         assert smallest is None
         return
-    marked = []
+    attended = []
     for rule in (a, b):
         known = {*rule.sizes, *rule.parameters}
-        marked.append(
-            rule.contains(*witness.square, **{k: v for k, v in witness.values.items() if k in known})
+        attended.append(
+            rule.contains(*witness.pair, **{k: v for k, v in witness.values.items() if k in known})
         )
-    assert marked[0] != marked[1]
+    assert attended[0] != attended[1]
     if smallest is not None:
         assert witness.values == smallest
 

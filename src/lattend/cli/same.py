@@ -39,8 +39,8 @@ def same(
     if json:
         found = witness and {
             "at": witness.values,
-            "square": list(witness.square),
-            "marked_by": witness.marked_by,
+            "pair": list(witness.pair),
+            "attended_by": witness.attended_by,
         }
         say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found})
     else:

@@ -1,4 +1,4 @@
-"""Checking: every small case counted twice, by the closed form and square by square."""
+"""Checking: every small case counted twice, by the closed form and pair by pair."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
-from lattend.counts.enumeration import CHUNK, MAX_SQUARES
+from lattend.counts.enumeration import CHUNK, MAX_PAIRS
 from lattend.errors import DomainError, TooLarge
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import Rule
@@ -43,7 +43,7 @@ class Check:
 
     rule: str
     cases: int
-    squares: int
+    pairs: int
     upto: dict[str, int]
     asked: int
     mismatch: Mismatch | None = None
@@ -63,7 +63,7 @@ class Check:
         for name, limit in self.upto.items():
             limits.setdefault(limit, []).append(name)
         upto = "; ".join(f"{', '.join(names)} up to {limit}" for limit, names in limits.items())
-        looked = f"{self.cases:,} {'case' if self.cases == 1 else 'cases'}, {self.squares:,} squares"
+        looked = f"{self.cases:,} {'case' if self.cases == 1 else 'cases'}, {self.pairs:,} pairs"
         return f"count, rows and columns agree in {looked}" + (f": {upto}" if upto else "")
 
     def json(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Check:
             "rule": self.rule,
             "agrees": bool(self),
             "cases": self.cases,
-            "squares": self.squares,
+            "pairs": self.pairs,
             "upto": dict(self.upto),
             "complete": self.complete,
             "mismatch": None
@@ -85,12 +85,12 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
     """Whether the closed forms of count, rows and columns equal enumeration at every small case.
 
     Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where the rule is defined. Sizes stop
-    earlier when more squares than MAX_SQUARES would have to be looked at; the result says where.
-    `progress` is told how many squares of how many are done.
+    earlier when more pairs than MAX_PAIRS would have to be looked at; the result says where.
+    `progress` is told how many pairs of how many are done.
 
     >>> from lattend.rules.reader import rule
-    >>> print(check(rule("k <= q"), upto=3))  # 0 + 1 + 4 + 9 = 14 squares
-    count, rows and columns agree in 4 cases, 14 squares: n up to 3
+    >>> print(check(rule("k <= q"), upto=3))  # 0 + 1 + 4 + 9 = 14 pairs
+    count, rows and columns agree in 4 cases, 14 pairs: n up to 3
     """
     if upto < 0:
         raise DomainError(f"checking goes up to a number that is at least 0, got {upto}")
@@ -99,26 +99,24 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
     reach = _parameter_reach(upto, len(parameters))
     combinations = _combinations(parameters, reach)
     sizes, limit, total = _sizes(rule, upto, len(combinations))
-    done = cases = squares = 0
+    done = cases = pairs = 0
     for size in sizes:
         area = _area(rule, size)
         for part in _split(combinations, area):
             defined = _defined(rule, size, parameters, part)
             mismatch = _compared(rule, forms, size, parameters, defined) if len(defined) else None
-            cases, squares = cases + len(defined), squares + area * len(defined)
+            cases, pairs = cases + len(defined), pairs + area * len(defined)
             done += area * len(part)
             if mismatch is not None:
-                return Check(str(rule), cases, squares, {}, upto, mismatch)
+                return Check(str(rule), cases, pairs, {}, upto, mismatch)
             if progress is not None:
                 progress(done, total)
     free = [name for name in rule.sizes if name not in rule.values]
-    return Check(
-        str(rule), cases, squares, dict.fromkeys(free, limit) | dict.fromkeys(parameters, reach), upto
-    )
+    return Check(str(rule), cases, pairs, dict.fromkeys(free, limit) | dict.fromkeys(parameters, reach), upto)
 
 
 def _fixed(rule: Rule) -> tuple[tuple[str, ...], ...]:
-    """What is counted: all squares, the keys of each query, the queries of each key."""
+    """What is counted: all pairs, the keys of each query, the queries of each key."""
     return (), tuple(axis.query for axis in rule.axes), tuple(axis.key for axis in rule.axes)
 
 
@@ -137,7 +135,7 @@ def _combinations(parameters: list[str], reach: int) -> Ints:
 
 
 def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int]], int, int]:
-    """The sizes to look at, smallest first, how far they go, and how many squares that takes."""
+    """The sizes to look at, smallest first, how far they go, and how many pairs that takes."""
     free = [name for name in rule.sizes if name not in rule.values]
     found: list[dict[str, int]] = []
     total = 0
@@ -147,14 +145,14 @@ def _sizes(rule: Rule, upto: int, combinations: int) -> tuple[list[dict[str, int
             for values in product(range(largest + 1), repeat=len(free))
             if not values or max(values) == largest
         ]
-        squares = sum(_area(rule, size) for size in shell) * combinations
-        if total + squares > MAX_SQUARES:
+        pairs = sum(_area(rule, size) for size in shell) * combinations
+        if total + pairs > MAX_PAIRS:
             if not found:
                 raise TooLarge(
-                    f"checking looks at every pair, here {squares:,} of them; the limit is {MAX_SQUARES:,}"
+                    f"checking looks at every pair, here {pairs:,} of them; the limit is {MAX_PAIRS:,}"
                 )
             return found, largest - 1, total
-        found, total = found + shell, total + squares
+        found, total = found + shell, total + pairs
     return found, upto, total
 
 
@@ -186,12 +184,12 @@ def _compared(
     ranges = np.ix_(np.arange(len(part)), *(np.arange(length) for length in lengths))
     columns = {name: part[:, i].reshape(ranges[0].shape) for i, name in enumerate(parameters)}
     places = dict(zip(rule.positions, ranges[1:], strict=True))
-    marked = np.broadcast_to(
+    mask = np.broadcast_to(
         evaluate(rule.condition, {**size, **columns, **places}, rule.data), (len(part), *lengths)
     )
     for form, fixed in zip(forms, _fixed(rule), strict=True):
         summed = tuple(i for i, name in enumerate(rule.positions, start=1) if name not in fixed)
-        counted = marked.sum(axis=summed, keepdims=True)
+        counted = mask.sum(axis=summed, keepdims=True)
         known = {name: place for name, place in places.items() if name in fixed}
         closed = form.values_at({**size, **columns, **known}, counted.shape)
         wrong = np.argwhere(closed != counted)

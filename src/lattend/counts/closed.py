@@ -61,7 +61,7 @@ class Closed:
 
 
 def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
-    """The number of marked squares in the rule's sizes and parameters, bound ones included.
+    """The number of attended pairs in the rule's sizes and parameters, bound ones included.
 
     Positions in `fixed` stay as symbols: ("q",) counts the keys of each query.
     """

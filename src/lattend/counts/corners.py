@@ -1,6 +1,6 @@
-"""F(a, b), the number of marked squares with q < a and k < b: one closed form for every box of the grid.
+"""F(a, b), the number of attended pairs with q < a and k < b: one closed form for every box of the grid.
 
-It is the count of the same rule with its sizes renamed; the squares of a box follow from F at its
+It is the count of the same rule with its sizes renamed; the pairs of a box follow from F at its
 four corners.
 """
 

@@ -1,4 +1,4 @@
-"""Count: the number of marked squares, as formulas with the places where they hold."""
+"""Count: the number of attended pairs, as formulas with the places where they hold."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
 from lattend.counts.count import Count
 from lattend.counts.data import counted_from_data
-from lattend.counts.enumeration import MAX_SQUARES, enumerated, enumerated_per
+from lattend.counts.enumeration import MAX_PAIRS, enumerated, enumerated_per
 from lattend.errors import (
     DeadlineError,
     EngineMissing,
@@ -37,10 +37,10 @@ def count(
     deadline: float | None = None,
     **values: int,
 ) -> Any:
-    """The number of marked squares: an int when every name has a value, a Count before that.
+    """The number of attended pairs: an int when every name has a value, a Count before that.
 
     `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is
-    "closed" (the closed form or an error), "enumerate" (square by square) or "auto": the closed form,
+    "closed" (the closed form or an error), "enumerate" (pair by pair) or "auto": the closed form,
     and where there is none the exact number by enumeration. `deadline` is in seconds, instead of the rule's
     budget; math.inf waits for as long as it takes.
     """
@@ -94,7 +94,7 @@ def _number(rule: Rule, places: Mapping[str, int], budget: Budget) -> int:
         return enumerated_per(rule, places)
     if expr.arrays(rule.condition):
         return counted_from_data(rule)
-    if prod(rule.lengths.values()) <= MAX_SQUARES // 16:
+    if prod(rule.lengths.values()) <= MAX_PAIRS // 16:
         return enumerated(rule)
     try:
         return guarded(_counted_at, rule, budget=budget)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.counts.corners import corner_counts
-from lattend.counts.enumeration import MAX_SQUARES, enumerated
+from lattend.counts.enumeration import MAX_PAIRS, enumerated
 from lattend.errors import NoClosedForm
 from lattend.rules.axes import POSITIONS
 from lattend.rules.language import expr
@@ -25,13 +25,13 @@ from lattend.rules.rule import Rule
 MAX_ATOMS = 4
 
 
-def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> int:
-    """The exact number of marked squares of a complete rule, on a line in time that follows its runs.
+def counted_from_data(rule: Rule, enumerate_below: int = MAX_PAIRS // 256) -> int:
+    """The exact number of attended pairs of a complete rule, on a line in time that follows its runs.
 
-    Grids of fewer squares than `enumerate_below` are simply enumerated.
+    Grids of fewer pairs than `enumerate_below` are simply enumerated.
     """
-    squares = prod(rule.lengths.values())
-    if len(rule.axes) > 1 or rule.has_heads or squares < enumerate_below:
+    pairs = prod(rule.lengths.values())
+    if len(rule.axes) > 1 or rule.has_heads or pairs < enumerate_below:
         return enumerated(rule)
     rows, cols = (np.array([0, length]) for length in rule.lengths.values())
     try:
@@ -41,7 +41,7 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_SQUARES // 256) -> 
 
 
 def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
-    """The exact number of marked squares in each tile between edges, for a complete rule on a line."""
+    """The exact number of attended pairs in each tile between edges, for a complete rule on a line."""
     atoms = expr.data_comparisons(rule.condition)
     if len(atoms) > MAX_ATOMS:
         raise NoClosedForm(f"it looks up data in more than {MAX_ATOMS} conditions")
@@ -51,7 +51,7 @@ def data_tiles(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> 
     axis = rule.axes[0]
     tops = _edges(atoms, axis.query, rows, rule)
     lefts = _edges(atoms, axis.key, cols, rule)
-    if len(tops) * len(lefts) > MAX_SQUARES:
+    if len(tops) * len(lefts) > MAX_PAIRS:
         raise NoClosedForm(f"its data has {len(tops):,} and {len(lefts):,} runs, too many pairs")
     places = {axis.query: tops[:-1, None], axis.key: lefts[None, :-1]}
     truth: dict[Condition, NDArray[np.bool_]] = {
@@ -86,7 +86,7 @@ def _in_boxes(
     lefts: NDArray[np.int64],
     picked: NDArray[np.bool_],
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[Any]]:
-    """The picked boxes, by row and column, and how many squares of the affine rest each one holds."""
+    """The picked boxes, by row and column, and how many pairs of the affine rest each one holds."""
     i, j = np.nonzero(picked)
     a, b, c, d = tops[i], tops[i + 1], lefts[j], lefts[j + 1]
     if residual == Truth(True):

@@ -18,7 +18,7 @@ from lattend.sets.guard import remembered
 
 @dataclass(frozen=True)
 class AxisReach:
-    """Along one axis: the greatest q - k and the greatest k - q of a marked square."""
+    """Along one axis: the greatest q - k and the greatest k - q of an attended pair."""
 
     back: Count
     ahead: Count
@@ -26,7 +26,7 @@ class AxisReach:
 
 @dataclass(frozen=True)
 class Reach:
-    """The reach along each axis, by the query's name; defined where at least one square is marked.
+    """The reach along each axis, by the query's name; defined where at least one pair is attended.
 
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").reach()

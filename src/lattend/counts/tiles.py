@@ -1,4 +1,4 @@
-"""How full tiles are: the exact number of marked squares in each, without looking at the squares."""
+"""How full tiles are: the exact number of attended pairs in each, without looking at the pairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lattend.counts.corners import corner_counts
 from lattend.counts.data import data_tiles
-from lattend.counts.enumeration import MAX_SQUARES
+from lattend.counts.enumeration import MAX_PAIRS
 from lattend.errors import NoClosedForm, NotAffineError, TooLarge
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
@@ -19,9 +19,9 @@ MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
 
 
 def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]) -> NDArray[Any]:
-    """The exact number of marked squares in each box between edges, for a complete rule on a line.
+    """The exact number of attended pairs in each box between edges, for a complete rule on a line.
 
-    Without a closed form, and only up to a stated size, from the squares themselves.
+    Without a closed form, and only up to a stated size, from the pairs themselves.
     """
     if max(query_edges[-1], key_edges[-1]) > MAX_SIZE:
         raise TooLarge(f"tiles are counted on lines of at most {MAX_SIZE:,} positions")
@@ -31,17 +31,17 @@ def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]
             return data_tiles(rule, rows, cols)
         corners = corner_counts(rule, rule.condition, rows[:, None], cols[None, :])
     except (NoClosedForm, NotAffineError) as reason:
-        squares = int(rows[-1]) * int(cols[-1])
-        if squares > MAX_SQUARES:
-            raise TooLarge(f"{squares:,} squares are too many to look at one by one: {reason}") from None
-        return _from_squares(rule, rows, cols)
+        pairs = int(rows[-1]) * int(cols[-1])
+        if pairs > MAX_PAIRS:
+            raise TooLarge(f"{pairs:,} pairs are too many to look at one by one: {reason}") from None
+        return _from_mask(rule, rows, cols)
     return corners[1:, 1:] - corners[:-1, 1:] - corners[1:, :-1] + corners[:-1, :-1]
 
 
-def _from_squares(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
-    """The same from the squares themselves, a tile at a time, where there is no closed form."""
+def _from_mask(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
+    """The same from the pairs themselves, a tile at a time, where there is no closed form."""
     found = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
     for i, j in np.ndindex(*found.shape):
         q, k = np.arange(int(rows[i]), int(rows[i + 1])), np.arange(int(cols[j]), int(cols[j + 1]))
-        found[i, j] = rule.marked({"q": q, "k": k}).sum()
+        found[i, j] = rule.mask_at({"q": q, "k": k}).sum()
     return found

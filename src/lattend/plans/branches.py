@@ -1,4 +1,4 @@
-"""A condition as conjunctions that never hold together: each marked square lies in exactly one.
+"""A condition as conjunctions that never hold together: each attended pair lies in exactly one.
 
 `k <= q and (q - k < l or (q - k) % l == 0)` becomes `k <= q and q - k < l` and
 `k <= q and q - k >= l and (q - k) % l == 0`.
@@ -70,7 +70,7 @@ def _split(node: Condition, empty: Empty) -> list[Branch]:
 
 
 def _apart(node: Or, empty: Empty) -> list[Branch]:
-    """The alternatives one after another, each without those before it; the easily negated first."""
+    """The alternatives in turn, each without those before it; the easily negated first."""
     found: list[Branch] = []
     for alternative in sorted(node.args, key=_difficulty):
         rest = _split(alternative, empty)

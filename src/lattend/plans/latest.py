@@ -26,7 +26,7 @@ class Latest:
     """An upper bound on the last query of key k, which keys from `pinned` on pass by `reach` at most.
 
     `steady`: a key that one query reaches is reached by all before it, from its own on, so that `last`
-    is exact. `back`: no square has k > q. `endless`: no query is the last, whatever k is.
+    is exact. `back`: no pair has k > q. `endless`: no query is the last, whatever k is.
     """
 
     last: Callable[[Any], Any]

@@ -1,7 +1,7 @@
 """Listed: a table of blocks, given as data, that says which blocks of keys a block of queries sees.
 
-`chosen[q // 64, k // 64]` marks whole blocks, so a part need not ask each square: for each row of the
-table it lists the marked columns, and takes the positions of those blocks one after another.
+`chosen[q // 64, k // 64]` is about whole blocks, so a part need not ask each pair: for each row of the
+table it lists the attended columns, and takes the positions of those blocks in turn.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Listed:
     def array(self) -> str:
         return self.lookup.array
 
-    def marked(self, table: Any, sizes: Sequence[int]) -> Any:
-        """Which blocks are marked, [..., heads or 1, rows, columns], for sizes of these three.
+    def attended(self, table: Any, sizes: Sequence[int]) -> Any:
+        """Which blocks are attended, [..., heads or 1, rows, columns], for sizes of these three.
 
         `table` is an array or a tensor, with further axes in front or not.
         """
@@ -60,7 +60,7 @@ class Listed:
 
 
 def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]) -> Listed | None:
-    """The table of blocks that the condition looks up, if it is one whose zeros mark nothing.
+    """The table of blocks that the condition looks up, if it is one whose zeros attend nothing.
 
     >>> from lattend.rules.language.parser import parse
     >>> found = listed(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})

@@ -1,4 +1,4 @@
-"""Order: in which sequence the positions of an axis are taken, so that marked squares lie together.
+"""Order: in which sequence the positions of an axis are taken, so that attended pairs lie together.
 
 Slots 0, 1, 2, … stand for positions `(slot // group)*period + slot % group + base`:
 

@@ -67,7 +67,7 @@ class PartAxis:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A conjunction, its axes, what is left to ask of each square, and of each head."""
+    """A conjunction, its axes, what is left to ask of each pair, and of each head."""
 
     branch: Branch
     axes: tuple[PartAxis, ...]
@@ -107,7 +107,7 @@ class Part:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether the bounds, and the blocks that are listed, say which squares are marked."""
+        """Whether the bounds, and the blocks that are listed, say which pairs are attended."""
         return self.rest == Truth(True)
 
     @cached_property
@@ -238,7 +238,7 @@ class _Solver:
             highs[place].append(bound.high)
 
     def empty(self) -> bool:
-        """Whether it is proved that no square is left."""
+        """Whether it is proved that no pair is left."""
         if self.never or any(low > high for low, high in self.ends):
             return True
         ranges = {HEAD: Interval(0, max(0, self.numbers.get("heads", 1) - 1))}
@@ -336,7 +336,7 @@ def _one_sided(branch: Branch, place: int, lines: Sequence[Line], numbers: Mappi
 
 
 def _take_listed(left: list[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> Listed | None:
-    """The first table of blocks on a line; what else is asked stays bounds, and conditions on squares."""
+    """The first table of blocks on a line; what else is asked stays bounds, and conditions on pairs."""
     for condition in left if len(lines) == 1 else []:
         found = listed(condition, lines[0].outer, lines[0].inner, numbers)
         if found is not None:

@@ -1,4 +1,4 @@
-"""Plan: how the marked squares of a rule are computed, and no others."""
+"""Plan: how the attended pairs of a rule are computed, and no others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256
 PROBE = {1: (64,), 2: (8, 8), 3: (4, 4, 4)}  # shapes at which windows and classes are compared
-BEGIN = 10_000  # what a tile costs beside its squares, in squares
+BEGIN = 10_000  # what a tile costs beside its pairs, in pairs
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Disjoint parts that together hold the marked squares of a complete rule, each once."""
+    """Disjoint parts that together hold the attended pairs of a complete rule, each once."""
 
     rule: Rule
     parts: tuple[Part, ...]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lattend.sets.future import Future
 
 MAX_HORIZON = 1 << 24  # positions looked at one by one to find the greatest number of keys
-MAX_SQUARES = 1 << 26
+MAX_PAIRS = 1 << 26
 SAMPLE = 64
 LARGE = 1 << 20  # beyond, numbers times positions might leave 64 bits
 _ADVICE = ("rule & lt.rules.causal()", "rule & lt.rules.raster()")
@@ -117,7 +117,7 @@ def retention(rule: Rule, /, *, query_heads: int | None = None, **values: int) -
     except _NoSet as cause:
         return _from_text(bound, condition, length, heads, str(cause))
     if found.ahead is not None:
-        raise _looks_ahead(bound, found.ahead)
+        raise _attends_ahead(bound, found.ahead)
     return Retention(
         condition,
         bound.data,
@@ -268,31 +268,31 @@ def _unbounded(found: Latest) -> str:
 
 
 def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, cause: str) -> None:
-    """Raises with a square ahead of its query, or when it is not known that there is none."""
+    """Raises with a pair ahead of its query, or when it is not known that there is none."""
     size = SAMPLE if length is None else length
-    for start in range(0, size, rows := max(1, MAX_SQUARES // 16 // max(size, 1))):
-        if start * size > MAX_SQUARES:
+    for start in range(0, size, rows := max(1, MAX_PAIRS // 16 // max(size, 1))):
+        if start * size > MAX_PAIRS:
             break
         q = np.arange(start, min(start + rows, size))[:, None]
         k = np.arange(size)[None, :]
-        marked = evaluate(condition, {"q": q, "k": k}, rule.data)
-        found = np.argwhere(np.broadcast_to(np.asarray(marked, bool), (len(q), size)) & (k > q))
+        mask = evaluate(condition, {"q": q, "k": k}, rule.data)
+        found = np.argwhere(np.broadcast_to(np.asarray(mask, bool), (len(q), size)) & (k > q))
         if len(found):
-            raise _looks_ahead(rule, (start + int(found[0, 0]), int(found[0, 1])))
-    if length is None or size * size > MAX_SQUARES:
+            raise _attends_ahead(rule, (start + int(found[0, 0]), int(found[0, 1])))
+    if length is None or size * size > MAX_PAIRS:
         raise LattendError(
-            f'rule "{rule.text}" may mark squares with k > q, keys that have not come yet: {cause}, so it is '
+            f'rule "{rule.text}" may attend to keys k > q, which have not come yet: {cause}, so it is '
             "not known that there are none. "
-            f"Say that it looks back: {_ADVICE[len(rule.axes) > 1]}"
+            f"Say that it attends back only: {_ADVICE[len(rule.axes) > 1]}"
         )
 
 
-def _looks_ahead(rule: Rule, square: tuple[int, int]) -> LattendError:
-    q, k = square
+def _attends_ahead(rule: Rule, pair: tuple[int, int]) -> LattendError:
+    q, k = pair
     order = " in reading order" if len(rule.axes) > 1 else ""
     return LattendError(
-        f'rule "{rule}" marks key {k} for query {q}{order}: a key that has not come yet when the query is '
-        f"answered. A cache is for rules with k <= q; {_ADVICE[len(rule.axes) > 1]} keeps those squares only"
+        f'rule "{rule}" has query {q} attend to key {k}{order}, which has not come yet when the query is '
+        f"answered. A cache is for rules with k <= q; {_ADVICE[len(rule.axes) > 1]} keeps those pairs only"
     )
 
 

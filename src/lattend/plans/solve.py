@@ -1,7 +1,7 @@
 """Solving a comparison for one position: `q - k <= t` says `k >= q - t`.
 
 What is solved becomes a bound on a whole row of the picture, found once for each query; what cannot be
-solved is asked of every square.
+solved is asked of every pair.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from lattend.rules.language.expr import Term
 
 Ints = NDArray[np.int64]
 PER_AXIS = ("outer_slot", "outer_base", "inner_base", "inner_first", "inner_end")
-FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the tile are marked at
+FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the tile attend to
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Tiles:
         return prod(sizes[1:], start=sizes[0])
 
     def executed(self, step: int) -> int:
-        """How many squares are computed when inner slots are taken `step` at a time, averaged over heads."""
+        """How many pairs are computed when inner slots are taken `step` at a time, averaged over heads."""
         blocks = -(-self.inner // step)
         return int(blocks.sum()) * step * prod(self.shape) // len(self.table)
 
@@ -86,7 +86,7 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
 
 
 def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Tiles:
-    """The tiles of a part with a table of blocks, cut to the marked ones; others stay as they are.
+    """The tiles of a part with a table of blocks, cut to the attended ones; others stay as they are.
 
     >>> from lattend import rule
     >>> from lattend.plans.plan import plan
@@ -97,8 +97,8 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     if part.listed is None or found.lists is not None:
         return found
     blocks, (heads, rows, columns) = part.listed, part.blocks
-    marked = blocks.marked(np.asarray(data[blocks.array]), part.blocks)
-    row, column = np.nonzero(marked.reshape(heads * rows, columns))
+    mask = blocks.attended(np.asarray(data[blocks.array]), part.blocks)
+    row, column = np.nonzero(mask.reshape(heads * rows, columns))
     places = row * columns + column  # in order
     table = found.table.copy()
     head = np.arange(len(table))[:, None] % heads
@@ -142,7 +142,7 @@ def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
 
 
 def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
-    """The least and greatest inner position that some row of each tile may be marked at."""
+    """The least and greatest inner position that some row of each tile may attend to."""
     low = _extreme(np.maximum, 0, (*axis.lows, *axis.near_lows), names, 0)
     high = _extreme(np.minimum, axis.line.inner_size - 1, (*axis.highs, *axis.near_highs), names, 1)
     return low, high
@@ -159,7 +159,7 @@ def _extreme(
 
 
 def _full(part: Part, names: dict[str, Interval], columns: list[Ints]) -> list[Ints]:
-    """The inner slots that every row of the tile is marked at, if the entries that must be equal are."""
+    """The inner slots that every row of the tile attends to, if the entries that must be equal are."""
     if not part.knows_full:
         nothing = np.zeros(1, np.int64)
         return [nothing, nothing]

@@ -281,9 +281,9 @@ class Rule:
         pairs = prod(bound.lengths.values())
         if pairs > MAX_MASK:
             raise DomainError(f"a mask of {pairs:,} pairs is too large to hold; use count or draw")
-        return bound.marked({name: np.arange(length) for name, length in bound.lengths.items()})
+        return bound.mask_at({name: np.arange(length) for name, length in bound.lengths.items()})
 
-    def marked(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
+    def mask_at(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
         """Which pairs of these ranges of positions are attended, for a complete rule."""
         open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
         found = evaluate(self.condition, {**self.values, **open_grid}, self.data)
@@ -315,7 +315,7 @@ class Rule:
             raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
         ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
         ranges = {name: np.array([place]) for name, place in places.items()} | ranges
-        found = np.argwhere(bound.marked(ranges)[(0,) * len(names)]).tolist()
+        found = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
         return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
 
     def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:

@@ -18,19 +18,19 @@ SPLIT_MODULUS = 16  # how far a modulus is looked at when a parameter, which has
 
 @dataclass(frozen=True)
 class Witness:
-    """A square that only one of two rules marks, and the numbers at which it does."""
+    """A pair that only one of two rules has, and the numbers at which it does."""
 
     values: dict[str, int]
-    square: tuple[int, ...]
-    marked_by: str
+    pair: tuple[int, ...]
+    attended_by: str
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"at {numbers} only {self.marked_by!r} marks {self.square}"
+        return f"at {numbers} only {self.attended_by!r} attends {self.pair}"
 
 
 def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
-    """The smallest square only one rule marks: least sizes, then parameters, then position."""
+    """The smallest pair that only one rule has: least sizes, then parameters, then position."""
     left, right = aligned(left.baked(), right.baked())
     if left.data or right.data:
         raise NoClosedForm(
@@ -57,9 +57,9 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
     if points.is_empty():
         return None
     found = _least(whole, fixed, points)
-    square = tuple(found[name] for name in whole.positions)
+    pair = tuple(found[name] for name in whole.positions)
     values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
-    return Witness(values, square, left.text if left.contains(*square, **_own(left, values)) else right.text)
+    return Witness(values, pair, left.text if left.contains(*pair, **_own(left, values)) else right.text)
 
 
 def _own(rule: Rule, values: dict[str, int]) -> dict[str, int]:

@@ -49,7 +49,7 @@ class LastQuery:
 class Future:
     """What later queries reach. Keys in no piece are reached by no query at all.
 
-    `ahead` is the least square with k > q, if any; nothing else is known then. `whole`: each query
+    `ahead` is the least pair with k > q, if any; nothing else is known then. `whole`: each query
     reaches all keys in use at its position. Keys from `pinned` on are in use for at most `reach`
     positions after their own, and from `settled` on again in the same way `period` positions later;
     None where there is no such number.
@@ -96,16 +96,16 @@ def future(condition: Condition, length: int | None = None, heads: int | None = 
     (['k + 3'], 3, True)
     """
     described = _described(condition, length, heads)
-    marked = described.points
+    attended = described.points
     if heads is not None:
-        marked = marked.project_out(isl.dim_type.set, 0, 1)
-    ahead = _least_ahead(marked)
+        attended = attended.project_out(isl.dim_type.set, 0, 1)
+    ahead = _least_ahead(attended)
     if ahead is not None:
         return Future(ahead)
-    used = marked.apply(_UP_TO).intersect(_PRESENT).coalesce()
+    used = attended.apply(_UP_TO).intersect(_PRESENT).coalesce()
     ending = _PRESENT.subtract(used).params()
     forever = used.params().subtract(ending).coalesce()
-    passing = marked.intersect_params(ending)
+    passing = attended.intersect_params(ending)
     pieces = [] if forever.is_empty() else [LastQuery(_clauses(forever), None)]
     pieces += _last_queries(passing)
     in_turn = _flat(used.intersect_params(ending))
@@ -113,7 +113,7 @@ def future(condition: Condition, length: int | None = None, heads: int | None = 
     period = _period(in_turn)
     return Future(
         pieces=tuple(pieces),
-        whole=heads is None and bool(used.is_subset(marked)),
+        whole=heads is None and bool(used.is_subset(attended)),
         pinned=_after(forever.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, 1)),
         reach=reach,
         settled=None if reach is None else _settled(in_turn, period),
@@ -147,19 +147,19 @@ def _flat(points: isl.Set) -> isl.Set:
     return points.move_dims(isl.dim_type.set, 0, isl.dim_type.param, 0, 1)
 
 
-def _least_ahead(marked: isl.Set) -> tuple[int, int] | None:
-    """The first square (q, k) with k > q, queries in order."""
-    ahead = marked.subtract(isl.Set("[v_k] -> { [q] : q >= v_k }"))
+def _least_ahead(attended: isl.Set) -> tuple[int, int] | None:
+    """The first pair (q, k) with k > q, queries in order."""
+    ahead = attended.subtract(isl.Set("[v_k] -> { [q] : q >= v_k }"))
     if ahead.is_empty():
         return None
     first = ahead.move_dims(isl.dim_type.set, 1, isl.dim_type.param, 0, 1).lexmin().sample_point()
     return _coordinate(first, 0), _coordinate(first, 1)
 
 
-def _last_queries(marked: isl.Set) -> list[LastQuery]:
+def _last_queries(attended: isl.Set) -> list[LastQuery]:
     """The greatest query of each key that has one, by pieces."""
     pieces: list[tuple[isl.Set, isl.MultiAff]] = []
-    best = marked.lexmax_pw_multi_aff().coalesce()
+    best = attended.lexmax_pw_multi_aff().coalesce()
     best.foreach_piece(lambda where, value: pieces.append((where, value)))
     found: list[LastQuery] = []
     for where, value in pieces:

@@ -1,4 +1,4 @@
-"""PointSet: the marked squares of a rule as a set of integer points."""
+"""PointSet: the attended pairs of a rule as a set of integer points."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PointSet:
         moduli: Mapping[str, str] | None = None,
         source: str | None = None,
     ) -> PointSet:
-        """The squares on `axes` where `condition` holds.
+        """The pairs on `axes` where `condition` holds.
 
         Positions in `fixed` are parameters rather than dimensions: fixing q leaves the keys of one
         query.

@@ -31,7 +31,7 @@ def page(entries: Sequence[Entry]) -> str:
     """The whole page as HTML."""
     style = files("lattend.tour").joinpath("page.css").read_text(encoding="utf-8")
     wrong = [entry.sample.call for entry in entries if not entry.equal]
-    squares = sum(entry.check.squares for entry in entries if entry.check is not None)
+    squares = sum(entry.check.pairs for entry in entries if entry.check is not None)
     result = f"These differ: {escape(', '.join(wrong))}." if wrong else "Every count equals enumeration."
     return f"""<!doctype html>
 <html lang="en">

@@ -137,7 +137,7 @@ def catalogue(entries: Sequence[Entry]) -> None:
         say(textwrap.fill(text, width(), initial_indent="  ", subsequent_indent="  "))
     slowest = max(entries, key=lambda entry: entry.seconds)
     wrong = [entry.sample.call for entry in entries if not entry.equal]
-    squares = sum(entry.check.squares for entry in entries if entry.check is not None)
+    squares = sum(entry.check.pairs for entry in entries if entry.check is not None)
     say(
         f"\n{len(entries)} rules, {squares:,} squares looked at one by one; the slowest count, "
         f"{slowest.sample.call}, took {slowest.time}"

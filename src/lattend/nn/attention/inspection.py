@@ -103,7 +103,7 @@ def _marks(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.b
     """The marked keys of one query: [heads or 1, *places]."""
     ranges = {name: np.arange(length) for name, length in bound.lengths.items()}
     ranges |= {axis.query: np.array([at]) for axis, at in zip(bound.axes, place, strict=True)}
-    return bound.marked(ranges).reshape(-1, *[bound.lengths[axis.key] for axis in bound.axes])
+    return bound.mask_at(ranges).reshape(-1, *[bound.lengths[axis.key] for axis in bound.axes])
 
 
 def weights(layer: MultiHeadAttention, x: Tensor, given: Mapping[str, Any]) -> Tensor:

@@ -92,7 +92,7 @@ def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
     if part.listed is None:
         raise ValueError("the part has no table of blocks")
     size, (heads, rows, columns) = part.listed.inner, part.blocks
-    marked = part.listed.marked(entries, part.blocks)  # [batch, heads, rows, columns]
+    marked = part.listed.attended(entries, part.blocks)  # [batch, heads, rows, columns]
     batch, device = len(marked), table.device
     before = torch.nn.functional.pad(marked.cumsum(-1, dtype=torch.int32), (1, 0))
     column = torch.arange(columns, dtype=torch.int32, device=device)
