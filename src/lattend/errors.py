@@ -73,7 +73,7 @@ class EngineMissing(NoClosedForm):
 
 
 class TooLarge(LattendError):
-    """More squares than enumeration is allowed to look at."""
+    """More pairs than enumeration may visit."""
 
 
 class TensorError(LattendError):

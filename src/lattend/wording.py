@@ -23,8 +23,8 @@ def visible(text: str) -> str:
     'k <= q\\x1b[2J'
     """
     return "".join(
-        mark.encode("unicode_escape").decode() if category(mark) in UNSEEN and mark != "\n" else mark
-        for mark in text
+        letter.encode("unicode_escape").decode() if category(letter) in UNSEEN and letter != "\n" else letter
+        for letter in text
     )
 
 

@@ -449,7 +449,8 @@ def test_a_long_line_is_drawn_smaller_and_says_so() -> None:
     assert said.startswith(
         "drawn with n = 64, t = 16 and tiles of 4 queries by 2 keys, in place of n = 65,536"
     )
-    assert [look.label for look in picture.legend] == ["full tiles", "partial tiles", "computed, not marked"]
+    labels = [look.label for look in picture.legend]
+    assert labels == ["full tiles", "partial tiles", "computed, not attended"]
     two = lt.explain(R.sparse_strided(), n=65536, l=256, **GPU).picture(title="two parts")
     assert two.title == "two parts"
     assert [panel.title for panel in two.panels] == ["positions in order", "part 2 in its own order"]
@@ -465,7 +466,7 @@ def test_an_image_shows_the_keys_of_one_tile() -> None:
     assert picture.caption == ("a tile of 8 × 8 queries reads 20 × 20 keys",)
     labels = [look.label for row in picture.panels[0].rows_of_looks() for look in row]
     assert labels.count("queries of the tile, shaded alike") == 64
-    assert labels.count("keys of a tile, marked for few to all of its queries") == 400 - 64
+    assert labels.count("keys of a tile, attended by few to all of its queries") == 400 - 64
     volume = lt.explain(R.neighbourhood(axes=3), depth=16, rows=32, cols=32, r=3, **GPU).picture()
     assert volume.caption[0].startswith(
         "a tile of 4 × 4 × 4 queries reads 10 × 10 × 10 keys, in the slice z ="

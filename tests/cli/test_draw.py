@@ -17,7 +17,7 @@ query down, key across
 2 · ▒▒██·
 3 · · ▒▒██
 
-7 of 16 squares, 43.8%
+7 of 16 pairs, 43.8%
 ▒▒ attended   ██ attended, own position
 """
 
@@ -29,7 +29,7 @@ def test_picture(lattend):
 def test_compared_and_pixel(lattend):
     both = lattend("draw", "strided(3)", "--compare", "windowed(4)", "--at", "n=8")
     assert both.code == 0
-    assert "A marks 26 (40.6%) and B 20 (31.3%) of 64 squares" in both.out
+    assert "A attends to 26 (40.6%) and B to 20 (31.3%) of 64 pairs" in both.out
     pixel = lattend("draw", "neighbourhood(1)", "--pixel", "0,0")
     assert "keys of pixel (0, 0): 4 of 64 pixels" in pixel.out
 
@@ -48,7 +48,7 @@ def test_narrow(lattend, columns):
 def test_files(lattend, tmp_path, ending, start):
     path = tmp_path / f"band.{ending}"
     ran = lattend("draw", "strided", "--at", "n=4,t=1", "--out", str(path))
-    assert ran == (0, f"{path}: strided (n = 4, t = 1); 7 of 16 squares, 43.8%\n", "")
+    assert ran == (0, f"{path}: strided (n = 4, t = 1); 7 of 16 pairs, 43.8%\n", "")
     assert path.read_bytes().startswith(start)
 
 

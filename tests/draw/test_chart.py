@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.draw.charts.axes import Block
+from lattend.draw.charts.axes import DrawnChart
 from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.braille import BRAILLE, _cut, ansi
 from lattend.draw.charts.chart import Arrows, Chart, Dots, Stroke, classes, curves, legend
@@ -38,7 +38,7 @@ def square(**more):
 
 def paths(chart, colour):
     """The outlines and areas of this colour, as they are drawn from the corner (0, 0)."""
-    found = Block(chart, legend=False).items(0, 0)
+    found = DrawnChart(chart, legend=False).items(0, 0)
     return [item for item in found if isinstance(item, Path) and colour in (item.colour, item.fill)]
 
 
@@ -95,7 +95,7 @@ def test_ends_hold_all_points_with_one_unit_on_both_axes():
 def test_logarithmic_scales_end_at_powers():
     chart = Chart(lines=(Stroke([(3, 0.02), (100, 7)]),), log_x=2, log_y=10)
     assert chart.ends() == ((2, 128), (pytest.approx(0.01), 10))
-    texts = [item.text for item in Block(chart, legend=False).items(0, 0) if isinstance(item, Text)]
+    texts = [item.text for item in DrawnChart(chart, legend=False).items(0, 0) if isinstance(item, Text)]
     assert {"2", "8", "32", "128", "0.01", "0.1", "1", "10"} <= set(texts)
     assert "0.01 │" in shown(chart).terminal(80, colour=False, encoding="utf-8")
 
@@ -150,7 +150,9 @@ def test_what_lies_outside_is_left_out():
         arrows=(Arrows([((1.5, 1.5), (2, 2))]),),
     )
     empty = Chart(x=(0, 1), y=(0, 1))
-    assert list(Block(far, legend=False).items(0, 0)) == list(Block(empty, legend=False).items(0, 0))
+    assert list(DrawnChart(far, legend=False).items(0, 0)) == list(
+        DrawnChart(empty, legend=False).items(0, 0)
+    )
     assert rows(far) == rows(empty)
 
 
@@ -214,7 +216,9 @@ def test_a_terminal_is_never_overrun(width, encoding):
 
 def test_labels_stand_beside_their_dots():
     chart = square(dots=(Dots([(1, 0), (-1, 0)], labels=["east", "west"]),))
-    texts = {item.text: item for item in Block(chart, legend=False).items(0, 0) if isinstance(item, Text)}
+    texts = {
+        item.text: item for item in DrawnChart(chart, legend=False).items(0, 0) if isinstance(item, Text)
+    }
     assert (texts["east"].anchor, texts["west"].anchor) == ("start", "end")
     assert texts["east"].x > place(chart, 1, 0)[0] and texts["west"].x < place(chart, -1, 0)[0]
 
@@ -237,10 +241,10 @@ BARS = Bars("", (("causal", {"needed": 10, "dense": 16}), ("full", {"needed": 16
 
 
 def test_bars_are_as_long_as_their_numbers():
-    found = [item for item in Block(BARS, legend=False).items(0, 0) if isinstance(item, Path)]
+    found = [item for item in DrawnChart(BARS, legend=False).items(0, 0) if isinstance(item, Path)]
     long = [np.ptp(np.array(item.points)[:, 0]) for item in found if item.fill in COLOURS.values()]
     assert long == pytest.approx([440 * 10 / 16, 440, 440])
-    texts = [item.text for item in Block(BARS, legend=True).items(0, 0) if isinstance(item, Text)]
+    texts = [item.text for item in DrawnChart(BARS, legend=True).items(0, 0) if isinstance(item, Text)]
     assert sorted(texts) == ["10", "16", "16", "causal", "dense", "full", "needed"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattend.draw import draw
-from lattend.draw.formats.palette import HERE, LEVELS, MARKED, MIXED, OWN, SHADES
+from lattend.draw.formats.palette import ATTENDED, HERE, LEVELS, MIXED, OWN, SHADES
 from lattend.draw.grid import view
 from lattend.draw.grid.bind import bound
 from lattend.errors import DomainError, LattendError, NamingError, TooLarge
@@ -47,16 +47,16 @@ def test_cells_are_the_mask(n, t):
     mask = BAND.mask(n=n, t=t)
     assert (marked(picture) == mask).all()
     assert ((picture.panels[0].cells == 2) == np.eye(n, dtype=bool)).all()
-    assert picture.caption[0].startswith(f"{mask.sum():,} of {n * n:,} squares, ")
+    assert picture.caption[0].startswith(f"{mask.sum():,} of {n * n:,} pairs, ")
 
 
 def test_the_figures_of_sparse_transformers():
-    assert draw(CAUSAL, n=12).caption == ("78 of 144 squares, 54.2%",)  # 12 * 13 / 2
-    assert draw(BAND, n=8, t=2).caption == ("21 of 64 squares, 32.8%",)  # 1 + 2 + 6*3
-    assert draw(WINDOWED, n=16, w=4).caption == ("40 of 256 squares, 15.6%",)  # 4 windows of 4*5/2
+    assert draw(CAUSAL, n=12).caption == ("78 of 144 pairs, 54.2%",)  # 12 * 13 / 2
+    assert draw(BAND, n=8, t=2).caption == ("21 of 64 pairs, 32.8%",)  # 1 + 2 + 6*3
+    assert draw(WINDOWED, n=16, w=4).caption == ("40 of 256 pairs, 15.6%",)  # 4 windows of 4*5/2
     picture = draw(BAND, n=12, t=3)
     assert (picture.title, picture.subtitle) == ("k <= q and q - k <= t", ("n = 12, t = 3",))
-    assert picture.legend == (MARKED, OWN)
+    assert picture.legend == (ATTENDED, OWN)
     assert [panel.rows.label for panel in picture.panels] == ["query"]
     assert [panel.cols.label for panel in picture.panels] == ["key"]
 
@@ -95,7 +95,7 @@ def test_keys_of_their_own_number():
     picture = draw(CAUSAL, n=3, m=5)
     assert (marked(picture) == np.tri(3, 5, dtype=bool)).all()
     assert OWN not in picture.legend  # query 1 and key 1 are not the same token
-    assert picture.caption == ("6 of 15 squares, 40.0%",)
+    assert picture.caption == ("6 of 15 pairs, 40.0%",)
 
 
 @pytest.mark.parametrize("sizes", [{"n": 0}, {"n": 0, "m": 5}, {"n": 5, "m": 0}])
@@ -114,7 +114,7 @@ def test_no_heads_is_an_empty_grid():
 
 def test_nothing_marked():
     picture = draw(rule("k < q and q < k"), n=3)
-    assert picture.caption == ("0 of 9 squares, 0%",)
+    assert picture.caption == ("0 of 9 pairs, 0%",)
     assert picture.legend == () and not marked(picture).any()
 
 
@@ -126,14 +126,14 @@ def test_one_panel_a_head():
     masks = HEADED.mask(n=6, heads=3)
     assert [panel.title for panel in picture.panels] == ["head 0", "head 1", "head 2"]
     assert all((marked(picture, head) == masks[head]).all() for head in range(3))
-    assert picture.caption == (f"{masks.sum()} of 108 squares, 29.6%",)  # 6 + 11 + 15 = 32
+    assert picture.caption == (f"{masks.sum()} of 108 pairs, 29.6%",)  # 6 + 11 + 15 = 32
 
 
 def test_heads_beyond_eight_are_named():
     picture = draw(HEADED, n=6, heads=20)
     total = HEADED.mask(n=6, heads=20)[:8].sum()
     assert len(picture.panels) == 8
-    assert picture.caption[0].startswith(f"{total} of 288 squares, ")
+    assert picture.caption[0].startswith(f"{total} of 288 pairs, ")
     assert picture.caption[1:] == ("heads 0 to 7 of 20 are drawn and counted",)
 
 
@@ -162,7 +162,7 @@ def test_comparison_text():
     picture = draw(BAND, compare=WINDOWED, n=16, t=3, w=4)
     assert picture.title == "A and B (n = 16), compared"
     assert picture.subtitle == ("A: k <= q and q - k <= t (t = 3)", "B: k <= q and q // w == k // w (w = 4)")
-    assert picture.caption == ("A marks 58 (22.7%) and B 40 (15.6%) of 256 squares",)
+    assert picture.caption == ("A attends to 58 (22.7%) and B to 40 (15.6%) of 256 pairs",)
 
 
 def test_comparison_binds_each_rule_on_its_own():
@@ -203,11 +203,11 @@ def test_tiles_are_shaded_by_their_counts(n, t):
 def test_tiles_text():
     seen = view.tiles(bound([CAUSAL], {"n": 300}), counted)
     assert seen.caption == (
-        "45,150 of 90,000 squares, 50.2%",
-        "each tile is 5 by 5 squares, shaded by how full it is",
+        "45,150 of 90,000 pairs, 50.2%",
+        "each tile is 5 by 5 pairs, shaded by how full it is",
     )
     seen = view.tiles(bound([CAUSAL], {"n": 2, "m": 300}), counted)
-    assert seen.caption[1] == "each tile is 1 by 5 squares, shaded by how full it is"
+    assert seen.caption[1] == "each tile is 1 by 5 pairs, shaded by how full it is"
     assert seen.panels[0].cells.shape == (2, 60)
 
 
@@ -223,8 +223,8 @@ def test_large_pictures_count_tiles_in_closed_form(n):
 def test_a_million_positions():
     picture = draw(BAND, n=1_000_000, t=255)
     assert picture.caption == (
-        "255,967,360 of 1,000,000,000,000 squares, 0.026%",  # (2*10**6 - 255) * 256 / 2
-        "each tile is 15,625 by 15,625 squares, shaded by how full it is",
+        "255,967,360 of 1,000,000,000,000 pairs, 0.026%",  # (2*10**6 - 255) * 256 / 2
+        "each tile is 15,625 by 15,625 pairs, shaded by how full it is",
     )
     below = np.eye(64, k=-1, dtype=bool)
     assert (marked(picture) == (np.eye(64, dtype=bool) | below)).all()
@@ -252,7 +252,7 @@ def test_compared_tiles():
         present = {index for index, part in enumerate((a & ~b, b & ~a, a & b), 1) if part[at].any()}
         assert look == (0 if not present else present.pop() if len(present) == 1 else 4)
     assert seen.legend[-1] is MIXED
-    assert seen.caption[1] == "each tile is 5 by 5 squares, coloured by the squares in it"
+    assert seen.caption[1] == "each tile is 5 by 5 pairs, coloured by the pairs in it"
 
 
 # Images
@@ -263,7 +263,7 @@ def test_small_image_is_drawn_row_by_row():
     assert (marked(picture) == SQUARE.mask(rows=3, cols=4, r=1).reshape(12, 12)).all()
     assert picture.panels[0].rows.heavy == (4, 8)
     assert picture.panels[0].rows.label == "query pixel, row by row"
-    assert picture.caption == ("70 of 144 squares, 48.6%",)  # (2+3+2) * (2+3+3+2)
+    assert picture.caption == ("70 of 144 pairs, 48.6%",)  # (2+3+2) * (2+3+3+2)
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 3), st.data())
@@ -279,7 +279,7 @@ def test_pixel_shows_its_keys(rows, cols, r, data):
 def test_pixel_that_does_not_attend_to_itself():
     picture = draw(rule("abs(qy - ky) == 1 and qx == kx"), rows=5, cols=5, pixel=(2, 2))
     assert picture.panels[0].looks[picture.panels[0].cells[2, 2]] is HERE
-    assert picture.legend == (MARKED, HERE)
+    assert picture.legend == (ATTENDED, HERE)
     assert picture.caption == ("keys of pixel (2, 2): 2 of 25 pixels, 8.0%",)
 
 
@@ -336,7 +336,9 @@ def test_pixel_of_heads_and_of_two_rules():
     assert [panel.title for panel in picture.panels] == ["head 0", "head 1"]
     assert picture.caption == ("keys of pixel (2, 2): 4 of 50 pixels, 8.0%",)
     picture = draw(SQUARE, compare=rule("qy == ky"), rows=5, cols=5, r=1, pixel=(2, 2))
-    assert picture.caption == ("keys of pixel (2, 2): A marks 9 (36.0%) and B 5 (20.0%) of 25 pixels",)
+    assert picture.caption == (
+        "keys of pixel (2, 2): A attends to 9 (36.0%) and B to 5 (20.0%) of 25 pixels",
+    )
     assert [look.label for look in picture.legend] == ["only A: 6", "only B: 2", "both: 3"]
     assert picture.panels[0].cells[2].tolist() == [2, 3, 3, 3, 2]
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from lattend.draw.formats.palette import BOTH, EMPTY, MARKED, ONLY_A, ONLY_B, OWN, PAPER
+from lattend.draw.formats.palette import ATTENDED, BOTH, EMPTY, ONLY_A, ONLY_B, OWN, PAPER
 from lattend.draw.formats.scene import POINTS_PER_UNIT, Rect
 from lattend.draw.grid.panel import cell_side, compared, squares
 from lattend.draw.grid.titles import clipped
@@ -23,7 +23,7 @@ from lattend.errors import LattendError
 
 SVG = "{http://www.w3.org/2000/svg}"
 ANSI = re.compile(r"\x1b\[[\d;]*m")
-LEGENDS = {True: (MARKED, OWN), False: (ONLY_A, ONLY_B, BOTH)}
+LEGENDS = {True: (ATTENDED, OWN), False: (ONLY_A, ONLY_B, BOTH)}
 
 shapes = st.tuples(st.integers(1, 20), st.integers(1, 20))
 masks = shapes.flatmap(lambda shape: hnp.arrays(np.bool_, shape))

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.draw.formats import palette
-from lattend.draw.formats.palette import BOTH, EMPTY, LEVELS, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES
-from lattend.draw.formats.scene import Line, Rect, Text, patch, spelt, text_width, wrapped
+from lattend.draw.formats.palette import ATTENDED, BOTH, EMPTY, LEVELS, MIXED, ONLY_A, ONLY_B, OWN, SHADES
+from lattend.draw.formats.scene import Rect, Segment, Text, patch, spelt, text_width, wrapped
 from lattend.draw.grid.layout import cell_size
 from lattend.draw.grid.panel import Side, cell_side, compared_tiles, squares, tile_side, tiles
 from lattend.draw.grid.titles import clipped
@@ -42,15 +42,15 @@ def test_luminance_of_known_colours():
 
 
 def test_looks_differ_in_grey():
-    assert contrast(EMPTY, MARKED) > 4
-    assert contrast(MARKED, OWN) > 2.5
+    assert contrast(EMPTY, ATTENDED) > 4
+    assert contrast(ATTENDED, OWN) > 2.5
     assert contrast(EMPTY, SHADES[1]) > 1.7  # a sliver is seen beside nothing
     for a, b in itertools.combinations((EMPTY, ONLY_A, ONLY_B, BOTH), 2):
         assert contrast(a, b) > 1.7
 
 
 def test_looks_differ_without_colour():
-    for group in ((EMPTY, MARKED, OWN, palette.HERE), (EMPTY, ONLY_A, ONLY_B, BOTH, MIXED)):
+    for group in ((EMPTY, ATTENDED, OWN, palette.HERE), (EMPTY, ONLY_A, ONLY_B, BOTH, MIXED)):
         for name in ("glyph", "plain"):
             assert len({getattr(look, name) for look in group}) == len(group)
     assert len({look.hatch for look in (EMPTY, ONLY_A, ONLY_B, BOTH, MIXED)}) == 5
@@ -206,7 +206,7 @@ def test_spelling():
 def hatch(rect, look, spacing):
     first, *rest = patch(rect, look, spacing, (0.0, 0.0))
     assert first == rect
-    return [item for item in rest if isinstance(item, Line)]
+    return [item for item in rest if isinstance(item, Segment)]
 
 
 @given(st.integers(-5, 50), st.integers(-5, 50), st.integers(1, 60), st.integers(1, 60), st.integers(2, 11))
@@ -245,7 +245,7 @@ def box(text: Text):
 def test_nothing_overlaps_or_leaves_the_page(rows, cols, label, panels, title, caption):
     panel = squares(np.ones((rows, cols), bool), cell_side(label, rows), cell_side(label, cols), None, "head")
     picture = Picture(
-        clipped(title), panels * (panel,), (clipped(caption),), ("under",), (MARKED, OWN, *SHADES)
+        clipped(title), panels * (panel,), (clipped(caption),), ("under",), (ATTENDED, OWN, *SHADES)
     )
     scene = picture.scene
     grids = [item for item in scene.items if isinstance(item, Rect)][1:]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from lattend.draw.charts.axes import Block
+from lattend.draw.charts.axes import DrawnChart
 from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.page import png
@@ -226,7 +226,7 @@ def test_a_chart_has_its_numbers_where_they_belong():
     line = ((1.0, 1e-1), (2.0, 1e-2), (3.0, 1e-4))
     dots = Dots([(2.0, 1e-2)], shape="square", size=3, labels=["here"])
     chart = Chart("", "α", "leak", (Stroke(line, "worst", "#0072b2"),), (dots,), log_y=10)
-    items = list(Block(chart, legend=True).items(0, 0))
+    items = list(DrawnChart(chart, legend=True).items(0, 0))
     path = next(item for item in items if isinstance(item, Path) and item.colour == "#0072b2")
     (x1, y1), (x2, y2), (x3, y3) = path.points
     assert x2 - x1 == pytest.approx(x3 - x2)
@@ -239,7 +239,7 @@ def test_a_chart_has_its_numbers_where_they_belong():
 
 def test_a_linear_chart_may_pass_below_0():
     line = ((0.0, -1.0), (1.0, 0.0), (2.0, 3.0))
-    items = list(Block(Chart("", "β", "score", curves([("key", line)])), legend=False).items(0, 0))
+    items = list(DrawnChart(Chart("", "β", "score", curves([("key", line)])), legend=False).items(0, 0))
     path = next(item for item in items if isinstance(item, Path) and item.colour == "#0072b2")
     (_, y1), (_, y2), (_, y3) = path.points
     assert y2 - y3 == pytest.approx(3 * (y1 - y2))  # three up, and one

@@ -42,8 +42,8 @@ class Picture:
     have no room for them. `drawn` is a caption for the other forms alone.
 
     >>> from lattend.rules.reader import rule
-    >>> rule("k <= q").draw(n=3).caption  # 1 + 2 + 3 = 6 squares
-    ('6 of 9 squares, 66.7%',)
+    >>> rule("k <= q").draw(n=3).caption  # 1 + 2 + 3 = 6 pairs
+    ('6 of 9 pairs, 66.7%',)
     """
 
     title: str

@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from matplotlib.transforms import Affine2D, Transform
 
 from lattend.draw.charts.bars import Bars
-from lattend.draw.charts.chart import Arrows, Chart, Dots, Mark, Stroke
+from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke
 from lattend.draw.charts.ticks import tick
 from lattend.draw.formats.page import FONT, UNITS_PER_INCH
 from lattend.draw.formats.palette import FAINT_TEXT, FRAME, PAPER, TEXT
@@ -71,66 +71,66 @@ def draw(chart: Chart, ax: Axes) -> None:
         ax.set_aspect("equal")
     else:
         ax.spines[["top", "right"]].set_visible(False)
-    named: set[tuple[str, type[Mark]]] = set()
-    for layer, mark in enumerate(chart.layers()):
-        first = mark.name and (mark.name, type(mark)) not in named
-        named.add((mark.name, type(mark)))
-        _draw_mark(mark, ax, mark.name if first else "", 2 + layer / 100, away=chart.equal)
+    named: set[tuple[str, type[Series]]] = set()
+    for layer, series in enumerate(chart.layers()):
+        first = series.name and (series.name, type(series)) not in named
+        named.add((series.name, type(series)))
+        _draw_series(series, ax, series.name if first else "", 2 + layer / 100, away=chart.equal)
 
 
-def _draw_mark(mark: Mark, ax: Axes, label: str, order: float, away: bool) -> None:
-    match mark:
+def _draw_series(series: Series, ax: Axes, label: str, order: float, away: bool) -> None:
+    match series:
         case Stroke():
-            x, y = np.asarray(mark.points, dtype=float).T
-            style = {"color": mark.colour, "zorder": order}
-            width = POINTS_PER_UNIT * mark.width
+            x, y = np.asarray(series.points, dtype=float).T
+            style = {"color": series.colour, "zorder": order}
+            width = POINTS_PER_UNIT * series.width
             ax.plot(x, y, linewidth=width, label=label or "_", solid_capstyle="butt", **style)
-            for a, b in itertools.pairwise(mark.points) if mark.headed else ():
-                _head(ax, a, b, mark)
+            for a, b in itertools.pairwise(series.points) if series.headed else ():
+                _head(ax, a, b, series)
         case Arrows():
-            pairs = np.asarray(mark.pairs, dtype=float).reshape(-1, 4)
+            pairs = np.asarray(series.pairs, dtype=float).reshape(-1, 4)
             x, y, to_x, to_y = pairs.T
             exact = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "dots", "zorder": order}
             heads = {"headwidth": 5, "headlength": 5, "headaxislength": 4.5, "minlength": 1.5}
-            ax.quiver(x, y, to_x - x, to_y - y, color=mark.colour, width=mark.width, **exact, **heads)
-            swatch = {"marker": ">", "markersize": 4, "markeredgecolor": "none", "color": mark.colour}
-            ax.plot([], [], linewidth=POINTS_PER_UNIT * mark.width, label=label or "_", **swatch)
+            ax.quiver(x, y, to_x - x, to_y - y, color=series.colour, width=series.width, **exact, **heads)
+            swatch = {"marker": ">", "markersize": 4, "markeredgecolor": "none", "color": series.colour}
+            ax.plot([], [], linewidth=POINTS_PER_UNIT * series.width, label=label or "_", **swatch)
         case Dots():
-            if len(mark.points):
-                x, y = np.asarray(mark.points, dtype=float).T
-                ax.plot(x, y, label=label or "_", zorder=order, **_look(mark))
-                _write_labels(mark, ax, away)
+            if len(series.points):
+                x, y = np.asarray(series.points, dtype=float).T
+                ax.plot(x, y, label=label or "_", zorder=order, **_look(series))
+                _write_labels(series, ax, away)
 
 
-def _look(mark: Dots) -> dict[str, Any]:
+def _look(series: Dots) -> dict[str, Any]:
     """How matplotlib is asked for these dots."""
-    cross, ring = mark.shape == "cross", mark.shape == "ring"
-    edge = POINTS_PER_UNIT * (0.45 if cross else 0.4) * mark.size if cross or ring else 0.0
+    cross, ring = series.shape == "cross", series.shape == "ring"
+    edge = POINTS_PER_UNIT * (0.45 if cross else 0.4) * series.size if cross or ring else 0.0
     return {
         "linestyle": "",
-        "marker": MARKERS[mark.shape],
-        "markersize": POINTS_PER_UNIT * (1.8 if mark.shape == "square" else 2) * mark.size,
-        "markerfacecolor": "none" if cross else PAPER if ring else mark.colour,
-        "markeredgecolor": mark.colour if edge else "none",
+        "marker": MARKERS[series.shape],
+        "markersize": POINTS_PER_UNIT * (1.8 if series.shape == "square" else 2) * series.size,
+        "markerfacecolor": "none" if cross else PAPER if ring else series.colour,
+        "markeredgecolor": series.colour if edge else "none",
         "markeredgewidth": edge,
-        "alpha": mark.opacity if mark.opacity < 1 else None,
+        "alpha": series.opacity if series.opacity < 1 else None,
     }
 
 
-def _head(ax: Axes, a: Sequence[float], b: Sequence[float], mark: Stroke) -> None:
+def _head(ax: Axes, a: Sequence[float], b: Sequence[float], series: Stroke) -> None:
     """A head a little past the middle of the stretch from a to b."""
     tail, tip = ((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1])) for t in (0.45, 0.56))
-    size = POINTS_PER_UNIT * (9 + 4 * mark.width)
-    look = {"arrowstyle": "-|>", "color": mark.colour, "mutation_scale": size, "linewidth": 0}
+    size = POINTS_PER_UNIT * (9 + 4 * series.width)
+    look = {"arrowstyle": "-|>", "color": series.colour, "mutation_scale": size, "linewidth": 0}
     ax.annotate("", xy=tip, xytext=tail, arrowprops={**look, "shrinkA": 0, "shrinkB": 0}, zorder=2.9)
 
 
-def _write_labels(mark: Dots, ax: Axes, away: bool) -> None:
+def _write_labels(series: Dots, ax: Axes, away: bool) -> None:
     """The words beside their dots: away from the middle of all, or where the chart has room."""
-    places = np.asarray(mark.points, dtype=float)
+    places = np.asarray(series.points, dtype=float)
     drawn = [np.asarray(line.get_ydata(), dtype=float) for line in ax.get_lines()]
     rises = sum(np.sign(y[-1] - y[0]) for y in drawn if len(y) > 1) > 0  # lines leave room below to the right
-    for place, text in zip(places, mark.labels, strict=bool(len(mark.labels))):
+    for place, text in zip(places, series.labels, strict=bool(len(series.labels))):
         across, up = place - places.mean(axis=0)
         if not away:
             right = ax.transAxes.inverted().transform(ax.transData.transform(place))[0] < 0.6
@@ -140,14 +140,14 @@ def _write_labels(mark: Dots, ax: Axes, away: bool) -> None:
             up = -across if rises else across
         far = math.hypot(across, up)
         across, up = (across / far, up / far) if far > 1e-9 * (1 + np.abs(places).max()) else (0.7, 0.7)
-        reach = mark.size + 6
+        reach = series.size + 6
         beside = "left" if across > 0.4 else "right" if across < -0.4 else "center"
         offset = POINTS_PER_UNIT * reach * across, POINTS_PER_UNIT * reach * up
         style = {"ha": beside, "va": "center", "fontsize": TICK if away else LABEL, "zorder": 4}
         ax.annotate(text, place, offset, textcoords="offset points", annotation_clip=True, **style)
 
 
-class Block:
+class DrawnChart:
     """A chart drawn before it is placed, as the panels of a picture are, with its legend or without."""
 
     def __init__(self, chart: Chart | Bars, legend: bool) -> None:
@@ -181,7 +181,7 @@ def _legend(ax: Axes, reader: RendererBase) -> None:
     assert below is not None
     place = 0, (below.y0 - 8 - ax.bbox.y0) / ax.bbox.height
     for columns in range(len(named), 0, -1):
-        swatches = [tuple(marks) for marks in named.values()]
+        swatches = [tuple(series) for series in named.values()]
         made = ax.legend(swatches, list(named), loc="upper left", bbox_to_anchor=place, ncols=columns)
         if made.get_window_extent(reader).width <= 1.15 * ax.bbox.width:
             return

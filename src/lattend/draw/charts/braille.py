@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Mark, Point, Shape, Stroke, legend
+from lattend.draw.charts.chart import Arrows, Base, Chart, Dots, Ends, Point, Series, Shape, Stroke, legend
 from lattend.draw.charts.ticks import round_numbers, tick
 from lattend.draw.formats.scene import spelt
 from lattend.report.table import wrap_text
@@ -31,9 +31,9 @@ RESET = "\x1b[0m"
 Cell = tuple[int, int]  # row, column
 
 
-def fine(mark: Dots) -> bool:
+def fine(series: Dots) -> bool:
     """Whether the dots are so small that each is one point of braille."""
-    return mark.size < FINE and not mark.glyph and not mark.labels
+    return series.size < FINE and not series.glyph and not series.labels
 
 
 @dataclass
@@ -48,19 +48,19 @@ class Pen:
         signs = LINE + TURNS + "".join(GLYPHS.values())
         self.plain = spelt(signs, self.encoding) != signs
 
-    def sign(self, mark: Mark, way: int = 0) -> str:
-        """The character of a mark: of an arrow that turns by `way` eighths, of the dot with this number."""
-        match mark:
+    def sign(self, series: Series, way: int = 0) -> str:
+        """The character of a series: of an arrow that turns by `way` eighths, of the dot with this number."""
+        match series:
             case Stroke():
-                return LINE if not self.plain else PLAIN_POINT if mark.under else PLAIN_LINE
+                return LINE if not self.plain else PLAIN_POINT if series.under else PLAIN_LINE
             case Arrows():
                 return (PLAIN_TURNS if self.plain else TURNS)[way % 8]
             case Dots():
-                label = mark.labels[way] if mark.labels else ""
-                usual = (PLAIN if self.plain else GLYPHS)[mark.shape]
-                if fine(mark):
+                label = series.labels[way] if series.labels else ""
+                usual = (PLAIN if self.plain else GLYPHS)[series.shape]
+                if fine(series):
                     return PLAIN_POINT if self.plain else "⠂"
-                return mark.glyph or (label if len(label) == 1 and label.isascii() else usual)
+                return series.glyph or (label if len(label) == 1 and label.isascii() else usual)
 
     def tinted(self, text: str, colour: str) -> str:
         return f"\x1b[38;5;{ansi(colour)}m{text}{RESET}" if self.colour and colour else text
@@ -76,14 +76,14 @@ class _Canvas:
     signs: dict[Cell, tuple[str, str]] = field(default_factory=dict[Cell, tuple[str, str]])
     bits: dict[Cell, int] = field(default_factory=dict[Cell, int])
 
-    def line(self, places: Sequence[tuple[float, float]], mark: Stroke) -> None:
+    def line(self, places: Sequence[tuple[float, float]], series: Stroke) -> None:
         """The points nearest to a line; of one that lies under others two in five, in every direction."""
         for a, b in pairwise(places):
             steps = max(1, math.ceil(max(abs(b[0] - a[0]), abs(b[1] - a[1]))))
             for step in range(steps + 1):
                 x, y = (round(p + (q - p) * step / steps) for p, q in zip(a, b, strict=True))
-                if not mark.under or (x + 2 * y) % 5 in (0, 2):
-                    self.point((x, y), self.pen.sign(mark), mark.colour)
+                if not series.under or (x + 2 * y) % 5 in (0, 2):
+                    self.point((x, y), self.pen.sign(series), series.colour)
 
     def point(self, place: tuple[float, float], plain: str, colour: str) -> None:
         """The braille point nearest to the place, or the plain sign."""
@@ -103,7 +103,7 @@ class _Canvas:
             yield "".join(self.pen.tinted(*cell) for cell in cells)
 
 
-class Block:
+class ChartText:
     """One chart as lines of one printed width."""
 
     def __init__(self, chart: Chart, width: int, pen: Pen) -> None:
@@ -118,8 +118,8 @@ class Block:
         if chart.equal:
             rows = max(4, min(rows, round(cols * high / wide / 2)))
         self.canvas = _Canvas(cols, rows, pen)
-        for mark in chart.layers():
-            self._draw(mark, pen)
+        for series in chart.layers():
+            self._draw(series, pen)
         for line in chart.lines:
             self._name(line, pen)
         sides = ((chart.up, "up"), (chart.across, "across"))
@@ -147,38 +147,38 @@ class Block:
         up = (float(point[1]) - self.y[0]) / (self.y[1] - self.y[0])
         return across * (2 * self.canvas.wide - 1), (1 - up) * (4 * self.canvas.high - 1)
 
-    def _draw(self, mark: Mark, pen: Pen) -> None:
-        match mark:
+    def _draw(self, series: Series, pen: Pen) -> None:
+        match series:
             case Stroke():
-                for a, b in pairwise(map(self._at, mark.points)):
+                for a, b in pairwise(map(self._at, series.points)):
                     part = _cut(a, b, self.x, self.y)
-                    self.canvas.line([self._place(point) for point in part], mark)
+                    self.canvas.line([self._place(point) for point in part], series)
             case Arrows():
-                for pair in mark.pairs:
+                for pair in series.pairs:
                     tail, tip = map(self._at, pair)
                     if self._holds(tail) and self._holds(tip):
                         a, b = self._place(tail), self._place(tip)
                         way = round(math.atan2(a[1] - b[1], b[0] - a[0]) / (math.pi / 4))
                         middle = (a[0] + b[0]) / 2, (a[1] + b[1]) / 2
                         still = "." if pen.plain else "·"
-                        sign = pen.sign(mark, way) if math.dist(a, b) > 0.1 else still
-                        self.canvas.sign(middle, sign, mark.colour)
+                        sign = pen.sign(series, way) if math.dist(a, b) > 0.1 else still
+                        self.canvas.sign(middle, sign, series.colour)
             case Dots():
-                for number, point in enumerate(map(self._at, mark.points)):
+                for number, point in enumerate(map(self._at, series.points)):
                     if not self._holds(point):
                         continue
-                    if fine(mark):
-                        self.canvas.point(self._place(point), pen.sign(mark), mark.colour)
+                    if fine(series):
+                        self.canvas.point(self._place(point), pen.sign(series), series.colour)
                     else:
-                        self.canvas.sign(self._place(point), pen.sign(mark, number), mark.colour)
+                        self.canvas.sign(self._place(point), pen.sign(series, number), series.colour)
 
-    def _name(self, mark: Stroke, pen: Pen) -> None:
+    def _name(self, series: Stroke, pen: Pen) -> None:
         """The letter of a line on it, that of the next line further on."""
-        letter = pen.letters.get(mark.name)
-        points = [at for at in map(self._at, mark.points) if self._holds(at)]
+        letter = pen.letters.get(series.name)
+        points = [at for at in map(self._at, series.points) if self._holds(at)]
         if letter and points and not self.chart.equal:
-            along = (list(pen.letters).index(mark.name) + 1) / (len(pen.letters) + 1)
-            self.canvas.sign(self._place(points[int(along * len(points))]), letter, mark.colour)
+            along = (list(pen.letters).index(series.name) + 1) / (len(pen.letters) + 1)
+            self.canvas.sign(self._place(points[int(along * len(points))]), letter, series.colour)
 
     def _holds(self, point: Point) -> bool:
         return self.x[0] <= point[0] <= self.x[1] and self.y[0] <= point[1] <= self.y[1]
@@ -232,14 +232,17 @@ def letters(charts: Sequence[Chart]) -> dict[str, str]:
 
 
 def legend_lines(charts: Sequence[Chart], width: int, pen: Pen) -> list[str]:
-    """The names of the marks with their signs, as many a line as fit."""
+    """The names of the series with their signs, as many a line as fit."""
     lines, used = [""], 0
-    for name, marks in legend(charts):
+    for name, kinds in legend(charts):
         text = spelt(name, pen.encoding)
         line = pen.letters.get(name)
         signs = [
-            (pen.sign(mark) + (line or pen.sign(mark) if isinstance(mark, Stroke) else ""), mark.colour)
-            for mark in marks
+            (
+                pen.sign(series) + (line or pen.sign(series) if isinstance(series, Stroke) else ""),
+                series.colour,
+            )
+            for series in kinds
         ]
         length = sum(len(sign) for sign, _ in signs) + 1 + len(text)
         if used and used + 3 + length > width:

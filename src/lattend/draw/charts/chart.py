@@ -68,14 +68,14 @@ class Arrows:
     width: float = 1.0
 
 
-Mark = Stroke | Dots | Arrows
+Series = Stroke | Dots | Arrows
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Marks between the ends of x and y, which hold every point where none are given.
+    """Series between the ends of x and y, which hold every point where none are given.
 
-    Marks with a name stand in the legend, those with the same name as one. `equal` gives both axes one unit;
+    Series with a name stand in the legend, those with the same name as one. `equal` gives both axes one unit;
     `log_x` and `log_y` are the bases of logarithmic scales. What lies outside is cut off. `size` is the
     width and the height between the axes; where they are equal, the longer side.
 
@@ -111,10 +111,10 @@ class Chart:
                 )
 
     def _points(self) -> Iterator[Point]:
-        for mark in (*self.lines, *self.dots):
-            yield from mark.points
-        for mark in self.arrows:
-            yield from itertools.chain.from_iterable(mark.pairs)
+        for series in (*self.lines, *self.dots):
+            yield from series.points
+        for series in self.arrows:
+            yield from itertools.chain.from_iterable(series.pairs)
 
     def ends(self) -> tuple[Ends, Ends]:
         """The least and greatest x and y that are shown."""
@@ -140,8 +140,8 @@ class Chart:
         wide, high = (end - start for start, end in self.ends())
         return self.size[0] * wide / max(wide, high), self.size[0] * high / max(wide, high)
 
-    def layers(self) -> tuple[Mark, ...]:
-        """The marks in painting order."""
+    def layers(self) -> tuple[Series, ...]:
+        """The series in painting order."""
         under = tuple(line for line in self.lines if line.under)
         over = tuple(line for line in self.lines if not line.under)
         return (*under, *self.arrows, *over, *self.dots)
@@ -203,12 +203,12 @@ def classes(
     )
 
 
-def legend(charts: Sequence[Chart]) -> list[tuple[str, tuple[Mark, ...]]]:
-    """The names of the marks and one mark of each look that has them; marks of nothing are left out."""
-    found: dict[str, list[Mark]] = {}
-    for mark in itertools.chain.from_iterable(chart.layers() for chart in charts):
-        many = len(mark.pairs if isinstance(mark, Arrows) else mark.points)
-        same = found.setdefault(mark.name, []) if mark.name and many else []
-        if not any(type(mark) is type(other) for other in same):
-            same.append(mark)
-    return [(name, tuple(marks)) for name, marks in found.items()]
+def legend(charts: Sequence[Chart]) -> list[tuple[str, tuple[Series, ...]]]:
+    """The names of the series, and for each one series of every kind that has it; empty ones are left out."""
+    found: dict[str, list[Series]] = {}
+    for series in itertools.chain.from_iterable(chart.layers() for chart in charts):
+        many = len(series.pairs if isinstance(series, Arrows) else series.points)
+        same = found.setdefault(series.name, []) if series.name and many else []
+        if not any(type(series) is type(other) for other in same):
+            same.append(series)
+    return [(name, tuple(series)) for name, series in found.items()]

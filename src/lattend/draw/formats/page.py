@@ -18,7 +18,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D
 
-from lattend.draw.formats.scene import POINTS_PER_UNIT, Line, Path, Rect, Scene, Text
+from lattend.draw.formats.scene import POINTS_PER_UNIT, Path, Rect, Scene, Segment, Text
 from lattend.errors import LattendError
 
 FONT = "DejaVu Sans"  # which matplotlib brings along
@@ -77,7 +77,7 @@ class _Painting(Artist):
 
 
 def _trace(
-    item: Rect | Line | Path, renderer: RendererBase, pen: GraphicsContextBase, place: Affine2D
+    item: Rect | Segment | Path, renderer: RendererBase, pen: GraphicsContextBase, place: Affine2D
 ) -> None:
     colour, width, fill, opacity, closed = "", 0.0, "", 1.0, False
     match item:
@@ -86,7 +86,7 @@ def _trace(
             points = (item.x, item.y), (right, item.y), (right, bottom), (item.x, bottom)
             fill, closed = item.fill, True
             pen.set_snap(True)  # whole pixels, so that no seam shows between two cells
-        case Line():
+        case Segment():
             points = (item.x1, item.y1), (item.x2, item.y2)
             colour, width = item.colour, item.width
         case Path():

@@ -41,7 +41,7 @@ class Look:
 
 
 EMPTY = Look("empty", "#e6e9ed", "·", ".", 245, share=0.0)
-MARKED = Look("attended", "#2f6fb5", "▒", "#", 75, share=1.0)
+ATTENDED = Look("attended", "#2f6fb5", "▒", "#", 75, share=1.0)
 OWN = Look("attended, own position", "#0f2b52", "█", "@", 33, share=1.0)
 HERE = Look("the pixel itself, not attended", "#e6e9ed", "o", "o", 214, share=0.0, hatch="x", ink="#0f2b52")
 

@@ -28,7 +28,7 @@ class Rect:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Segment:
     x1: float
     y1: float
     x2: float
@@ -63,7 +63,7 @@ class Path:
     closed: bool = False
 
 
-Item = Rect | Line | Path | Text
+Item = Rect | Segment | Path | Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,20 @@ def patch(rect: Rect, look: Look, spacing: float, origin: tuple[float, float]) -
     if look.hatch == "+":
         width = _hatch_width(spacing)
         for x in _steps(rect.x, rect.x + rect.width, spacing, origin[0]):
-            yield Line(x, rect.y, x, rect.y + rect.height, look.ink, width)
+            yield Segment(x, rect.y, x, rect.y + rect.height, look.ink, width)
         for y in _steps(rect.y, rect.y + rect.height, spacing, origin[1]):
-            yield Line(rect.x, y, rect.x + rect.width, y, look.ink, width)
+            yield Segment(rect.x, y, rect.x + rect.width, y, look.ink, width)
 
 
 def _diagonals(
     rect: Rect, ink: str, spacing: float, origin: tuple[float, float], sign: Literal[1, -1]
-) -> Iterator[Line]:
+) -> Iterator[Segment]:
     """Lines x + sign * y = constant, cut to the rectangle."""
     low, high = sorted((sign * rect.y, sign * (rect.y + rect.height)))
     right = rect.x + rect.width
     for level in _steps(rect.x + low, right + high, spacing, origin[0] + sign * origin[1]):
         x1, x2 = max(rect.x, level - high), min(right, level - low)
-        yield Line(x1, sign * (level - x1), x2, sign * (level - x2), ink, _hatch_width(spacing))
+        yield Segment(x1, sign * (level - x1), x2, sign * (level - x2), ink, _hatch_width(spacing))
 
 
 def _steps(low: float, high: float, spacing: float, origin: float) -> Iterator[float]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from lattend.draw.formats.scene import Item, Line, Path, Rect, Scene, Text
+from lattend.draw.formats.scene import Item, Path, Rect, Scene, Segment, Text
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -30,12 +30,12 @@ def svg(scene: Scene, title: str, description: str) -> str:
 
 
 def _style(item: Item) -> object:
-    return (item.colour, item.width) if isinstance(item, Line) else type(item)
+    return (item.colour, item.width) if isinstance(item, Segment) else type(item)
 
 
 def _elements(items: list[Item]) -> Iterator[str]:
     """Lines of one style become one path, which keeps hatched pictures small."""
-    lines = [item for item in items if isinstance(item, Line)]
+    lines = [item for item in items if isinstance(item, Segment)]
     if lines:
         path = "".join(
             f"M{number(line.x1)} {number(line.y1)}L{number(line.x2)} {number(line.y2)}" for line in lines

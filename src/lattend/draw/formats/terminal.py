@@ -6,9 +6,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lattend.draw.charts.braille import Block as ChartBlock
+from lattend.draw.charts.braille import ChartText, legend_lines, letters
 from lattend.draw.charts.braille import Pen as ChartPen
-from lattend.draw.charts.braille import legend_lines, letters
 from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import MIXED, SHADES, Look
@@ -40,7 +39,7 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     shown = (*legend, *SHADES, *(look for panel in panels for look in panel.looks))
     glyphs = "".join(look.glyph for look in shown)
     pen = _Pen(colour, blocks=spelt(glyphs, encoding) == glyphs)
-    blocks = [_Block(panel, width, pen) for panel in panels if panel.cells.size]
+    blocks = [_PanelText(panel, width, pen) for panel in panels if panel.cells.size]
     rows, cols = max((block.step for block in blocks), default=(1, 1))
     if (rows, cols) != (1, 1):
         caption = [*caption, f"one character shows {rows} by {cols} cells"]
@@ -75,7 +74,7 @@ def _spelt(texts: Sequence[str], encoding: str) -> list[str]:
 
 def _charts(charts: Sequence[Chart], width: int, pen: ChartPen) -> list[str]:
     lines: list[str] = []
-    for beside in _beside([ChartBlock(chart, width, pen) for chart in charts], width):
+    for beside in _beside([ChartText(chart, width, pen) for chart in charts], width):
         lines += ["", *beside]
     return lines + legend_lines(charts, width, pen)
 
@@ -109,7 +108,7 @@ class _Pen:
         return f"\x1b[38;5;{look.ansi}m{text}{RESET}" if self.colour else text
 
 
-class _Block:
+class _PanelText:
     """One panel as lines of one printed width, and the cells that one character stands for."""
 
     def __init__(self, panel: Panel, width: int, pen: _Pen) -> None:
@@ -153,9 +152,9 @@ def _column_ticks(side: Side, cell: int, cols: int) -> str:
     return line
 
 
-def _beside(blocks: Sequence[_Block | ChartBlock], width: int) -> Iterator[list[str]]:
+def _beside(blocks: Sequence[_PanelText | ChartText], width: int) -> Iterator[list[str]]:
     """The blocks side by side, as many as the width takes, in rows."""
-    row: list[_Block | ChartBlock] = []
+    row: list[_PanelText | ChartText] = []
     for block in blocks:
         if row and sum(b.width + GAP for b in row) + block.width > width:
             yield _joined(row)
@@ -165,7 +164,7 @@ def _beside(blocks: Sequence[_Block | ChartBlock], width: int) -> Iterator[list[
         yield _joined(row)
 
 
-def _joined(row: Sequence[_Block | ChartBlock]) -> list[str]:
+def _joined(row: Sequence[_PanelText | ChartText]) -> list[str]:
     lines = itertools.zip_longest(*(block.lines for block in row))
     return [
         (" " * GAP).join(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Line, Path, Rect, Scene, Text
+from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Rect, Scene, Segment, Text
 from lattend.draw.formats.signs import TEX
 from lattend.draw.formats.svg import number
 
@@ -39,7 +39,7 @@ def tikz(scene: Scene) -> str:
             case Rect():
                 corner, size = _place(item.x, item.y), _place(item.width, item.height)
                 lines.append(rf"\fill[{names[item.fill]}] {corner} rectangle ++{size};")
-            case Line():
+            case Segment():
                 width = f"{number(POINTS_PER_UNIT * item.width)}bp"
                 ends = f"{_place(item.x1, item.y1)} -- {_place(item.x2, item.y2)}"
                 lines.append(rf"\draw[{names[item.colour]}, line width={width}] {ends};")

@@ -11,13 +11,13 @@ from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
 from lattend.draw.formats.palette import CELL_BORDER, FAINT_TEXT, FRAME, PAPER, TEXT, Look
-from lattend.draw.formats.scene import Item, Line, Rect, Scene, Text, patch, text_width, wrapped
+from lattend.draw.formats.scene import Item, Rect, Scene, Segment, Text, patch, text_width, wrapped
 from lattend.draw.grid import marks
 from lattend.draw.grid.marks import Label
 from lattend.draw.grid.panel import Panel
 
 if TYPE_CHECKING:
-    from lattend.draw.charts.axes import Block as ChartBlock
+    from lattend.draw.charts.axes import DrawnChart
     from lattend.draw.picture import Picture
 
 MARGIN = 16
@@ -53,9 +53,11 @@ def compose(picture: Picture) -> Scene:
 
     Beside panels there are curves; maps have rows of their own then. Facts stand under all.
     """
-    cells = [_Block(panel, len(picture.panels), picture.grid) for panel in picture.panels if panel.cells.size]
+    cells = [
+        _DrawnPanel(panel, len(picture.panels), picture.grid) for panel in picture.panels if panel.cells.size
+    ]
     charts, columns = _chart_blocks((*picture.charts, *picture.bars)), picture.columns
-    groups: list[list[_Block | ChartBlock]] = [[*cells, *charts]]
+    groups: list[list[_DrawnPanel | DrawnChart]] = [[*cells, *charts]]
     if cells:
         maps = list(itertools.compress(charts, (chart.equal for chart in picture.charts)))
         groups = [[*cells, *(block for block in charts if block not in maps)], [*maps]]
@@ -95,21 +97,21 @@ def compose(picture: Picture) -> Scene:
     return Scene(width, height, (Rect(0, 0, width, height, PAPER), *items))
 
 
-def _chart_blocks(charts: Sequence[Chart | Bars]) -> list[ChartBlock]:
+def _chart_blocks(charts: Sequence[Chart | Bars]) -> list[DrawnChart]:
     """The charts, each with its legend unless those before it have all of its names."""
     if not charts:
         return []
-    from lattend.draw.charts.axes import Block
+    from lattend.draw.charts.axes import DrawnChart
 
     seen: set[str] = set()
-    blocks: list[ChartBlock] = []
+    blocks: list[DrawnChart] = []
     for chart in charts:
-        blocks.append(Block(chart, legend=not seen.issuperset(chart.names())))
+        blocks.append(DrawnChart(chart, legend=not seen.issuperset(chart.names())))
         seen.update(chart.names())
     return blocks
 
 
-class _Block:
+class _DrawnPanel:
     """One panel with its ticks, labels and heading, measured before it is placed."""
 
     def __init__(self, panel: Panel, panels: int, grid: float) -> None:
@@ -154,17 +156,17 @@ class _Block:
             look = panel.looks[index]
             yield from patch(Rect(left + x, top + y, width, height, look.fill), look, spacing, (left, top))
 
-    def _lines(self, left: float, top: float) -> Iterator[Line]:
+    def _lines(self, left: float, top: float) -> Iterator[Segment]:
         right, bottom = left + self.grid_width, top + self.grid_height
         rows, cols = self.panel.rows, self.panel.cols
 
-        def across(place: float, colour: str, width: float) -> Line:
+        def across(place: float, colour: str, width: float) -> Segment:
             y = top + place * self.cell_height
-            return Line(left, y, right, y, colour, width)
+            return Segment(left, y, right, y, colour, width)
 
-        def down(place: float, colour: str, width: float) -> Line:
+        def down(place: float, colour: str, width: float) -> Segment:
             x = left + place * self.cell_width
-            return Line(x, top, x, bottom, colour, width)
+            return Segment(x, top, x, bottom, colour, width)
 
         thin = 1.0 if min(self.cell_height, self.cell_width) >= 10 else 0.5
         if self.cell_height >= 6:
@@ -178,14 +180,14 @@ class _Block:
         free = top - TICK
         for place, text in self.panel.rows.ticks:
             y = top + place * self.cell_height
-            yield Line(left - 3, y, left, y, FRAME, 0.8)
+            yield Segment(left - 3, y, left, y, FRAME, 0.8)
             if y - TICK / 2 >= free:
                 yield Text(left - 5, y + TICK * 0.35, text, TICK, FAINT_TEXT, "end")
                 free = y + TICK / 2
         free = left - self.left
         for place, text in self.panel.cols.ticks:
             x, half = left + place * self.cell_width, text_width(text, TICK) / 2
-            yield Line(x, top - 3, x, top, FRAME, 0.8)
+            yield Segment(x, top - 3, x, top, FRAME, 0.8)
             if x - half >= free:
                 yield Text(x, top - 6, text, TICK, FAINT_TEXT, "middle")
                 free = x + half + 2
@@ -221,7 +223,7 @@ def _scales(scales: Sequence[Scale], y: float, inner: float) -> tuple[list[Item]
         for along, text in ticks:
             at = x + along * BAR
             anchor = "start" if along == 0 else "end" if along == 1 else "middle"
-            items.append(Line(at, top + BAR_HEIGHT, at, top + BAR_HEIGHT + 3, FRAME, 0.8))
+            items.append(Segment(at, top + BAR_HEIGHT, at, top + BAR_HEIGHT + 3, FRAME, 0.8))
             items.append(Text(at, top + BAR_HEIGHT + TICK + 4, text, TICK, FAINT_TEXT, anchor))
         x += width
     return items, y

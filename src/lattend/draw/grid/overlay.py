@@ -1,4 +1,4 @@
-"""Overlay: the tiles of a plan over the squares of a rule, each part in its own colour.
+"""Overlay: the tiles of a plan over the pairs of a rule, each part in its own colour.
 
 A tile is given as the rows and columns of its cells, which need not lie together: positions that a plan
 takes by residues are a comb. Tiles that are one box are outlined as well.
@@ -28,9 +28,9 @@ COLOURS = (
     ("#1c1c1c", "#6e6e6e", "#a6a6a6", "#dedede"),
 )
 ANSI = ((27, 75, 153), (172, 214, 223), (29, 36, 115), (127, 176, 219), (166, 208, 216), (240, 246, 252))
-PER_PART = 3  # looks: full, partial, computed in vain
+PER_PART = 3  # looks: full, partial, computed and wasted
 OUTLINE = 1.0  # width of the line around a tile
-LEVELS = 6  # shades of a key by the share of queries it is marked for
+LEVELS = 6  # shades of a key by the share of queries that attend to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,13 @@ class Tile:
 
 
 def looks(parts: int) -> tuple[Look, ...]:
-    """Nothing, then full, partial and in vain of each part."""
+    """Nothing, then full, partial and wasted of each part."""
     found = [EMPTY]
     for part in range(parts):
         _, *fills = COLOURS[part % len(COLOURS)]
         glyphs = (chr(ord("A") + part % 26), chr(ord("a") + part % 26), "-")
         kinds = zip(
-            ("full tiles", "partial tiles", "computed, not marked"),
+            ("full tiles", "partial tiles", "computed, not attended"),
             fills,
             glyphs,
             ANSI[part % len(ANSI)],
@@ -62,22 +62,22 @@ def looks(parts: int) -> tuple[Look, ...]:
 
 
 def key_looks(part: int, parts: int) -> tuple[Look, ...]:
-    """Nothing, keys marked for no query of a tile, shades up to all; then the same for its queries."""
+    """Nothing, keys that no query of a tile attends to, shades up to all; then the same for its queries."""
     other = 0 if part % len(COLOURS) == 1 else 1
-    words = f"{_named(part, parts)}keys of a tile, marked for few to all of its queries"
+    words = f"{_named(part, parts)}keys of a tile, attended by few to all of its queries"
     shades = [_shade(part, level, words) for level in range(1, LEVELS + 1)]
-    vain = replace(
-        shades[0], label=f"{_named(part, parts)}keys read in vain", fill=COLOURS[part % len(COLOURS)][3]
+    wasted = replace(
+        shades[0], label=f"{_named(part, parts)}keys read, not attended", fill=COLOURS[part % len(COLOURS)][3]
     )
     queries = [
         replace(_shade(other, level, "queries of the tile, shaded alike"), glyph="@", plain="@")
         for level in range(LEVELS + 1)
     ]
-    return (EMPTY, replace(vain, glyph="-", plain="-", share=0.0), *shades, queries[0], *queries)
+    return (EMPTY, replace(wasted, glyph="-", plain="-", share=0.0), *shades, queries[0], *queries)
 
 
 def _shade(part: int, level: int, label: str) -> Look:
-    """A cell marked for `level` sixths of the queries: from light over the part's colour to dark."""
+    """A cell attended by `level` sixths of the queries: from light over the part's colour to dark."""
     dark, middle, _, light = COLOURS[part % len(COLOURS)]
     along, quarter = level / LEVELS, max(0, (4 * level - 1) // LEVELS)
     fill = (
@@ -96,17 +96,17 @@ def _between(light: str, dark: str, along: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * along):02x}" for a, b in zip(*ends, strict=True))
 
 
-def squares(marks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = "") -> Panel:
-    """One cell a square; `marks` are the squares of each part, `tiles` what is computed."""
-    cells = np.zeros(marks[0].shape if marks else (0, 0), np.uint8)
+def squares(masks: Sequence[Bools], tiles: Sequence[Tile], rows: Side, cols: Side, title: str = "") -> Panel:
+    """One cell a pair; `masks` are the pairs of each part, `tiles` what is computed."""
+    cells = np.zeros(masks[0].shape if masks else (0, 0), np.uint8)
     for tile in tiles:
         here = np.ix_(tile.rows, tile.cols)
         cells[here] = np.where(cells[here] == 0, _index(tile.part, 2), cells[here])
     for tile in tiles:
         here = np.ix_(tile.rows, tile.cols)
-        marked = marks[tile.part][here]
-        cells[here] = np.where(marked, _index(tile.part, 0 if marked.all() else 1), cells[here])
-    return Panel(cells, looks(len(marks)), rows, cols, title, _outlines(tiles))
+        attended = masks[tile.part][here]
+        cells[here] = np.where(attended, _index(tile.part, 0 if attended.all() else 1), cells[here])
+    return Panel(cells, looks(len(masks)), rows, cols, title, _outlines(tiles))
 
 
 def keys(
@@ -119,7 +119,7 @@ def keys(
     boxes: Sequence[Tile] = (),
     title: str = "",
 ) -> Panel:
-    """One cell a pixel: the keys that one tile reads, by the share of its queries that they are marked for.
+    """One cell a pixel: the keys that one tile reads, by the share of its queries that attend to them.
 
     `shares` is negative where a key is not read. `boxes` are the queries of all tiles, which are outlined.
     """

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lattend.draw.formats.palette import (
     AMOUNTS,
+    ATTENDED,
     BOTH,
     EMPTY,
     HERE,
     LEVELS,
-    MARKED,
     MIXED,
     ONLY_A,
     ONLY_B,
@@ -29,7 +29,7 @@ from lattend.report.numbers import compact
 Bools = NDArray[np.bool_]
 Cells = NDArray[np.uint8]
 
-SQUARE_LOOKS = (EMPTY, MARKED, OWN, HERE)
+SQUARE_LOOKS = (EMPTY, ATTENDED, OWN, HERE)
 CLASS_LOOKS = (EMPTY, ONLY_A, ONLY_B, BOTH, MIXED)
 _MIXED = CLASS_LOOKS.index(MIXED)
 
@@ -108,33 +108,33 @@ def _classes(only_a: Bools, only_b: Bools, both: Bools) -> Cells:
     return np.where(several, _MIXED, cells).astype(np.uint8)
 
 
-def squares(marked: Bools, rows: Side, cols: Side, own: Bools | None = None, title: str = "") -> Panel:
-    """One cell a square; `own` says which squares are the query's own position."""
-    cells = marked.astype(np.uint8)
+def squares(attended: Bools, rows: Side, cols: Side, own: Bools | None = None, title: str = "") -> Panel:
+    """One cell a pair; `own` says which pairs are the query's own position."""
+    cells = attended.astype(np.uint8)
     if own is not None:
-        cells[own & marked] = SQUARE_LOOKS.index(OWN)
+        cells[own & attended] = SQUARE_LOOKS.index(OWN)
     return Panel(cells, SQUARE_LOOKS, rows, cols, title)
 
 
 def neighbourhood(
-    marked: Bools, here: tuple[int, int] | None, rows: Side, cols: Side, title: str = ""
+    attended: Bools, here: tuple[int, int] | None, rows: Side, cols: Side, title: str = ""
 ) -> Panel:
-    """One cell a pixel, the keys of the pixel `here` marked, and the pixel itself told apart."""
-    cells = marked.astype(np.uint8)
+    """One cell a pixel, the keys of the pixel `here` dark, and the pixel itself told apart."""
+    cells = attended.astype(np.uint8)
     if here is not None:
-        cells[here] = SQUARE_LOOKS.index(OWN if marked[here] else HERE)
+        cells[here] = SQUARE_LOOKS.index(OWN if attended[here] else HERE)
     return Panel(cells, SQUARE_LOOKS, rows, cols, title)
 
 
 def compared(a: Bools, b: Bools, rows: Side, cols: Side, title: str = "") -> Panel:
-    """One cell a square, of the class only A, only B or both."""
+    """One cell a pair, of the class only A, only B or both."""
     return Panel(_classes(a & ~b, b & ~a, a & b), CLASS_LOOKS, rows, cols, title)
 
 
 def tiles(counts: NDArray[Any], areas: NDArray[Any], rows: Side, cols: Side, title: str = "") -> Panel:
     """One cell a tile, shaded by counts / areas: level i of 20 stands for (i - 1)/20 to i/20.
 
-    Integers throughout, so that a single marked square among 10**24 is still a shade apart from none.
+    Integers throughout, so that a single attended pair among 10**24 is still a shade apart from none.
     """
     levels = -(-counts.astype(object) * LEVELS // np.maximum(areas.astype(object), 1))
     return Panel(levels.astype(np.uint8), SHADES, rows, cols, title)
@@ -143,7 +143,7 @@ def tiles(counts: NDArray[Any], areas: NDArray[Any], rows: Side, cols: Side, tit
 def compared_tiles(
     only_a: NDArray[Any], only_b: NDArray[Any], both: NDArray[Any], rows: Side, cols: Side, title: str = ""
 ) -> Panel:
-    """One cell a tile, by which classes of square lie in it; several in one tile have their own look."""
+    """One cell a tile, by which classes of pairs lie in it; several in one tile have their own look."""
     return Panel(_classes(only_a > 0, only_b > 0, both > 0), CLASS_LOOKS, rows, cols, title)
 
 

@@ -34,9 +34,9 @@ def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
     query = tuple(length // 2 for length in lengths) if pixel is None else _checked(pixel, rules[0])
     heads, head_notes = per_head(rules)
     masks = [(title, [_key_mask(rule, query, lengths) for rule in at_head]) for title, at_head in heads]
-    marked = np.logical_or.reduce([mask for _, pair in masks for mask in pair])
+    attended = np.logical_or.reduce([mask for _, pair in masks for mask in pair])
     place: Place = (query[-3] if len(query) == 3 else 0, query[-2], query[-1])
-    shown = _shown(marked, place, max(1, min(MOST_SLICES, MOST_PANELS // len(heads))))
+    shown = _shown(attended, place, max(1, min(MOST_SLICES, MOST_PANELS // len(heads))))
     tile = -(-max(len(shown[1]), len(shown[2])) // MOST_TILES)
     panels = tuple(
         _panel([mask[z] for mask in pair], place, z, shown, tile, _title(title, z, what))
@@ -47,7 +47,7 @@ def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
     notes = [titles.tile_note((tile, tile), f"{what}s", len(rules))] if tile > 1 else []
     cut = [
         f"{name} {part.start:,} to {part.stop - 1:,} of {length:,}"
-        for name, part, length in zip(("slices", "rows", "columns"), shown, marked.shape, strict=True)
+        for name, part, length in zip(("slices", "rows", "columns"), shown, attended.shape, strict=True)
         if len(part) < length
     ]
     if cut:
@@ -83,12 +83,12 @@ def _title(head: str, z: int, what: str) -> str:
     return ", ".join(part for part in (head, f"z = {z}" if what == "voxel" else "") if part)
 
 
-def _shown(marked: Bools, place: Place, most_slices: int) -> tuple[range, range, range]:
+def _shown(attended: Bools, place: Place, most_slices: int) -> tuple[range, range, range]:
     """The slices, rows and columns to draw: all of them, or those around the keys and the pixel."""
-    found = np.argwhere(marked)
+    found = np.argwhere(attended)
     low = [min([at, *found[:, axis].tolist()]) for axis, at in enumerate(place)]
     high = [max([at, *found[:, axis].tolist()]) + 1 for axis, at in enumerate(place)]
-    depth, *sides = marked.shape
+    depth, *sides = attended.shape
     slices = range(depth) if depth <= most_slices else range(low[0], high[0])
     if len(slices) > most_slices:
         first = min(max(place[0] - most_slices // 2, slices.start), slices.stop - most_slices)

@@ -22,15 +22,15 @@ def draw(
     title: str | None = None,
     **values: int,
 ) -> Picture:
-    """The picture of the rule: queries down, keys across, marked squares dark.
+    """The picture of the rule: queries down, keys across, attended pairs dark.
 
-    Up to 256 positions each square is a cell; beyond that, tiles are shaded by how full they are.
+    Up to 256 positions each pair is a square; beyond that, tiles are shaded by how full they are.
     `compare` draws a second rule over the first: only A, only B, both. `pixel=(y, x)` draws the keys
     of one pixel of an image. A size that is not given is small: n=12, an image of 8 by 8.
 
     >>> from lattend.rules.reader import rule
-    >>> draw(rule("k <= q and q - k <= t"), n=8, t=2).caption  # 1 + 2 + 6*3 = 21 squares
-    ('21 of 64 squares, 32.8%',)
+    >>> draw(rule("k <= q and q - k <= t"), n=8, t=2).caption  # 1 + 2 + 6*3 = 21 pairs
+    ('21 of 64 pairs, 32.8%',)
     """
     rules = bound([rule] if compare is None else [rule, compare], values)
     heading, lines = titles.heading(rules, title)

@@ -1,4 +1,4 @@
-"""Words: the titles, captions and shares written on pictures."""
+"""Titles: the titles, captions and shares written on pictures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lattend.rules.rule import Rule
 LONGEST = 240  # characters of a rule's text that a title shows
 
 
-def amount(count: int, total: int, what: str = "squares") -> str:
-    """`21 of 64 squares, 32.8%`."""
+def amount(count: int, total: int, what: str = "pairs") -> str:
+    """`21 of 64 pairs, 32.8%`."""
     return f"{count:,} of {total:,} {what}, {percent(count, total)}"
 
 
@@ -72,6 +72,6 @@ def first_to_last(many: int) -> str:
 
 
 def tile_note(sizes: tuple[int, int], what: str, rules: int) -> str:
-    """`each tile is 16 by 16 squares, shaded by how full it is`."""
+    """`each tile is 16 by 16 pairs, shaded by how full it is`."""
     shown = "shaded by how full it is" if rules == 1 else f"coloured by the {what} in it"
     return f"each tile is {several(sizes)} {what}, {shown}"

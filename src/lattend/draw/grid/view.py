@@ -1,4 +1,4 @@
-"""View: the panels of a picture and the numbers under them, one cell a square or one cell a tile."""
+"""View: the panels of a picture and the numbers under them, one cell a pair or one cell a tile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.draw.formats.palette import BOTH, HERE, MARKED, MIXED, ONLY_A, ONLY_B, OWN, SHADES, Look
+from lattend.draw.formats.palette import ATTENDED, BOTH, HERE, MIXED, ONLY_A, ONLY_B, OWN, SHADES, Look
 from lattend.draw.grid import panel, titles
 from lattend.draw.grid.bind import per_head
 from lattend.draw.grid.panel import Bools, Panel, Side, cell_side, tile_side
@@ -25,22 +25,25 @@ TileCounts = Callable[[Rule, Sequence[int], Sequence[int]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class View:
-    """Panels, the squares of each class (marked, or only A, only B, both), all squares, and notes."""
+    """Panels, the pairs of each class (attended, or only A, only B, both), all pairs, and notes."""
 
     panels: tuple[Panel, ...]
     counts: tuple[int, ...]
     total: int
     notes: tuple[str, ...] = ()
     of: str = ""
-    what: str = "squares"
+    what: str = "pairs"
 
     @property
     def caption(self) -> tuple[str, ...]:
         if len(self.counts) == 1:
             return f"{self.of}{titles.amount(self.counts[0], self.total, self.what)}", *self.notes
         only_a, only_b, both = self.counts
-        marks = [f"{count:,} ({percent(count, self.total)})" for count in (only_a + both, only_b + both)]
-        return f"{self.of}A marks {marks[0]} and B {marks[1]} of {self.total:,} {self.what}", *self.notes
+        counts = [f"{count:,} ({percent(count, self.total)})" for count in (only_a + both, only_b + both)]
+        return (
+            f"{self.of}A attends to {counts[0]} and B to {counts[1]} of {self.total:,} {self.what}",
+            *self.notes,
+        )
 
     @property
     def legend(self) -> tuple[Look, ...]:
@@ -51,7 +54,7 @@ class View:
             return (*counted, MIXED) if MIXED in used else counted
         if any(shown.looks is SHADES for shown in self.panels):
             return SHADES
-        return tuple(look for look in (MARKED, OWN, HERE) if look in used)
+        return tuple(look for look in (ATTENDED, OWN, HERE) if look in used)
 
 
 def classes(masks: Sequence[Bools]) -> list[Bools]:
@@ -63,7 +66,7 @@ def classes(masks: Sequence[Bools]) -> list[Bools]:
 
 
 def squares(rules: Sequence[Rule]) -> View:
-    """One cell a square; the pixels of an image stand one after another, row by row."""
+    """One cell a pair; the pixels of an image follow each other row by row."""
     panels: list[Panel] = []
     counts: list[list[int]] = []
     heads, notes = per_head(rules)
@@ -129,7 +132,7 @@ def tiles(rules: Sequence[Rule], tile_counts: TileCounts) -> View:
         panels.append(tile_panel(counts, areas, rows, cols, title))
         sums.append([int(count.astype(object).sum()) for count in counts])
     total = len(heads) * lengths[0] * lengths[1]
-    notes = (titles.tile_note(sizes, "squares", len(rules)), *notes)
+    notes = (titles.tile_note(sizes, "pairs", len(rules)), *notes)
     return View(tuple(panels), tuple(map(sum, zip(*sums, strict=True))), total, notes)
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lattend.draw.formats.palette import EMPTY, MARKED, Look, ink
+from lattend.draw.formats.palette import ATTENDED, EMPTY, Look, ink
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, Side, nice_step
 
 Pixel = tuple[int, int]
 ASKS = Look("another query", "#ccd6e2", ":", ":", 250, share=0.0)
-TAKEN = Look("taken by a head", MARKED.fill, "▒", "#", 75, share=1.0)
+TAKEN = Look("taken by a head", ATTENDED.fill, "▒", "#", 75, share=1.0)
 BEYOND = Look("padding", "#f6f0e4", "-", "-", 180, share=0.0, hatch="/", ink="#dcc79f")
 ZERO = Look("a head that takes a zero of the padding", "#e69f00", "▓", "%", 214, share=1.0)
 LOOKS = (EMPTY, ASKS, TAKEN, BEYOND, ZERO)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.draw.charts.heat import Scale
-from lattend.draw.formats.palette import AMOUNTS, EMPTY, MARKED, OWN, Look, ink
+from lattend.draw.formats.palette import AMOUNTS, ATTENDED, EMPTY, OWN, Look, ink
 from lattend.draw.grid.marks import Label, Mark
 from lattend.draw.grid.panel import Bools, Panel, cell_side
 
@@ -21,7 +21,7 @@ SOME = Look("done in some directions", "#dbe9f5", "░", ":", 153, share=0.25)
 DONE = Look("done", "#9cc4ea", "▒", "+", 111, share=0.5)
 NOW = Look("runs at this step", "#0f2b52", "█", "@", 33, share=1.0)
 FRAME_LOOKS = (WAITING, SOME, DONE, NOW)
-SEEN = Look("seen", MARKED.fill, "▚", "#", 75, share=1.0)
+SEEN = Look("seen", ATTENDED.fill, "▚", "#", 75, share=1.0)
 HERE = Look("the pixel itself", OWN.fill, "█", "@", 33, share=1.0)
 MOST_NUMBERS = 32  # rows or columns whose cells are numbered
 
