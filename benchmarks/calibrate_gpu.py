@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.attend.kernels.triton.fixed import Fixed
+from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import Shape, apart, candidates, steps
+from lattend.attend.kernels.triton.shapes import TileShape, apart, candidates, steps
 from lattend.plans.plan import plan
 
 HEADS = 16
@@ -44,14 +44,14 @@ class Job:
     head_dim: int
     kind: str  # of rule: lines, apart or boxes
     kernel: str
-    shape: Shape
+    shape: TileShape
     rule: str
 
     def timed(self) -> tuple[Callable[[], object], tuple[float, float, float]]:
         """What to run, and how many programs, steps, and steps with a mask it has."""
         rule, sizes = rules(self.dtype, self.kind)[self.rule]
         found = plan(rule, **sizes)
-        turned = self.kernel == "keys"
+        turned = self.kernel == "backward_dkdv"
         part = (found.turned if turned else found.parts)[0]
         table = found.tiles(0, self.shape.outer, turned=turned)
         masked, full = steps(table, part, self.shape)
@@ -62,11 +62,11 @@ class Job:
         )
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
         run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
-        scale, fixed = self.head_dim**-0.5, Fixed((), torch.ones(1, device="cuda"), ())
+        scale, fixed = self.head_dim**-0.5, FixedPointSums((), torch.ones(1, device="cuda"), ())
         work: dict[str, Callable[[], object]] = {
             "forward": lambda: run.forward(q, k, v, scale, {}),
-            "queries": lambda: run.queries(grad, None, q, k, v, q, lse, delta, scale, {}, fixed),
-            "keys": lambda: run.keys(grad, q, k, v, lse, delta, scale, {}),
+            "backward_dq": lambda: run.backward_dq(grad, None, q, k, v, q, lse, delta, scale, {}, fixed),
+            "backward_dkdv": lambda: run.backward_dkdv(grad, q, k, v, lse, delta, scale, {}),
         }
         return work[self.kernel], (HEADS * table.table.shape[1], HEADS * (masked + full), HEADS * masked)
 
@@ -93,13 +93,13 @@ def rules(dtype: str, kind: str) -> dict[str, tuple[lt.Rule, dict[str, int]]]:
 
 def jobs(head_dims: list[int], dtypes: list[str], kinds: list[str]) -> Iterator[Job]:
     for dtype, head_dim, kind in itertools.product(dtypes, head_dims, kinds):
-        for kernel in ("forward", "queries", "keys"):
+        for kernel in ("forward", "backward_dq", "backward_dkdv"):
             axes = 2 if kind == "boxes" else 1
             shapes = candidates(kernel, head_dim, axes, DTYPES[dtype], kind == "apart")
             for cost in shapes[: 2 if axes == 2 else None]:  # thin boxes cost what square ones do
                 for name, (rule, sizes) in rules(dtype, kind).items():
                     found = plan(rule, **sizes)
-                    part = (found.turned if kernel == "keys" else found.parts)[0]
+                    part = (found.turned if kernel == "backward_dkdv" else found.parts)[0]
                     if apart(part) == (kind == "apart"):
                         yield Job(dtype, head_dim, kind, kernel, cost.shape, name)
 

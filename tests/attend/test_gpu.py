@@ -18,7 +18,7 @@ from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.launch import Runner
-from lattend.attend.kernels.triton.shapes import Shape
+from lattend.attend.kernels.triton.shapes import TileShape
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
 from lattend.plans.part import Part
 from lattend.plans.plan import plan
@@ -28,8 +28,12 @@ from lattend.rules.rule import Rule
 
 R = lt.rules
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-LINE, SPLIT, BULK = Shape((16,), 16), Shape((16,), 16, split=True), Shape((16,), 16, bulk=True, split=True)
-BOX = Shape((4, 4), 16)
+LINE, SPLIT, TMA = (
+    TileShape((16,), 16),
+    TileShape((16,), 16, split=True),
+    TileShape((16,), 16, tma=True, split=True),
+)
+BOX = TileShape((4, 4), 16)
 
 pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars in arrays
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
@@ -52,7 +56,7 @@ def tensors(rule: Rule, batch: int, heads: int, key_heads: int, size: int, wide:
 
 def check(
     rule: Rule,
-    shape: Shape = LINE,
+    shape: TileShape = LINE,
     *,
     batch: int = 1,
     heads: int = 2,
@@ -126,17 +130,17 @@ def test_images(rule: Rule) -> None:
 
 def test_volumes() -> None:
     rule = lt.rule("abs(qz - kz) <= 1 and abs(qy - ky) <= 1 and kx <= qx").at(depth=3, rows=3, cols=5)
-    check(rule, Shape((2, 2, 4), 16), heads=1, key_heads=1)
+    check(rule, TileShape((2, 2, 4), 16), heads=1, key_heads=1)
 
 
-@pytest.mark.parametrize("shape", [LINE, SPLIT, BULK], ids=["masked", "split", "bulk"])
-def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: Shape) -> None:
-    size, wide = (32, 16) if shape.bulk else (24, 40)
+@pytest.mark.parametrize("shape", [LINE, SPLIT, TMA], ids=["masked", "split", "tma"])
+def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: TileShape) -> None:
+    size, wide = (32, 16) if shape.tma else (24, 40)
     check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, key_heads=2, size=size, wide=wide)
 
 
 def test_rows_that_the_copy_engine_does_not_take() -> None:
-    check(R.strided(t=9).at(n=21), BULK, size=18, wide=22, dtype=torch.float16)  # 36 and 44 bytes
+    check(R.strided(t=9).at(n=21), TMA, size=18, wide=22, dtype=torch.float16)  # 36 and 44 bytes
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -161,7 +165,7 @@ def blocks(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("n", [40, 37])
 def test_random_blocks(n: int) -> None:
-    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), BULK, heads=1, key_heads=1)
+    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), TMA, heads=1, key_heads=1)
 
 
 def test_tables_of_blocks_given_at_call_time() -> None:
@@ -210,7 +214,7 @@ def test_steps_follow_the_marked_blocks() -> None:
     table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
     runner = Runner(plan(rule), DEVICE)
-    for kernel in ("forward", "queries", "keys"):
+    for kernel in ("forward", "backward_dq", "backward_dkdv"):
         ready = runner.part(kernel, 0, q, q, {"chosen": table})
         assert ready.shape.rows == 16
         assert (ready.table[..., 4] - ready.table[..., 3]).sum() == 512  # one block of 16 keys each

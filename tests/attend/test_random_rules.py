@@ -19,7 +19,7 @@ from torch import Tensor
 import lattend as lt
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton import launch
-from lattend.attend.kernels.triton.shapes import Choice, Shape
+from lattend.attend.kernels.triton.shapes import Choice, TileShape
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
 from lattend.rules.rule import Rule
@@ -30,8 +30,8 @@ pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars i
 ]
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 KERNELS = ["triton", "dense", "sdpa", None] + (["cpu"] if DEVICE.type == "cpu" else [])
-LINES = (Shape((16,), 16), Shape((16,), 16, split=True), Shape((16,), 16, bulk=True, split=True))
-BOXES = (Shape((4, 4), 16), Shape((1, 16), 16), Shape((16, 1), 16))
+LINES = (TileShape((16,), 16), TileShape((16,), 16, split=True), TileShape((16,), 16, tma=True, split=True))
+BOXES = (TileShape((4, 4), 16), TileShape((1, 16), 16), TileShape((16, 1), 16))
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 PROMISED = ("two parts", "no part", "a gate", "queries left out", "empty rows", "m != n", "one query")
 PROMISED += ("grouped-query", "a bias", "an odd head_dim", "sdpa", "an image", "an array", "float16")

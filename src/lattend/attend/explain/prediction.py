@@ -16,7 +16,7 @@ from lattend.attend.call import Call
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to
 from lattend.attend.kernels.sdpa import Blocks, blocks
 from lattend.attend.kernels.triton.kernel import arrays
-from lattend.attend.kernels.triton.shapes import Shape, choose, steps
+from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
 from lattend.machines import MACHINES
 from lattend.plans.intervals import Interval, interval
@@ -45,7 +45,7 @@ class Cut:
 
     rows: tuple[int, ...]
     step: int | None
-    shape: Shape | None = None  # the choice of the Triton kernel
+    shape: TileShape | None = None  # the choice of the Triton kernel
 
 
 @dataclass(frozen=True)
@@ -244,8 +244,8 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
         found = plan(call.rule)
-        parts = {"forward": found.parts, "queries": found.parts, "keys": found.turned}
-        passes = ("forward",) if way == "forward" else ("queries", "keys")
+        parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.turned}
+        passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
         choices = [
             choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype)
             for name in passes
@@ -253,7 +253,11 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         ]
         if not all(choice.measured for choice in choices):
             return Time(None, "")
-        sums = {"forward": v.shape[-1], "queries": q.shape[-1], "keys": q.shape[-1] + v.shape[-1]}
+        sums = {
+            "forward": v.shape[-1],
+            "backward_dq": q.shape[-1],
+            "backward_dkdv": q.shape[-1] + v.shape[-1],
+        }
         carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
         total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / MACHINES["H200"].bandwidth
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps

@@ -16,25 +16,33 @@ import triton.language as tl
 
 from lattend.attend.kernels.triton.forward import (
     LOG2E,
+    attended_pairs,
     block_of,
     full_range,
-    marked_squares,
     product,
     row_bounds,
     rows_of,
+    step_at,
+    step_bounds,
 )
 from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
 
 
 @triton.jit
-def store_sum(Sum, Final, at_sum, at_final, value, mask, CONTINUES: tl.constexpr, ENDS: tl.constexpr):
-    """Adds to the float32 sum of earlier parts; the last part writes the gradient itself."""
+def store_sum(
+    Sum, Final, place, inside, value,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr,
+):  # fmt: skip
+    """Adds rows to the float32 sums of earlier parts; the last part writes the gradient itself."""
+    column = tl.arange(0, PADDED)
+    at = place.to(tl.int64)[:, None] * SIZE + column[None, :]
+    mask = inside[:, None] & (column[None, :] < SIZE)
     if CONTINUES:
-        value += tl.load(Sum + at_sum, mask=mask, other=0.0)
+        value += tl.load(Sum + at, mask=mask, other=0.0)
     if ENDS:
-        tl.store(Final + at_final, value.to(Final.dtype.element_ty), mask=mask)
+        tl.store(Final + at, value.to(Final.dtype.element_ty), mask=mask)
     else:
-        tl.store(Sum + at_sum, value, mask=mask)
+        tl.store(Sum + at, value, mask=mask)
 
 
 @triton.jit
@@ -55,7 +63,7 @@ def attention_bwd_dq_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
     MAKES_DELTA: tl.constexpr, HAS_GRAD_LSE: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -65,12 +73,12 @@ def attention_bwd_dq_kernel(
     batch, head = (pair // heads).to(tl.int64), pair % heads
     entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
-    la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+    bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head
-    key_head = head // share
-    if not BULK:
-        K += batch * k_batch + key_head.to(tl.int64) * k_head
-        V += batch * v_batch + key_head.to(tl.int64) * v_head
+    kv_head = head // share
+    if not TMA:
+        K += batch * k_batch + kv_head.to(tl.int64) * k_head
+        V += batch * v_batch + kv_head.to(tl.int64) * v_head
     begin = tl.load(entry + 2) + tl.load(entry + 3)  # the first inner position, where slots are in order
     GradOut += batch * g_batch + head.to(tl.int64) * g_head
     state_rows = (batch * heads + head) * rows + place
@@ -95,51 +103,29 @@ def attention_bwd_dq_kernel(
 
     count = inner_count(entry, AXES)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
-    steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
-    for index in range(0, steps):
-        step = tl.where(index < full_first, index, index + full_end - full_first)
-        slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-        ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-        k = block_of(K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK)
-        v = block_of(
-            V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
-        )
-        s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
-        if BIAS is not None:
-            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
-        marked = marked_squares(
-            oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
-        )
-        p = tl.where(marked, tl.math.exp2(s - lse[:, None]), 0.0)
-        dp = product(grad, tl.trans(v), PRECISION, UPCAST)
-        ds = tl.where(marked, p * (dp - delta[:, None]), 0.0)
-        if SLOPES is not None:
-            SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
-        acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
-    if HAS_FULL:
-        for step in range(full_first, full_end):
+    for FULL in tl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+        first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+        for index in range(first_index, end_index):
+            step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
             ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            k = block_of(
-                K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
-            )
-            v = block_of(
-                V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
-            )
+            first = begin + step * BLOCK_N
+            k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
+            v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
-            p = tl.math.exp2(s - lse[:, None])
+            attended = attended_pairs(
+                oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
+            )
+            p = tl.where(attended, tl.math.exp2(s - lse[:, None]), 0.0)
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
-            ds = p * (dp - delta[:, None])
+            ds = tl.where(attended, p * (dp - delta[:, None]), 0.0)
             if SLOPES is not None:
                 SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
-    column = tl.arange(0, DP)
-    at_rows = state_rows.to(tl.int64)[:, None] * D + column[None, :]
-    mask = inside[:, None] & (column[None, :] < D)
-    store_sum(SumQ, GradQ, at_rows, at_rows, acc * scale, mask, CONTINUES, ENDS)
+    store_sum(SumQ, GradQ, state_rows, inside, acc * scale, D, DP, CONTINUES, ENDS)
 
 
 @triton.jit(do_not_specialize=PLAIN)
@@ -152,17 +138,17 @@ def attention_bwd_dkdv_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """The gradients of a tile of keys and values; all query heads that share them are taken in turn."""
     program = tl.program_id(0)
     tile, pair = program % tiles, program // tiles
-    key_heads = heads // share
-    batch, key_head = (pair // key_heads).to(tl.int64), pair % key_heads
-    K += batch * k_batch + key_head.to(tl.int64) * k_head
-    V += batch * v_batch + key_head.to(tl.int64) * v_head
-    entry = Table + (batch * table_batch + key_head * share * table_head + tile) * (5 * AXES + 2)
+    kv_heads = heads // share
+    batch, kv_head = (pair // kv_heads).to(tl.int64), pair % kv_heads
+    K += batch * k_batch + kv_head.to(tl.int64) * k_head
+    V += batch * v_batch + kv_head.to(tl.int64) * v_head
+    entry = Table + (batch * table_batch + kv_head * share * table_head + tile) * (5 * AXES + 2)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
     k = rows_of(K, place, inside, k_row, D, DP, True)  # [BLOCK_M, DP]
     v = rows_of(V, place, inside, v_row, DV, DVP, True)  # [BLOCK_M, DVP]
@@ -171,11 +157,11 @@ def attention_bwd_dkdv_kernel(
     sharpness = scale * LOG2E
 
     for member in range(0, share):
-        head = key_head * share + member
+        head = kv_head * share + member
         entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
-        la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+        bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
         begin = tl.load(entry + 2) + tl.load(entry + 3)
-        if BULK:
+        if TMA:
             QHead, GradHead = Q, GradOut
         else:
             QHead = Q + batch * q_batch + head.to(tl.int64) * q_head
@@ -183,72 +169,37 @@ def attention_bwd_dkdv_kernel(
         first_row = (batch * heads + head) * rows
         count = inner_count(entry, AXES)
         full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
-        steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
-        for index in range(0, steps):
-            step = tl.where(index < full_first, index, index + full_end - full_first)
-            slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-            ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            q = block_of(
-                QHead, at, there, q_row, batch, head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
-            )  # [BLOCK_N, DP]
-            grad = block_of(
-                GradHead, at, there, g_row, batch, head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
-            )  # [BLOCK_N, DVP]
-            lse = tl.load(Lse + first_row + at, mask=there, other=float("inf")) * LOG2E
-            delta = tl.load(Delta + first_row + at, mask=there, other=0.0)
-            if BIAS is not None:
-                lse, delta = without_keys(lse, delta)
-            s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
-            if BIAS is not None:
-                s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
-            marked = marked_squares(
-                oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
-            )
-            p = tl.where(marked, tl.math.exp2(s - lse[None, :]), 0.0)
-            acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
-            dp = product(v, tl.trans(grad), PRECISION, UPCAST)
-            ds = tl.where(marked, p * (dp - delta[None, :]), 0.0)
-            acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
-        if HAS_FULL:
-            for step in range(full_first, full_end):
+        for FULL in tl.static_range(0, 1 + HAS_FULL):
+            first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+            for index in range(first_index, end_index):
+                step = step_at(index, full_first, full_end, FULL)
                 slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
                 ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-                q = block_of(
-                    QHead, at, there, q_row, batch, head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
-                )
+                first = begin + step * BLOCK_N
+                q = block_of(QHead, at, there, q_row, batch, head, first, D, DP, BLOCK_N, not FULL, TMA)
                 grad = block_of(
-                    GradHead,
-                    at,
-                    there,
-                    g_row,
-                    batch,
-                    head,
-                    begin + step * BLOCK_N,
-                    DV,
-                    DVP,
-                    BLOCK_N,
-                    False,
-                    BULK,
+                    GradHead, at, there, g_row, batch, head, first, DV, DVP, BLOCK_N, not FULL, TMA
                 )
-                lse = tl.load(Lse + first_row + at) * LOG2E
-                delta = tl.load(Delta + first_row + at)
+                if FULL:
+                    lse = tl.load(Lse + first_row + at) * LOG2E
+                    delta = tl.load(Delta + first_row + at)
+                else:
+                    lse = tl.load(Lse + first_row + at, mask=there, other=float("inf")) * LOG2E
+                    delta = tl.load(Delta + first_row + at, mask=there, other=0.0)
                 if BIAS is not None:
                     lse, delta = without_keys(lse, delta)
-                s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness
+                s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
                 if BIAS is not None:
                     s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
-                p = tl.math.exp2(s - lse[None, :])
+                attended = attended_pairs(
+                    oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
+                )
+                p = tl.where(attended, tl.math.exp2(s - lse[None, :]), 0.0)
                 acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
                 dp = product(v, tl.trans(grad), PRECISION, UPCAST)
-                ds = p * (dp - delta[None, :])
+                ds = tl.where(attended, p * (dp - delta[None, :]), 0.0)
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
-    at_rows = ((batch * key_heads + key_head) * keys + place).to(tl.int64)[:, None]
-    column = tl.arange(0, DP)
-    mask = inside[:, None] & (column[None, :] < D)
-    at_k = at_rows * D + column[None, :]
-    store_sum(SumK, GradK, at_k, at_k, acc_k * scale, mask, CONTINUES, ENDS)
-    wide_column = tl.arange(0, DVP)
-    mask_v = inside[:, None] & (wide_column[None, :] < DV)
-    at_v = at_rows * DV + wide_column[None, :]
-    store_sum(SumV, GradV, at_v, at_v, acc_v, mask_v, CONTINUES, ENDS)
+    at_rows = (batch * kv_heads + kv_head) * keys + place
+    store_sum(SumK, GradK, at_rows, inside, acc_k * scale, D, DP, CONTINUES, ENDS)
+    store_sum(SumV, GradV, at_rows, inside, acc_v, DV, DVP, CONTINUES, ENDS)

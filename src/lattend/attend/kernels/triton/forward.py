@@ -1,4 +1,4 @@
-"""The forward kernel: one program computes one tile of queries against the keys its part marks."""
+"""The forward kernel: one program computes one tile of queries against the keys its part attends."""
 
 # Kernels are read by Triton, not by Python
 # pyright: reportGeneralTypeIssues=false
@@ -39,10 +39,10 @@ def rows_of(Base, place, inside, stride, SIZE: tl.constexpr, PADDED: tl.constexp
 @triton.jit
 def block_of(
     Base, place, inside, stride, batch, head, first,
-    SIZE: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, GUARD: tl.constexpr, BULK: tl.constexpr,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, STEP: tl.constexpr, GUARD: tl.constexpr, TMA: tl.constexpr,
 ):  # fmt: skip
-    """The same for STEP inner slots; BULK takes rows that follow each other with one bulk copy."""
-    if BULK:
+    """The same for STEP inner slots; TMA copies rows that follow each other at once."""
+    if TMA:
         return Base.load([batch.to(tl.int32), head, first, 0]).reshape(STEP, PADDED)
     else:
         return rows_of(Base, place, inside, stride, SIZE, PADDED, GUARD)
@@ -63,19 +63,23 @@ def spanned(low, high):
 
 
 @triton.jit
-def marked_squares(
-    oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data,
-    REST: tl.constexpr, AXES: tl.constexpr, WIDE: tl.constexpr,
+def attended_pairs(
+    oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data,
+    REST: tl.constexpr, AXES: tl.constexpr, FULL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Which squares of a tile are marked: each column within its row's bounds, and the rest of the rule."""
-    marked = between(ia, la, ha)
-    if AXES >= 2:
-        marked &= between(ib, lb, hb)
-    if AXES >= 3:
-        marked &= between(ic, lc, hc)
-    if REST is not None:
-        marked &= REST(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
-    return marked
+    """Which pairs of a tile are attended: each column within its row's bounds, and the rest of the rule."""
+    if FULL:
+        return tl.full([1, 1], True, tl.int1)
+    else:
+        la, ha, lb, hb, lc, hc = bounds
+        attended = between(ia, la, ha)
+        if AXES >= 2:
+            attended &= between(ib, lb, hb)
+        if AXES >= 3:
+            attended &= between(ic, lc, hc)
+        if REST is not None:
+            attended &= REST(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE)
+        return attended
 
 
 @triton.jit
@@ -111,6 +115,22 @@ def full_range(entry, count, STEP: tl.constexpr, AXES: tl.constexpr, HAS_FULL: t
     return tl.cdiv(count, STEP), tl.cdiv(count, STEP)
 
 
+@triton.jit
+def step_bounds(count, full_first, full_end, STEP: tl.constexpr, FULL: tl.constexpr):
+    """The range of indices over the full steps, or over all others."""
+    if FULL:
+        return full_first, full_end
+    return 0, tl.cdiv(count, STEP) - (full_end - full_first)
+
+
+@triton.jit
+def step_at(index, full_first, full_end, FULL: tl.constexpr):
+    """The step of such an index: those with a mask leave out the full ones between them."""
+    if FULL:
+        return index
+    return tl.where(index < full_first, index, index + full_end - full_first)
+
+
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_fwd_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale,
@@ -121,7 +141,7 @@ def attention_fwd_kernel(
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     D: tl.constexpr, DP: tl.constexpr, DV: tl.constexpr, DVP: tl.constexpr,
-    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, BULK: tl.constexpr,
+    HAS_FULL: tl.constexpr, CONTINUES: tl.constexpr, ENDS: tl.constexpr, TMA: tl.constexpr,
     PRECISION: tl.constexpr, UPCAST: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Out and Lse of a tile of queries; CONTINUES takes up the sums of an earlier part, ENDS is the last."""
@@ -130,12 +150,12 @@ def attention_fwd_kernel(
     batch, head = (pair // heads).to(tl.int64), pair % heads
     entry = Table + (batch * table_batch + head * table_head + tile) * (5 * AXES + 2)
     oa, ob, oc, place, inside = outer_rows(Header, entry, BLOCK_M, AXES, TY, TX, OUTER_KINDS, WIDE)
-    la, ha, lb, hb, lc, hc = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
+    bounds = row_bounds(oa, ob, oc, head, batch, Header, Data, BOUNDS, AXES, WIDE)
     Q += batch * q_batch + head.to(tl.int64) * q_head
-    key_head = head // share
-    if not BULK:
-        K += batch * k_batch + key_head.to(tl.int64) * k_head
-        V += batch * v_batch + key_head.to(tl.int64) * v_head
+    kv_head = head // share
+    if not TMA:
+        K += batch * k_batch + kv_head.to(tl.int64) * k_head
+        V += batch * v_batch + kv_head.to(tl.int64) * v_head
     begin = tl.load(entry + 2) + tl.load(entry + 3)  # the first inner position, where slots are in order
     state_rows = (batch * heads + head) * rows + place  # [BLOCK_M]
 
@@ -153,51 +173,29 @@ def attention_fwd_kernel(
 
     count = inner_count(entry, AXES)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
-    steps = tl.cdiv(count, BLOCK_N) - (full_end - full_first)
-    for index in range(0, steps):
-        step = tl.where(index < full_first, index, index + full_end - full_first)
-        slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
-        ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-        k = block_of(
-            K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, True, BULK
-        )  # [BLOCK_N, DP]
-        s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
-        if BIAS is not None:
-            s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
-        marked = marked_squares(
-            oa, ob, oc, ia, ib, ic, la, ha, lb, hb, lc, hc, head, batch, Header, Data, REST, AXES, WIDE
-        )
-        s = tl.where(marked, s, -float("inf"))
-        higher = tl.maximum(m, tl.max(s, 1) * sharpness)
-        base = tl.where(higher == -float("inf"), 0.0, higher)  # no key yet: -inf less -inf is no number
-        p = tl.math.exp2(s * sharpness - base[:, None])
-        shrink = tl.math.exp2(m - base)
-        total = total * shrink + tl.sum(p, 1)
-        v = block_of(
-            V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, True, BULK
-        )  # [BLOCK_N, DVP]
-        acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
-        m = higher
-    if HAS_FULL:
-        for step in range(full_first, full_end):
+    for FULL in tl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
+        first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+        for index in range(first_index, end_index):
+            step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
             ia, ib, ic, at, there = inner_columns(Header, entry, slot, AXES, INNER_KINDS, WIDE)
-            k = block_of(
-                K, at, there, k_row, batch, key_head, begin + step * BLOCK_N, D, DP, BLOCK_N, False, BULK
-            )
-            s = product(q, tl.trans(k), PRECISION, UPCAST)
+            first = begin + step * BLOCK_N
+            k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
+            s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
+            attended = attended_pairs(
+                oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
+            )
+            s = tl.where(attended, s, -float("inf"))
             higher = tl.maximum(m, tl.max(s, 1) * sharpness)
             base = higher
-            if BIAS is not None:  # which may be -inf for all keys so far
+            if BIAS is not None or not FULL:  # there may be no key yet: -inf less -inf is no number
                 base = tl.where(higher == -float("inf"), 0.0, higher)
             p = tl.math.exp2(s * sharpness - base[:, None])
             shrink = tl.math.exp2(m - base)
             total = total * shrink + tl.sum(p, 1)
-            v = block_of(
-                V, at, there, v_row, batch, key_head, begin + step * BLOCK_N, DV, DVP, BLOCK_N, False, BULK
-            )
+            v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
             acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
             m = higher
 

@@ -20,10 +20,10 @@ from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
 )
-from lattend.attend.kernels.triton.fixed import Fixed
+from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
-from lattend.attend.kernels.triton.shapes import Shape, choose
+from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
 from lattend.attend.memory import empty_like
@@ -38,7 +38,7 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 MOST_KNOWN = 64  # of the tables of one plan
 REACH_32 = 1 << 31  # offsets from here on need 64 bits
 Arrays = Mapping[str, Tensor]  # data by name, each [batch or 1, …]
-Shapes = Callable[[str, int], Shape]  # kernel and part to shape
+Shapes = Callable[[str, int], TileShape]  # kernel and part to shape
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class Prepared:
     """A part with its tables on the device and the arguments that every kernel takes."""
 
     part: Part
-    shape: Shape
-    written: Generated
+    shape: TileShape
+    functions: Generated
     table: Tensor  # [batch or 1, heads or 1, tiles, columns]
     header: Tensor
     data: tuple[Tensor, ...]
@@ -58,13 +58,13 @@ class Prepared:
         return self.table.shape[-2]
 
     @property
-    def bulk(self) -> bool:
-        """Whether inner rows are copied in bulk: asked for, and they follow each other."""
-        return self.shape.bulk and _inner_kinds(self.part) == (0,)
+    def tma(self) -> bool:
+        """Whether inner rows are copied by TMA: asked for, and they follow each other."""
+        return self.shape.tma and _inner_kinds(self.part) == (0,)
 
     def inner(self, *tensors: Tensor) -> tuple[Any, ...]:
         """The tensors whose rows are inner, as the kernel takes them."""
-        if not self.bulk:
+        if not self.tma:
             return tensors
         step = self.shape.step
         return tuple(TensorDescriptor.from_tensor(x, [1, 1, step, padded(x.shape[-1])]) for x in tensors)
@@ -83,9 +83,9 @@ class Prepared:
     def _constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
-            "BOUNDS": self.written.bounds,
-            "REST": self.written.rest,
-            "BIAS": self.written.bias,
+            "BOUNDS": self.functions.bounds,
+            "REST": self.functions.rest,
+            "BIAS": self.functions.bias,
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
@@ -98,7 +98,7 @@ class Prepared:
             "DV": v.shape[-1],
             "DVP": padded(v.shape[-1]),
             "HAS_FULL": self.shape.split and self.part.knows_full,
-            "BULK": self.bulk,
+            "TMA": self.tma,
             "PRECISION": "ieee" if q.dtype == torch.float32 and not uses_tf32() else "tf32",
             "UPCAST": INTERPRETED,
             "WIDE": _wide(self.part, q, k, v),
@@ -122,7 +122,7 @@ class Runner:
 
     def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
-        part = (self.plan.turned if kernel == "keys" else self.plan.parts)[place]
+        part = (self.plan.turned if kernel == "backward_dkdv" else self.plan.parts)[place]
         if self.term is not None or any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(part, kernel, place, q, v, arrays)
         key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
@@ -131,25 +131,25 @@ class Runner:
     def _prepared(
         self, part: Part, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays
     ) -> Prepared:
-        size, turned = max(q.shape[-1], v.shape[-1]), kernel == "keys"
+        size, transposed = max(q.shape[-1], v.shape[-1]), kernel == "backward_dkdv"
         if self.shapes is None:
             shape = choose(self.plan, place, kernel, size, q.dtype).shape
         else:
             shape = self.shapes(kernel, place)
         if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
-            shape = replace(shape, bulk=False)  # the copy engine takes rows of whole 16 bytes
-        tiles = self.plan.tiles(place, shape.outer, turned=turned)
-        table = self.sent.find((turned, place, shape.outer), lambda: with_known_lists(tiles, self.device))
+            shape = replace(shape, tma=False)  # TMA takes rows of whole 16 bytes
+        tiles = self.plan.tiles(place, shape.outer, turned=transposed)
+        table = self.sent.find((transposed, place, shape.outer), lambda: with_known_lists(tiles, self.device))
         if tiles.lists is None:
             table = refined(part, table, shape.rows, arrays)
-        written = generated(part, self.term, self.tensors)
-        numbers = _header(part, written, arrays)
+        functions = generated(part, self.term, self.tensors)
+        numbers = _header(part, functions, arrays)
         header = self.sent.find(
             tuple(numbers), lambda: torch.tensor(numbers, dtype=torch.int64).to(self.device)
         )
-        data = tuple(arrays[name] for name in written.arrays)
+        data = tuple(arrays[name] for name in functions.arrays)
         # the kernels count entries in order; a table with lists behind it lies so already and is not copied
-        return Prepared(part, shape, written, table.contiguous(), header, data)
+        return Prepared(part, shape, functions, table.contiguous(), header, data)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
         """The output in the inputs' dtype, and the log-sum-exp in float32."""
@@ -189,14 +189,14 @@ class Runner:
         steep = None  # what flows into the log-sum-exp of a row without keys may be anything
         if grad_lse is not None and tensors:
             steep = grad_lse.masked_fill(lse == float("-inf"), 0)
-        fixed = Fixed.of(self.plan, self.term, tensors, arrays, grad, steep, v)
-        grad_q = self.queries(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
-        grad_k, grad_v = self.keys(grad, q, k, v, lse, delta, scale, arrays)
+        fixed = FixedPointSums.of(self.plan, self.term, tensors, arrays, grad, steep, v)
+        grad_q = self.backward_dq(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
+        grad_k, grad_v = self.backward_dkdv(grad, q, k, v, lse, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
 
-    def queries(
+    def backward_dq(
         self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
-        lse: Tensor, delta: Tensor, scale: float, arrays: Arrays, fixed: Fixed,
+        lse: Tensor, delta: Tensor, scale: float, arrays: Arrays, fixed: FixedPointSums,
     ) -> Tensor:  # fmt: skip
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         batch, heads, rows, _ = q.shape
@@ -207,7 +207,7 @@ class Runner:
             delta -= 0.0 if grad_lse is None else grad_lse
         other = delta if grad_lse is None else grad_lse.contiguous()
         for turn, place in enumerate(order):
-            ready = self.part("queries", place, q, v, arrays)
+            ready = self.part("backward_dq", place, q, v, arrays)
             if ready.tiles and batch * heads:
                 attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
@@ -216,30 +216,30 @@ class Runner:
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    SLOPES=ready.written.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
+                    SLOPES=ready.functions.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
                     HAS_GRAD_LSE=grad_lse is not None, **ready.constants(q, k, v),
                 )  # fmt: skip
         return found if ends else sums.to(q.dtype)
 
-    def keys(
+    def backward_dkdv(
         self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, lse: Tensor, delta: Tensor,
         scale: float, arrays: Arrays,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """The gradients of the keys and values."""
         batch, heads, rows, _ = q.shape
-        key_heads, keys = k.shape[1], k.shape[2]
+        kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.turned)
         found_k, sums_k = _sums(k, len(order), begins, ends)
         found_v, sums_v = _sums(v, len(order), begins, ends)
         for turn, place in enumerate(order):
-            ready = self.part("keys", place, q, v, arrays)
+            ready = self.part("backward_dkdv", place, q, v, arrays)
             inner_q, inner_grad = ready.inner(q, grad)
-            if ready.tiles and batch * key_heads:
-                attention_bwd_dkdv_kernel[(ready.tiles * batch * key_heads,)](
+            if ready.tiles and batch * kv_heads:
+                attention_bwd_dkdv_kernel[(ready.tiles * batch * kv_heads,)](
                     inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
                     ready.table, ready.header, ready.data or (lse,), scale,
                     *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
-                    heads, heads // key_heads, rows, keys, ready.tiles, *ready.strides,
+                    heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
                     **ready.constants(q, k, v),
                 )  # fmt: skip
@@ -283,7 +283,7 @@ def _strides(x: Tensor) -> tuple[int, int, int]:
 
 
 def _rows_together(x: Tensor) -> Tensor:
-    """The tensor, or a copy, that the copy engine can read: rows whole, all strides multiples of 16 bytes."""
+    """The tensor, or a copy, that TMA can read: rows whole, all strides multiples of 16 bytes."""
     apart = 16 // x.element_size()
     fits = x.stride(-1) == 1 and all(s % apart == 0 for s in x.stride()[:-1]) and x.data_ptr() % 16 == 0
     return x if fits else x.contiguous()
@@ -309,7 +309,7 @@ def _furthest(q: Tensor, k: Tensor, v: Tensor) -> int:
     return max(x.shape[2] * max(x.stride(2), x.shape[3]) for x in (q, k, v))
 
 
-def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
+def _header(part: Part, functions: Generated, arrays: Arrays) -> list[int]:
     found: list[int] = []
     for place, axis in enumerate(part.axes):
         later = part.axes[place + 1 :]
@@ -328,7 +328,7 @@ def _header(part: Part, written: Generated, arrays: Arrays) -> list[int]:
             0,
         ]
     found += [0] * (NUMBERS - AXIS_NUMBERS * len(part.axes))
-    return found + [_number(name, part, arrays) for name in written.numbers]
+    return found + [_number(name, part, arrays) for name in functions.numbers]
 
 
 def _number(name: str, part: Part, arrays: Arrays) -> int:

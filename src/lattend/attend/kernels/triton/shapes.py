@@ -3,7 +3,7 @@
 The costs were measured on an H200 (Triton 3.6, benchmarks/calibrate_gpu.py) and are nanoseconds for the
 whole chip: for a program to begin and end, for a step with a mask, and for a step with none. Counts and costs
 together gave the times they were fitted to within 30%, most within 10%, so nothing is tried out when it
-runs. Lists of blocks were not measured: their costs are guesses, and no time is foretold from them.
+runs. Lists of blocks were not measured: their costs are guesses, and no time is predicted from them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from lattend.plans.tiles import Tiles
 
 
 @dataclass(frozen=True)
-class Shape:
+class TileShape:
     """How a kernel cuts its work, and how the compiler is to lay it out."""
 
     outer: tuple[int, ...]  # the box of outer slots of one program
     step: int  # inner slots in a step
     warps: int = 4
     stages: int = 2  # steps in flight
-    bulk: bool = False  # copy inner rows that follow each other in bulk
+    tma: bool = False  # copy inner rows that follow each other by TMA
     split: bool = False  # a loop of its own, with no mask, for the steps of full tiles
     registers: int | None = None  # at most so many for a thread, so that more programs fit beside each other
 
@@ -38,111 +38,111 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ShapeCost:
     """Nanoseconds for a program, for a step with a mask, and for a step without."""
 
-    shape: Shape
+    shape: TileShape
     program: float
     masked: float
     full: float = 0.0
     measured: bool = True
 
 
-def _line(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> Shape:
-    return Shape((rows,), step, warps, stages, True, split, registers)
+def _line(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> TileShape:
+    return TileShape((rows,), step, warps, stages, True, split, registers)
 
 
-def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> Shape:
-    return Shape((rows,), step, warps, stages, False, split, registers)
+def _apart(rows: int, step: int, warps: int, stages: int, split: bool, registers: int | None) -> TileShape:
+    return TileShape((rows,), step, warps, stages, False, split, registers)
 
 
-# kernel, head size at most, on a line
-_LINES: dict[tuple[str, int], tuple[Cost, ...]] = {
+# kernel, head dimension at most, on a line
+_LINES: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("forward", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 5.71, 1.62),
-        Cost(_line(64, 64, 4, 3, True, None), 10.3, 2.39, 2.39),
-        Cost(_line(128, 64, 8, 3, True, None), 18.4, 5.82, 4.88),
+        ShapeCost(_line(64, 32, 4, 3, False, None), 5.71, 1.62),
+        ShapeCost(_line(64, 64, 4, 3, True, None), 10.3, 2.39, 2.39),
+        ShapeCost(_line(128, 64, 8, 3, True, None), 18.4, 5.82, 4.88),
     ),
     ("forward", 128): (
-        Cost(_line(64, 32, 4, 2, False, None), 11.4, 2.38),
-        Cost(_line(64, 64, 4, 3, True, None), 18.4, 3.87, 3.87),
-        Cost(_line(128, 64, 8, 2, True, 128), 35.7, 8.29, 7.67),
+        ShapeCost(_line(64, 32, 4, 2, False, None), 11.4, 2.38),
+        ShapeCost(_line(64, 64, 4, 3, True, None), 18.4, 3.87, 3.87),
+        ShapeCost(_line(128, 64, 8, 2, True, 128), 35.7, 8.29, 7.67),
     ),
-    ("forward", 256): (Cost(_line(64, 32, 8, 2, True, None), 43.3, 11.6, 11.6),),
-    ("queries", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 7.58, 1.48),
-        Cost(_line(64, 32, 4, 3, True, None), 9.4, 1.26, 1.26),
-        Cost(_line(64, 64, 4, 2, True, None), 11.8, 2.33, 2.33),
+    ("forward", 256): (ShapeCost(_line(64, 32, 8, 2, True, None), 43.3, 11.6, 11.6),),
+    ("backward_dq", 64): (
+        ShapeCost(_line(64, 32, 4, 3, False, None), 7.58, 1.48),
+        ShapeCost(_line(64, 32, 4, 3, True, None), 9.4, 1.26, 1.26),
+        ShapeCost(_line(64, 64, 4, 2, True, None), 11.8, 2.33, 2.33),
     ),
-    ("queries", 128): (
-        Cost(_line(64, 32, 4, 2, False, None), 17.8, 2.91),
-        Cost(_line(64, 32, 4, 2, True, None), 18.4, 2.65, 2.65),
-        Cost(_line(64, 64, 4, 2, True, None), 20.8, 4.58, 4.58),
-        Cost(_line(128, 64, 8, 3, True, None), 51.1, 9.34, 8.89),
+    ("backward_dq", 128): (
+        ShapeCost(_line(64, 32, 4, 2, False, None), 17.8, 2.91),
+        ShapeCost(_line(64, 32, 4, 2, True, None), 18.4, 2.65, 2.65),
+        ShapeCost(_line(64, 64, 4, 2, True, None), 20.8, 4.58, 4.58),
+        ShapeCost(_line(128, 64, 8, 3, True, None), 51.1, 9.34, 8.89),
     ),
-    ("queries", 256): (Cost(_line(64, 32, 8, 2, True, None), 52.0, 15.8, 15.8),),
-    ("keys", 64): (
-        Cost(_line(64, 32, 4, 3, False, None), 13.4, 3.96),
-        Cost(_line(64, 32, 4, 3, True, None), 20.2, 2.73, 2.73),
-        Cost(_line(64, 64, 4, 2, True, None), 18.4, 4.87, 4.87),
+    ("backward_dq", 256): (ShapeCost(_line(64, 32, 8, 2, True, None), 52.0, 15.8, 15.8),),
+    ("backward_dkdv", 64): (
+        ShapeCost(_line(64, 32, 4, 3, False, None), 13.4, 3.96),
+        ShapeCost(_line(64, 32, 4, 3, True, None), 20.2, 2.73, 2.73),
+        ShapeCost(_line(64, 64, 4, 2, True, None), 18.4, 4.87, 4.87),
     ),
-    ("keys", 128): (
-        Cost(_line(64, 32, 4, 3, False, None), 21.2, 5.29),
-        Cost(_line(64, 32, 4, 3, True, None), 26.7, 4.18, 4.18),
-        Cost(_line(64, 64, 4, 2, True, None), 36.3, 7.24, 7.24),
+    ("backward_dkdv", 128): (
+        ShapeCost(_line(64, 32, 4, 3, False, None), 21.2, 5.29),
+        ShapeCost(_line(64, 32, 4, 3, True, None), 26.7, 4.18, 4.18),
+        ShapeCost(_line(64, 64, 4, 2, True, None), 36.3, 7.24, 7.24),
     ),
-    ("keys", 256): (Cost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
+    ("backward_dkdv", 256): (ShapeCost(_line(64, 32, 8, 1, True, None), 76.6, 37.0, 37.0),),
 }
 
-# the same where inner rows lie apart, every l-th or c out of l, and cannot be copied in bulk
-_APART: dict[tuple[str, int], tuple[Cost, ...]] = {
+# the same where inner rows lie apart, every l-th or c out of l, and cannot be copied by TMA
+_APART: dict[tuple[str, int], tuple[ShapeCost, ...]] = {
     ("forward", 64): (
-        Cost(_apart(64, 32, 4, 3, False, None), 3.85, 2.36),
-        Cost(_apart(64, 64, 4, 3, True, None), 11.5, 2.55, 2.55),
-        Cost(_apart(128, 64, 8, 3, True, None), 31.9, 6.75, 6.05),
+        ShapeCost(_apart(64, 32, 4, 3, False, None), 3.85, 2.36),
+        ShapeCost(_apart(64, 64, 4, 3, True, None), 11.5, 2.55, 2.55),
+        ShapeCost(_apart(128, 64, 8, 3, True, None), 31.9, 6.75, 6.05),
     ),
     ("forward", 128): (
-        Cost(_apart(64, 32, 4, 2, False, None), 15.2, 3.64),
-        Cost(_apart(64, 64, 4, 3, True, None), 20.7, 4.9, 4.9),
-        Cost(_apart(128, 64, 8, 2, True, 128), 35.3, 9.36, 8.3),
+        ShapeCost(_apart(64, 32, 4, 2, False, None), 15.2, 3.64),
+        ShapeCost(_apart(64, 64, 4, 3, True, None), 20.7, 4.9, 4.9),
+        ShapeCost(_apart(128, 64, 8, 2, True, 128), 35.3, 9.36, 8.3),
     ),
-    ("forward", 256): (Cost(_apart(64, 32, 8, 2, True, None), 40.9, 12.0, 12.0),),
-    ("queries", 64): (
-        Cost(_apart(64, 32, 4, 3, False, None), 6.28, 2.1),
-        Cost(_apart(64, 32, 4, 3, True, None), 10.4, 1.44, 1.44),
-        Cost(_apart(64, 64, 4, 2, True, None), 12.1, 2.9, 2.9),
+    ("forward", 256): (ShapeCost(_apart(64, 32, 8, 2, True, None), 40.9, 12.0, 12.0),),
+    ("backward_dq", 64): (
+        ShapeCost(_apart(64, 32, 4, 3, False, None), 6.28, 2.1),
+        ShapeCost(_apart(64, 32, 4, 3, True, None), 10.4, 1.44, 1.44),
+        ShapeCost(_apart(64, 64, 4, 2, True, None), 12.1, 2.9, 2.9),
     ),
-    ("queries", 128): (
-        Cost(_apart(64, 32, 4, 2, False, None), 15.1, 5.14),
-        Cost(_apart(64, 32, 4, 2, True, None), 24.1, 3.42, 3.23),
-        Cost(_apart(64, 64, 4, 2, True, None), 23.3, 5.62, 5.62),
-        Cost(_apart(128, 64, 8, 3, True, None), 60.0, 9.34, 9.16),
+    ("backward_dq", 128): (
+        ShapeCost(_apart(64, 32, 4, 2, False, None), 15.1, 5.14),
+        ShapeCost(_apart(64, 32, 4, 2, True, None), 24.1, 3.42, 3.23),
+        ShapeCost(_apart(64, 64, 4, 2, True, None), 23.3, 5.62, 5.62),
+        ShapeCost(_apart(128, 64, 8, 3, True, None), 60.0, 9.34, 9.16),
     ),
-    ("queries", 256): (Cost(_apart(64, 32, 8, 2, True, None), 48.5, 16.7, 16.7),),
-    ("keys", 64): (
-        Cost(_apart(64, 32, 4, 3, False, None), 12.6, 4.08),
-        Cost(_apart(64, 32, 4, 3, True, None), 19.9, 2.73, 2.62),
-        Cost(_apart(64, 64, 4, 2, True, None), 21.0, 4.92, 4.92),
+    ("backward_dq", 256): (ShapeCost(_apart(64, 32, 8, 2, True, None), 48.5, 16.7, 16.7),),
+    ("backward_dkdv", 64): (
+        ShapeCost(_apart(64, 32, 4, 3, False, None), 12.6, 4.08),
+        ShapeCost(_apart(64, 32, 4, 3, True, None), 19.9, 2.73, 2.62),
+        ShapeCost(_apart(64, 64, 4, 2, True, None), 21.0, 4.92, 4.92),
     ),
-    ("keys", 128): (
-        Cost(_apart(64, 32, 4, 3, False, None), 26.7, 6.03),
-        Cost(_apart(64, 32, 4, 3, True, None), 34.5, 4.26, 4.26),
-        Cost(_apart(64, 64, 4, 2, True, None), 40.0, 9.75, 9.75),
+    ("backward_dkdv", 128): (
+        ShapeCost(_apart(64, 32, 4, 3, False, None), 26.7, 6.03),
+        ShapeCost(_apart(64, 32, 4, 3, True, None), 34.5, 4.26, 4.26),
+        ShapeCost(_apart(64, 64, 4, 2, True, None), 40.0, 9.75, 9.75),
     ),
-    ("keys", 256): (Cost(_apart(64, 32, 8, 1, True, None), 80.2, 31.5, 31.5),),
+    ("backward_dkdv", 256): (ShapeCost(_apart(64, 32, 8, 1, True, None), 80.2, 31.5, 31.5),),
 }
 
 # the same on images and volumes: boxes of 64 rows, every step with a mask
-_BOXES: dict[tuple[str, int], Cost] = {
-    ("forward", 64): Cost(Shape((8, 8), 32, 4, 2), 9.0, 2.63),
-    ("forward", 128): Cost(Shape((8, 8), 32, 4, 2, registers=128), 15.1, 3.79),
-    ("forward", 256): Cost(Shape((8, 8), 32, 8, 2), 45.2, 15.1),
-    ("queries", 64): Cost(Shape((8, 8), 32, 4, 2), 10.8, 2.44),
-    ("queries", 128): Cost(Shape((8, 8), 32, 4, 2), 23.2, 3.91),
-    ("queries", 256): Cost(Shape((8, 8), 32, 8, 2), 54.7, 20.3),
-    ("keys", 64): Cost(Shape((8, 8), 32, 4, 2), 14.4, 5.66),
-    ("keys", 128): Cost(Shape((8, 8), 32, 4, 2), 27.4, 7.53),
-    ("keys", 256): Cost(Shape((8, 8), 32, 8, 1), 67.9, 28.4),
+_BOXES: dict[tuple[str, int], ShapeCost] = {
+    ("forward", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 9.0, 2.63),
+    ("forward", 128): ShapeCost(TileShape((8, 8), 32, 4, 2, registers=128), 15.1, 3.79),
+    ("forward", 256): ShapeCost(TileShape((8, 8), 32, 8, 2), 45.2, 15.1),
+    ("backward_dq", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 10.8, 2.44),
+    ("backward_dq", 128): ShapeCost(TileShape((8, 8), 32, 4, 2), 23.2, 3.91),
+    ("backward_dq", 256): ShapeCost(TileShape((8, 8), 32, 8, 2), 54.7, 20.3),
+    ("backward_dkdv", 64): ShapeCost(TileShape((8, 8), 32, 4, 2), 14.4, 5.66),
+    ("backward_dkdv", 128): ShapeCost(TileShape((8, 8), 32, 4, 2), 27.4, 7.53),
+    ("backward_dkdv", 256): ShapeCost(TileShape((8, 8), 32, 8, 1), 67.9, 28.4),
 }
 
 # float32 on the plain units, which hold factors in registers, so that tiles are small: a program and a step,
@@ -151,12 +151,12 @@ _EXACT: dict[tuple[str, int], tuple[tuple[float, float], tuple[float, float]]] =
     ("forward", 64): ((5.5, 22.0), (15.6, 28.4)),
     ("forward", 128): ((0.0, 41.9), (16.3, 52.6)),
     ("forward", 256): ((13.9, 73.7), (17.1, 87.0)),
-    ("queries", 64): ((16.8, 40.5), (34.6, 46.6)),
-    ("queries", 128): ((24.2, 82.1), (58.8, 94.7)),
-    ("queries", 256): ((26.6, 148.0), (40.1, 161.0)),
-    ("keys", 64): ((0.0, 41.7), (16.6, 51.5)),
-    ("keys", 128): ((25.9, 81.1), (19.9, 104.0)),
-    ("keys", 256): ((1.3, 144.0), (22.9, 172.0)),
+    ("backward_dq", 64): ((16.8, 40.5), (34.6, 46.6)),
+    ("backward_dq", 128): ((24.2, 82.1), (58.8, 94.7)),
+    ("backward_dq", 256): ((26.6, 148.0), (40.1, 161.0)),
+    ("backward_dkdv", 64): ((0.0, 41.7), (16.6, 51.5)),
+    ("backward_dkdv", 128): ((25.9, 81.1), (19.9, 104.0)),
+    ("backward_dkdv", 256): ((1.3, 144.0), (22.9, 172.0)),
 }
 _EXACT_OUTER = {
     64: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
@@ -171,23 +171,23 @@ LEAST_ROWS = 16  # of a product of matrices
 class Choice:
     """A shape and the nanoseconds that are expected of it, for one head of one batch element."""
 
-    shape: Shape
+    shape: TileShape
     nanoseconds: float
     measured: bool
 
 
 def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype) -> Choice:
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
-    part = (plan.turned if kernel == "keys" else plan.parts)[place]
+    part = (plan.turned if kernel == "backward_dkdv" else plan.parts)[place]
     best: Choice | None = None
     for candidate in candidates(kernel, head_dim, len(part.axes), dtype, apart(part)):
         cost = candidate if part.listed is None else _for_blocks(candidate, part.listed.outer)
-        table = plan.tiles(place, cost.shape.outer, turned=kernel == "keys")
+        table = plan.tiles(place, cost.shape.outer, turned=kernel == "backward_dkdv")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
             best = Choice(cost.shape, expected, cost.measured)
     if best is None:
-        raise ValueError(f"no shape for {kernel} at head size {head_dim}")
+        raise ValueError(f"no shape for {kernel} at head dimension {head_dim}")
     return best
 
 
@@ -197,30 +197,34 @@ def apart(part: Part) -> bool:
 
 
 @lru_cache(maxsize=64)
-def candidates(kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool) -> tuple[Cost, ...]:
+def candidates(
+    kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool
+) -> tuple[ShapeCost, ...]:
     """The shapes a kernel may take; `apart` where inner rows do not follow each other."""
     size = next(limit for limit in (64, 128, 256) if head_dim <= limit)
     if dtype == torch.float32:
         program, step = _EXACT[kernel, size][0 if axes == 1 else 1]
-        return tuple(Cost(Shape(outer, 16, 8, 1), program, step) for outer in _EXACT_OUTER[size][axes])
+        return tuple(
+            ShapeCost(TileShape(outer, 16, 8, 1), program, step) for outer in _EXACT_OUTER[size][axes]
+        )
     if axes == 1:
         return (_APART if apart else _LINES)[kernel, size]
     cost = _BOXES[kernel, size]
     return tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
 
 
-def _for_blocks(cost: Cost, block: int) -> Cost:
+def _for_blocks(cost: ShapeCost, block: int) -> ShapeCost:
     """The same for listed blocks: a tile is within one block, and its inner rows do not follow each other."""
     rows = min(cost.shape.rows, max(LEAST_ROWS, 1 << (block - 1).bit_length()))
-    return replace(cost, shape=replace(cost.shape, outer=(rows,), bulk=False, split=False), measured=False)
+    return replace(cost, shape=replace(cost.shape, outer=(rows,), tma=False, split=False), measured=False)
 
 
-def _expected(cost: Cost, table: Tiles, part: Part) -> float:
+def _expected(cost: ShapeCost, table: Tiles, part: Part) -> float:
     masked, full = steps(table, part, cost.shape)
     return cost.program * table.table.shape[1] + cost.masked * masked + cost.full * full
 
 
-def steps(table: Tiles, part: Part, shape: Shape) -> tuple[float, float]:
+def steps(table: Tiles, part: Part, shape: TileShape) -> tuple[float, float]:
     """How many steps with and without a mask one head takes, on average."""
     heads = len(table.table)
     every = float((-(-table.inner // shape.step)).sum()) / heads

@@ -1,7 +1,7 @@
-"""From a part's bounds and conditions to Triton functions: the source is written, then read back.
+"""From a part's bounds and conditions to Triton functions: their source is generated, then compiled.
 
 A part gives `bounds`, from an outer position to its least and greatest inner position on each axis, and
-`rest`, from a pair of positions to whether the square is marked; a bias gives `bias`, what is added to a
+`rest`, from a pair of positions to whether the pair is attended; a bias gives `bias`, what is added to a
 score, and `slopes`, which adds to its gradients. Numbers of the rule are read from memory, so that one
 compiled kernel serves all of their values.
 """
@@ -81,20 +81,20 @@ def _generated(
     columns = {name: f"{place}[:, None]" for name, place in outer.items()}
     columns |= {name: f"{place}[None, :]" for name, place in inner.items()}
     writer.names = {**columns, HEAD: "head"}
-    asked = biased = slopes = None
+    checked = biased = slopes = None
     if rest != Truth(True):
-        asked = _function("rest", _on_squares("rest", writer.condition(rest)))
+        checked = _function("rest", _on_pairs("rest", writer.condition(rest)))
     if term is not None:
         writer.scalars = tensors
         every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
-        biased = _function("bias", _on_squares("bias", f"{writer.term(term)} + {every}"))
+        biased = _function("bias", _on_pairs("bias", f"{writer.term(term)} + {every}"))
         slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
     numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
-    return Generated(_function("bounds", bounds), asked, biased, slopes, numbers, arrays)
+    return Generated(_function("bounds", bounds), checked, biased, slopes, numbers, arrays)
 
 
-def _on_squares(name: str, value: str) -> str:
-    """A function of the squares of a tile."""
+def _on_pairs(name: str, value: str) -> str:
+    """A function of the pairs of a tile."""
     given = "oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE: tl.constexpr"
     return f"def {name}({given}):\n    return {value}\n"
 
@@ -139,14 +139,17 @@ def _folded(function: str, values: Sequence[str]) -> str:
 
 def _function(name: str, source: str) -> Any:
     """A Triton function from its source, which stays readable for Triton and in tracebacks."""
-    mark = hashlib.sha256(source.encode()).hexdigest()[:16]
-    file = f"<lattend {name} {mark}>"
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    file = f"<lattend {name} {digest}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     if file not in _FILES:
         if len(_FILES) == MOST_FILES:
             linecache.cache.pop(_FILES.popleft(), None)
         _FILES.append(file)
-    namespace: dict[str, Any] = {**_NAMESPACE, "__name__": f"lattend.attend.kernels.triton.generated_{mark}"}
+    namespace: dict[str, Any] = {
+        **_NAMESPACE,
+        "__name__": f"lattend.attend.kernels.triton.generated_{digest}",
+    }
     exec(compile(source, file, "exec"), namespace)
     return triton.jit(namespace[name])
 
@@ -183,7 +186,7 @@ class _Writer:
             case Arith(args=(a, b)):
                 return f"({self.term(a)} {node.op} {self.term(b)})"
             case _:
-                raise ValueError(f"{node} cannot be written")
+                raise ValueError(f"{node} has no Triton expression")
 
     def _number(self, name: str) -> str:
         if name not in self.numbers:

@@ -2,7 +2,7 @@
 
 Where a part asks for `doc[q] == doc[k]`, a row's keys lie between the first and the last position with its
 entry. Those are found by one stable sort, and a tile's range is cut to those of its rows. Where it looks
-up a table of blocks, the marked blocks of each row of that table are listed; the lists lie behind the
+up a table of blocks, the attended blocks of each row of that table are listed; the lists lie behind the
 tile table, and each tile says where its own begins. Nothing is read back.
 """
 
@@ -88,16 +88,16 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
 
 
 def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
-    """The table with its inner slots in the marked blocks; see plans/tiles.py, with_lists."""
+    """The table with its inner slots in the attended blocks; see plans/tiles.py, with_lists."""
     if part.listed is None:
         raise ValueError("the part has no table of blocks")
     size, (heads, rows, columns) = part.listed.inner, part.blocks
-    marked = part.listed.attended(entries, part.blocks)  # [batch, heads, rows, columns]
-    batch, device = len(marked), table.device
-    before = torch.nn.functional.pad(marked.cumsum(-1, dtype=torch.int32), (1, 0))
+    attended = part.listed.attended(entries, part.blocks)  # [batch, heads, rows, columns]
+    batch, device = len(attended), table.device
+    before = torch.nn.functional.pad(attended.cumsum(-1, dtype=torch.int32), (1, 0))
     column = torch.arange(columns, dtype=torch.int32, device=device)
-    # marked blocks first, then the others: no place is written twice
-    place = torch.where(marked, before[..., :-1], before[..., -1:] + column - before[..., :-1])
+    # attended blocks first, then the others: no place is written twice
+    place = torch.where(attended, before[..., :-1], before[..., -1:] + column - before[..., :-1])
     lists = torch.empty_like(place).scatter_(-1, place.long(), column.expand_as(place))
     table = table.expand(max(batch, len(table)), *table.shape[1:]).clone()
     each, head = (torch.arange(count, device=device) for count in table.shape[:2])
@@ -109,7 +109,7 @@ def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
     first, after = (
         before.flatten()[row * (columns + 1) + x.clamp(0, columns)] for x in (begin // size, last)
     )
-    ends = (last == columns) & marked[..., -1].flatten()[row] & (after > first)
+    ends = (last == columns) & attended[..., -1].flatten()[row] & (after > first)
     beyond = columns * size - part.axes[0].line.inner_size  # the last block may not be whole
     table[..., 3] = 0
     table[..., 4] = (after - first) * size - ends * beyond

@@ -21,7 +21,7 @@ BITS = 61
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedPointSums:
     """The sums, one int64 for each number of each tensor, and how many quanta there are to one."""
 
     sums: tuple[Tensor, ...]
@@ -32,14 +32,14 @@ class Fixed:
     def of(
         plan: Plan, term: Term | None, tensors: tuple[str, ...], arrays: Mapping[str, Tensor],
         grad: Tensor, grad_lse: Tensor | None, v: Tensor,
-    ) -> Fixed:  # fmt: skip
+    ) -> FixedPointSums:  # fmt: skip
         """Empty sums for the gradients of these tensors; nothing is read back from the device."""
         if term is None or not tensors:
-            return Fixed((), torch.ones(1, device=v.device), ())
+            return FixedPointSums((), torch.ones(1, device=v.device), ())
         slope = 2 * _longest(grad) * _longest(v)  # |dS| <= |dO| (|v| + |out|)
         if grad_lse is not None:
             slope = slope + grad_lse.abs().max().float()
-        squares = grad.shape[0] * prod(line.outer_size * line.inner_size for line in plan.lines)
+        pairs = grad.shape[0] * prod(line.outer_size * line.inner_size for line in plan.lines)
         sizes = {name: tensor.abs().max().float() for name, tensor in arrays.items() if name in tensors}
         numbers = {line.outer: line.outer_size for line in plan.lines}
         numbers |= {line.inner: line.inner_size for line in plan.lines} | {"head": grad.shape[1]}
@@ -48,11 +48,11 @@ class Fixed:
         for name in tensors:
             own = [leaf for leaf in leaves(term, tensors) if tensor_of(leaf) == name]
             largest = sum(_most(derivative(term, leaf), numbers, sizes) for leaf in own)
-            room = (slope * largest + 1e-30).log2() + log2(max(1, squares * len(own)))
+            room = (slope * largest + 1e-30).log2() + log2(max(1, pairs * len(own)))
             quanta.append(torch.exp2((BITS - room).floor().clamp(-120, 120)))
         like = tuple(arrays[name][0] for name in tensors)
         sums = tuple(torch.zeros(x.shape, dtype=torch.int64, device=v.device) for x in like)
-        return Fixed(sums, torch.stack(quanta), like)
+        return FixedPointSums(sums, torch.stack(quanta), like)
 
     def gradients(self) -> list[Tensor]:
         """The sums as gradients, in the dtype of each tensor."""
