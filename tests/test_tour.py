@@ -111,9 +111,9 @@ def test_a_wrong_count_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from dataclasses import replace
 
     from lattend.tour import __main__ as program
-    from lattend.tour.entry import Entry, measured
+    from lattend.tour.entry import CatalogueEntry, measured
 
-    def differing(shown: object) -> Entry:
+    def differing(shown: object) -> CatalogueEntry:
         return replace(measured(SAMPLES[0]), equal=shown is not SAMPLES[1])
 
     printed: list[str] = []

@@ -86,7 +86,7 @@ def test_claim_with_wrong_input(lattend):
 
 def test_same(lattend):
     ran = lattend("same", "k <= q", "not k > q")
-    assert (ran.code, ran.out) == (0, "the same squares, always\n")
+    assert (ran.code, ran.out) == (0, "the same pairs, always\n")
     ran = lattend("same", "strided(3)", "windowed(4)")
     assert (ran.code, ran.out) == (1, "different: at n = 5 only 'k <= q and q - k <= 3' attends (4, 1)\n")
     found = json.loads(lattend("same", "strided(3)", "windowed(4)", "--json").out)

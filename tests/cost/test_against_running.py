@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.cost import reference as plain
-from lattend.cost.reference import Tally, backward, counting, shapes, vectors
+from lattend.cost.reference import Tape, backward, counting, shapes, vectors
 from lattend.cost.reference import attention as attended
 
 SMALL = st.integers(1, 4)
@@ -220,9 +220,9 @@ def test_which_layers_look_across_tokens(name: str) -> None:
             lt.cost.attention("causal" if rule == "causal" else "k == q"),
         )
     layer, weights, cost = layers[name]
-    source, tally = Random(3), Tally()
-    tokens = counting(shapes.fill((n, d), source), tally)
-    outputs = layer(tokens, counting(shapes.filled(weights, source), tally))
+    source, tape = Random(3), Tape()
+    tokens = counting(shapes.fill((n, d), source), tape)
+    outputs = layer(tokens, counting(shapes.filled(weights, source), tape))
     back = backward(outputs, [0.0] * (n - 1) * d + [source.uniform(1, 2) for _ in range(d)])
     reached = any(gradient != 0 for token in back.of(tokens[:-1]) for gradient in token)
-    assert list(cost.across_tokens.values()) == [reached]
+    assert list(cost.mixes_tokens.values()) == [reached]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.cost.check import MOST
-from lattend.cost.layers.simple import positions
+from lattend.cost.layers.tokenwise import positions
 from lattend.cost.reader import layer_names
 
 C = lt.cost

@@ -139,10 +139,10 @@ def test_memory() -> None:
 
 
 def test_what_looks_across_tokens() -> None:
-    found = C.transformer_block(heads=1).across_tokens
+    found = C.transformer_block(heads=1).mixes_tokens
     assert found == {"layer norm": False, "attention": True, "residual": False, "feed-forward": False}
-    assert C.attention("q == k", n="n", heads=1).across_tokens == {"attention": False}
-    assert C.rnn().across_tokens == {"rnn": True}
+    assert C.attention("q == k", n="n", heads=1).mixes_tokens == {"attention": False}
+    assert C.rnn().mixes_tokens == {"rnn": True}
 
 
 # Three columns

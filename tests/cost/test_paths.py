@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.cost.paths import conv_path, longest_walk
+from lattend.cost.paths import conv_path, longest_path
 from lattend.cost.sizes import read_size
 
 
@@ -69,7 +69,7 @@ def test_one_layer_sees_all(rule):
 def test_other_rules_are_walked(rule, sizes):
     mask = lt.rule(rule).mask(**sizes)
     assert path(rule, **sizes) == (searched(mask) if rule != "q == k" else None)
-    assert longest_walk(mask) == searched(mask)
+    assert longest_path(mask) == searched(mask)
 
 
 def test_windows_that_never_overlap_let_nothing_pass():
@@ -126,4 +126,4 @@ def test_numbers_are_put_in_before_a_band_is_looked_for():
     [("q == k", False), ("q <= k and k <= q", False), ("q == k + 40", True), ("k <= q", True)],
 )
 def test_what_looks_across(rule, across):
-    assert lt.cost.attention(rule, projections=None).across_tokens == {"attention": across}
+    assert lt.cost.attention(rule, projections=None).mixes_tokens == {"attention": across}

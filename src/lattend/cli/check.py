@@ -17,7 +17,7 @@ from lattend.cli.output import say, say_json
 if TYPE_CHECKING:
     from lattend.counts.check import Progress
 
-PATIENCE = 0.7  # seconds before a progress bar appears
+PROGRESS_AFTER = 0.7  # seconds before a progress bar appears
 
 
 EXAMPLES = (
@@ -36,7 +36,7 @@ def check(
 ) -> int:
     """Whether the closed forms equal enumeration.
 
-    Everything small is counted twice, by the closed form and square by square: all squares,
+    Everything small is counted twice, by the closed form and pair by pair: all pairs,
     the keys of each query and the queries of each key, at all sizes and parameters up to N.
     The exit code is 0 when all agree and 1 at the first mismatch.
     """
@@ -62,15 +62,15 @@ def _progress() -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     bar = Bar(console=Console(stderr=True), transient=True)
-    task = bar.add_task("squares")
+    task = bar.add_task("pairs")
     begun = time.monotonic()
 
-    def shown(done: int, total: int) -> None:
-        if time.monotonic() - begun > PATIENCE:
+    def update(done: int, total: int) -> None:
+        if time.monotonic() - begun > PROGRESS_AFTER:
             bar.start()
             bar.update(task, completed=done, total=total)
 
     try:
-        yield shown
+        yield update
     finally:
         bar.stop()

@@ -1,4 +1,4 @@
-"""lattend count: the number of marked squares, as a formula or at given numbers."""
+"""lattend count: the number of attended pairs, as a formula or at given numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def count(
     ] = None,
     json: Json = False,
 ) -> None:
-    """How many squares a rule marks.
+    """How many (query, key) pairs a rule attends.
 
     A formula with the places where it holds, or a number when every size and parameter has one.
     """

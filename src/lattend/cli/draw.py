@@ -47,7 +47,7 @@ def draw(
 ) -> None:
     """The picture of a rule.
 
-    Queries down, keys across, marked squares dark. A size that is not given is small. From a few hundred
+    Queries down, keys across, attended pairs dark. A size that is not given is small. From a few hundred
     positions on, tiles are shaded by how full they are.
     """
     chosen, values, place = read_rule(rule), read_numbers(at), read_pixel(pixel)

@@ -44,7 +44,7 @@ def elbo(
         float | None, typer.Option(metavar="V", show_default=False, help="linear: variance of the noise; 1.")
     ] = None,
     examples: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="linear: how many are looked at; 5.")
+        int | None, typer.Option(metavar="N", show_default=False, help="linear: how many are bounded; 5.")
     ] = None,
     k: Annotated[
         str | None,
@@ -127,12 +127,12 @@ def _progress(epochs: int) -> Any:
 
     every = max(1, epochs // 10)
 
-    def said(done: Epoch | str) -> None:
+    def report(done: Epoch | str) -> None:
         told = isinstance(done, str) or done.epoch == 1 or done.epoch % every == 0
         if told and sys.stderr is not None:
             print(spelt(str(done), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
 
-    return said
+    return report
 
 
 def _rows(given: str) -> Any:

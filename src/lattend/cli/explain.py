@@ -54,7 +54,7 @@ def explain(
 ) -> int:
     """What attention would do under a rule.
 
-    The squares that are needed, executed and dense; the parts of the plan and their tiles; which kernel
+    The pairs that are needed, executed and dense; the parts of the plan and their tiles; which kernel
     runs it and why not the others; how long it should take. Nothing is computed, and no GPU is needed.
     The exit code is 1 when no kernel can run it.
     """

@@ -1,4 +1,4 @@
-"""lattend grid: a 2-D RNN step by step, and what a pixel sees of it beside a convnet."""
+"""lattend grid: a 2-D RNN step by step, and a pixel's receptive field beside a convnet's."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def grid(
 ) -> None:
     """A 2-D RNN on an image, step by step.
 
-    The step of each cell, how many run one after another and how many at once, what one pixel sees, and the
-    same of a convnet; prices are formulas in c and h until --at gives them.
+    The step of each cell, the sequential depth and how many run at once, one pixel's receptive field,
+    and a convnet's; prices are formulas in c and h until --at gives them.
     """
     from lattend.nn.pictures.grid import draw_grid
 

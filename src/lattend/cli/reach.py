@@ -1,4 +1,4 @@
-"""lattend reach: how far from itself a query can look."""
+"""lattend reach: the attention span of a rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EXAMPLES = (
 
 
 def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
-    """How far back and ahead a query can look.
+    """The attention span: how far back and ahead of a query its keys can be.
 
     As formulas, along each axis. The greatest q - k decides the size of a cache.
     """

@@ -1,4 +1,4 @@
-"""lattend same: whether two rules mark the same squares."""
+"""lattend same: whether two rules attend to the same pairs."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def same(
     ],
     json: Json = False,
 ) -> int:
-    """Whether two rules mark the same squares.
+    """Whether two rules attend to the same pairs.
 
-    Decided for all sizes and parameters; where they differ, the smallest square that only one marks.
+    Decided for all sizes and parameters; where they differ, the smallest pair that only one attends.
     The exit code is 0 when they are the same and 1 when they differ.
     """
     first, second = read_rule(rule), read_rule(other)
@@ -44,5 +44,5 @@ def same(
         }
         say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found})
     else:
-        say("the same squares, always" if witness is None else f"different: {witness}")
+        say("the same pairs, always" if witness is None else f"different: {witness}")
     return YES if witness is None else NO

@@ -48,7 +48,7 @@ def work(
     memory: Annotated[str | None, _rows("Where keys and values come from; the tokens.")] = None,
     rule: Annotated[
         str | None,
-        typer.Option(metavar="RULE", show_default=False, autocompletion=complete_rule, help="Who sees whom."),
+        typer.Option(metavar="RULE", show_default=False, autocompletion=complete_rule, help="Attention mask"),
     ] = None,
     scale: Annotated[
         str | None,

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from lattend.cost.layers.recurrent import gru as gru
     from lattend.cost.layers.recurrent import lstm as lstm
     from lattend.cost.layers.recurrent import rnn as rnn
-    from lattend.cost.layers.simple import embedding as embedding
-    from lattend.cost.layers.simple import feed_forward as feed_forward
-    from lattend.cost.layers.simple import linear as linear
-    from lattend.cost.layers.simple import norm as norm
+    from lattend.cost.layers.tokenwise import embedding as embedding
+    from lattend.cost.layers.tokenwise import feed_forward as feed_forward
+    from lattend.cost.layers.tokenwise import linear as linear
+    from lattend.cost.layers.tokenwise import norm as norm
     from lattend.cost.layers.transformer import decoder as decoder
     from lattend.cost.layers.transformer import encoder as encoder
     from lattend.cost.layers.transformer import transformer_block as transformer_block
@@ -46,10 +46,10 @@ _HOME = {
     "lstm": "lattend.cost.layers.recurrent",
     "rnn": "lattend.cost.layers.recurrent",
     "rnn2d": "lattend.cost.layers.grid",
-    "embedding": "lattend.cost.layers.simple",
-    "feed_forward": "lattend.cost.layers.simple",
-    "linear": "lattend.cost.layers.simple",
-    "norm": "lattend.cost.layers.simple",
+    "embedding": "lattend.cost.layers.tokenwise",
+    "feed_forward": "lattend.cost.layers.tokenwise",
+    "linear": "lattend.cost.layers.tokenwise",
+    "norm": "lattend.cost.layers.tokenwise",
     "decoder": "lattend.cost.layers.transformer",
     "encoder": "lattend.cost.layers.transformer",
     "transformer_block": "lattend.cost.layers.transformer",

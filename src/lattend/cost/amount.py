@@ -63,7 +63,7 @@ class Symbols:
         return replace(self, values=known)
 
     def baked(self) -> Symbols:
-        """Itself: its numbers are put into formulas, not into a condition."""
+        """Itself: its numbers go into formulas, not into a condition."""
         return self
 
 
@@ -246,9 +246,9 @@ def _in_space(found: Amount, space: Space) -> list[tuple[Region | None, Polynomi
     new = [name for name in space.split if name in found.names and name not in found.split]
     if new and found.plain is None:
         raise NoClosedForm(f"{new[0]} is split by {space.split[new[0]]}; give {space.split[new[0]]} a number")
-    put: dict[Atom, Polynomial] = {name: split_name(space, name) for name in new}
+    parts: dict[Atom, Polynomial] = {name: split_name(space, name) for name in new}
     return [
-        (None if region is None else region.aligned(space), formula.substituted(put))
+        (None if region is None else region.aligned(space), formula.substituted(parts))
         for region, formula in found.pieces
     ]
 

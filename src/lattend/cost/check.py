@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import Run
-from lattend.cost.reference.layers import Plain, plain_layer
+from lattend.cost.reference.layers import PlainLayer, plain_layer
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import OPERATIONS
 from lattend.cost.summary import label
@@ -25,7 +25,7 @@ WORK = (*OPERATIONS, *(f"{BACK} {op}" for op in OPERATIONS))
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckedQuantity:
     """One quantity: the formula, its number at the sizes of the run, and what the run counted."""
 
     quantity: str
@@ -45,12 +45,12 @@ class Row:
 
 
 @dataclass(frozen=True, repr=False)
-class Check(Printed):
+class CostCheck(Printed):
     """What a cost says and what a run counted, quantity by quantity; true if all are equal."""
 
     name: str
     values: Mapping[str, int]
-    rows: tuple[Row, ...]
+    rows: tuple[CheckedQuantity, ...]
 
     def __bool__(self) -> bool:
         return all(row.equal for row in self.rows)
@@ -69,7 +69,7 @@ class Check(Printed):
         return Report(self.heading, [Table(head, rows)])
 
     def __repr__(self) -> str:
-        return f"<Check of {self.heading}: {'all equal' if self else 'some differ'}>"
+        return f"<CostCheck of {self.heading}: {'all equal' if self else 'some differ'}>"
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -86,7 +86,7 @@ class Check(Printed):
         return {"layer": self.name, "at": dict(self.values), "equal": bool(self), "rows": rows}
 
 
-def check(cost: Cost, values: Mapping[str, int]) -> Check:
+def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
     """What is needed, forward and backward, against a run at these sizes."""
     if not cost.runs:
         raise NamingError(
@@ -109,11 +109,11 @@ def check(cost: Cost, values: Mapping[str, int]) -> Check:
     for times, plain in runs:
         for name, number in _counted(plain).items():
             counted[name] += times * number
-    rows = (Row(name, formulas[name], said[name], counted[name]) for name in said)
+    rows = (CheckedQuantity(name, formulas[name], said[name], counted[name]) for name in said)
     done = tuple(row for row in rows if row.number or row.counted)
     fixed = {name: number_of(size) for _, run in cost.runs for name, size in run.sizes.items()}
     sizes = {name: number for name, number in fixed.items() if number is not None and number > 1}
-    return Check(cost.name, sizes | dict(known.values), done)
+    return CostCheck(cost.name, sizes | dict(known.values), done)
 
 
 def _quantities(cost: Cost) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _quantities(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _counted(plain: Plain) -> dict[str, int]:
+def _counted(plain: PlainLayer) -> dict[str, int]:
     """The same of one run."""
     ran = plain.run()
     return {
@@ -137,6 +137,6 @@ def _counted(plain: Plain) -> dict[str, int]:
     }
 
 
-def _plain(run: Run, values: Mapping[str, int]) -> Plain:
+def _plain(run: Run, values: Mapping[str, int]) -> PlainLayer:
     sizes = {name: number_of(size.at(values)) for name, size in run.sizes.items()}
     return plain_layer(run.name, **sizes, **run.options)

@@ -18,7 +18,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
-    from lattend.cost.check import Check
+    from lattend.cost.check import CostCheck
     from lattend.cost.roofline import Floor
     from lattend.counts.order import Order
     from lattend.counts.verdict import Verdict
@@ -31,7 +31,7 @@ QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cost(Result):
-    """Layers one after another, each so many times.
+    """Layers in sequence, each so many times.
 
     >>> from lattend.cost import rnn2d
     >>> rnn2d().multiplies
@@ -141,7 +141,7 @@ class Cost(Result):
     @property
     def path(self) -> Any:
         """The maximum path length from one position to another, in layers; None where it is not known."""
-        found = (layer.path_length(self.budget) for _, layer in self.parts if layer.across)
+        found = (layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens)
         paths = [path for path in found if path is not None]
         try:
             return self.number_or_formula(paths[0], "path") if len(paths) == 1 else None
@@ -166,9 +166,9 @@ class Cost(Result):
         return None if found is None else self.number_or_formula(Amount.of(found), "positions")
 
     @property
-    def across_tokens(self) -> dict[str, bool]:
-        """Which layers look across tokens."""
-        return {layer.name: layer.across for _, layer in self.parts}
+    def mixes_tokens(self) -> dict[str, bool]:
+        """Which layers mix tokens."""
+        return {layer.name: layer.mixes_tokens for _, layer in self.parts}
 
     @property
     def statements(self) -> str:
@@ -237,7 +237,7 @@ class Cost(Result):
     __rmul__ = __mul__
 
     def repeat(self, times: Size) -> Cost:
-        """So many of these, one after another, with parameters of their own."""
+        """So many of these in sequence, with parameters of their own."""
         factor = Amount.of(read_size("times", times))
         parts = tuple((factor * n, layer) for n, layer in self.parts)
         runs = tuple((factor * n, run) for n, run in self.runs)
@@ -345,7 +345,7 @@ class Cost(Result):
             )
         return found
 
-    def check(self, **values: int) -> Check:
+    def check(self, **values: int) -> CostCheck:
         """Whether plain code that is run at these sizes, on numbers that count, does what is needed here.
 
         >>> from lattend.cost import rnn2d

@@ -9,7 +9,7 @@ from typing import Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount
-from lattend.cost.points import Sizes, at_least, put
+from lattend.cost.points import Sizes, at_least, substitute
 from lattend.cost.statement import KINDS, Array, Columns, Statement, meeting
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
@@ -51,7 +51,7 @@ class Layer:
     statements: tuple[Statement, ...]
     parameters: tuple[Array, ...] = ()
     depth: Depth = ONE_STEP
-    across: bool = False  # whether it looks across tokens
+    mixes_tokens: bool = False  # one token's numbers depend on others'
     path: Amount | Callable[[Budget | None], Amount | None] | None = None  # a function where it takes work
     cache: Amount = ZERO  # numbers of the KV cache, or of a recurrent state
     streams: bool = False  # it runs cell by cell, so that only its state is held
@@ -126,7 +126,7 @@ def depth_of(cells: str, waits: tuple[Shift, ...], sizes: Sizes) -> Depth:
     used = tuple(name for name in expr.names(condition) if name in sizes)
     closed, step = _scheduled(condition, indices, used, waits)
     words = f"cell ({', '.join(indices)}) runs at step {step}"
-    return Depth(put(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
+    return Depth(substitute(closed, {name: sizes[name] for name in used}, at_least(used, 1)), words)
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.points import Sizes, count_pairs, defined, put
+from lattend.cost.points import Sizes, count_pairs, defined, substitute
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed
@@ -129,18 +129,20 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
             return Amount.number(_touched_by_data(bound, side))
     bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
     plain = replace(bare, values={})
-    if side != "shift" and remembered(_sees_itself, plain, budget=given.budget):
+    if side != "shift" and remembered(_attends_to_itself, plain, budget=given.budget):
         total = Polynomial.constant(1)
         for axis in given.axes if side != "any" else ():
             total = total * sizes[axis.queries]
         return Amount.of(total)
     closed = remembered(_projected, plain, side, budget=given.budget)
     chosen = {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}
-    return replace(guarded(put, closed, chosen, defined(bare), budget=given.budget), budget=given.budget)
+    return replace(
+        guarded(substitute, closed, chosen, defined(bare), budget=given.budget), budget=given.budget
+    )
 
 
 def _touched_by_data(bound: Rule, side: str) -> int:
-    """The same for a rule that looks up data: from its mask, or from positions that all see themselves."""
+    """The same for a rule that looks up data: from its mask, or where all attend to themselves."""
     line = len(bound.axes) == 1 and not bound.has_heads and len(set(bound.lengths.values())) == 1
     if prod(bound.lengths.values()) > MOST_MASK:
         n = next(iter(bound.lengths.values()))
@@ -152,7 +154,7 @@ def _touched_by_data(bound: Rule, side: str) -> int:
         ):
             return 1 if side == "any" else n
         raise TooLarge(
-            f"which of {n:,} positions see any is looked up in a mask of at most {MOST_MASK:,} pairs"
+            f"which of {n:,} positions attend to any is read off a mask of at most {MOST_MASK:,} pairs"
         )
     mask = bound.mask()
     if side in ("any", "shift"):
@@ -163,7 +165,7 @@ def _touched_by_data(bound: Rule, side: str) -> int:
     return int(mask.any(tuple(others)).sum())
 
 
-def _sees_itself(given: Rule) -> bool:
+def _attends_to_itself(given: Rule) -> bool:
     """Whether every position attends to itself, so that every query and every key is in a pair."""
     if given.has_heads or any(axis.queries != axis.keys for axis in given.axes):
         return False

@@ -1,7 +1,7 @@
-"""Paths: which tokens a layer looks at, and how many layers it takes from one position to any other.
+"""Paths: whether a layer mixes tokens, and how many layers it takes from one position to any other.
 
-Stacked, layers let position k be heard at q after as many of them as there are steps from k to q. A band of t
-previous positions takes ⌈(n - 1)/t⌉ from the first to the last; windows that never overlap let nothing pass.
+Stacked, layers carry position k to q in as many of them as there are steps from k to q. A band of t
+previous positions takes ⌈(n - 1)/t⌉ from the first to the last; windows that never overlap carry nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.points import Sizes, at_least, put
+from lattend.cost.points import Sizes, at_least, substitute
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed
 from lattend.counts.polynomial import Polynomial
@@ -33,12 +33,12 @@ from lattend.sets import PointSet, Space, region_of
 from lattend.sets.compare import difference
 from lattend.sets.guard import remembered
 
-MOST_WALKED = 128  # positions of a rule that is followed step by step
-SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, at which rules are told apart by looking
+MOST_TRAVERSED = 128  # positions of a rule that is traversed step by step
+SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, of masks that tell rules apart
 BANDS = ("k <= q and q - k <= {}", "abs(q - k) <= {}", "q <= k and k - q <= {}")
 
 
-def looks_across(given: Rule) -> bool:
+def mixes_tokens(given: Rule) -> bool:
     """Whether some query attends to a key other than its own; one such pair at small numbers is a proof."""
     if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
         return True
@@ -49,7 +49,7 @@ def looks_across(given: Rule) -> bool:
 
 
 def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount | None:
-    """How many layers the longest way between two positions takes; None where no formula for it is known.
+    """How many layers the longest path between two positions takes; None where no formula for it is known.
 
     Step by step at small numbers; otherwise in closed form for full and causal attention and for bands. None
     too where two positions never meet, in either direction. Raises where a deadline passes.
@@ -58,9 +58,9 @@ def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount |
         return None
     known = {name: number for name in given.free if (number := number_of(sizes[name])) is not None}
     try:
-        many = number_of(sizes["n"]) or MOST_WALKED + 1
-        if len(known) == len(given.free) and not given.has_heads and many <= MOST_WALKED:
-            return _walked(given.at(**known))
+        many = number_of(sizes["n"]) or MOST_TRAVERSED + 1
+        if len(known) == len(given.free) and not given.has_heads and many <= MOST_TRAVERSED:
+            return _traversed(given.at(**known))
         parameters = {name: number for name, number in known.items() if name in given.parameters}
         bare = replace(given.at(**parameters).baked(), values={})
         reach = remembered(_reach, bare, budget=given.budget.out_of(shared))
@@ -76,8 +76,8 @@ def conv_path(
 ) -> Amount | None:
     """How many centred convolutions of stride 1 it takes from one pixel to the farthest.
 
-    ⌈(rows - 1)/r⌉ or ⌈(cols - 1)/r⌉, whichever is more, where r = dilation · ⌊kernel/2⌋ is how far one
-    looks. None where the kernel has no middle, or, dilated, leaves pixels out for ever.
+    ⌈(rows - 1)/r⌉ or ⌈(cols - 1)/r⌉, whichever is more, where r = dilation · ⌊kernel/2⌋ is the span of
+    one. None where the kernel has no middle, or, dilated, leaves pixels out for ever.
     """
     reaches = [by * (taps // 2) for by, taps in zip(dilation, kernel, strict=True)]
     if any(taps % 2 == 0 for taps in kernel) or any(by > 1 for by in dilation):
@@ -99,7 +99,7 @@ def conv_path(
     return _rounded(first, reach)
 
 
-def longest_walk(mask: NDArray[np.bool_]) -> int | None:
+def longest_path(mask: NDArray[np.bool_]) -> int | None:
     """The most layers between two positions that ever meet, along the attended pairs of a mask.
 
     None where two positions meet in neither direction, however many layers there are.
@@ -116,7 +116,7 @@ def longest_walk(mask: NDArray[np.bool_]) -> int | None:
 
 
 def _reach(given: Rule) -> str | int | None:
-    """What a band looks back, or to both sides: a parameter, a number, or 0 where one layer sees all."""
+    """The span of a band: a parameter, a number, or 0 where one layer reaches everything."""
     if any(_is(given, rule(whole)) for whole in ("q >= 0", "k <= q")):
         return 0
     for reach in _farthest(given):
@@ -172,7 +172,7 @@ def _band(reach: str | int, sizes: Sizes) -> Amount | None:
         return None
     if number is not None:
         return _rounded(sizes["n"], number)
-    return put(_layers(), {"n": sizes["n"], "t": how_far}, at_least(("n", "t"), 1))
+    return substitute(_layers(), {"n": sizes["n"], "t": how_far}, at_least(("n", "t"), 1))
 
 
 def _rounded(size: Polynomial, reach: int) -> Amount | None:
@@ -205,7 +205,7 @@ def _layers() -> Closed:
     return Closed(space, domain, pieces)
 
 
-def _walked(bound: Rule) -> Amount | None:
+def _traversed(bound: Rule) -> Amount | None:
     """Any rule at small numbers: from layer to layer over its pairs."""
-    found = longest_walk(np.asarray(bound.mask(), bool))
+    found = longest_path(np.asarray(bound.mask(), bool))
     return None if found is None else Amount.number(found)

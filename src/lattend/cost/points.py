@@ -52,7 +52,7 @@ def points(
     domain = expr.all_of(at_least(used, 1), parse(where))
     chosen = {name: sizes[name] for name in used}
     found = remembered(_counted, parsed, indices, used, onto, domain, budget=budget)
-    return replace(guarded(put, found, chosen, domain, budget=budget), budget=budget)
+    return replace(guarded(substitute, found, chosen, domain, budget=budget), budget=budget)
 
 
 @lru_cache(maxsize=256)
@@ -87,7 +87,7 @@ def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
     bound = rule.at(**parameters).baked()
     where, chosen = defined(bound), {name: sizes[name] for name in bound.free}
     found = remembered(closed_form, replace(bound, where=where, values={}), (), budget=rule.budget)
-    return replace(guarded(put, found, chosen, where, budget=rule.budget), budget=rule.budget)
+    return replace(guarded(substitute, found, chosen, where, budget=rule.budget), budget=rule.budget)
 
 
 def defined(rule: Rule) -> Condition:
@@ -100,7 +100,7 @@ def at_least(names: Iterable[str], least: int) -> Condition:
     return expr.all_of(*(Compare(">=", Name(name), Num(least)) for name in names))
 
 
-def put(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
+def substitute(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
     """The closed form, defined `where`, with numbers, other names or formulas for its sizes."""
     changed = {name: size for name, size in sizes.items() if size != Polynomial.atom(name)}
     formulas: dict[Atom, Polynomial] = dict(changed.items())

@@ -69,7 +69,7 @@ class Array:
 
     name: str
     size: Columns
-    kind: str = "made"  # or input, parameter, constant, again (from another array, so that it is not kept)
+    kind: str = "made"  # or input, parameter, constant, again (from another array, so that it is not saved)
     touched: Columns | None = None  # the numbers that get a gradient here first, if not all of them
     of: Array | None = None  # the array whose numbers these are
 
@@ -86,22 +86,22 @@ class Kind:
     forward: Mapping[str, int]
     backward: Mapping[str, int] = field(default_factory=dict[str, int])
     sums: bool = False
-    keeps: str = ""  # what the backward pass needs: "reads", "writes" or nothing
+    saves: str = ""  # what the backward pass needs: "reads", "writes" or nothing
 
 
 KINDS = {
-    "products": Kind({"multiplies": 1}, {"multiplies": 2}, sums=True, keeps="reads"),
-    "constant products": Kind({"multiplies": 1}, {"multiplies": 1}, sums=True, keeps="reads"),
+    "products": Kind({"multiplies": 1}, {"multiplies": 2}, sums=True, saves="reads"),
+    "constant products": Kind({"multiplies": 1}, {"multiplies": 1}, sums=True, saves="reads"),
     "sums": Kind({}, sums=True),
     "copies": Kind({}),
     "adds": Kind({"adds": 1}),
-    "multiplies": Kind({"multiplies": 1}, {"multiplies": 2}, keeps="reads"),
+    "multiplies": Kind({"multiplies": 1}, {"multiplies": 2}, saves="reads"),
     "constant multiplies": Kind({"multiplies": 1}, {"multiplies": 1}),
-    "exponentials": Kind({"exponentials": 1}, {"multiplies": 1}, keeps="writes"),
-    "divisions": Kind({"divisions": 1}, {"divisions": 2, "multiplies": 1}, keeps="reads"),
+    "exponentials": Kind({"exponentials": 1}, {"multiplies": 1}, saves="writes"),
+    "divisions": Kind({"divisions": 1}, {"divisions": 2, "multiplies": 1}, saves="reads"),
     "constant divisions": Kind({"divisions": 1}, {"divisions": 1}),
-    "reciprocals": Kind({"divisions": 1}, {"divisions": 1, "multiplies": 1}, keeps="reads"),
-    "functions": Kind({"functions": 1}, {"functions": 1, "multiplies": 1}, keeps="writes"),
+    "reciprocals": Kind({"divisions": 1}, {"divisions": 1, "multiplies": 1}, saves="reads"),
+    "functions": Kind({"functions": 1}, {"functions": 1, "multiplies": 1}, saves="writes"),
 }
 
 
@@ -117,8 +117,8 @@ class Statement:
     begins: Columns = NOTHING
     over: str = ""  # the set, for reading
     longest: tuple[Amount, ...] = (ONE,)  # terms of its longest sum, the most of these
-    keeps: str | None = None  # where it differs from its kind's
-    again: bool = False  # the backward pass as it is executed runs it once more rather than keep its result
+    saves: str | None = None  # where it differs from its kind's
+    again: bool = False  # the backward pass as it is executed runs it once more rather than save its result
 
     def operations(self, *, backward: bool = False) -> dict[str, Columns]:
         """How many of each operation; backward without the sums of gradients that meet."""
@@ -133,8 +133,8 @@ class Statement:
 
     def saved(self) -> tuple[Array, ...]:
         """The arrays that the backward pass reads again."""
-        keeps = KINDS[self.kind].keeps if self.keeps is None else self.keeps
-        return self.reads if keeps == "reads" else (self.writes,) if keeps == "writes" else ()
+        saves = KINDS[self.kind].saves if self.saves is None else self.saves
+        return self.reads if saves == "reads" else (self.writes,) if saves == "writes" else ()
 
 
 def meeting(statements: Iterable[Statement]) -> Columns:

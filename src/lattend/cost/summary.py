@@ -89,13 +89,13 @@ def _by_layer(cost: Cost) -> Table:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
         names = ("parameters", "multiply_adds")
         numbers = (format_value(_found(partial(one.value, name))) for name in names)
-        key = (layer.name, *numbers, "yes" if layer.across else "no")
+        key = (layer.name, *numbers, "yes" if layer.mixes_tokens else "no")
         groups[key] = groups[key] + times if key in groups else times
     rows: list[tuple[str, ...]] = []
     for (name, *rest), times in groups.items():
         count = cost.number_or_formula(times)
         rows.append((f"{name} × {format_value(count)}" if count != 1 else name, *rest))
-    return Table(("layer", "parameters of one", "multiply-adds of one", "looks across tokens"), rows)
+    return Table(("layer", "parameters of one", "multiply-adds of one", "mixes tokens"), rows)
 
 
 def _lines(cost: Cost) -> list[tuple[str, str]]:
@@ -112,8 +112,8 @@ def _dependences(cost: Cost) -> list[tuple[str, str]]:
     layer = cost.parts[0][1]
     longest = _found(lambda: cost.path)
     path = [] if longest is None else [(label("path"), format_value(longest))]
-    across = ("looks across tokens", "yes" if layer.across else "no")
-    return [("schedule", layer.depth.schedule), *path, across]
+    mixes = ("mixes tokens", "yes" if layer.mixes_tokens else "no")
+    return [("schedule", layer.depth.schedule), *path, mixes]
 
 
 def statements(cost: Cost) -> str:
@@ -139,7 +139,7 @@ def as_json(cost: Cost) -> dict[str, Any]:
     found["backward"] = {name: _data(cost.backward.value(name)) for name in ("multiply_adds", *OPERATIONS)}
     cost = cost.forward  # memory and depth are those of the forward pass
     found |= {name: _data(getattr(cost, name)) for name in (*LINES, "path")}
-    return found | {"schedule": cost.schedule, "across_tokens": cost.across_tokens}
+    return found | {"schedule": cost.schedule, "mixes_tokens": cost.mixes_tokens}
 
 
 def _data(value: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lattend.cli.main import exit_code
 from lattend.cli.output import say
 from lattend.draw.grid.samples import SAMPLES
-from lattend.tour.entry import Entry, measured
+from lattend.tour.entry import CatalogueEntry, measured
 from lattend.tour.page import page
 from lattend.tour.terminal import catalogue, heading, stations
 
@@ -32,9 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if all(entry.equal for entry in entries) else 1
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[CatalogueEntry]:
     """Every sample measured, with a line of progress where a person is looking."""
-    entries: list[Entry] = []
+    entries: list[CatalogueEntry] = []
     for number, sample in enumerate(SAMPLES, start=1):
         if sys.stderr.isatty():
             print(f"\r\x1b[Kchecking {sample.name}, {number} of {len(SAMPLES)}", end="", file=sys.stderr)

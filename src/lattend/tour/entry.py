@@ -1,4 +1,4 @@
-"""Entry: what the tour finds out about one rule of the catalogue, measured then and there."""
+"""CatalogueEntry: what the tour finds out about one rule of the catalogue, measured then and there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UPTO = {1: 12, 2: 6, 3: 3}  # how far sizes and parameters are checked on a line
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A sample with its count as printed, how long that took, its value, and how it compares."""
 
     sample: Sample
@@ -33,7 +33,7 @@ class Entry:
         """How the count compares with enumeration, in words."""
         if self.check is not None:
             return str(self.check)
-        return f"{self.value:,} squares from the data, {'as' if self.equal else 'unlike'} enumeration"
+        return f"{self.value:,} pairs from the data, {'as' if self.equal else 'unlike'} enumeration"
 
     @property
     def time(self) -> str:
@@ -51,7 +51,7 @@ class Entry:
         return ", ".join(f"{name} = {value:,}" for name, value in given.items())
 
 
-def measured(sample: Sample) -> Entry:
+def measured(sample: Sample) -> CatalogueEntry:
     """The entry of this sample: counted anew, timed, and checked against enumeration."""
     rule = sample.rule
     times: list[float] = []
@@ -66,4 +66,4 @@ def measured(sample: Sample) -> Entry:
     data = bool(expr.arrays(rule.condition))
     checked = None if data else check(rule, UPTO[len(rule.axes)])
     equal = bool(checked) if checked is not None else value == bound.count(method="enumerate")
-    return Entry(sample, rule, str(found), statistics.median(times), value, checked, equal)
+    return CatalogueEntry(sample, rule, str(found), statistics.median(times), value, checked, equal)

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import lattend as lt
 from lattend.tour import typeset
-from lattend.tour.entry import Entry
+from lattend.tour.entry import CatalogueEntry
 
 FIGURES = ("causal", "strided", "windowed")
 CLAIMS = (
@@ -27,11 +27,11 @@ CLAIMS = (
 MARKS = {"holds": "yes", "holds only where": "partly", "fails": "no", "undecided": "open"}
 
 
-def page(entries: Sequence[Entry]) -> str:
+def page(entries: Sequence[CatalogueEntry]) -> str:
     """The whole page as HTML."""
     style = files("lattend.tour").joinpath("page.css").read_text(encoding="utf-8")
     wrong = [entry.sample.call for entry in entries if not entry.equal]
-    squares = sum(entry.check.pairs for entry in entries if entry.check is not None)
+    pairs = sum(entry.check.pairs for entry in entries if entry.check is not None)
     result = f"These differ: {escape(', '.join(wrong))}." if wrong else "Every count equals enumeration."
     return f"""<!doctype html>
 <html lang="en">
@@ -45,9 +45,9 @@ def page(entries: Sequence[Entry]) -> str:
 <body>
 <header>
 <h1>Who attends to whom, and what it costs</h1>
-<p>A rule says which keys a query sees. From the rule alone follow its picture and its exact price: the number
-of marked squares, as a formula together with the places where it holds.</p>
-<p>{len(entries)} rules, {squares:,} squares looked at one by one. {result} Times are those of this run:
+<p>A rule says which keys a query attends to. From the rule alone follow its picture and its exact price: the
+number of attended pairs, as a formula together with the places where it holds.</p>
+<p>{len(entries)} rules, {pairs:,} pairs enumerated. {result} Times are those of this run:
 from the rule to its formula with nothing remembered, the middle one of three.</p>
 <nav>{_links(entries)}</nav>
 </header>
@@ -64,11 +64,11 @@ from the rule to its formula with nothing remembered, the middle one of three.</
 """
 
 
-def _anchor(entry: Entry) -> str:
+def _anchor(entry: CatalogueEntry) -> str:
     return "".join(c if c.isalnum() else "-" for c in entry.sample.call).strip("-")
 
 
-def _links(entries: Sequence[Entry]) -> str:
+def _links(entries: Sequence[CatalogueEntry]) -> str:
     seen: set[str] = set()
     links: list[str] = []
     for entry in entries:
@@ -78,7 +78,7 @@ def _links(entries: Sequence[Entry]) -> str:
     return " ".join(links)
 
 
-def _figures(entries: Sequence[Entry]) -> str:
+def _figures(entries: Sequence[CatalogueEntry]) -> str:
     chosen = [entry for name in FIGURES for entry in entries if entry.sample.call == name]
     return "".join(
         f"<figure>{entry.sample.draw().svg()}<figcaption>{typeset.count(entry.printed)}</figcaption></figure>"
@@ -100,15 +100,15 @@ def _claims() -> str:
     return f"<div class='scroll'><table class='claims'>{head}{''.join(rows)}</table></div>"
 
 
-def _article(entry: Entry) -> str:
+def _article(entry: CatalogueEntry) -> str:
     about = entry.rule.about
     note = f" <span class='note'>{escape(entry.sample.note)}</span>" if entry.sample.note else ""
     facts = {
         "Rule": f"<code>{escape(entry.rule.text)}</code>",
         "Keys per query": _code(about.keys) if about else "",
-        "Squares": typeset.count(entry.printed),
+        "Pairs": typeset.count(entry.printed),
         "Defined": typeset.condition(entry.domain),
-        "In numbers": f"{entry.value:,} squares at {escape(entry.numbers)}",
+        "In numbers": f"{entry.value:,} pairs at {escape(entry.numbers)}",
         "Check": f"<span class='{'yes' if entry.equal else 'no'}'>{escape(entry.verdict)}</span>",
         "Time": entry.time,
         "Source": escape(about.reference) if about else "",
@@ -140,7 +140,7 @@ def _large() -> str:
     picture = rule.draw(n=1_000_000, l=60_000)
     value = rule.count(n=10**12, l=10**6)
     return (
-        f"<p>Tiles are shaded by how full they are, from the formula: no square is looked at.</p>"
+        f"<p>Tiles are shaded by how full they are, from the formula: no pair is enumerated.</p>"
         f"<figure>{picture.svg()}</figure><p>At n = 10<sup>12</sup> and l = 10<sup>6</sup> "
-        f"<code>sparse_strided</code> marks exactly {value:,} squares.</p>"
+        f"<code>sparse_strided</code> attends to exactly {value:,} pairs.</p>"
     )

@@ -11,14 +11,14 @@ import lattend as lt
 from lattend.cli.output import say, width
 
 if TYPE_CHECKING:
-    from lattend.tour.entry import Entry
+    from lattend.tour.entry import CatalogueEntry
 
 LARGE = "Large"
-# A heading, what to look at, and the lines of code
+# A heading, what it shows, and the lines of code
 STATIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Write a rule; see its picture and its exact price",
-        "A rule says which keys a query sees. Marked squares are dot products to compute.",
+        "A rule says which keys a query attends to. Each attended pair is a dot product to compute.",
         (
             'band = lt.rule("k <= q and q - k <= t")',
             "band.draw(n=12, t=3)",
@@ -56,7 +56,7 @@ STATIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         "Rows, columns and reach",
-        "How many keys a query has, how many queries see a key, how far back a query looks.",
+        "How many keys a query has, how many queries a key has, and the attention span.",
         (
             'lt.rules.sparse_fixed().count(per="query")',
             'lt.rules.strided().count(per="key")',
@@ -86,7 +86,7 @@ STATIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     (
         LARGE,
-        "The cost of asking does not grow with n: tiles are shaded from the formula, not from n*n squares.",
+        "The cost of asking does not grow with n: tiles are shaded from the formula, not from n*n pairs.",
         (
             "lt.rules.sparse_strided().draw(n=1_000_000, l=60_000)",
             "lt.rules.sparse_strided().count(n=10**12, l=10**6)",
@@ -127,7 +127,7 @@ def _run(line: str, names: dict[str, Any], timed: bool) -> None:
     say(f"({seconds * 1000:,.0f} ms)\n" if timed else "")
 
 
-def catalogue(entries: Sequence[Entry]) -> None:
+def catalogue(entries: Sequence[CatalogueEntry]) -> None:
     """Print each rule of the catalogue with its count, the check and the time."""
     heading("The catalogue, counted and checked")
     for entry in entries:
@@ -137,9 +137,9 @@ def catalogue(entries: Sequence[Entry]) -> None:
         say(textwrap.fill(text, width(), initial_indent="  ", subsequent_indent="  "))
     slowest = max(entries, key=lambda entry: entry.seconds)
     wrong = [entry.sample.call for entry in entries if not entry.equal]
-    squares = sum(entry.check.pairs for entry in entries if entry.check is not None)
+    pairs = sum(entry.check.pairs for entry in entries if entry.check is not None)
     say(
-        f"\n{len(entries)} rules, {squares:,} squares looked at one by one; the slowest count, "
+        f"\n{len(entries)} rules, {pairs:,} pairs enumerated; the slowest count, "
         f"{slowest.sample.call}, took {slowest.time}"
     )
     say(f"differ: {', '.join(wrong)}" if wrong else "every count equals enumeration")

@@ -8,7 +8,7 @@ import pytest
 
 import lattend as lt
 from lattend.cost.comparison import compare
-from lattend.cost.comparison.claims import Sample
+from lattend.cost.comparison.claims import SignSample
 from lattend.cost.comparison.crossover import Crossover, verdict
 
 
@@ -128,7 +128,9 @@ def test_what_has_no_formula_is_evaluated():
     small = lt.cost.rnn(steps="t", inputs=16, hidden=16)
     found = crossing(sparse, small)
     assert found.method == "evaluated"
-    assert str(found).startswith("first passes second at t = 140; first is dearer from there on (looked at")
+    assert str(found).startswith(
+        "first passes second at t = 140; first is dearer from there on (evaluated at"
+    )
     counts = [(sparse.at(t=t).multiplies, small.at(t=t).multiplies) for t in range(100, 200)]
     assert [a > b for a, b in counts] == [t >= 140 for t in range(100, 200)]
 
@@ -174,7 +176,7 @@ def test_every_case_is_what_evaluation_says(name):
             here = {**values, over: number}
             a, b = (count.at(**{x: here[x] for x in count.names}) for count in counts)
             signs.append((a > b) - (a < b))
-        sample = Sample(values, numbers, signs)
+        sample = SignSample(values, numbers, signs)
         said = [case for case in found.cases if case.when.holds(values)]
         assert said, values
         right = [case for case in said if case.claim.holds(sample)]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lattend.cost.amount import Amount
 from lattend.cost.comparison.candidates import by_power
-from lattend.cost.comparison.claims import Sample
+from lattend.cost.comparison.claims import SignSample
+from lattend.cost.comparison.crossing_points import CrossingPoint, format_polynomial, format_sum, surds
 from lattend.cost.comparison.crossover import crossover
-from lattend.cost.comparison.places import Place, summed, surds, written
 from lattend.cost.sizes import read_size
 from lattend.counts.polynomial import Polynomial
 
@@ -42,7 +42,7 @@ def test_what_is_said_holds(first, second, points):
     for values in points:
         rest = (one - other).at(values)
         signs = [(v > 0) - (v < 0) for v in (rest.value({"x": x}) for x in numbers)]
-        sample = Sample(values, numbers, signs)
+        sample = SignSample(values, numbers, signs)
         known = {name: values[name] for name in found.difference.names}
         said = [case for case in found.cases if case.when.holds(known)]
         right = [case for case in said if case.claim.holds(sample)]
@@ -63,7 +63,7 @@ def test_of_degree_three_with_numbers_it_is_evaluated():
         ("A", "B"), (Amount.of(read_size("a", "x^3 + 101")), Amount.of(read_size("b", "90*x"))), "x"
     )
     assert found.method == "evaluated"
-    assert str(found).startswith("A is dearer up to x = 2, B from there to x = 9, A beyond (looked at")
+    assert str(found).startswith("A is dearer up to x = 2, B from there to x = 9, A beyond (evaluated at")
     assert [x**3 + 101 > 90 * x for x in range(1, 12)] == [x in (1, 9, 10, 11) for x in range(1, 12)]
 
 
@@ -86,7 +86,7 @@ def test_by_power():
     ],
 )
 def test_fractions_are_written_as_people_do(above, below, text, next_):
-    place = Place(read_size("a", above), read_size("b", below))
+    place = CrossingPoint(read_size("a", above), read_size("b", below))
     assert (place.text, place.next) == (text, next_)
 
 
@@ -98,5 +98,5 @@ def test_square_roots():
 
 
 def test_sums_begin_with_what_is_added():
-    assert summed(read_size("a", "b + 1 - n")) == "b + 1 - n"
-    assert written(read_size("a", "n^2 - n*b")) == "n(n - b)"
+    assert format_sum(read_size("a", "b + 1 - n")) == "b + 1 - n"
+    assert format_polynomial(read_size("a", "n^2 - n*b")) == "n(n - b)"

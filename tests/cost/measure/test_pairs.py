@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
-from lattend.cost.measure.pairs import TILE, band, band_tiles, marked_in, pairs_of, pairs_of_fused
+from lattend.cost.measure.pairs import TILE, attended_in, band, band_tiles, pairs_of, pairs_of_fused
 
 SIZE = st.integers(1, 40)
 SIDE = st.none() | st.integers(-3, 40)
 
 
-def marked(n: int, m: int, left: int | None, right: int | None) -> torch.Tensor:
+def attended(n: int, m: int, left: int | None, right: int | None) -> torch.Tensor:
     q, k = torch.arange(n)[:, None], torch.arange(m)
     found = torch.ones(n, m, dtype=torch.bool)
     found &= (q - k <= left) if left is not None else True
@@ -25,7 +25,7 @@ def marked(n: int, m: int, left: int | None, right: int | None) -> torch.Tensor:
 
 @given(SIZE, SIZE, SIDE, SIDE)
 def test_band(n: int, m: int, left: int | None, right: int | None) -> None:
-    pairs = marked(n, m, left, right)
+    pairs = attended(n, m, left, right)
     assert band(n, m, left, right) == (int(pairs.sum()), int(pairs.any(1).sum()))
 
 
@@ -34,14 +34,14 @@ def test_band(n: int, m: int, left: int | None, right: int | None) -> None:
     st.integers(1, 3 * TILE), st.integers(1, 3 * TILE), st.none() | st.integers(0, 700), st.integers(0, 700)
 )
 def test_tiles_of_a_band(n: int, m: int, left: int | None, right: int) -> None:
-    pairs = marked(n, m, left, right)
+    pairs = attended(n, m, left, right)
     rows, cols = torch.arange(n) // TILE, torch.arange(m) // TILE
     touched = torch.zeros(int(rows[-1]) + 1, int(cols[-1]) + 1, dtype=torch.bool)
     q, k = pairs.nonzero(as_tuple=True)
     touched[rows[q], cols[k]] = True
     area = torch.bincount(rows)[:, None] * torch.bincount(cols)
     assert band_tiles(n, m, left, right) >= int(area[touched].sum())
-    if left is None or n <= m:  # else rows of tiles may have a corner between both ends that is not marked
+    if left is None or n <= m:  # else rows of tiles may have a corner between both ends that is not attended
         assert band_tiles(n, m, left, right) == int(area[touched].sum())
 
 
@@ -76,7 +76,7 @@ def test_masks(data: st.DataObject, n: int, m: int) -> None:
 
 
 def test_masks_without_values() -> None:
-    assert marked_in(torch.ones(3, 3, device="meta")) is None
+    assert attended_in(torch.ones(3, 3, device="meta")) is None
     q = torch.zeros(1, 1, 3, 4)
     found = pairs_of(q, q, q, torch.ones(3, 3, device="meta", dtype=torch.bool), False)
     assert (found.needed, found.note) == (9, "mask not known: attention in {} is counted dense")
@@ -108,7 +108,7 @@ def test_packed(lengths: list[int], window: int | None, causal: bool) -> None:
     given |= {"window_size_left": window, "window_size_right": 0 if causal else window}
     found = pairs_of_fused("_flash_attention_forward", given)
     right = 0 if causal else window
-    assert found.needed == 2 * sum(int(marked(n, n, window, right).sum()) for n in lengths)
+    assert found.needed == 2 * sum(int(attended(n, n, window, right).sum()) for n in lengths)
     assert found.dense == 2 * sum(n * n for n in lengths)
 
 

@@ -103,7 +103,7 @@ def test_the_work_as_printed() -> None:
             "",
             "multiply-adds  needed  executed  dense",
             "projections     1,024     1,024  1,024",  # 16 tokens, 4*4*4
-            "attention         576    65,536  1,024",  # 2 sequences, 2 heads, 2 + 2; 36, 64*64, 64 squares
+            "attention         576    65,536  1,024",  # 2 sequences, 2 heads, 2 + 2; 36, 64*64, 64 pairs
             "feed-forward    2,048     2,048  2,048",  # 16 tokens, 2*4*16
             "output head       704       704    704",  # 16 tokens, 4*11
             "other               0         0      0",
@@ -177,7 +177,7 @@ def without(name: str, field: str) -> dict[str, Any]:
             "whose head is not known for llama",
         ),
         ({**TEXT["bert"], "architectures": ["BertForQuestionAnswering"]}, "whose head is not known for bert"),
-        ({**TEXT["gpt2"], "add_cross_attention": True}, "attention across to an encoder is not counted"),
+        ({**TEXT["gpt2"], "add_cross_attention": True}, "cross-attention to an encoder is not counted"),
         (
             {**TEXT["gemma"], "use_bidirectional_attention": True},
             "only causal attention is known for this family",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.cost.models import config
-from lattend.cost.models.spans import Kind, Span, Windows
+from lattend.cost.models.spans import AttentionSpan, Kind, Windows
 
 
 @pytest.mark.parametrize("name", TEXT)
@@ -72,7 +72,7 @@ KINDS: list[Kind] = ["full", "causal", "window", "chunk", "band"]
 
 @given(st.sampled_from(KINDS), st.integers(1, 40), st.integers(1, 70), st.integers(1, 9))
 def test_tiles_one_by_one(kind: Kind, keys: int, length: int, tile: int) -> None:
-    span = Span(kind, keys)
+    span = AttentionSpan(kind, keys)
     mask = span.rule.mask(n=length)
     assert span.needed(length) == mask.sum()
     size = -(-length // tile)
@@ -83,9 +83,9 @@ def test_tiles_one_by_one(kind: Kind, keys: int, length: int, tile: int) -> None
 
 
 def test_a_window_of_w_is_w_keys() -> None:
-    assert Span("window", 3).rule.mask(n=6)[5].tolist() == [False, False, False, True, True, True]
-    assert Span("window", 1).needed(9) == 9
-    assert Span("window", 100).needed(9) == Span("causal").needed(9)
+    assert AttentionSpan("window", 3).rule.mask(n=6)[5].tolist() == [False, False, False, True, True, True]
+    assert AttentionSpan("window", 1).needed(9) == 9
+    assert AttentionSpan("window", 100).needed(9) == AttentionSpan("causal").needed(9)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_cache_holds_what_transformers_keeps(name: str) -> None:
             2 * layer.attention.cached
             for layer in model.layers
             if layer.attention
-            and layer.attention.span.kept(LONG) < LONG
-            and layer.attention.span.kept(length) == layer.attention.span.kept(LONG)
+            and layer.attention.span.cached_keys(LONG) < LONG
+            and layer.attention.span.cached_keys(length) == layer.attention.span.cached_keys(LONG)
         )
         assert model.cache(length, batch=2, bytes=1) - spare == held
 

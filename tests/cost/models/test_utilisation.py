@@ -29,8 +29,8 @@ def test_a_window_brings_dense_above_100_percent_and_needed_below() -> None:
     assert found.needed < 1 < found.dense
     assert found.words[0] == (
         "dense is above 100% because it counts all 32,768² pairs in each of 32 layers, 8.5 times those "
-        "that are attended: in all 32 layers a query sees at most 4,096 keys. It is the formula that is "
-        "wrong."
+        "that are attended: in all 32 layers a query attends to at most 4,096 keys. It is the formula "
+        "that is wrong."
     )
 
 
@@ -48,7 +48,7 @@ def test_halving_is_enough_without_windows() -> None:
     assert found.causal_halved is not None
     assert found.needed == pytest.approx(found.causal_halved, rel=2e-3)
     assert found.causal_halved < 1 < found.dense
-    assert found.words[0].endswith("a query sees no later key. It is the formula that is wrong.")
+    assert found.words[0].endswith("a query attends to no later key. It is the formula that is wrong.")
     assert len(found.words) == 1
 
 
@@ -58,7 +58,7 @@ def test_a_window_longer_than_the_sequence_is_not_blamed() -> None:
 
 def test_alternating_windows_are_named() -> None:
     found = mfu(PUBLISHED["gemma-2-9b"][0], 8000, "H100", length=65_536)
-    assert "in 21 of 42 layers a query sees at most 4,096 keys" in " ".join(found.words)
+    assert "in 21 of 42 layers a query attends to at most 4,096 keys" in " ".join(found.words)
 
 
 def test_too_many_tokens_are_not_a_matter_of_counting() -> None:
@@ -82,14 +82,14 @@ def test_checkpointing_is_executed_and_not_needed() -> None:
     forward = model.forward(8192)
     assert more == forward.multiply_adds.executed - forward["output head"].executed
     assert again.executed - plain.executed == pytest.approx(2 * more / 8192 * 5000 / 989.4e12)
-    [line] = [line for line in again.lines if line.name == "dense, recomputed"]
+    [line] = [line for line in again.conventions if line.name == "dense, recomputed"]
     assert line.utilisation == pytest.approx(4 / 3 * plain.dense)  # 8N + 16·l·d·n
     assert again.words[-1] == "Checkpointing runs the layers again: executed, but not needed."
 
 
 def test_idle_experts_are_not_multiplied() -> None:
     found = mfu(PUBLISHED["Mixtral-8x7B-v0.1"][0], 6000, 989e12, length=4096)
-    [line] = [line for line in found.lines if line.name == "all experts"]
+    [line] = [line for line in found.conventions if line.name == "all experts"]
     assert found.dense < 1 < line.utilisation
     assert "33,822,867,456 parameters that a token is not sent to" in found.words[-1]
 
@@ -113,7 +113,7 @@ def test_the_table() -> None:
     for checkpointing in (False, True):
         shown = str(mfu(MISTRAL, 1e6, "A100", length=131_072, checkpointing=checkpointing))
         assert max(len(line) for line in shown.splitlines()) <= 100
-    assert json.loads(json.dumps(found.json()))["lines"][0]["name"] == "needed"
+    assert json.loads(json.dumps(found.json()))["conventions"][0]["name"] == "needed"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 import lattend as lt
 from lattend.cost import reference as plain
-from lattend.cost.reference import Tally, backward, counting, shapes
+from lattend.cost.reference import Tape, backward, counting, shapes
 from lattend.cost.reference.numbers import depth
 
 SEEN = {
@@ -23,9 +23,9 @@ SEEN = {
 @pytest.mark.parametrize(("way", "seen"), SEEN.items())
 @pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
 def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: list[str]) -> None:
-    source, tally = Random(2), Tally()
-    image = counting(shapes.fill((3, 3, 2), source), tally)
-    weights = counting(shapes.filled(shapes.rnn2d_stack(2, 2, cell, 4, 1, bias=True), source), tally)
+    source, tape = Random(2), Tape()
+    image = counting(shapes.fill((3, 3, 2), source), tape)
+    weights = counting(shapes.filled(shapes.rnn2d_stack(2, 2, cell, 4, 1, bias=True), source), tape)
     middle = plain.rnn2d_stack(image, weights, cell, directions=4)[1][1]
     gradients = backward(middle[2 * way : 2 * way + 2]).of(image)
     assert ["".join("x" if any(pixel) else "." for pixel in row) for row in gradients] == seen
@@ -35,8 +35,8 @@ def test_a_direction_sees_the_corner_it_comes_from(cell: str, way: int, seen: li
 def test_floats_and_numbers_give_the_same() -> None:
     source = Random(4)
     image, weights = shapes.fill((2, 3, 2), source), shapes.filled(shapes.rnn2d(3, 2, "lstm"), source)
-    tally = Tally()
-    counted = plain.rnn2d(counting(image, tally), counting(weights, tally), "lstm")
+    tape = Tape()
+    counted = plain.rnn2d(counting(image, tape), counting(weights, tape), "lstm")
     assert plain.floats(counted) == plain.rnn2d(image, weights, "lstm")
 
 

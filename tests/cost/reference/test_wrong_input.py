@@ -37,7 +37,7 @@ KERNEL: Any = {"weight": [[[[1.0]], [[1.0]]]]}
         (
             lambda: plain.conv2d([[[1.0]]], KERNEL),
             TensorError,
-            "the kernels see 2 channels in each of 1 groups, 2 in all; the image has 1",
+            "the kernels have 2 channels in each of 1 groups, 2 in all; the image has 1",
         ),
         (
             lambda: plain.conv2d([[[1.0]]], KERNEL, padding="full"),

@@ -77,18 +77,18 @@ class Architectures(Printed):
             case "dense" | "bare":
                 given = {"attention": attention("full", n=self.n, heads=1, D_hid=self.d, projections=None)}
                 other = cost.dense if quantity == "dense" else given.get(name, cost)
-                needed, found = (self._shown(x.amount("multiplies")) for x in (cost, other))
+                needed, found = (self._format(x.amount("multiplies")) for x in (cost, other))
                 return SAME if needed == found else found
             case "order":
                 return SAME if isinstance(self.n, int) else self.comparison.orders[LABELS[name]]
             case "path":
                 ((_, layer),) = cost.parts
                 path = layer.path_length()
-                return "never" if path is None else self._shown(path)
+                return "never" if path is None else self._format(path)
             case _:
-                return self._shown(cost.amount(quantity))
+                return self._format(cost.amount(quantity))
 
-    def _shown(self, amount: Amount) -> str:
+    def _format(self, amount: Amount) -> str:
         """A number with commas, or a formula in which the square of the side is n."""
         found, plain, side = amount.count(), amount.plain, self.side
         if not isinstance(found, Count):

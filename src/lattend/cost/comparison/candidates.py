@@ -1,7 +1,7 @@
 """Candidates: the only places where a difference can change its sign, and what decides which of them count.
 
-On a part, a difference is a polynomial. It changes sign at a root, or where the part ends. Which roots lie in
-their part, and in which order, depends on the signs of a few polynomials in the other symbols: the tests.
+On a piece, a difference is a polynomial. It changes sign at a root, or where the piece ends. Which roots lie
+in their piece, and in which order, depends on the signs of a few polynomials in the other symbols: the tests.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from lattend.cost.comparison.difference import Difference, Part
-from lattend.cost.comparison.places import Place, surds
+from lattend.cost.comparison.crossing_points import CrossingPoint, surds
+from lattend.cost.comparison.difference import Difference, DifferencePiece
 from lattend.counts.algebra import factored
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
@@ -23,10 +23,10 @@ Coefficients = list[Polynomial]  # of 1, x, x^2
 class Candidates:
     """Places by the order they were found in, and the tests, which have no factor in common."""
 
-    places: list[Place] = field(default_factory=list[Place])
+    places: list[CrossingPoint] = field(default_factory=list[CrossingPoint])
     tests: list[Polynomial] = field(default_factory=list[Polynomial])
 
-    def place(self, place: Place) -> None:
+    def place(self, place: CrossingPoint) -> None:
         alike = any(
             p.above * place.below == place.above * p.below and p.jump == place.jump
             for p in self.places
@@ -44,9 +44,9 @@ class Candidates:
 def candidates(found: Difference) -> Candidates:
     """All places and tests of a difference."""
     all_ = Candidates()
-    for part in found.parts:
-        _ends(part, found.over, all_)
-        _roots(part, found.over, all_)
+    for piece in found.pieces:
+        _ends(piece, found.over, all_)
+        _roots(piece, found.over, all_)
     return all_
 
 
@@ -60,10 +60,10 @@ def by_power(polynomial: Polynomial, over: str) -> Coefficients:
     return [found.get(power, Polynomial({})) for power in range(max(found, default=0) + 1)]
 
 
-def _ends(part: Part, over: str, all_: Candidates) -> None:
-    """Where the part begins and ends, and whether it is there at all."""
+def _ends(piece: DifferencePiece, over: str, all_: Candidates) -> None:
+    """Where the piece begins and ends, and whether it is there at all."""
     ends: list[Coefficients] = []
-    for limit in part.limits:
+    for limit in piece.limits:
         coefficients = by_power(limit.form, over)
         if len(coefficients) == 1:
             all_.test(limit.form)
@@ -73,24 +73,24 @@ def _ends(part: Part, over: str, all_: Candidates) -> None:
         ends.append(coefficients)
         constant, slope = coefficients
         first = constant.times(-1)
-        all_.place(Place(first, slope, jump=True))
+        all_.place(CrossingPoint(first, slope, jump=True))
         if not limit.equal and slope == ONE.times(-1):  # up to here, so that the next one is different
-            all_.place(Place(first - ONE, slope, jump=True))
+            all_.place(CrossingPoint(first - ONE, slope, jump=True))
     for one, other in combinations(ends, 2):
         all_.test(one[0] * other[1] - other[0] * one[1])
 
 
-def _roots(part: Part, over: str, all_: Candidates) -> None:
+def _roots(piece: DifferencePiece, over: str, all_: Candidates) -> None:
     linear: list[Coefficients] = []
     square: list[Coefficients] = []
-    for factor, _ in factored(part.formula)[1]:
+    for factor, _ in factored(piece.formula)[1]:
         coefficients = by_power(factor, over)
         all_.test(coefficients[-1])
         if len(coefficients) > 3:
             raise NoClosedForm(f"the difference has degree {len(coefficients) - 1} in {over}")
         if len(coefficients) == 2:
             linear.append(coefficients)
-            all_.place(Place(coefficients[0].times(-1), coefficients[1]))
+            all_.place(CrossingPoint(coefficients[0].times(-1), coefficients[1]))
         elif len(coefficients) == 3:
             c, b, a = coefficients
             under = b * b - (a * c).times(4)
@@ -98,7 +98,7 @@ def _roots(part: Part, over: str, all_: Candidates) -> None:
             square.append(coefficients)
             for place in surds(b.times(-1), under, a.times(2)):
                 all_.place(place)
-    ends = [p for p in (by_power(limit.form, over) for limit in part.limits) if len(p) == 2]
+    ends = [p for p in (by_power(limit.form, over) for limit in piece.limits) if len(p) == 2]
     for one, other in combinations(linear, 2):
         all_.test(one[0] * other[1] - other[0] * one[1])
     for constant, slope in linear:

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.cost.comparison.places import summed
+from lattend.cost.comparison.crossing_points import format_sum
 from lattend.counts.polynomial import Polynomial
 from lattend.rules.language.linear import Linear
 from lattend.sets import Bound, Region
@@ -35,7 +35,7 @@ MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=", "!=": "!="}
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class SignCell:
     """The signs of the tests, and numbers that have them."""
 
     signs: Signs
@@ -66,7 +66,7 @@ class When:
 
 def cells(
     tests: Sequence[Polynomial], region: Region, names: Sequence[str], more: Sequence[Values] = ()
-) -> list[Cell]:
+) -> list[SignCell]:
     """The cells that are not empty, each with samples; `more` are further samples.
 
     Where the tests are linear, none is left out: an integer set says whether one has a point.
@@ -78,7 +78,7 @@ def cells(
         here = found.setdefault(signs, [])
         if values not in here:
             here.append(values)
-    return [Cell(signs, tuple(here)) for signs, here in found.items()]
+    return [SignCell(signs, tuple(here)) for signs, here in found.items()]
 
 
 def _sign(value: object) -> int:
@@ -139,7 +139,7 @@ def far_samples(region: Region, names: Sequence[str], many: int = 120) -> list[V
     return found
 
 
-def told(tests: Sequence[Polynomial], wanted: Iterable[Signs], others: Iterable[Signs]) -> When:
+def shortest_condition(tests: Sequence[Polynomial], wanted: Iterable[Signs], others: Iterable[Signs]) -> When:
     """When the signs are among the wanted ones, as short as the others allow."""
     wanted, others = list(wanted), list(others)
     if not others:
@@ -221,7 +221,7 @@ def _compared(test: Polynomial, sign: str) -> tuple[str, str, str]:
     minus = Polynomial({m: -c for m, c in test.terms.items() if c < 0})
     if _length(minus) > _length(plus):
         plus, minus, sign = minus, plus, MIRRORED[sign]
-    return summed(plus), sign, summed(minus)
+    return format_sum(plus), sign, format_sum(minus)
 
 
 def _length(side: Polynomial) -> tuple[int, bool, int]:

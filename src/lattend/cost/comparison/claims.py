@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
 
-from lattend.cost.comparison.cells import Cell, Signs, Values, When, told
-from lattend.cost.comparison.places import Place
+from lattend.cost.comparison.cells import SignCell, Signs, Values, When, shortest_condition
+from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.counts.polynomial import Polynomial
 
 MOST_TRIED = 64
 PASSES = 3
 MANY = 100  # cells from which on their words are no longer polished
-Run = tuple[int, int, int]  # sign, first and last number that was looked at
+Run = tuple[int, int, int]  # sign, first and last number that was evaluated
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class SignSample:
     """The other symbols' numbers, the numbers of the growing size, and the signs found there."""
 
     values: Values
@@ -40,7 +40,7 @@ class Claim:
     """Signs, and the places between them."""
 
     signs: Signs
-    places: tuple[Place, ...]
+    places: tuple[CrossingPoint, ...]
 
     @property
     def effort(self) -> tuple[int, list[tuple[bool, bool, int]]]:
@@ -51,7 +51,7 @@ class Claim:
             a is b for a, b in zip(self.places, other.places, strict=True)
         )
 
-    def holds(self, sample: Sample) -> bool:
+    def holds(self, sample: SignSample) -> bool:
         """Whether it is right at a sample, and does not speak of a place before the first number."""
         found: list[Fraction] = []
         for place in self.places:
@@ -71,11 +71,11 @@ class Claim:
         return True
 
 
-def claims(sample: Sample, places: Sequence[Place]) -> Iterator[Claim]:
+def claims(sample: SignSample, places: Sequence[CrossingPoint]) -> Iterator[Claim]:
     """All that is right at this sample, what is easy to read first."""
     known = [(place, place.at(sample.values)) for place in places]
     signs: list[int] = []
-    fits: list[list[Place]] = []
+    fits: list[list[CrossingPoint]] = []
     before: Run | None = None
     zero: int | None = None
     runs = sample.runs
@@ -108,7 +108,9 @@ def _fits(place: Fraction, jump: bool, before: Run | None, after: Run, zero: int
     return low and high
 
 
-def covering(cells: Sequence[tuple[Cell, list[Sample]]], places: Sequence[Place]) -> dict[int, Claim] | None:
+def covering(
+    cells: Sequence[tuple[SignCell, list[SignSample]]], places: Sequence[CrossingPoint]
+) -> dict[int, Claim] | None:
     """A claim for every cell, as few different ones as can be; None where a cell has none."""
     pool: list[Claim] = []
     for _, samples in cells:
@@ -135,7 +137,7 @@ def _less(claim: Claim) -> tuple[int, ...]:
 
 
 def conditions(
-    tests: Sequence[Polynomial], cells: Sequence[tuple[Cell, list[Sample]]], found: dict[int, Claim]
+    tests: Sequence[Polynomial], cells: Sequence[tuple[SignCell, list[SignSample]]], found: dict[int, Claim]
 ) -> list[tuple[Claim, When]]:
     """Each claim with its condition; a cell where several are right goes where that is said most shortly."""
     used = list({id(claim): claim for claim in found.values()}.values())
@@ -149,7 +151,7 @@ def conditions(
             mine, others = _apart(assigned, claim)
             if mine and (mine, others) not in known:
                 signs = [[cells[i][0].signs for i in sorted(side)] for side in (mine, others)]
-                known[mine, others] = told(tests, *signs)
+                known[mine, others] = shortest_condition(tests, *signs)
             found += [(claim, known[mine, others])] if mine else []
         return found
 

@@ -16,7 +16,7 @@ from lattend.cost.amount import Amount, rank
 from lattend.cost.comparison.crossover import Crossover, crossover
 from lattend.cost.comparison.difference import conditions
 from lattend.cost.comparison.equal import Width, equal_parameters
-from lattend.cost.comparison.evaluated import numbers
+from lattend.cost.comparison.evaluation import numbers
 from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.cost import Cost
 from lattend.cost.summary import label as label_of
@@ -159,7 +159,7 @@ class Comparison(Printed):
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Lines on logarithmic scales, a dot where two of them cross; into the axes if some are given."""
-        from lattend.cost.comparison.lines import draw_lines
+        from lattend.cost.comparison.chart import draw_lines
 
         return draw_lines(self).onto(ax)
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from lattend.cost.amount import Amount
 from lattend.cost.comparison.difference import Difference, difference
-from lattend.cost.comparison.evaluated import LOOKED_AT, evaluated, numbers
-from lattend.cost.comparison.solve import Case, sample_at, solve
+from lattend.cost.comparison.evaluation import EVALUATED_AT, evaluated, numbers
+from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
 from lattend.errors import LattendError, NoClosedForm, TooLarge
 
 SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
@@ -28,14 +28,14 @@ class Crossover:
     first: str
     second: str
     over: str
-    cases: tuple[Case, ...]
+    cases: tuple[CrossingCase, ...]
     method: str = SOLVED
     where: str = ""
     checked: int = 0
     why: str = ""
     difference: Difference | None = field(default=None, repr=False)
 
-    def at(self, **values: int) -> tuple[Case, list[Fraction]] | None:
+    def at(self, **values: int) -> tuple[CrossingCase, list[Fraction]] | None:
         """The case that holds at numbers for the other symbols, and its places as numbers."""
         if self.difference is None:
             case = self.cases[0] if self.cases else None
@@ -56,18 +56,18 @@ class Crossover:
         """One for each case."""
         if not self.cases:
             return [f"where {self.first} and {self.second} cross is not solved: {self.why}"]
-        tail = f" ({LOOKED_AT})" if self.method == EVALUATED else ""
+        tail = f" ({EVALUATED_AT})" if self.method == EVALUATED else ""
         return [f"{self._sentence(case)}{tail}" for case in self.cases]
 
-    def _sentence(self, case: Case) -> str:
-        text = self._said(case)
+    def _sentence(self, case: CrossingCase) -> str:
+        text = self._verdict(case)
         when = [part for part in (case.when.text, self.where) if part]
         if when:
             head, colon, tail = text.partition("; ")
             text = f"{head} when {' and '.join(when)}{colon}{tail}"
         return text
 
-    def _said(self, case: Case) -> str:
+    def _verdict(self, case: CrossingCase) -> str:
         who = {1: self.first, -1: self.second}
         other = {1: self.second, -1: self.first}
         both = f"{self.first} and {self.second}"
@@ -92,7 +92,7 @@ class Crossover:
             case _:
                 return self._stretches(case, places, who)
 
-    def _from(self, case: Case, dearer: str) -> str:
+    def _from(self, case: CrossingCase, dearer: str) -> str:
         """From which whole number on, where that can be said."""
         (place,) = case.places
         if place.jump:
@@ -102,7 +102,7 @@ class Crossover:
         lead = "equal there, " if place.is_whole else ""
         return f"; {lead}dearer from {self.over} = {place.next} on"
 
-    def _stretches(self, case: Case, places: list[str], who: Mapping[int, str]) -> str:
+    def _stretches(self, case: CrossingCase, places: list[str], who: Mapping[int, str]) -> str:
         """Three and more: who is dearer up to where."""
         names = {**who, 0: "neither"}
         first = f"{names[case.signs[0]]} is dearer up to {places[0]}"
@@ -141,7 +141,7 @@ class Crossover:
     __repr__ = __str__
 
 
-def verdict(case: Case) -> str:
+def verdict(case: CrossingCase) -> str:
     """What becomes of the first layer: passes, is passed, always or never dearer, the same, or several."""
     match case.signs:
         case (0,):

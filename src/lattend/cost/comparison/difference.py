@@ -38,7 +38,7 @@ class Limit:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DifferencePiece:
     """A formula, and the limits within which it is the difference."""
 
     limits: tuple[Limit, ...]
@@ -51,7 +51,7 @@ class Difference:
 
     over: str
     names: tuple[str, ...]
-    parts: tuple[Part, ...]
+    pieces: tuple[DifferencePiece, ...]
     domain: Condition
     multiples: Mapping[str, str]  # it is said only where these moduli divide these sizes
 
@@ -68,11 +68,11 @@ class Difference:
         return " and ".join(f"{modulus} divides {name}" for name, modulus in self.multiples.items())
 
     def is_defined(self, env: Mapping[str, Any]) -> Any:
-        """Whether numbers, or arrays of them, lie in the domain and in one of the parts."""
+        """Whether numbers, or arrays of them, lie in the domain and in one of the pieces."""
         found: Any = False
-        for part in self.parts:
+        for piece in self.pieces:
             here: Any = True
-            for limit in part.limits:
+            for limit in piece.limits:
                 here = here & limit.holds(env)
             found = found | here
         return self._whole.holds(env) & found
@@ -86,13 +86,13 @@ class Difference:
         """-1, 0 or 1 at arrays of numbers, exactly."""
         shape = np.broadcast_shapes(*(np.shape(x) for x in env.values()))
         found = np.zeros(shape, int)
-        for part in self.parts:
+        for piece in self.pieces:
             here = np.ones(shape, bool)
-            for limit in part.limits:
+            for limit in piece.limits:
                 here &= np.broadcast_to(np.asarray(limit.holds(env), bool), shape)
             if here.any():
                 chosen = {name: np.broadcast_to(x, shape)[here] for name, x in env.items()}
-                values = part.formula.times(_denominator(part.formula)).values(chosen)
+                values = piece.formula.times(_denominator(piece.formula)).values(chosen)
                 found[here] = np.asarray(values > 0, int) - np.asarray(values < 0, int)
         return found
 
@@ -103,8 +103,8 @@ def difference(first: Amount, second: Amount, over: str) -> Difference:
     names = tuple(name for name in found.names if name != over)
     whole = found.count()
     if not isinstance(whole, Count):
-        return Difference(over, names, (Part((), Polynomial.constant(whole)),), found.where, {})
-    parts: list[Part] = []
+        return Difference(over, names, (DifferencePiece((), Polynomial.constant(whole)),), found.where, {})
+    pieces: list[DifferencePiece] = []
     for region, formula in _covering(whole):
         for clause in region.clauses:
             limits = [
@@ -113,9 +113,9 @@ def difference(first: Amount, second: Amount, over: str) -> Difference:
             if any(limit.form.is_constant and not limit.holds({}) for limit in limits):
                 continue
             open_ = tuple(limit for limit in limits if not limit.form.is_constant)
-            parts.append(Part(open_, _plain(formula, found.split)))
+            pieces.append(DifferencePiece(open_, _plain(formula, found.split)))
     used = {name: by for name, by in found.split.items() if name in found.names}
-    return Difference(over, names, tuple(parts), found.where, used)
+    return Difference(over, names, tuple(pieces), found.where, used)
 
 
 def settled(amount: Amount, values: Mapping[str, int]) -> Amount:

@@ -30,7 +30,7 @@ def amount_of(cost: Cost, quantity: str) -> Amount:
 
 
 def _path(cost: Cost) -> Amount:
-    found = [layer.path_length() for _, layer in cost.parts if layer.across]
+    found = [layer.path_length() for _, layer in cost.parts if layer.mixes_tokens]
     if len(found) != 1 or found[0] is None:
         raise NamingError(f"the maximum path length of {cost.name} is not known")
     return found[0]

@@ -15,28 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.comparison.candidates import Candidates, candidates
-from lattend.cost.comparison.cells import Cell, Signs, Values, When, cells, far_samples
-from lattend.cost.comparison.claims import Claim, Sample, conditions, covering
+from lattend.cost.comparison.cells import SignCell, Signs, Values, When, cells, far_samples
+from lattend.cost.comparison.claims import Claim, SignSample, conditions, covering
+from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.cost.comparison.difference import Difference
-from lattend.cost.comparison.places import Place
 from lattend.errors import NoClosedForm
 
 ALWAYS = When()
 ROUNDS = 4  # of putting in numbers at which an answer was wrong
-START = 8  # numbers from the first on that are always looked at
+START = 8  # numbers from the first on that are always evaluated
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class CrossingCase:
     """The signs of the difference as the size grows, the places between them, and when that is so.
 
     At `start`, the first number, the difference is 0.
     """
 
     signs: Signs
-    places: tuple[Place, ...]
+    places: tuple[CrossingPoint, ...]
     when: When = ALWAYS
-    start: Place | None = None
+    start: CrossingPoint | None = None
 
     @property
     def claim(self) -> Claim:
@@ -46,15 +46,15 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class CrossingSolution:
     """The cases, and every point at which they were checked, with the sign there."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[CrossingCase, ...]
     points: dict[str, NDArray[Any]]
     signs: NDArray[Any]
 
 
-def solve(found: Difference) -> Solution:
+def solve(found: Difference) -> CrossingSolution:
     """All cases; NoClosedForm where a candidate is not a fraction or a square root."""
     possible = candidates(found)
     region = found.region
@@ -69,7 +69,9 @@ def solve(found: Difference) -> Solution:
     raise NoClosedForm(f"the cases are too many to tell as {found.over} grows")
 
 
-def _is_right(found: Difference, cases: Sequence[Case], places: Sequence[Place], values: Values) -> bool:
+def _is_right(
+    found: Difference, cases: Sequence[CrossingCase], places: Sequence[CrossingPoint], values: Values
+) -> bool:
     """Whether what is said to hold at these numbers holds there."""
     sample = sample_at(found, places, values)
     if sample is None:
@@ -79,20 +81,20 @@ def _is_right(found: Difference, cases: Sequence[Case], places: Sequence[Place],
     return bool(right) and (same or all(case in right for case in cases if case.when.holds(values)))
 
 
-def _solved(found: Difference, possible: Candidates, grid: Sequence[Cell]) -> Solution:
+def _solved(found: Difference, possible: Candidates, grid: Sequence[SignCell]) -> CrossingSolution:
     """The cases that are right at all samples."""
     values = [sample for cell in grid for sample in cell.samples]
-    ranges = [_looked_at(found, possible.places, sample) for sample in values]
+    ranges = [_evaluated_at(found, possible.places, sample) for sample in values]
     points = _points(found, values, ranges)
     signs = found.signs(points)
-    samples: list[tuple[Cell, list[Sample]]] = []
+    samples: list[tuple[SignCell, list[SignSample]]] = []
     at = place = 0
     for cell in grid:
-        mine: list[Sample] = []
+        mine: list[SignSample] = []
         for sample in cell.samples:
             numbers = ranges[place]
             if numbers:
-                mine.append(Sample(sample, numbers, signs[at : at + len(numbers)].tolist()))
+                mine.append(SignSample(sample, numbers, signs[at : at + len(numbers)].tolist()))
             at, place = at + len(numbers), place + 1
         if mine:
             samples.append((cell, mine))
@@ -102,36 +104,36 @@ def _solved(found: Difference, possible: Candidates, grid: Sequence[Cell]) -> So
     told = conditions(possible.tests, samples, covered)
     every = [sample for _, mine in samples for sample in mine]
     cases = [_case(claim, when, every) for claim, when in told]
-    return Solution(tuple(sorted(cases, key=_rank)), points, signs)
+    return CrossingSolution(tuple(sorted(cases, key=_rank)), points, signs)
 
 
-def _case(claim: Claim, when: When, samples: Sequence[Sample]) -> Case:
+def _case(claim: Claim, when: When, samples: Sequence[SignSample]) -> CrossingCase:
     """The claim; nothing is said of what would come before the first number."""
     if claim.places and not any(_before(claim.places[0], s) for s in samples if claim.holds(s)):
-        return Case(claim.signs[1:], claim.places[1:], when, claim.places[0])
-    return Case(claim.signs, claim.places, when)
+        return CrossingCase(claim.signs[1:], claim.places[1:], when, claim.places[0])
+    return CrossingCase(claim.signs, claim.places, when)
 
 
-def _before(place: Place, sample: Sample) -> bool:
+def _before(place: CrossingPoint, sample: SignSample) -> bool:
     number = place.at(sample.values)
     return number is not None and sample.numbers[0] < number
 
 
-def sample_at(found: Difference, places: Sequence[Place], values: Values) -> Sample | None:
+def sample_at(found: Difference, places: Sequence[CrossingPoint], values: Values) -> SignSample | None:
     """The signs at numbers for all other symbols, around these places."""
-    numbers = _looked_at(found, places, values)
+    numbers = _evaluated_at(found, places, values)
     if not numbers:
         return None
     points = _points(found, [values], [numbers])
-    return Sample(values, numbers, found.signs(points).tolist())
+    return SignSample(values, numbers, found.signs(points).tolist())
 
 
-def _rank(case: Case) -> tuple[int, int]:
+def _rank(case: CrossingCase) -> tuple[int, int]:
     """Crossings first, equality throughout last."""
     return -len(case.signs), case.signs == (0,)
 
 
-def _looked_at(found: Difference, places: Sequence[Place], values: Values) -> list[int]:
+def _evaluated_at(found: Difference, places: Sequence[CrossingPoint], values: Values) -> list[int]:
     """The first numbers, those around every candidate, and some far beyond."""
     known = [number for place in places if (number := place.at(values)) is not None]
     far = max([START, *(abs(ceil(number)) for number in known)])

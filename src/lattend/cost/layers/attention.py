@@ -8,9 +8,9 @@ from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
-from lattend.cost.layers.simple import columns, elementwise
+from lattend.cost.layers.tokenwise import columns, elementwise
 from lattend.cost.pairs import attended_pairs, need_sizes
-from lattend.cost.paths import looks_across, path_of
+from lattend.cost.paths import mixes_tokens, path_of
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
 from lattend.counts.polynomial import Polynomial
@@ -79,12 +79,11 @@ def attention(
     builder = _Attention(given, attended_pairs(chosen, given), options)
     builder.build(scaled=scaled, out_bias=out_bias)
     made_of = (tuple(builder.statements), tuple(builder.parameters))
-    across = looks_across(chosen)
     layer = Layer(
         "attention",
         *made_of,
         ONE_STEP,
-        across,
+        mixes_tokens(chosen),
         lambda shared: path_of(chosen, given, shared),
         builder.cache(),
         positions=builder.sizes["N"],
@@ -117,7 +116,7 @@ def _sizes(rule: Rule, sizes: dict[str, Size]) -> tuple[Rule, dict[str, Polynomi
 
 
 class _Attention(Scores):
-    """The statements of attention, as they are put down."""
+    """The statements of attention, as they are added."""
 
     def build(self, *, scaled: bool, out_bias: bool) -> None:
         """Scores, softmax, mixing, and the map that joins the heads."""
@@ -133,17 +132,17 @@ class _Attention(Scores):
         scores = self.scores(tokens, keyed)
         if scaled:
             scores = self.each("scaled scores", "constant multiplies", scores)
-        # The weights alone are kept: the backward pass of a softmax needs nothing else
-        made = self.each("exponentials", "exponentials", scores, keeps="")
+        # The weights alone are saved: the backward pass of a softmax needs nothing else
+        made = self.each("exponentials", "exponentials", scores, saves="")
         total = Array("row sums", self.rows)
         every_key = self.of("M")
-        self.put("row sums", self.attended, (made,), total, self.rows, every_key, kind="sums", again=False)
-        weights = self.each("weights", "divisions", made, total, keeps="")
+        self.add("row sums", self.attended, (made,), total, self.rows, every_key, kind="sums", again=False)
+        weights = self.each("weights", "divisions", made, total, saves="")
         values = self.values(valued)
         every = Columns.same(self.of("N", "heads", "D_o"))  # rows without keys are zeros
         mixed = Array("mixed", self.rows * self.of("D_o"), touched=every)
         points = self.attended * self.of("D_o")
-        self.put(
+        self.add(
             "mixing", points, (weights, values), mixed, mixed.size, every_key, and_="o < D_o", again=False
         )
         if self.options.projections is not None:
@@ -168,7 +167,7 @@ class _Attention(Scores):
         return self.projected("v", others, "M", "D_values", "kv_heads", "D_o", self.keys)
 
     def cache(self) -> Amount:
-        """Keys and values of all positions that are kept."""
-        if not self.options.looks:
+        """Keys and values of all positions in the KV cache."""
+        if not self.options.uses_content:
             return self.of("M", "kv_heads", "D_o")
         return self.of("M", "kv_heads") * (self.of("D_hid") + self.of("D_o"))

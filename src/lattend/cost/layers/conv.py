@@ -49,7 +49,7 @@ def conv(
     sizes = {"rows": read_size("rows", rows), "cols": read_size("cols", cols)}
     channels = {"c_in": read_size("c_in", c_in), "c_out": read_size("c_out", c_out)}
     axes = [
-        _Axis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
+        _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
         for place, size in enumerate(sizes)
     ]
     inside, outputs, seen, pixels, used = (
@@ -86,7 +86,6 @@ def conv(
     path = None
     if all(axis.stride == 1 and axis.padding == (axis.dilation * (axis.kernel // 2),) * 2 for axis in axes):
         path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
-    across = max(sides) > 1
     pads = padding if isinstance(padding, str) else (axes[0].padding[0], axes[1].padding[0])
     options: dict[str, Any] = {
         what: tuple(getattr(axis, what) for axis in axes) for what in ("kernel", "stride", "dilation")
@@ -94,7 +93,7 @@ def conv(
     options |= {"padding": pads, "padding_mode": padding_mode, "bias": bias}
     run = Run("conv", {**sizes, **channels, "groups": read_size("groups", groups)}, options)
     made_of, pixels = (tuple(steps), tuple(parameters)), sizes["rows"] * sizes["cols"]
-    return single(Layer(name, *made_of, ONE_STEP, across, path, positions=pixels), run)
+    return single(Layer(name, *made_of, ONE_STEP, max(sides) > 1, path, positions=pixels), run)
 
 
 def patch_embedding(
@@ -121,7 +120,7 @@ def output_size(size: int, kernel: int, stride: int = 1, dilation: int = 1, padd
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _ConvAxis:
     """Along one axis: pairs (output, tap) inside the image, and what takes part in one."""
 
     kernel: int
@@ -130,9 +129,9 @@ class _Axis:
     padding: tuple[int, int]  # before and after
     inside: Amount
     outputs: Amount
-    filled: Amount  # outputs that see the image
-    pixels: Amount  # pixels that are seen
-    taps: Amount  # taps that see one
+    filled: Amount  # outputs with a tap inside the image
+    pixels: Amount  # pixels under a tap
+    taps: Amount  # taps that meet one
 
     @staticmethod
     def of(
@@ -144,7 +143,7 @@ class _Axis:
         padding: Padding,
         place: int,
         mode: str,
-    ) -> _Axis:
+    ) -> _ConvAxis:
         taps, by, apart = (
             _of_axis(what, given, place, 1)
             for what, given in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
@@ -165,7 +164,7 @@ class _Axis:
         else:
             inside = f"{tapped} and pixel == {seen} and pixel < {name}"
             pixels = points(inside, along, ("pixel",), large)
-        return _Axis(
+        return _ConvAxis(
             taps,
             by,
             apart,
@@ -181,7 +180,7 @@ class _Axis:
 def _repeated(
     name: str, along: Sizes, tapped: str, seen: str, large: str, by: int, after: int, more: int
 ) -> Amount:
-    """The pixels that are seen where those at the edge are repeated: all but the last, and the last."""
+    """The pixels under a tap where those at the edge are repeated: all but the last, and the last."""
     but_last = f"{tapped} and pixel < {name} - 1 and (pixel == {seen} or pixel == 0 and {seen} < 0)"
     # the last output begins at the last multiple of `by` up to name + more: near enough, 1, or not, 0
     most, near = f"{name} + {more}", min(after, by - 1)
@@ -189,7 +188,7 @@ def _repeated(
         f"{by}*j < {most} - {near}", along, where=large
     )
     found = points(but_last, along, ("pixel",), large) + last
-    if 1 + more >= 0 and (1 + more) % by > after:  # a single pixel is always seen
+    if 1 + more >= 0 and (1 + more) % by > after:  # a single pixel always meets a tap
         found = found + points(f"j < 1 and {name} == 1", along, where=large)
     return found
 
@@ -213,7 +212,7 @@ def _of_axis(name: str, given: Pair, axis: int, least: int) -> int:
 
 
 def _per_group(channels: Polynomial, c_out: Polynomial, groups: Polynomial) -> Polynomial:
-    """The channels each output channel sees."""
+    """Input channels of each output channel."""
     if channels == groups:
         return Polynomial.constant(1)
     number, many = number_of(groups), number_of(channels)

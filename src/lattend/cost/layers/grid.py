@@ -5,7 +5,7 @@ from __future__ import annotations
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
 from lattend.cost.layer import Depth, Layer, Run, depth_of
-from lattend.cost.layers.simple import columns
+from lattend.cost.layers.tokenwise import columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size
@@ -51,11 +51,11 @@ def rnn2d(
     steps = depth_of(IMAGE, ((0, -1), (-1, 0)), sizes)
     if ways > 1:
         steps = Depth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
-    first = _Grid(sizes, cell, ways, bias)
+    first = _GridStatements(sizes, cell, ways, bias)
     parts = [(ONE, first.layer(steps))]
     if number_of(many) != 1:
         upper = {**sizes, "c": sizes["h"] * Polynomial.constant(ways)}
-        later = _Grid(upper, cell, ways, bias, above=True).layer(_later(steps, ways, sizes))
+        later = _GridStatements(upper, cell, ways, bias, above=True).layer(_later(steps, ways, sizes))
         parts.append((Amount.of(many - Polynomial.constant(1)), later))
     options = {"cell": cell, "directions": ways, "bias": bias}
     run = Run("rnn2d", {**sizes, "layers": many}, options)
@@ -75,8 +75,8 @@ def _later(steps: Depth, ways: int, sizes: Sizes) -> Depth:
     return Depth(steps.steps, "once the layer below is done")
 
 
-class _Grid:
-    """The statements of one layer, all its directions, as they are put down."""
+class _GridStatements:
+    """The statements of one layer, all its directions, as they are added."""
 
     def __init__(self, sizes: Sizes, cell: str, ways: int, bias: bool, *, above: bool = False) -> None:
         self.sizes, self.cell, self.bias, self.above = sizes, cell, bias, above
@@ -89,7 +89,7 @@ class _Grid:
         self.row = points(f"{self.way}col < cols and o < h", sizes)
         self.statements: list[Statement] = []
         self.parameters: list[Array] = []
-        # One direction of the layer below is kept as its states; several are put side by side, a copy
+        # One direction of the layer below is saved as its states; several lie side by side, a copy
         kind = "again" if above and ways == 1 else "input"
         self.x = Array("x", columns(f"{IMAGE} and i < c", sizes), kind)
         # All states are outputs, with gradients from outside; those of the zeros beyond the edge begin here
@@ -97,7 +97,7 @@ class _Grid:
         self.h = Array("h", self.columns(self.units), touched=self.edge)
 
     def layer(self, depth: Depth) -> Layer:
-        """The layer, which runs one cell after another with a row of states for each direction."""
+        """The layer, which runs cell by cell with a row of states for each direction."""
         {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
         border = self.row * (2 if self.cell == "lstm" else 1)
         name, path = (f"{self.name}, upper layer", None) if self.above else (self.name, depth.steps)
@@ -109,7 +109,7 @@ class _Grid:
 
     def rnn(self) -> None:
         total = self.sum("", ("in", "left", "top"))
-        self.put("σ", "functions", self.units, (total,), self.h)
+        self.add("σ", "functions", self.units, (total,), self.h)
 
     def lstm(self) -> None:
         gates = self.sum("gate < 5 and ", ("in", "left", "top"))
@@ -123,8 +123,8 @@ class _Grid:
             "f * mixed", "multiplies", self.some, self.part(opened, self.some), self.mixed(opened, c)
         )
         new = self.take("c", "adds", self.some, self.part(new, self.some), old)
-        bent = self.take("tanh c", "functions", self.units, self.part(new, self.units), kept=False)
-        self.put("o * tanh c", "multiplies", self.units, (self.part(opened, self.units), bent), self.h)
+        bent = self.take("tanh c", "functions", self.units, self.part(new, self.units), saved=False)
+        self.add("o * tanh c", "multiplies", self.units, (self.part(opened, self.units), bent), self.h)
 
     def gru(self) -> None:
         pre = self.sum("gate < 4 and ", ("in",))
@@ -137,10 +137,10 @@ class _Grid:
         new = self.take("pre + r * m", "adds", self.some, self.part(pre, self.some), past)
         n = self.take("n", "functions", self.units, self.part(new, self.units))
         z = self.part(opened, self.units)
-        rest = self.take("1 - z", "adds", self.units, z, kept=False)
+        rest = self.take("1 - z", "adds", self.units, z, saved=False)
         new = self.take("(1 - z) * n", "multiplies", self.units, rest, n)
         old = self.take("z * mixed", "multiplies", self.some, z, self.mixed(opened, self.h))
-        self.put("h", "adds", self.some, (self.part(new, self.some), old), self.h)
+        self.add("h", "adds", self.some, (self.part(new, self.some), old), self.h)
 
     # Parts of a cell
 
@@ -153,23 +153,23 @@ class _Grid:
         """l∘left + (1 - l)∘top of the states before; made again in the backward pass."""
         share = self.part(opened, self.some)
         lefts = self.take("l * left", "multiplies", self.left, share, states)
-        other = self.take("1 - l", "adds", self.top, share, kept=False)
+        other = self.take("1 - l", "adds", self.top, share, saved=False)
         tops = self.take("(1 - l) * top", "multiplies", self.top, other, states)
         both = f"{self.top} and 1 <= col"
-        found = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), kept=False)
+        found = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), saved=False)
         return self.part(found, self.some)
 
     def part(self, whole: Array, over: str) -> Array:
         """Numbers of an array that are read here and nowhere else: one gate out of several."""
         return Array(whole.name, self.columns(over), "again", of=whole)
 
-    def take(self, name: str, kind: str, over: str, *reads: Array, kept: bool = True) -> Array:
-        """One operation at every point of a set; what is not `kept` is made again in the backward pass."""
-        made = Array(name, self.columns(over), "made" if kept else "again")
-        self.put(name, kind, over, reads, made)
+    def take(self, name: str, kind: str, over: str, *reads: Array, saved: bool = True) -> Array:
+        """One operation at every point of a set; what is not `saved` is made again in the backward pass."""
+        made = Array(name, self.columns(over), "made" if saved else "again")
+        self.add(name, kind, over, reads, made)
         return made
 
-    def put(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> None:
+    def add(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> None:
         points = self.columns(over)
         self.statements.append(Statement(name, kind, points, reads, made, over=over))
 

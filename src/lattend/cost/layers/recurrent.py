@@ -5,7 +5,7 @@ from __future__ import annotations
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Layer, Run, depth_of
-from lattend.cost.layers.simple import columns, elementwise, reached
+from lattend.cost.layers.tokenwise import columns, elementwise, reached
 from lattend.cost.points import Sizes, points
 from lattend.cost.sizes import Size, number_of, read_size
 from lattend.cost.statement import NOTHING, Array, Statement
@@ -71,7 +71,7 @@ def _recurrent(
         "h": read_size("hidden", hidden),
     }
     sizes["l"] = read_size("layers", layers)
-    builder = _Cell(sizes, bias, initial, keeps_state=name != "rnn")
+    builder = _RecurrentStatements(sizes, bias, initial, keeps_state=name != "rnn")
     {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
     depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
@@ -91,8 +91,8 @@ def _recurrent(
     return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
 
 
-class _Cell:
-    """The statements of a recurrent layer, as they are put down."""
+class _RecurrentStatements:
+    """The statements of a recurrent layer, as they are added."""
 
     def __init__(self, sizes: Sizes, bias: bool, initial: bool, *, keeps_state: bool) -> None:
         self.sizes, self.bias, self.initial = sizes, bias, initial
@@ -119,9 +119,9 @@ class _Cell:
         opened = self.take("σ", "functions", three, self.part(gates, three))
         candidate = self.take("candidate", "functions", self.units, self.part(gates, self.units))
         state = Array("c", columns(self.states, self.sizes), touched=self.begun)
-        kept = self.take("f * c", "multiplies", self.states, self.part(opened, self.states), state)
+        old = self.take("f * c", "multiplies", self.states, self.part(opened, self.states), state)
         new = self.take("i * candidate", "multiplies", self.units, self.part(opened, self.units), candidate)
-        total = self.take("c'", "adds", self.states, kept, self.part(new, self.states))
+        total = self.take("c'", "adds", self.states, old, self.part(new, self.states))
         bent = self.take("tanh c'", "functions", self.units, self.part(total, self.units))
         self.take("o * tanh c'", "multiplies", self.units, self.part(opened, self.units), bent)
 

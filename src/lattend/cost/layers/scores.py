@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from lattend.cost.amount import Amount
 from lattend.cost.layers.entries import entries_of, used_entries
-from lattend.cost.layers.pairs import PairStatements
-from lattend.cost.layers.simple import columns
+from lattend.cost.layers.pair_statements import PairStatements
+from lattend.cost.layers.tokenwise import columns
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns
@@ -48,7 +48,7 @@ class Options:
                 raise NamingError(f"{name} goes with encoding {_listed(home)}, not {self.encoding!r}")
 
     @property
-    def looks(self) -> bool:
+    def uses_content(self) -> bool:
         """Whether queries are multiplied with keys."""
         return self.encoding != "quadratic" or self.content
 
@@ -72,11 +72,11 @@ class Scores(PairStatements):
     def scores(self, tokens: Array, others: Array) -> Array:
         """The scores of attended pairs, by the encoding and the projections."""
         how = self.options
-        if not how.looks:
+        if not how.uses_content:
             return self.form("scores")
         if how.projections == "naive":
             return self.naive(tokens, others)
-        queries, keys = self.queries(tokens), self.looked_at(others)
+        queries, keys = self.queries(tokens), self.key_vectors(others)
         if how.encoding == "relative":
             return self.relative(queries, keys)
         added = how.encoding in ("quadratic", "tables")
@@ -91,7 +91,7 @@ class Scores(PairStatements):
             return Array("q", every, "input", self.rows * self.of("D_hid"))
         return self.projected("q", tokens, "N", "D_i", "heads", "D_hid", self.rows)
 
-    def looked_at(self, others: Array) -> Array:
+    def key_vectors(self, others: Array) -> Array:
         if self.options.projections is None:
             return self.given("k", "D_hid")
         return self.projected("k", others, "M", "D_keys", "kv_heads", "D_hid", self.keys)
@@ -113,7 +113,7 @@ class Scores(PairStatements):
     def content(self, name: str, queries: Array, keys: Array) -> Array:
         """The products q · k."""
         wide, found = self.of("D_hid"), Array(name, self.attended)
-        self.put(name, self.attended * wide, (queries, keys), found, self.attended, wide, and_="i < D_hid")
+        self.add(name, self.attended * wide, (queries, keys), found, self.attended, wide, and_="i < D_hid")
         return found
 
     # Encodings
@@ -132,7 +132,7 @@ class Scores(PairStatements):
         shifts = Array("r", self.attended, "constant")
         found, terms = Array(name, self.attended), self.of("D_p")
         points, kind = self.attended * terms, "constant products"
-        self.put(name, points, (form, shifts), found, self.attended, terms, kind=kind, and_="i < D_p")
+        self.add(name, points, (form, shifts), found, self.attended, terms, kind=kind, and_="i < D_p")
         return found
 
     def table(self) -> Array:
@@ -156,18 +156,18 @@ class Scores(PairStatements):
             points, begins = self.attended * self.of("D_i", "D_hid") * each, self.attended * wide * each
             for given in (token, table) if terms == 4 else (token,):
                 indices = f"term < {each}, i < D_i, o < D_hid"
-                self.put(
+                self.add(
                     "projected again", points, (given, weight), side, begins, self.of("D_i"), and_=indices
                 )
             sides.append(side)
         found, longest = Array("scores", self.attended), wide * terms
-        self.put("scores", self.attended * wide * terms, tuple(sides), found, self.attended, longest)
+        self.add("scores", self.attended * wide * terms, tuple(sides), found, self.attended, longest)
         return found
 
     def relative(self, queries: Array, keys: Array) -> Array:
         """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything shared that can be."""
         sizes = {**self.sizes, "R": self.pairs.shifts}
-        keys = Array("k", keys.size, keys.kind, of=keys.of)  # u looks at all of them
+        keys = Array("k", keys.size, keys.kind, of=keys.of)  # u meets all of them
         one = Polynomial.constant(1)
         heads = Amount.of(one if self.pairs.per_head else sizes["heads"])
         shifts = Array("r", columns("shift < R and i < D_p", sizes), "constant")
@@ -188,9 +188,9 @@ class Scores(PairStatements):
         for name, indices, reads, out, longest in apart:
             over, kind = f"head < heads and {indices}", "constant products" if out is far else "products"
             every = columns(over, sizes)
-            self.put(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
+            self.add(name, every, reads, out, out.size, longest, kind=kind, over=over, again=False)
         near = self.content("q k", queries, keys)
-        self.put(
+        self.add(
             "q W̃ r", self.attended * wide, (queries, far), distant, self.attended, wide, and_="i < D_hid"
         )
         total = self.each("content and shift", "adds", near, distant)

@@ -11,16 +11,16 @@ from lattend.cost.cost import Cost
 from lattend.cost.layer import Run
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import output_size, patch_embedding
-from lattend.cost.layers.simple import (
+from lattend.cost.layers.tokenwise import (
     embedding,
     feed_forward,
-    handed,
     linear,
-    looked_up,
     loose,
     norm,
     positions,
     residual,
+    shared_input,
+    tied_table,
 )
 from lattend.cost.points import Sizes
 from lattend.cost.sizes import Size, need_number, number_of, read_size
@@ -54,19 +54,19 @@ def transformer_block(
     shared |= {"bias": bias, "out_bias": bias, "scaled": scaled}
     chosen = read_rule(rule)
     if "n" in chosen.sizes:
-        looks = attention(chosen, **{**shared, **parameters, "n": n})
+        attended = attention(chosen, **{**shared, **parameters, "n": n})
     else:  # an image or a volume, whose tokens are its pixels
-        looks = attention(chosen, **{**shared, **parameters})
+        attended = attention(chosen, **{**shared, **parameters})
         n = "*".join(f"({parameters.get(size, chosen.values.get(size, size))})" for size in chosen.sizes)
     around: dict[str, Any] = {"n": n, "d": d}
-    parts = [norm(**around, kind=norms), looks, residual(**around)]
+    parts = [norm(**around, kind=norms), attended, residual(**around)]
     if cross is not None:
-        looked = attention("full", **shared, n=n, m=cross).named("cross-attention")
-        parts += [norm(**around, kind=norms), looked, residual(**around)]
+        crossed = attention("full", **shared, n=n, m=cross).named("cross-attention")
+        parts += [norm(**around, kind=norms), crossed, residual(**around)]
     hidden = _times(d, 4) if hidden is None else hidden
     inner = feed_forward(n=n, d=d, hidden=hidden, bias=bias, gated=gated)
     whole = joined("transformer block", *parts, norm(**around, kind=norms), inner, residual(**around))
-    sizes = {name: size for name, size in looks.runs[0][1].sizes.items() if name in chosen.free}
+    sizes = {name: size for name, size in attended.runs[0][1].sizes.items() if name in chosen.free}
     named = {"d": d, "heads": heads, "kv_heads": kv_heads or heads, "D": wide, "hidden": hidden}
     named |= {} if cross is None else {"cross": cross}
     how = {"rule": chosen, "norms": norms, "bias": bias, "gated": gated, "scaled": scaled}
@@ -74,7 +74,7 @@ def transformer_block(
 
 
 def encoder(rule: RuleLike = "full", *, layers: Size = "l", **options: Any) -> Cost:
-    """A stack of blocks in which, unless the rule says otherwise, every token sees every other."""
+    """A stack of blocks in which, unless the rule says otherwise, every token attends to every other."""
     return _stack(rule, layers, options).named("encoder")
 
 
@@ -95,7 +95,7 @@ def decoder(
         return blocks.named("decoder")
     out = linear(n=n, d_in=d, d_out=vocabulary, bias=False).named("output")
     if tied:
-        out = joined("output", _without_parameters(out), looked_up(n=n, d=d))
+        out = joined("output", _without_parameters(out), tied_table(n=n, d=d))
     first = embedding(n=n, vocabulary=vocabulary, d=d)
     whole = joined("decoder", first, blocks, norm(n=n, d=d, kind=norms), out)
     ((_, run),) = blocks.runs
@@ -143,13 +143,13 @@ def vit(
 
 
 def _stack(rule: RuleLike, layers: Size, options: dict[str, Any]) -> Cost:
-    """So many blocks; those that look at the same encoder add up its gradients."""
+    """So many blocks; those that attend to the same encoder add up its gradients."""
     block = transformer_block(rule, **options)
     cross, blocks = options.get("cross"), block.repeat(layers)
     if cross is None:
         return blocks
     ((_, run),) = block.runs
-    whole = joined("blocks", handed(n=cross, d=options.get("d", "d"), to=layers), blocks)
+    whole = joined("blocks", shared_input(n=cross, d=options.get("d", "d"), to=layers), blocks)
     return running(whole, "transformer", run.sizes, {"layers": layers}, run.options)
 
 
@@ -162,7 +162,7 @@ def running(
 
 
 def joined(name: str, *parts: Cost) -> Cost:
-    """Costs one after another, under one name."""
+    """The sum of costs, under one name."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -178,7 +178,7 @@ def _head_dim(d: Size, heads: Size, given: Size | None) -> Size:
     if width is None:
         return d if many == 1 else f"({d})/{many}"
     if width % many:
-        raise DomainError(f"d = {width} does not divide into {many} heads; give D, the size of a head")
+        raise DomainError(f"d = {width} does not divide into {many} heads; give D, the head dimension")
     return width // many
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Layer
-from lattend.cost.layers.simple import columns, elementwise, linear
+from lattend.cost.layers.tokenwise import columns, elementwise, linear
 from lattend.cost.layers.transformer import joined, running
 from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import Array
@@ -35,8 +35,8 @@ def bend(*, n: Size = "n", d: Size = "d") -> Cost:
     sizes = {"n": read_size("n", n), "d": read_size("d", d)}
     x = Array("x", columns("token < n and i < d", sizes), "input")
     _, statement = elementwise("activation", "functions", "token < n and i < d", sizes, x)
-    kept = replace(statement, keeps="")  # the next layer keeps it as its input
-    return single(Layer("activation", (kept,)))
+    bare = replace(statement, saves="")  # the next layer saves it as its input
+    return single(Layer("activation", (bare,)))
 
 
 def sample(*, n: Size = "n", z: Size = "z") -> Cost:

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lattend.cost.measure.counter import FlopCounter as FlopCounter
     from lattend.cost.measure.measure import of as of
+    from lattend.cost.measure.profile import ModuleCost as ModuleCost
     from lattend.cost.measure.profile import Profile as Profile
-    from lattend.cost.measure.profile import Row as Row
     from lattend.cost.measure.tally import Tally as Tally
 
 # Loaded on first use
-_HOME = {"of": "measure", "Profile": "profile", "Row": "profile", "FlopCounter": "counter", "Tally": "tally"}
+_HOME = {
+    "of": "measure",
+    "Profile": "profile",
+    "ModuleCost": "profile",
+    "FlopCounter": "counter",
+    "Tally": "tally",
+}
 
 
 def __getattr__(name: str) -> Any:

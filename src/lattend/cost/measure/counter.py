@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 from torch.nn import Module
 from torch.utils.flop_counter import shape_wrapper
 
+from lattend.cost.measure.call_sites import CallSite
 from lattend.cost.measure.meter import Meter
-from lattend.cost.measure.places import Place
 from lattend.cost.measure.tally import Tally
 from lattend.cost.result import not_counted
 from lattend.errors import NamingError
@@ -131,7 +131,7 @@ class FlopCounter:
 
     # Names as torch gives them
 
-    def _name(self, module: Module, parent: Place) -> str:
+    def _name(self, module: Module, parent: CallSite) -> str:
         """The class of the outermost module, then the attributes that lead to this one."""
         if module not in self._names:
             self._names[module] = type(module).__name__

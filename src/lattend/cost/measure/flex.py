@@ -1,4 +1,4 @@
-"""FlexAttention: the pairs its mask marks, and those of the blocks it runs."""
+"""FlexAttention: the pairs its mask attends, and those of the blocks it runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from lattend.cost.measure.pairs import UNKNOWN, Pairs, has_values
 
 MOST_PAIRS = 1 << 27  # of a mask that is asked pair by pair
-TOO_LARGE = "mask too large to look at: attention in {} is counted by its blocks"
+TOO_LARGE = "mask too large to read: attention in {} is counted by its blocks"
 FLEX = ("flex_attention", "flex_attention_backward")
 
 
@@ -36,12 +36,12 @@ def pairs_of_flex(func: Any, args: tuple[Any, ...]) -> Pairs:
     kinds = (partial.shape[0], partial.shape[1])  # batch elements and heads that differ
     if prod(kinds) * n * m > MOST_PAIRS:
         return Pairs(executed, executed, dense, *sizes, members * n, TOO_LARGE)
-    marked = _marked(block_mask[-1], *kinds, n, m, query.device)
-    needed = marked * (members // prod(kinds))
+    attended = _attended(block_mask[-1], *kinds, n, m, query.device)
+    needed = attended * (members // prod(kinds))
     return Pairs(needed, executed, dense, *sizes, min(needed, members * n))
 
 
-def _marked(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:
+def _attended(mask: Any, batch: int, heads: int, n: int, m: int, device: torch.device) -> int:
     from torch.nn.attention.flex_attention import create_mask
 
     return int(create_mask(mask, batch, heads, n, m, device=str(device)).sum())

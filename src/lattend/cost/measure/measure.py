@@ -12,10 +12,10 @@ from torch.nn import Module
 from torch.nn.parameter import UninitializedParameter
 from torch.utils._pytree import tree_leaves, tree_map
 
+from lattend.cost.measure.call_sites import CallSite
 from lattend.cost.measure.meter import Meter
 from lattend.cost.measure.operation import tensors
-from lattend.cost.measure.places import Place
-from lattend.cost.measure.profile import WAYS, Profile, Row
+from lattend.cost.measure.profile import WAYS, ModuleCost, Profile
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.errors import LattendError, TensorError
 
@@ -47,7 +47,7 @@ def of(
     args, kwargs = arguments(inputs, module, dtype)
     names = {part: name for name, part in module.named_modules()}
 
-    def name_of(part: Module, parent: Place) -> str:
+    def name_of(part: Module, parent: CallSite) -> str:
         if part not in names:  # made while it runs
             names[part] = f"{parent.name}.{type(part).__name__}".lstrip(".")
         return names[part]
@@ -167,7 +167,7 @@ def profile(module: Module, meter: Meter) -> Profile:
     kinds = {name: type(part).__name__ for name, part in module.named_modules()} | kinds
     mine = own_parameters(module)
     rows = [
-        Row(
+        ModuleCost(
             name,
             kind,
             mine.get(name, 0),

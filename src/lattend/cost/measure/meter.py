@@ -26,29 +26,29 @@ from torch.utils.flop_counter import flop_registry
 
 from lattend.attend import flop_formulas as counted
 from lattend.cost.measure import products
+from lattend.cost.measure.call_sites import CallSite, CallSites
 from lattend.cost.measure.constants import NUMBERS_DECIDE, Constants, Unknown
 from lattend.cost.measure.elementwise import knows, other
 from lattend.cost.measure.operation import Operation, operation, short_name, tensors
 from lattend.cost.measure.pairs import FUSED, FUSED_BACKWARD, Pairs, pairs_of, pairs_of_fused
-from lattend.cost.measure.places import Place, Places
 from lattend.cost.measure.profile import BACKWARD, FORWARD
-from lattend.cost.measure.rules import pairs_of_call
+from lattend.cost.measure.rule_pairs import pairs_of_call
 from lattend.cost.measure.tally import NOTHING, Tally
-from lattend.cost.measure.written_attention import Product, Written
+from lattend.cost.measure.written_attention import Product, WrittenAttention
 
 SDPA = "scaled_dot_product_attention"
 _OPERATOR = torch.ops.aten.scaled_dot_product_attention
 
 
 @dataclass
-class Entry:
+class OperatorCount:
     """What one operator did in one place, one way."""
 
     tally: Tally = NOTHING
     calls: int = 0
 
 
-Key = tuple[Place, Any, str]  # where, which operator, forward or backward
+Key = tuple[CallSite, Any, str]  # where, which operator, forward or backward
 
 
 class Meter:
@@ -56,20 +56,20 @@ class Meter:
 
     def __init__(
         self,
-        name_of: Callable[[Module, Place], str],
+        name_of: Callable[[Module, CallSite], str],
         *,
         device: str = "cpu",
         formulas: Mapping[Any, Callable[..., int]] | None = None,
     ) -> None:
-        self.entries: dict[Key, Entry] = {}
-        self.calls: Counter[Place] = Counter()
+        self.entries: dict[Key, OperatorCount] = {}
+        self.calls: Counter[CallSite] = Counter()
         self.unknown: Counter[str] = Counter()
         self.notes: Counter[tuple[str, str]] = Counter()  # what is not exact, and where
         self.device = device
         self.formulas = {} if formulas is None else formulas  # of the user, in place of ours
-        self.places = Places(name_of, self._called)
+        self.places = CallSites(name_of, self._called)
         self.constants = Constants()
-        self.written = Written(self._lessen, self._note, self._seen)
+        self.written = WrittenAttention(self._lessen, self._note, self._seen)
         self.paused = False
         self._context: ExitStack | None = None
 
@@ -88,15 +88,15 @@ class Meter:
 
     # What was counted
 
-    def _called(self, place: Place) -> None:
+    def _called(self, place: CallSite) -> None:
         self.calls[place] += 1
 
-    def add(self, place: Place, label: Any, way: str, tally: Tally) -> Key:
+    def add(self, place: CallSite, label: Any, way: str, tally: Tally) -> Key:
         """Count an operation; what backward runs again is executed, and not needed."""
         if place.again:
             tally = tally + Tally(needed=-tally.needed)
         key = (place, label, way)
-        entry = self.entries.setdefault(key, Entry())
+        entry = self.entries.setdefault(key, OperatorCount())
         entry.tally, entry.calls = entry.tally + tally, entry.calls + 1
         return key
 
@@ -132,14 +132,14 @@ class Meter:
         with self.pause(), torch.no_grad():
             pairs = pairs_of(*parts[:3], self._seen(parts[3]), bool(given.get("is_causal", False)))
         here, again = self.places.here, self.places.running_again()
-        place = Place(here.name, here.kind, here, (here.first or here) if again else None, pairs)
+        place = CallSite(here.name, here.kind, here, (here.first or here) if again else None, pairs)
         self.places.open(place)
         try:
             out = func(*args, **kwargs)
         finally:
             self.places.close()
-        place.supposed = given["query"].is_meta  # torch takes it apart there, and a device would not
-        if not any(name in FUSED for name in place.seen) and not place.supposed:
+        place.on_meta = given["query"].is_meta  # torch takes it apart there, and a device would not
+        if not any(name in FUSED for name in place.seen) and not place.on_meta:
             place.pairs = pairs = replace(pairs, executed=pairs.dense)
         self._remark(pairs)
         label = next((name for name in place.seen if name in FUSED), SDPA)
@@ -196,7 +196,7 @@ class Meter:
         ours = func.namespace in ("aten", "lattend")
         return self.formulas.get(packet) or (None if ours else flop_registry.get(packet))
 
-    def _count(self, func: Any, op: Operation, place: Place, way: str, number: int | None) -> None:
+    def _count(self, func: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
         packet = func._overloadpacket
         if packet in (counted.FORWARD, counted.BACKWARD):
             given = {**op.given, "data": [self._seen(array) for array in op.given["data"]]}
@@ -227,13 +227,13 @@ class Meter:
             if tally:
                 self.add(place, packet, way, tally)
 
-    def _product(self, packet: Any, op: Operation, place: Place, way: str, number: int | None) -> None:
+    def _product(self, packet: Any, op: Operation, place: CallSite, way: str, number: int | None) -> None:
         tally = products.FORMULAS[op.name](op)
         if way == BACKWARD and not place.again:
             if place.pairs is not None:
                 tally = place.pairs.scaled(tally)
-                if place.supposed:
-                    packet, tally = _OPERATOR, self._supposed(place, place.pairs, tally)
+                if place.on_meta:
+                    packet, tally = _OPERATOR, self._fused_gradient(place, place.pairs, tally)
             elif number is not None:
                 tally = self.written.scaled(number, tally)
             self.add(place, packet, way, tally)
@@ -243,7 +243,7 @@ class Meter:
         self.written.made(op, Product(key, tally, op.result.numel()), number)
 
     @staticmethod
-    def _supposed(place: Place, pairs: Pairs, tally: Tally) -> Tally:
+    def _fused_gradient(place: CallSite, pairs: Pairs, tally: Tally) -> Tally:
         """A product of a gradient that a device would compute with all the others in one operator."""
         task = torch._C._current_graph_task_id()
         if place.task == task:

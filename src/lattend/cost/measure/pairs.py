@@ -1,4 +1,4 @@
-"""Pairs: which (query, key) pairs a scaled dot-product attention marks, from what it is told."""
+"""Pairs: which (query, key) pairs a scaled dot-product attention attends, from its arguments."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pairs:
         return Tally(self.needed * each, self.executed * again, self.dense * again)
 
     def scaled(self, products: Tally) -> Tally:
-        """Products over all pairs, of which those of the marked ones are needed."""
+        """Products over all pairs, of which those of the attended ones are needed."""
         return Tally(products.needed * self.needed // max(1, self.dense), products.executed, products.dense)
 
 
@@ -66,7 +66,7 @@ def pairs_of(
 ) -> Pairs:
     """The pairs of torch's scaled_dot_product_attention; `whole` says that it computes all of them.
 
-    q and k are [..., n, D] and [..., m, D]. Causal marks k <= q, counted from the first of each; a mask of
+    q and k are [..., n, D] and [..., m, D]. Causal attends k <= q, counted from the first of each; a mask of
     booleans its true entries, one of numbers those that are not lowest.
     """
     n, m = query.shape[-2], key.shape[-2]
@@ -77,10 +77,10 @@ def pairs_of(
     if variant is not None:  # torch.nn.attention.bias.CausalBias
         causal, shift, mask = True, m - n if variant.name == "LOWER_RIGHT" else 0, None
     if mask is not None:
-        marked = marked_in(mask)
-        if marked is None:
+        attended = attended_in(mask)
+        if attended is None:
             return Pairs(dense, dense, dense, *sizes, members * n, UNKNOWN)
-        needed = marked * dense // max(1, mask.numel())
+        needed = attended * dense // max(1, mask.numel())
         return Pairs(needed, dense, dense, *sizes, min(needed, members * n))
     if not causal:
         return Pairs(dense, dense, dense, *sizes, members * n if m else 0)
@@ -96,8 +96,8 @@ def _members(query: Sequence[int], key: Sequence[int], grouped: bool) -> int:
     return prod(torch.broadcast_shapes(tuple(query), tuple(key)))
 
 
-def marked_in(mask: Tensor) -> int | None:
-    """How many entries of a mask mark a pair; None where they are not known."""
+def attended_in(mask: Tensor) -> int | None:
+    """How many entries of a mask stand for an attended pair; None where they are not known."""
     if not has_values(mask):
         return None
     shown = mask.detach()
@@ -105,13 +105,13 @@ def marked_in(mask: Tensor) -> int | None:
         if stride == 0 and size > 1:  # expanded: one stands for all
             shown = shown.narrow(axis, 0, 1)
     try:
-        return int(torch.count_nonzero(marks(shown))) * (mask.numel() // max(1, shown.numel()))
+        return int(torch.count_nonzero(attended_by(shown))) * (mask.numel() // max(1, shown.numel()))
     except RuntimeError:
         return None
 
 
-def marks(mask: Tensor) -> Tensor:
-    """A mask as booleans: numbers mark unless they are lowest."""
+def attended_by(mask: Tensor) -> Tensor:
+    """A mask as booleans: numbers attend unless they are lowest."""
     return mask if mask.dtype == torch.bool else mask > lowest(mask.dtype)
 
 
@@ -121,7 +121,7 @@ def lowest(dtype: torch.dtype) -> float:
 
 
 def has_values(x: Tensor) -> bool:
-    """Whether the numbers of a tensor can be looked at."""
+    """Whether the numbers of a tensor can be read."""
     from torch._subclasses.fake_tensor import FakeTensor
 
     return not (x.is_meta or isinstance(x, FakeTensor))
@@ -131,7 +131,7 @@ def has_values(x: Tensor) -> bool:
 
 
 def band(n: int, m: int, left: int | None, right: int | None) -> tuple[int, int]:
-    """How many pairs q - left <= k <= q + right marks, and how many queries have one.
+    """How many pairs q - left <= k <= q + right attends, and how many queries have one.
 
     >>> band(8, 8, None, 0), band(8, 8, 2, 0)  # causal; a window of 3 keys: 1 + 2 + 6*3
     ((36, 8), (21, 8))
@@ -205,8 +205,8 @@ def _of_rows(
         shift = 0 if corner else m - n
         least = None if left is None else left - shift
         most = shift if causal else None if right is None else right + shift
-        marked, queries = band(n, m, least, most)
+        attended, queries = band(n, m, least, most)
         tiles = band_tiles(n, m, least, most)
-        needed, executed, dense = needed + marked, executed + tiles, dense + n * m
+        needed, executed, dense = needed + attended, executed + tiles, dense + n * m
         rows += queries
     return Pairs(needed * heads, executed * heads, dense * heads, *sizes, rows * heads)

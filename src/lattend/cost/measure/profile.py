@@ -17,7 +17,7 @@ WAYS = FORWARD, BACKWARD = "forward", "backward"
 
 
 @dataclass(frozen=True)
-class Row:
+class ModuleCost:
     """One module: its own parameters, each counted once, and the operations that are in no module within it.
 
     `operations` are its products and attentions by the operator's name, forward and backward.
@@ -64,7 +64,7 @@ class Profile(Result):
     """
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[ModuleCost, ...]
     unknown: Mapping[str, int]
     notes: tuple[str, ...]
 
@@ -103,7 +103,7 @@ class Profile(Result):
         """The module's class."""
         return self.title
 
-    def row(self, name: str) -> Row:
+    def row(self, name: str) -> ModuleCost:
         """The row of the module with this name."""
         for row in self.rows:
             if row.name == name:

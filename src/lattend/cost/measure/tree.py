@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from lattend.cost.measure.profile import Profile, Row
+from lattend.cost.measure.profile import ModuleCost, Profile
 from lattend.cost.measure.tally import NOTHING, Tally
 from lattend.cost.result import MultiplyAdds, totals
 from lattend.cost.statement import COLUMNS
@@ -46,7 +46,7 @@ class Branch:
         return (self.kind, self.calls, self.whole, tuple((b.name, b.shape) for b in self.within))
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         parameters, forward, backward = self.whole
         return bool(parameters or forward.dense or backward.dense)
 
@@ -89,7 +89,7 @@ def tree(profile: Profile) -> Branch:
     return root
 
 
-def _fill(branch: Branch, row: Row) -> None:
+def _fill(branch: Branch, row: ModuleCost) -> None:
     branch.kind, branch.calls, branch.parameters = row.kind or branch.kind, row.calls, row.parameters
     branch.forward, branch.backward = row.forward, row.backward
     branch.within += [
@@ -101,7 +101,7 @@ def _fill(branch: Branch, row: Row) -> None:
 def _lines(branch: Branch, indent: str, both: bool, depth: int | None) -> list[tuple[str, ...]]:
     if depth == 0:
         return []
-    inner = [found for found in branch.within if found.shown]
+    inner = [found for found in branch.within if found.is_shown]
     modules = [found for found in inner if not found.is_operator]
     operators = [found for found in inner if found.is_operator] if modules else []
     groups = [list(found) for _, found in groupby(modules, lambda b: (b.name.isdigit() or id(b), b.shape))]

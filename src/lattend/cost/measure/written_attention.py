@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn import Parameter
 
 from lattend.cost.measure.operation import Operation
-from lattend.cost.measure.pairs import UNKNOWN, has_values, lowest, marks
+from lattend.cost.measure.pairs import UNKNOWN, attended_by, has_values, lowest
 from lattend.cost.measure.tally import Tally
 
 FOLLOWED = ("mm", "bmm", "baddbmm")
@@ -81,7 +81,7 @@ class Followed:
     used: bool = False  # something has been made of it
 
 
-class Written:
+class WrittenAttention:
     """Follows scores and weights; `lessen` takes back multiply-adds that were counted."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Written:
         if weights is None:
             numbers = op.result.numel()
             found = Followed(product, numbers, numbers, batched=op.name != "mm")
-            self._put(op.result, found)
+            self._remember(op.result, found)
             if op.name == "baddbmm" and op.given.get("beta", 1) != 0:
                 self._masked_by_sum(found, op.given["self"])
 
@@ -171,7 +171,7 @@ class Written:
             return self._softmax(op, found, tally, where)
         if not found.weights:
             self._look_for_mask(op, found)
-        self._put(op.result, found)
+        self._remember(op.result, found)
         return tally
 
     def _with_sinks(self, op: Operation) -> None:
@@ -186,7 +186,7 @@ class Written:
         self._use(state)
         sinks, first = op.result.numel() - state.numbers, sum(x.shape[-1] for x in parts[:place])
         wide = replace(state, numbers=op.result.numel(), pairs=state.pairs + sinks, mask=None, used=False)
-        self._put(op.result, replace(wide, sinks=sinks, first=first))
+        self._remember(op.result, replace(wide, sinks=sinks, first=first))
 
     def _use(self, found: Followed, *, again: bool = False) -> None:
         """Scores that are used a second time, or as they are, are needed whole."""
@@ -220,20 +220,20 @@ class Written:
         if not has_values(part):
             found.unknown = found.batched  # what is added to a plain product is hardly a mask
             return
-        marked = marks(part)
-        if not bool(marked.all()):
-            self._masked(found, marked, True)
+        attended = attended_by(part)
+        if not bool(attended.all()):
+            self._masked(found, attended, True)
 
-    def _masked(self, found: Followed, mask: Tensor, marked: bool) -> None:
+    def _masked(self, found: Followed, mask: Tensor, attended: bool) -> None:
         mask = self._seen(mask)
         if not has_values(mask):
             found.unknown = True
             return
-        mask = mask.bool() if marked else ~mask.bool()
+        mask = mask.bool() if attended else ~mask.bool()
         if found.mask is not None:
             try:
                 mask = mask & found.mask
-            except RuntimeError:  # of another shape: fewer pairs than either has are not looked for
+            except RuntimeError:  # of another shape: fewer pairs than either has are not sought
                 return
         product = found.product
         pairs = found.pairs = int(torch.count_nonzero(mask)) * (found.numbers // max(1, mask.numel()))
@@ -246,7 +246,7 @@ class Written:
         if found.unknown:
             self._note(UNKNOWN, where)
         pairs = found.pairs
-        self._put(op.result, replace(found, mask=None, weights=True))
+        self._remember(op.result, replace(found, mask=None, weights=True))
         if pairs == found.numbers:
             return tally
         rows = found.numbers // max(1, op.result.shape[op.given["dim"]])
@@ -283,7 +283,7 @@ class Written:
             return replace(found, numbers=rest, pairs=found.pairs - found.sinks, sinks=0)
         return found
 
-    def _put(self, x: Tensor, found: Followed) -> None:
+    def _remember(self, x: Tensor, found: Followed) -> None:
         key = _storage(x)
         if key is None:
             return

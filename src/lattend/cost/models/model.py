@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from lattend.cost.models.parts import ATTENTION, HEAD, Layer, Part
-from lattend.cost.models.work import Work, gathered
+from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
+from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.pairs import TILE
 from lattend.cost.result import MultiplyAdds
 from lattend.errors import DomainError
@@ -32,15 +32,15 @@ class Model(Printed):
     source: str
     head: str
     width: int
-    layers: tuple[Layer, ...]
-    outside: tuple[Part, ...]
+    layers: tuple[ModelLayer, ...]
+    outside: tuple[ModelPart, ...]
     longest: int | None = None
     image: int | None = None
     defaults: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ModelPart]:
         """Every part, layer by layer, then those outside."""
         for layer in self.layers:
             yield from layer.parts
@@ -76,35 +76,35 @@ class Model(Printed):
 
     @property
     def is_causal(self) -> bool:
-        """Whether no query sees a later key."""
+        """Whether no query attends to a later key."""
         spans = [layer.attention.span for layer in self.layers if layer.attention]
         return all(span.is_causal for span in spans)
 
-    def forward(self, length: int | None = None, batch: int = 1, tile: int = TILE) -> Work:
+    def forward(self, length: int | None = None, batch: int = 1, tile: int = TILE) -> ModelWork:
         """Multiply-adds of one forward over `batch` sequences, in three columns.
 
-        needed: attended pairs. executed: all tile × tile boxes that hold a attended pair, counted exactly and
-        whole, as a kernel with such tiles runs them (Swin: whole windows of the padded image). dense: what a
-        counter of the matrix products reports. Only matrix products are counted: norms, softmax, rotary
-        positions, activations and gates, a few operations a number, are left out.
+        needed: attended pairs. executed: all tile × tile boxes that hold an attended pair, counted exactly
+        and whole, as a kernel with such tiles runs them (Swin: whole windows of the padded image). dense:
+        what a counter of the matrix products reports. Only matrix products are counted: norms, softmax,
+        rotary positions, activations and gates, a few operations a number, are left out.
         """
         length = self._fits(length, batch, tile)
         parts = gathered(self._forward(length, tile), batch)
-        return Work(self, "forward", length, batch, tile, parts)
+        return ModelWork(self, "forward", length, batch, tile, parts)
 
     def training(
         self, length: int | None = None, batch: int = 1, checkpointing: bool = False, tile: int = TILE
-    ) -> Work:
+    ) -> ModelWork:
         """Multiply-adds of one forward and one backward over `batch` sequences, in three columns.
 
         A matrix takes twice its forward again (gradients of its input and of itself; a patch embedding only
-        once, pixels need none). So does attention where its weights are kept; executed is a kernel that
+        once, pixels need none). So does attention where its weights are saved; executed is a kernel that
         computes the scores again: 2.5 times its forward when keys and values are of one size. Checkpointing
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
         length = self._fits(length, batch, tile)
         parts = gathered(self._training(length, tile, again=checkpointing), batch)
-        return Work(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
+        return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
     def cache(self, length: int, batch: int = 1, bytes: int = 2) -> int:
         """Bytes of keys and values that `length` tokens leave, at `bytes` a number; 0 for encoders.
@@ -117,7 +117,7 @@ class Model(Printed):
         if not self.is_causal:
             return 0
         held = (layer.attention for layer in self.layers if layer.attention)
-        return batch * bytes * sum(one.span.kept(length) * one.cached for one in held)
+        return batch * bytes * sum(one.span.cached_keys(length) * one.cached for one in held)
 
     def weights(self, bytes: float = 2) -> int:
         """Bytes of all parameters at `bytes` a number; 0.5 for four bits."""
@@ -192,13 +192,13 @@ def _check(name: str, value: int) -> None:
         raise DomainError(f"{name} must be at least 1, got {value}")
 
 
-def _product(part: Part, length: int, times: int) -> Counted:
+def _product(part: ModelPart, length: int, times: int) -> Counted:
     needed, executed = part.rows or (length, length)
     executed *= times * part.multiply_adds
     return part.group, MultiplyAdds(needed * times * part.multiply_adds, executed, executed)
 
 
-def _attention(layer: Layer, length: int, tile: int, times: int) -> Counted:
+def _attention(layer: ModelLayer, length: int, tile: int, times: int) -> Counted:
     if layer.attention is None:
         return ATTENTION, MultiplyAdds(0, 0, 0)
     span, each = layer.attention.span, times * layer.attention.multiply_adds

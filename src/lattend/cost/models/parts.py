@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cost.models.spans import Span, Windows
+from lattend.cost.models.spans import AttentionSpan, Windows
 
 PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = (
     "projections",
@@ -18,7 +18,7 @@ ONCE = (1, 1)  # rows of a part that runs once a sequence
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """A matrix, a norm or a table: its parameters, and the multiply-adds it takes for one row.
 
     `active` are the parameters that one token uses: all but the experts it is not sent to. `rows` says how
@@ -43,12 +43,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Attention:
-    """Scores and mixing of one layer: heads, their sizes, and which keys a query sees.
+    """Scores and mixing of one layer: heads, their dimensions, and which keys a query attends to.
 
     `latent` is how many numbers a token leaves in the cache when not its keys and values (DeepSeek).
     """
 
-    span: Span | Windows
+    span: AttentionSpan | Windows
     heads: int
     kv_heads: int
     head_dim: int
@@ -62,7 +62,7 @@ class Attention:
 
     @property
     def recomputed(self) -> int:
-        """Multiply-adds for one pair that a backward adds which keeps no weights: the score again."""
+        """Multiply-adds for one pair that a backward adds which saves no weights: the score again."""
         return self.heads * self.head_dim
 
     @property
@@ -72,10 +72,10 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Layer:
+class ModelLayer:
     """One layer: its parts, its attention, and a few words about its feed-forward."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     attention: Attention | None
     feed_forward: str
 
@@ -97,23 +97,25 @@ def linear(
     *,
     bias: bool = False,
     rows: tuple[int, int] | None = None,
-) -> Part:
+) -> ModelPart:
     """A matrix of inputs × outputs."""
     product = inputs * outputs
-    return Part(name, group, product + (outputs if bias else 0), product, rows=rows)
+    return ModelPart(name, group, product + (outputs if bias else 0), product, rows=rows)
 
 
-def norm(name: str, size: int, *, bias: bool = False) -> Part:
+def norm(name: str, size: int, *, bias: bool = False) -> ModelPart:
     """A norm's weights, and its bias; no matrix product."""
-    return Part(name, OTHER, size * (2 if bias else 1))
+    return ModelPart(name, OTHER, size * (2 if bias else 1))
 
 
-def table(name: str, entries: int, width: int) -> Part:
+def table(name: str, entries: int, width: int) -> ModelPart:
     """A table of learned rows that are looked up, not multiplied."""
-    return Part(name, OTHER, entries * width, is_table=True)
+    return ModelPart(name, OTHER, entries * width, is_table=True)
 
 
-def gated(width: int, hidden: int, *, bias: bool = False, name: str = "feed-forward") -> tuple[Part, ...]:
+def gated(
+    width: int, hidden: int, *, bias: bool = False, name: str = "feed-forward"
+) -> tuple[ModelPart, ...]:
     """Gate, up and down: three matrices."""
     return (
         linear(f"{name} gate", FEED_FORWARD, width, hidden, bias=bias),
@@ -124,7 +126,7 @@ def gated(width: int, hidden: int, *, bias: bool = False, name: str = "feed-forw
 
 def plain(
     width: int, hidden: int, *, bias: bool = True, rows: tuple[int, int] | None = None
-) -> tuple[Part, ...]:
+) -> tuple[ModelPart, ...]:
     """Up and down: two matrices."""
     return (
         linear("feed-forward up", FEED_FORWARD, width, hidden, bias=bias, rows=rows),
@@ -132,8 +134,8 @@ def plain(
     )
 
 
-def experts(count: int, chosen: int, width: int, hidden: int, *, bias: bool = False) -> Part:
+def experts(count: int, chosen: int, width: int, hidden: int, *, bias: bool = False) -> ModelPart:
     """Gated experts, of which a token uses some: 3 matrices each."""
     product = 3 * width * hidden
     each = product + (2 * hidden + width if bias else 0)
-    return Part("experts", FEED_FORWARD, count * each, chosen * product, active=chosen * each)
+    return ModelPart("experts", FEED_FORWARD, count * each, chosen * product, active=chosen * each)

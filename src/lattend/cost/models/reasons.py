@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import inf
 
 from lattend.cost.models.model import Model
-from lattend.cost.models.spans import Span, Windows
+from lattend.cost.models.spans import AttentionSpan, Windows
 
 CLOSE = 1.02  # ways that differ by less are not worth a sentence
 
@@ -39,7 +39,7 @@ def reasons(model: Model, length: int, found: Mapping[str, float], *, checkpoint
         said.append(f"causal-halved is above needed: {narrow}.")
     if executed > 1 >= needed:
         said.append(
-            "executed is above 100%: the run's kernels skip more than whole tiles do, or keep what "
+            "executed is above 100%: the run's kernels skip more than whole tiles do, or save what "
             "is supposed here to be computed again."
         )
     if found.get("all experts", 0) > 1 >= dense:
@@ -57,7 +57,7 @@ def _too_many(model: Model, length: int) -> str:
     held = [layer.attention for layer in model.layers if layer.attention]
     whole = sum(one.multiply_adds * one.span.dense(length) for one in held)
     attended = sum(one.multiply_adds * one.span.needed(length) for one in held)
-    why = _windows(model, length) or ("a query sees no later key" if model.is_causal else "")
+    why = _windows(model, length) or ("a query attends to no later key" if model.is_causal else "")
     return (
         f"it counts all {length:,}² pairs in each of {len(held)} layers, {whole / max(1, attended):.1f} "
         f"times those that are attended{f': {why}' if why else ''}"
@@ -65,7 +65,7 @@ def _too_many(model: Model, length: int) -> str:
 
 
 def _windows(model: Model, length: int) -> str:
-    """`in 16 of 32 layers a query sees at most 4,096 keys`; nothing where no window is below the length."""
+    """`in 16 of 32 layers a query attends to at most 4,096 keys`; nothing where none has less."""
     spans = Counter(layer.attention.span for layer in model.layers if layer.attention)
     total = sum(spans.values())
     said: list[str] = []
@@ -73,12 +73,12 @@ def _windows(model: Model, length: int) -> str:
         most = _most(span)
         if most < length:
             where = f"all {total}" if times == total else f"{times} of {total}"
-            said.append(f"in {where} layers a query sees at most {most:,} keys")
+            said.append(f"in {where} layers a query attends to at most {most:,} keys")
     return " and ".join(said)
 
 
-def _most(span: Span | Windows) -> int | float:
-    """The most keys that a query can see, however long the sequence is."""
+def _most(span: AttentionSpan | Windows) -> int | float:
+    """The most keys that a query can attend to, however long the sequence is."""
     if isinstance(span, Windows):
         return span.window * span.window
     return {"window": span.keys, "chunk": span.keys, "band": 2 * span.keys + 1}.get(span.kind, inf)

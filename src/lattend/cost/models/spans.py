@@ -1,4 +1,4 @@
-"""Spans: which keys the queries of a layer see, as rules of the catalogue with a model's numbers.
+"""Spans: which keys the queries of a layer attend to, as rules of the catalogue with a model's numbers.
 
 Hugging Face's `sliding_window = w` is w keys, the query's own among them: `q - w < k <= q`, the rule
 strided(t = w - 1). Llama 4's `attention_chunk_size = w` is causal inside chunks: windowed(w). A two-sided
@@ -18,10 +18,10 @@ Kind = Literal["full", "causal", "window", "chunk", "band"]
 
 
 @dataclass(frozen=True)
-class Span:
+class AttentionSpan:
     """The attention mask along a sequence; `keys` is the window, the chunk, or the reach to each side.
 
-    >>> Span("window", 4).needed(10)  # 1 + 2 + 3 + 7*4
+    >>> AttentionSpan("window", 4).needed(10)  # 1 + 2 + 3 + 7*4
     34
     """
 
@@ -59,15 +59,15 @@ class Span:
         return _count(self, length)
 
     def executed(self, length: int, tile: int) -> int:
-        """Pairs of all tile × tile boxes that hold a attended pair, each whole, at the edge too."""
+        """Pairs of all tile × tile boxes that hold an attended pair, each whole, at the edge too."""
         return _tiles(self, length, tile) * tile * tile
 
     def dense(self, length: int) -> int:
-        """Pairs that a counter sees which ignores the rule."""
+        """Pairs that a counter reports which ignores the rule."""
         return length * length
 
-    def kept(self, length: int) -> int:
-        """Keys that later queries can still see: at most a window or a chunk of them."""
+    def cached_keys(self, length: int) -> int:
+        """Keys that later queries can still attend to: at most a window or a chunk of them."""
         return min(length, self.keys) if self.kind in ("window", "chunk") else length
 
 
@@ -114,16 +114,16 @@ class Windows:
         return self.padded * self.window * self.window
 
     def dense(self, length: int) -> int:
-        """What a counter sees: whole windows, of the padded image, unshifted or not."""
+        """What a counter reports: whole windows, of the padded image, unshifted or not."""
         return self.executed(length, self.window)
 
-    def kept(self, length: int) -> int:
+    def cached_keys(self, length: int) -> int:
         """None: nothing is generated."""
         return 0
 
 
 @lru_cache(maxsize=4096)
-def _count(span: Span, length: int) -> int:
+def _count(span: AttentionSpan, length: int) -> int:
     return int(span.rule.count(n=length))
 
 
@@ -133,13 +133,13 @@ def _swin_count(span: Windows) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _tiles(span: Span, length: int, tile: int) -> int:
-    """How many tiles hold a attended pair: those tiles are attended by a rule of the same kind."""
+def _tiles(span: AttentionSpan, length: int, tile: int) -> int:
+    """How many tiles hold an attended pair: those tiles are attended by a rule of the same kind."""
     size = -(-length // tile)
     if span.kind == "window":
-        return Span("window", 1 - (1 - span.keys) // tile).needed(size)
+        return AttentionSpan("window", 1 - (1 - span.keys) // tile).needed(size)
     if span.kind == "band":
-        return Span("band", -(-span.keys // tile)).needed(size)
+        return AttentionSpan("band", -(-span.keys // tile)).needed(size)
     if span.kind == "chunk" and span.keys % tile:  # tiles across the edge of a chunk reach back to its start
         return sum(place - (place * tile // span.keys * span.keys) // tile + 1 for place in range(size))
-    return Span(span.kind, span.keys // tile).needed(size)
+    return AttentionSpan(span.kind, span.keys // tile).needed(size)

@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Layer, Part
+from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
 from lattend.report.report import Report
 from lattend.report.table import WIDTH, Table
 
@@ -48,9 +48,9 @@ def as_json(model: Model) -> dict[str, Any]:
     }
 
 
-def runs(model: Model) -> list[tuple[int, int, Layer]]:
+def runs(model: Model) -> list[tuple[int, int, ModelLayer]]:
     """First and last place of layers that are alike, side by side."""
-    found: list[tuple[int, int, Layer]] = []
+    found: list[tuple[int, int, ModelLayer]] = []
     place = 0
     for layer, group in groupby(model.layers):
         size = len(list(group))
@@ -104,11 +104,11 @@ def _short(places: list[str]) -> str:
     return ", ".join(places) if len(places) <= 3 else f"{places[0]}, {places[1]}, … {places[-1]}"
 
 
-def _span(layer: Layer) -> str:
+def _span(layer: ModelLayer) -> str:
     return layer.attention.span.words if layer.attention else "none"
 
 
-def _heads(layer: Layer) -> str:
+def _heads(layer: ModelLayer) -> str:
     one = layer.attention
     if one is None:
         return "none"
@@ -121,7 +121,7 @@ def _remarks(model: Model) -> Iterator[str]:
         held = [layer.attention for layer in model.layers if layer.attention]
         latent = " of latents" if any(one.latent for one in held) else ""
         yield f"KV cache: {sum(one.cached for one in held):,} numbers{latent} a token over all layers"
-        kept = {one.span.kept(ENDLESS) for one in held} - {ENDLESS}
+        kept = {one.span.cached_keys(ENDLESS) for one in held} - {ENDLESS}
         if kept:
             most = " or ".join(f"{size:,}" for size in sorted(kept))
             yield f"KV cache: layers with windows or chunks keep at most {most} tokens"
@@ -135,7 +135,7 @@ def _remarks(model: Model) -> Iterator[str]:
     yield from (f"note: {note}" for note in model.notes)
 
 
-def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
+def _layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:
     one = layer.attention
     return {
         "first": first,
@@ -159,7 +159,7 @@ def _layer_json(first: int, last: int, layer: Layer) -> dict[str, Any]:
     }
 
 
-def _part_json(part: Part) -> dict[str, Any]:
+def _part_json(part: ModelPart) -> dict[str, Any]:
     return {
         "name": part.name,
         "group": part.group,

@@ -17,7 +17,7 @@ from lattend.report.table import Table
 
 
 @dataclass(frozen=True)
-class Line:
+class Convention:
     """One way to count: operations for one token (2 a multiply-add), and the share of the peak that is."""
 
     name: str
@@ -38,7 +38,7 @@ class Utilisation(Printed):
     length: int
     batch: int
     checkpointing: bool
-    lines: tuple[Line, ...]
+    conventions: tuple[Convention, ...]
     words: tuple[str, ...]
 
     @property
@@ -67,7 +67,7 @@ class Utilisation(Printed):
         return self.batch * self.length / self.tokens_per_s
 
     def _share(self, name: str) -> float | None:
-        return next((line.utilisation for line in self.lines if line.name == name), None)
+        return next((line.utilisation for line in self.conventions if line.name == name), None)
 
     @property
     def heading(self) -> str:
@@ -81,13 +81,13 @@ class Utilisation(Printed):
         most = f"{self.devices:,} × {self.machine}: {self.peak * self.devices:.4g} operations/s at most"
         rows = [
             (line.name, f"{line.operations:.4e}", f"{line.utilisation:.1%}", line.words)
-            for line in self.lines
+            for line in self.conventions
         ]
         table = Table(("", "operations a token", "utilisation", ""), rows)
         return Report(self.heading, [most, table, *([""] if self.words else []), *self.words])
 
     def __repr__(self) -> str:
-        shares = ", ".join(f"{line.name} {line.utilisation:.1%}" for line in self.lines)
+        shares = ", ".join(f"{line.name} {line.utilisation:.1%}" for line in self.conventions)
         return f"<Utilisation of {self.heading}: {shares}>"
 
     def json(self) -> dict[str, Any]:
@@ -102,14 +102,14 @@ class Utilisation(Printed):
             "batch": self.batch,
             "checkpointing": self.checkpointing,
             "seconds": self.seconds,
-            "lines": [
+            "conventions": [
                 {
                     "name": one.name,
                     "operations": one.operations,
                     "utilisation": one.utilisation,
                     "words": one.words,
                 }
-                for one in self.lines
+                for one in self.conventions
             ],
             "words": list(self.words),
         }
@@ -145,9 +145,11 @@ def mfu(
     if checkpointing:
         counts["dense, recomputed"] = counts["dense"] * 4 / 3
     counts["executed"] = 2 * work.multiply_adds.executed / work.tokens
-    told = _told(model, checkpointing)
+    words_of = _descriptions(model, checkpointing)
     found = {name: count * tokens_per_s / (rate * devices) for name, count in counts.items()}
-    lines = tuple(Line(name, count, found[name], told[name]) for name, count in counts.items())
+    conventions = tuple(
+        Convention(name, count, found[name], words_of[name]) for name, count in counts.items()
+    )
     words = reasons(model, work.length, found, checkpointing=checkpointing)
     return Utilisation(
         family=model.family,
@@ -158,7 +160,7 @@ def mfu(
         length=work.length,
         batch=batch,
         checkpointing=checkpointing,
-        lines=lines,
+        conventions=conventions,
         words=words,
     )
 
@@ -176,7 +178,7 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
     return found
 
 
-def _told(model: Model, checkpointing: bool) -> dict[str, str]:
+def _descriptions(model: Model, checkpointing: bool) -> dict[str, str]:
     return {
         "needed": "attended pairs; nothing computed twice",
         "causal-halved": "6N + 6·l·d·n",

@@ -1,4 +1,4 @@
-"""Work: multiply-adds in three columns, part by part."""
+"""ModelWork: multiply-adds in three columns, part by part."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Work(Result):
+class ModelWork(Result):
     """One run of a model over `batch` sequences; `work["attention"].needed` is one of its numbers."""
 
     model: Model

@@ -1,14 +1,14 @@
-"""Plain code for layers, on lists of floats or of numbers that count themselves: exact, slow, easy to read.
+"""Plain code for layers, on lists of floats or of numbers that count: exact, slow, easy to read.
 
 Layers: linear, feed_forward, layer_norm, rms_norm, embedding, conv2d, patch_embedding, attention, recurrent
 (rnn, lstm and gru on a line), rnn2d and rnn2d_stack (the same cells on an image); in `transformer` blocks and
 models made of them. A product with padding, or with a state that is not there, is left out.
 
->>> from lattend.cost.reference import Tally, counting, rnn2d
->>> tally = Tally()
->>> image, weights = counting([[[1.0], [2.0]]], tally), {"W_in": [[0.5]], "W_left": [[0.1]], "W_top": [[0.1]]}
->>> states = rnn2d(image, counting(weights, tally))
->>> tally.multiplies, tally.adds, tally.functions  # two pixels, one of which has a left neighbour
+>>> from lattend.cost.reference import Tape, counting, rnn2d
+>>> tape = Tape()
+>>> image, weights = counting([[[1.0], [2.0]]], tape), {"W_in": [[0.5]], "W_left": [[0.1]], "W_top": [[0.1]]}
+>>> states = rnn2d(image, counting(weights, tape))
+>>> tape.multiplies, tape.adds, tape.functions  # two pixels, one of which has a left neighbour
 (3, 1, 2)
 """
 
@@ -18,14 +18,14 @@ from lattend.cost.reference.gradients import backward as backward
 from lattend.cost.reference.grid import rnn2d as rnn2d
 from lattend.cost.reference.grid import rnn2d_stack as rnn2d_stack
 from lattend.cost.reference.layers import plain_layer as plain_layer
-from lattend.cost.reference.numbers import Number as Number
-from lattend.cost.reference.numbers import Tally as Tally
+from lattend.cost.reference.numbers import CountingNumber as CountingNumber
+from lattend.cost.reference.numbers import Tape as Tape
 from lattend.cost.reference.numbers import counting as counting
 from lattend.cost.reference.numbers import floats as floats
 from lattend.cost.reference.recurrence import recurrent as recurrent
 from lattend.cost.reference.running import run as run
-from lattend.cost.reference.simple import embedding as embedding
-from lattend.cost.reference.simple import feed_forward as feed_forward
-from lattend.cost.reference.simple import layer_norm as layer_norm
-from lattend.cost.reference.simple import linear as linear
-from lattend.cost.reference.simple import rms_norm as rms_norm
+from lattend.cost.reference.tokenwise import embedding as embedding
+from lattend.cost.reference.tokenwise import feed_forward as feed_forward
+from lattend.cost.reference.tokenwise import layer_norm as layer_norm
+from lattend.cost.reference.tokenwise import linear as linear
+from lattend.cost.reference.tokenwise import rms_norm as rms_norm

@@ -31,13 +31,13 @@ def attention(
     entry: Entry | None = None,
     valued: Any = None,
 ) -> Any:
-    """Every head looks at the attended pairs of its mask; the heads side by side go through W_out.
+    """Every head attends to the pairs of its mask; the heads side by side go through W_out.
 
     Weights have one matrix a head, D_i × D_hid; keys and values may have fewer, each for several heads.
     Without a matrix queries, keys and values are given, head by head; without W_out so are the outputs.
     Sinusoids are `fixed` rows, one a position; values come from the keys' tokens unless `valued` is given.
     """
-    asked, looked_at = _with_positions(queries, keys, weights, encoding, fixed, naive)
+    asked, keyed = _with_positions(queries, keys, weights, encoding, fixed, naive)
     values = project(keys if valued is None else valued, weights, "v")
     group, heads = len(masks) // len(values), range(len(masks))
     if naive:
@@ -45,7 +45,7 @@ def attention(
     elif encoding == "quadratic" and not content:  # nothing to project
         scores = [quadratic_score(v, shifts or {}, shift) for v in weights["v"]]
     else:
-        q, k = project(asked, weights, "q"), project(looked_at, weights, "k")
+        q, k = project(asked, weights, "q"), project(keyed, weights, "k")
         each = [(q[head], k[head // group]) for head in heads]
         if encoding == "relative":
             far = shifts or {}

@@ -47,7 +47,7 @@ def conv2d(
     depth, share = len(kernels[0]), len(kernels) // groups
     if len(image) != depth * groups:
         raise TensorError(
-            f"the kernels see {depth} channels in each of {groups} groups, {depth * groups} in all; "
+            f"the kernels have {depth} channels in each of {groups} groups, {depth * groups} in all; "
             f"the image has {len(image)}"
         )
 

@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from lattend.cost.reference import attention, convolution, grid, shapes, simple, transformer
+from lattend.cost.reference import attention, convolution, grid, shapes, tokenwise, transformer
 from lattend.cost.reference.recurrence import recurrent
 from lattend.cost.reference.running import Ran, one, run
 from lattend.cost.reference.shapes import Shape, Shapes
@@ -19,7 +19,7 @@ from lattend.rules.rule import Rule
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainLayer:
     """A layer as code that is called with inputs and weights, and the shapes of both."""
 
     code: Callable[..., Any]
@@ -36,7 +36,7 @@ class Plain:
         return run(self.code, self.weights, *self.inputs)
 
 
-def plain_layer(name: str, **arguments: Any) -> Plain:
+def plain_layer(name: str, **arguments: Any) -> PlainLayer:
     """A layer by its name in lt.cost, every size a number.
 
     >>> plain_layer("linear", n=2, d_in=3, d_out=4).run().forward.multiplies  # 2*3*4
@@ -47,24 +47,26 @@ def plain_layer(name: str, **arguments: Any) -> Plain:
     return _LAYERS[name](**arguments)
 
 
-def _linear(n: int, d_in: int, d_out: int, bias: bool = True) -> Plain:
-    return Plain(one(simple.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
+def _linear(n: int, d_in: int, d_out: int, bias: bool = True) -> PlainLayer:
+    return PlainLayer(one(tokenwise.linear), shapes.linear(d_in, d_out, bias), ((n, d_in),))
 
 
 def _feed_forward(
     n: int, d: int, hidden: int, bias: bool = True, activation: bool = True, gated: bool = False
-) -> Plain:
-    code = partial(simple.feed_forward, activation="gelu" if activation else None)
-    return Plain(one(code), shapes.feed_forward(d, hidden, bias, gated), ((n, d),))
+) -> PlainLayer:
+    code = partial(tokenwise.feed_forward, activation="gelu" if activation else None)
+    return PlainLayer(one(code), shapes.feed_forward(d, hidden, bias, gated), ((n, d),))
 
 
-def _norm(n: int, d: int, kind: str = "layer") -> Plain:
-    code = simple.layer_norm if kind == "layer" else simple.rms_norm
-    return Plain(one(code), shapes.norm(d, kind), ((n, d),))
+def _norm(n: int, d: int, kind: str = "layer") -> PlainLayer:
+    code = tokenwise.layer_norm if kind == "layer" else tokenwise.rms_norm
+    return PlainLayer(one(code), shapes.norm(d, kind), ((n, d),))
 
 
-def _embedding(n: int, vocabulary: int, d: int) -> Plain:
-    return Plain(one(partial(simple.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ())
+def _embedding(n: int, vocabulary: int, d: int) -> PlainLayer:
+    return PlainLayer(
+        one(partial(tokenwise.embedding, _words(n, vocabulary))), {"weight": (vocabulary, d)}, ()
+    )
 
 
 def _words(n: int, vocabulary: int) -> range:
@@ -88,10 +90,10 @@ def _conv(
     padding_mode: str = "zeros",
     groups: int = 1,
     bias: bool = True,
-) -> Plain:
+) -> PlainLayer:
     options: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding}
     code = partial(convolution.conv2d, **options, groups=groups, padding_mode=padding_mode)
-    return Plain(one(code), shapes.conv2d(c_in, c_out, kernel, groups, bias), ((c_in, rows, cols),))
+    return PlainLayer(one(code), shapes.conv2d(c_in, c_out, kernel, groups, bias), ((c_in, rows, cols),))
 
 
 def _recurrent(
@@ -102,9 +104,9 @@ def _recurrent(
     layers: int = 1,
     bias: bool = False,
     initial: bool = True,
-) -> Plain:
+) -> PlainLayer:
     code = partial(recurrent, kind, initial=initial)
-    return Plain(code, shapes.recurrent(kind, inputs, hidden, layers, bias), ((steps, inputs),))
+    return PlainLayer(code, shapes.recurrent(kind, inputs, hidden, layers, bias), ((steps, inputs),))
 
 
 def _rnn2d(
@@ -116,9 +118,9 @@ def _rnn2d(
     directions: int = 1,
     layers: int = 1,
     bias: bool = False,
-) -> Plain:
+) -> PlainLayer:
     code = partial(grid.rnn2d_stack, cell=cell, directions=directions)
-    return Plain(code, shapes.rnn2d_stack(h, c, cell, directions, layers, bias), ((rows, cols, c),))
+    return PlainLayer(code, shapes.rnn2d_stack(h, c, cell, directions, layers, bias), ((rows, cols, c),))
 
 
 def _attention(
@@ -142,7 +144,7 @@ def _attention(
     scaled: bool,
     cross: bool,
     **sizes: int,
-) -> Plain:
+) -> PlainLayer:
     """Attention under a rule: tokens, or queries, keys and values where these are given."""
     masks, n, m = _masks(rule, heads, sizes)
     between = _Between(_complete(rule, {**sizes, "heads": heads}), radius)
@@ -178,7 +180,7 @@ def _attention(
         valued = values[0] if values else None
         return attention.attention(queries, keys, {**learnt, **own}, masks, valued=valued, **options)
 
-    return Plain(one(code), weights, (*tokens, *given.values()))
+    return PlainLayer(one(code), weights, (*tokens, *given.values()))
 
 
 def _complete(rule: Rule, sizes: Mapping[str, int]) -> Rule:
@@ -245,8 +247,8 @@ def _transformer(
     vocabulary: int = 0,
     tied: bool = True,
     **sizes: int,
-) -> Plain:
-    """Blocks one after another; with a vocabulary, from words to scores of words."""
+) -> PlainLayer:
+    """Stacked blocks; with a vocabulary, from words to scores of words."""
     masks, n, _ = _masks(rule, heads, sizes)
     each = shapes.block(
         d, heads, hidden, kv_heads=kv_heads, bias=bias, norms=norms, cross=cross > 0, gated=gated, D=D
@@ -258,7 +260,7 @@ def _transformer(
         def blocks(x: Any, *rest: Any) -> Any:
             return transformer.stack(x, rest[-1], masks, scale=scale, memory=rest[0] if memory else None)
 
-        return Plain(blocks, weights, ((n, d), *memory))
+        return PlainLayer(blocks, weights, ((n, d), *memory))
     weights = {"embedding.weight": (vocabulary, d)} | shapes.within("blocks", weights)
     weights |= shapes.within("norm", shapes.norm(d, norms))
     weights |= {} if tied else {"output.weight": (vocabulary, d)}
@@ -267,7 +269,7 @@ def _transformer(
         words = _words(n, vocabulary)
         return transformer.language_model(words, rest[-1], masks, scale, rest[0] if memory else None)
 
-    return Plain(model, weights, memory)
+    return PlainLayer(model, weights, memory)
 
 
 def _vit(
@@ -281,19 +283,19 @@ def _vit(
     D: int,
     hidden: int,
     classes: int,
-) -> Plain:
+) -> PlainLayer:
     tokens = (rows // patch) * (cols // patch) + 1
     blocks = shapes.stack(layers, shapes.block(d, heads, hidden, D=D))
     weights = shapes.vit(c, patch, tokens, d, classes, blocks)
-    return Plain(partial(transformer.vit, heads=heads), weights, ((c, rows, cols),))
+    return PlainLayer(partial(transformer.vit, heads=heads), weights, ((c, rows, cols),))
 
 
-def _vae(n: int, d: int, hidden: int, latent: int) -> Plain:
+def _vae(n: int, d: int, hidden: int, latent: int) -> PlainLayer:
     noise: Matrix = [[0.3] * latent for _ in range(n)]
-    return Plain(partial(transformer.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
+    return PlainLayer(partial(transformer.vae, noise=noise), shapes.vae(d, hidden, latent), ((n, d),))
 
 
-_LAYERS: dict[str, Callable[..., Plain]] = {
+_LAYERS: dict[str, Callable[..., PlainLayer]] = {
     "linear": _linear,
     "feed_forward": _feed_forward,
     "norm": _norm,

@@ -2,10 +2,10 @@
 
 Ordinary code runs on them unchanged:
 
->>> tally = Tally()
->>> a, b, c = counting([2.0, 3.0, 4.0], tally)
->>> a * b + c, tally.multiplies, tally.adds
-(Number(10.0), 1, 1)
+>>> tape = Tape()
+>>> a, b, c = counting([2.0, 3.0, 4.0], tape)
+>>> a * b + c, tape.multiplies, tape.adds
+(CountingNumber(10.0), 1, 1)
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 
 @dataclass
-class Tally:
+class Tape:
     """How often each kind of operation was done; a subtraction is an add, a change of sign is nothing."""
 
     multiplies: int = 0
@@ -26,90 +26,92 @@ class Tally:
     divisions: int = 0
     functions: int = 0
     comparisons: int = 0
-    numbers: list[Number] = field(default_factory=list["Number"], repr=False)  # all, in the order of making
+    numbers: list[CountingNumber] = field(
+        default_factory=list["CountingNumber"], repr=False
+    )  # all, in the order of making
 
 
-class Number:
+class CountingNumber:
     """A value, the cells before it, and what it was made of."""
 
-    __slots__ = ("level", "made_by", "parents", "tally", "value")
+    __slots__ = ("level", "made_by", "parents", "tape", "value")
 
     def __init__(
         self,
         value: float,
-        tally: Tally,
+        tape: Tape,
         made_by: str = "given",
         parents: tuple[Scalar, ...] = (),
     ) -> None:
         self.value = value
-        self.tally = tally
+        self.tape = tape
         self.made_by = made_by
         self.parents = parents
         self.level: int = max((level(parent) for parent in parents), default=0)
-        tally.numbers.append(self)
+        tape.numbers.append(self)
 
     def __repr__(self) -> str:
-        return f"Number({self.value})"
+        return f"CountingNumber({self.value})"
 
-    def __add__(self, other: Scalar) -> Number:
-        self.tally.adds += 1
-        return Number(self.value + value(other), self.tally, "+", (self, other))
+    def __add__(self, other: Scalar) -> CountingNumber:
+        self.tape.adds += 1
+        return CountingNumber(self.value + value(other), self.tape, "+", (self, other))
 
     __radd__ = __add__
 
-    def __sub__(self, other: Scalar) -> Number:
-        self.tally.adds += 1
-        return Number(self.value - value(other), self.tally, "-", (self, other))
+    def __sub__(self, other: Scalar) -> CountingNumber:
+        self.tape.adds += 1
+        return CountingNumber(self.value - value(other), self.tape, "-", (self, other))
 
-    def __rsub__(self, other: float) -> Number:
-        self.tally.adds += 1
-        return Number(other - self.value, self.tally, "-", (other, self))
+    def __rsub__(self, other: float) -> CountingNumber:
+        self.tape.adds += 1
+        return CountingNumber(other - self.value, self.tape, "-", (other, self))
 
-    def __neg__(self) -> Number:
-        return Number(-self.value, self.tally, "-", (0.0, self))
+    def __neg__(self) -> CountingNumber:
+        return CountingNumber(-self.value, self.tape, "-", (0.0, self))
 
-    def __mul__(self, other: Scalar) -> Number:
-        self.tally.multiplies += 1
-        return Number(self.value * value(other), self.tally, "*", (self, other))
+    def __mul__(self, other: Scalar) -> CountingNumber:
+        self.tape.multiplies += 1
+        return CountingNumber(self.value * value(other), self.tape, "*", (self, other))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Scalar) -> Number:
-        self.tally.divisions += 1
-        return Number(self.value / value(other), self.tally, "/", (self, other))
+    def __truediv__(self, other: Scalar) -> CountingNumber:
+        self.tape.divisions += 1
+        return CountingNumber(self.value / value(other), self.tape, "/", (self, other))
 
-    def __rtruediv__(self, other: float) -> Number:
-        self.tally.divisions += 1
-        return Number(other / self.value, self.tally, "/", (other, self))
+    def __rtruediv__(self, other: float) -> CountingNumber:
+        self.tape.divisions += 1
+        return CountingNumber(other / self.value, self.tape, "/", (other, self))
 
     def __lt__(self, other: Scalar) -> bool:
-        self.tally.comparisons += 1
+        self.tape.comparisons += 1
         return self.value < value(other)
 
     def __le__(self, other: Scalar) -> bool:
-        self.tally.comparisons += 1
+        self.tape.comparisons += 1
         return self.value <= value(other)
 
     def __gt__(self, other: Scalar) -> bool:
-        self.tally.comparisons += 1
+        self.tape.comparisons += 1
         return self.value > value(other)
 
     def __ge__(self, other: Scalar) -> bool:
-        self.tally.comparisons += 1
+        self.tape.comparisons += 1
         return self.value >= value(other)
 
 
-Scalar: TypeAlias = Number | float
+Scalar: TypeAlias = CountingNumber | float
 
 
 def value(number: Scalar) -> float:
     """The float of a number; a float is its own."""
-    return number.value if isinstance(number, Number) else number
+    return number.value if isinstance(number, CountingNumber) else number
 
 
 def level(number: Scalar) -> int:
     """The cells on the critical path to a number; 0 for what was given."""
-    return number.level if isinstance(number, Number) else 0
+    return number.level if isinstance(number, CountingNumber) else 0
 
 
 def _bell(x: float) -> float:
@@ -132,23 +134,23 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], Callable[[float], float]]] 
 
 def apply(name: str, x: Scalar) -> Scalar:
     """One function of one number: tanh, sigmoid, relu, gelu or sqrt."""
-    if not isinstance(x, Number):
+    if not isinstance(x, CountingNumber):
         return FUNCTIONS[name][0](x)
-    x.tally.functions += 1
-    return Number(FUNCTIONS[name][0](x.value), x.tally, name, (x,))
+    x.tape.functions += 1
+    return CountingNumber(FUNCTIONS[name][0](x.value), x.tape, name, (x,))
 
 
 def exp(x: Scalar) -> Scalar:
     """E to the power of a number."""
-    if not isinstance(x, Number):
+    if not isinstance(x, CountingNumber):
         return math.exp(x)
-    x.tally.exponentials += 1
-    return Number(math.exp(x.value), x.tally, "exp", (x,))
+    x.tape.exponentials += 1
+    return CountingNumber(math.exp(x.value), x.tape, "exp", (x,))
 
 
-def numbers(nested: Any) -> Iterator[Number]:
+def numbers(nested: Any) -> Iterator[CountingNumber]:
     """Every number in lists of lists, or in the values of a table of them; plain floats are constants."""
-    if isinstance(nested, Number):
+    if isinstance(nested, CountingNumber):
         yield nested
     elif isinstance(nested, dict):
         yield from numbers(nested.values())
@@ -157,35 +159,35 @@ def numbers(nested: Any) -> Iterator[Number]:
             yield from numbers(part)
 
 
-def counting(nested: Any, tally: Tally) -> Any:
-    """The same lists with a number of this tally in place of each float."""
+def counting(nested: Any, tape: Tape) -> Any:
+    """The same lists with a number of this tape in place of each float."""
     if isinstance(nested, dict):
-        return {name: counting(part, tally) for name, part in nested.items()}
+        return {name: counting(part, tape) for name, part in nested.items()}
     if isinstance(nested, float):
-        return Number(nested, tally)
-    return [counting(part, tally) for part in nested]
+        return CountingNumber(nested, tape)
+    return [counting(part, tape) for part in nested]
 
 
 def floats(nested: Any) -> Any:
     """The same lists with a float in place of each number."""
-    return value(nested) if isinstance(nested, Number | float) else [floats(part) for part in nested]
+    return value(nested) if isinstance(nested, CountingNumber | float) else [floats(part) for part in nested]
 
 
 def unit(values: Sequence[Any], after: Any = ()) -> Any:
-    """The same values, marked as what one cell gives: one level above all that any of them was made of.
+    """The same values as what one cell gives: one level above all that any of them was made of.
 
     The cell also waits for the numbers of `after`, which it does not read.
     """
     done = 1 + max((number.level for number in numbers([values, after])), default=0)
 
-    def mark(part: Any) -> Any:
-        if isinstance(part, Number):
-            part = Number(part.value, part.tally, "same", (part,))
+    def raised(part: Any) -> Any:
+        if isinstance(part, CountingNumber):
+            part = CountingNumber(part.value, part.tape, "same", (part,))
             part.level = done
             return part
-        return part if isinstance(part, float) else [mark(each) for each in part]
+        return part if isinstance(part, float) else [raised(each) for each in part]
 
-    return mark(values)
+    return raised(values)
 
 
 def depth(nested: Any) -> int:

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from lattend.cost.reference.gradients import backward
-from lattend.cost.reference.numbers import Tally, counting, depth, numbers, unit
+from lattend.cost.reference.numbers import Tape, counting, depth, numbers, unit
 from lattend.cost.reference.shapes import Shape, Shapes, fill, filled
 
 
@@ -18,24 +18,24 @@ class Ran:
 
     parameters: int
     depth: int  # sequential, in units
-    forward: Tally
-    backward: Tally
+    forward: Tape
+    backward: Tape
 
 
 def run(layer: Callable[..., Any], weights: Shapes, *inputs: Shape) -> Ran:
     """What a layer does, called with inputs of these shapes and then its weights; all outputs are used.
 
-    >>> from lattend.cost.reference.simple import linear
+    >>> from lattend.cost.reference.tokenwise import linear
     >>> ran = run(linear, {"weight": (4, 3)}, (2, 3))  # two tokens: 2*3*4, and twice that going back
     >>> ran.forward.multiplies, ran.backward.multiplies
     (24, 48)
     """
-    source, tally = Random(3), Tally()
-    counted = counting(filled(weights, source), tally)
-    given = [counting(fill(shape, source), tally) for shape in inputs]
+    source, tape = Random(3), Tape()
+    counted = counting(filled(weights, source), tape)
+    given = [counting(fill(shape, source), tape) for shape in inputs]
     outputs = layer(*given, counted)
-    back = backward(outputs).tally
-    done = replace(tally, numbers=[])  # what the run made may go
+    back = backward(outputs).tape
+    done = replace(tape, numbers=[])  # what the run made may go
     return Ran(len(list(numbers(counted))), depth(outputs), done, back)
 
 

@@ -106,13 +106,13 @@ def attention(
     D_values: int | None = None,
 ) -> Shapes:
     """Those of attention: one matrix a head, D_i × D_hid, and what its encoding learns."""
-    few = kv_heads or heads
+    shared = kv_heads or heads
     keys = D_keys or D_i
-    found: Shapes = {"W_v": (few, D_values or keys, D_o), "W_out": (heads * D_o, D_out)}
+    found: Shapes = {"W_v": (shared, D_values or keys, D_o), "W_out": (heads * D_o, D_out)}
     if encoding != "quadratic" or content:
-        found |= {"W_q": (heads, D_i, D_hid), "W_k": (few, keys, D_hid)}
+        found |= {"W_q": (heads, D_i, D_hid), "W_k": (shared, keys, D_hid)}
     if bias:
-        offsets = {"b_q": (heads, D_hid), "b_k": (few, D_hid), "b_v": (few, D_o)}
+        offsets = {"b_q": (heads, D_hid), "b_k": (shared, D_hid), "b_v": (shared, D_o)}
         found |= {name: shape for name, shape in offsets.items() if f"W{name[1:]}" in found}
     if out_bias:
         found["b_out"] = (D_out,)
@@ -141,15 +141,15 @@ def block(
 ) -> Shapes:
     """Those of a block: norm1 before attention, norm2 before the feed-forward net, norm3 between them."""
     wide = D or d // heads
-    looks = attention(heads, d, wide, wide, d, kv_heads=kv_heads, bias=bias, out_bias=bias)
-    found = within("attention", looks) | within("norm1", norm(d, norms)) | within("norm2", norm(d, norms))
+    attended = attention(heads, d, wide, wide, d, kv_heads=kv_heads, bias=bias, out_bias=bias)
+    found = within("attention", attended) | within("norm1", norm(d, norms)) | within("norm2", norm(d, norms))
     if cross:
-        found |= within("cross", looks) | within("norm3", norm(d, norms))
+        found |= within("cross", attended) | within("norm3", norm(d, norms))
     return found | feed_forward(d, hidden, bias, gated)
 
 
 def stack(layers: int, each: Shapes) -> Shapes:
-    """Those of blocks one after another: "0", "1", …."""
+    """Those of stacked blocks: "0", "1", …."""
     return {name: shape for layer in range(layers) for name, shape in within(str(layer), each).items()}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from lattend.cost.reference.attention import Mask, attention
 from lattend.cost.reference.convolution import Image, patch_embedding
 from lattend.cost.reference.numbers import exp, unit
-from lattend.cost.reference.simple import embedding, feed_forward, layer_norm, linear, rms_norm
+from lattend.cost.reference.tokenwise import embedding, feed_forward, layer_norm, linear, rms_norm
 from lattend.cost.reference.vectors import Matrix, Weights, each, part, plus
 
 Masks = Sequence[Mask]
@@ -45,16 +45,16 @@ def block(
             return added(tokens, unit(change(normed(tokens, weights, name))))
         return normed(added(tokens, unit(change(tokens))), weights, name)
 
-    def look(x: Matrix) -> Matrix:
+    def attend(x: Matrix) -> Matrix:
         return attention(x, x, part(weights, "attention"), masks, scale=scale)
 
-    def look_at_memory(x: Matrix) -> Matrix:
+    def attend_to_memory(x: Matrix) -> Matrix:
         everything = [[[True] * len(memory or ())] * len(x)] * len(masks)
         return attention(x, memory or [], part(weights, "cross"), everything, scale=scale)
 
-    tokens = step(tokens, "norm1", look)
+    tokens = step(tokens, "norm1", attend)
     if memory:
-        tokens = step(tokens, "norm3", look_at_memory)
+        tokens = step(tokens, "norm3", attend_to_memory)
     return step(tokens, "norm2", lambda x: feed_forward(x, weights, activation))
 
 
@@ -68,7 +68,7 @@ def stack(
     scale: float | None = None,
     memory: Matrix | None = None,
 ) -> Matrix:
-    """Blocks one after another: layers "0", "1", … of the weights."""
+    """Stacked blocks: layers "0", "1", … of the weights."""
     for layer in range(1 + max(int(name.split(".")[0]) for name in weights)):
         tokens = block(
             tokens,

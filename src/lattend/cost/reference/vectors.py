@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from lattend.cost.reference.numbers import FUNCTIONS, Number, Scalar, apply
+from lattend.cost.reference.numbers import FUNCTIONS, CountingNumber, Scalar, apply
 from lattend.errors import NamingError
 
 Vector: TypeAlias = list[Scalar]
@@ -52,7 +52,7 @@ def each(function: str, vector: Vector) -> Vector:
 
 def zeros(like: Scalar, size: int) -> Vector:
     """Zeros that are counted wherever `like` is."""
-    return [Number(0.0, like.tally) if isinstance(like, Number) else 0.0 for _ in range(size)]
+    return [CountingNumber(0.0, like.tape) if isinstance(like, CountingNumber) else 0.0 for _ in range(size)]
 
 
 def blocks(vector: Vector, count: int) -> list[Vector]:

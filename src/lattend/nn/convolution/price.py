@@ -56,7 +56,7 @@ def price(layer: ConvAttention, rows: Size, cols: Size) -> Cost:
         done = Array("y + b", made)
         steps.append(Statement("bias", "adds", filled, (out, offset), done))
         steps.append(Statement("bias alone", "copies", made - filled, (offset,), done))
-    return single(Layer("heads", tuple(steps), tuple(parameters), ONE_STEP, across=heads > 1))
+    return single(Layer("heads", tuple(steps), tuple(parameters), ONE_STEP, mixes_tokens=heads > 1))
 
 
 def squares_text(geometry: Geometry) -> tuple[str, str, str]:

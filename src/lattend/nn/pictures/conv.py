@@ -10,7 +10,7 @@ from typing import Any
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as attention_cost
 from lattend.cost.layers.conv import conv as conv_cost
-from lattend.cost.layers.simple import linear
+from lattend.cost.layers.tokenwise import linear
 from lattend.cost.points import points
 from lattend.cost.sizes import Size
 from lattend.draw.grid.layout import draws_labels

@@ -1,14 +1,32 @@
-"""BERT, RoBERTa and DistilBERT: every token sees every token."""
+"""BERT, RoBERTa and DistilBERT: every token attends to every token."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lattend.cost.models.families.shared import CAUSAL, head_dim, made, norms, projections, unknown_head
+from lattend.cost.models.families.shared import (
+    CAUSAL,
+    build_model,
+    head_dim,
+    norms,
+    projections,
+    unknown_head,
+)
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import HEAD, ONCE, OTHER, Attention, Layer, Part, linear, norm, plain, table
-from lattend.cost.models.spans import Span
+from lattend.cost.models.parts import (
+    HEAD,
+    ONCE,
+    OTHER,
+    Attention,
+    ModelLayer,
+    ModelPart,
+    linear,
+    norm,
+    plain,
+    table,
+)
+from lattend.cost.models.spans import AttentionSpan
 
 
 def bert(fields: Fields) -> Model:
@@ -17,25 +35,25 @@ def bert(fields: Fields) -> Model:
     The head is that of the class in `architectures`; without one, BertModel: no head but a pooler.
     """
     width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
-    fields.refuse("add_cross_attention", "attention across to an encoder is not counted")
+    fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
     layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
     layers *= fields.size("num_hidden_layers")
     tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
     head, parts = _bert_head(fields, width)
-    return made(fields, head, width, layers, [*tables, *parts], longest=positions)
+    return build_model(fields, head, width, layers, [*tables, *parts], longest=positions)
 
 
 def roberta(fields: Fields) -> Model:
     """As BERT; positions begin after that of padding, so two of them are never used."""
     width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
-    fields.refuse("add_cross_attention", "attention across to an encoder is not counted")
+    fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
     padding = fields.optional("pad_token_id", least=0)
     layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
     layers *= fields.size("num_hidden_layers")
     tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
     head, parts = _roberta_head(fields, width)
     longest = positions - 1 - (1 if padding is None else padding)
-    return made(fields, head, width, layers, [*tables, *parts], longest=longest)
+    return build_model(fields, head, width, layers, [*tables, *parts], longest=longest)
 
 
 def distilbert(fields: Fields) -> Model:
@@ -51,10 +69,12 @@ def distilbert(fields: Fields) -> Model:
         head, parts = "no head", []
     else:
         raise unknown_head(fields, named, "…Model, …ForMaskedLM and …ForSequenceClassification")
-    return made(fields, head, width, layers, [*_tables(fields, width, positions), *parts], longest=positions)
+    return build_model(
+        fields, head, width, layers, [*_tables(fields, width, positions), *parts], longest=positions
+    )
 
 
-def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> Layer:
+def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> ModelLayer:
     heads, hidden = fields.size(heads_name, "num_attention_heads"), fields.size(hidden_name)
     size = head_dim(fields, width, heads)
     causal = fields.family != "distilbert" and fields.flag("is_decoder", False)
@@ -63,11 +83,11 @@ def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> Lay
         *plain(width, hidden),
         *norms(width, "layer norm", "layer norm", bias=True),
     )
-    span = CAUSAL if causal else Span("full")
-    return Layer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
+    span = CAUSAL if causal else AttentionSpan("full")
+    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
 
 
-def _tables(fields: Fields, width: int, positions: int) -> list[Part]:
+def _tables(fields: Fields, width: int, positions: int) -> list[ModelPart]:
     return [
         table("tokens", fields.size("vocab_size"), width),
         table("positions", positions, width),
@@ -75,15 +95,15 @@ def _tables(fields: Fields, width: int, positions: int) -> list[Part]:
     ]
 
 
-def _scores(fields: Fields, width: int) -> list[Part]:
+def _scores(fields: Fields, width: int) -> list[ModelPart]:
     """A dense layer, a norm, and a score for each token, from the table unless it is not tied."""
     vocabulary, shared = fields.size("vocab_size"), fields.flag("tie_word_embeddings", True)
     product = width * vocabulary
     return [
         linear("head's dense", HEAD, width, width, bias=True),
         norm("head's norm", width, bias=True),
-        Part("head's bias", HEAD, vocabulary),
-        Part("output head", HEAD, 0 if shared else product, product),
+        ModelPart("head's bias", HEAD, vocabulary),
+        ModelPart("output head", HEAD, 0 if shared else product, product),
     ]
 
 
@@ -93,11 +113,11 @@ def _language(fields: Fields) -> str:
     return f"{kind} language model{tied}"
 
 
-def _pooler(width: int) -> Part:
+def _pooler(width: int) -> ModelPart:
     return linear("pooler", OTHER, width, width, bias=True, rows=ONCE)
 
 
-def _classifier(fields: Fields, width: int) -> tuple[str, list[Part]]:
+def _classifier(fields: Fields, width: int) -> tuple[str, list[ModelPart]]:
     labels = fields.labels()
     return f"classifier of {labels:,}", [
         linear("classifier's dense", HEAD, width, width, bias=True, rows=ONCE),
@@ -105,7 +125,7 @@ def _classifier(fields: Fields, width: int) -> tuple[str, list[Part]]:
     ]
 
 
-def _bert_head(fields: Fields, width: int) -> tuple[str, Sequence[Part]]:
+def _bert_head(fields: Fields, width: int) -> tuple[str, Sequence[ModelPart]]:
     named = fields.architecture or "BertModel"
     if named.endswith(("ForMaskedLM", "LMHeadModel")):
         return _language(fields), _scores(fields, width)
@@ -121,7 +141,7 @@ def _bert_head(fields: Fields, width: int) -> tuple[str, Sequence[Part]]:
     raise unknown_head(fields, named, "…Model, …ForMaskedLM, …ForPreTraining, …ForSequenceClassification")
 
 
-def _roberta_head(fields: Fields, width: int) -> tuple[str, Sequence[Part]]:
+def _roberta_head(fields: Fields, width: int) -> tuple[str, Sequence[ModelPart]]:
     named = fields.architecture or "RobertaModel"
     if named.endswith(("ForMaskedLM", "ForCausalLM")):
         return _language(fields), _scores(fields, width)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import OTHER, Attention, Layer, Part, linear, plain, table
+from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, linear, plain, table
 
 
 def gpt2(fields: Fields) -> Model:
     """Learned positions; the head is the table of tokens."""
-    fields.refuse("add_cross_attention", "attention across to an encoder is not counted")
+    fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
     width, heads = fields.size("n_embd", "hidden_size"), fields.size("n_head", "num_attention_heads")
     hidden = fields.optional("n_inner") or 4 * width
     positions = fields.size("n_positions", "max_position_embeddings")
@@ -44,7 +44,7 @@ def opt(fields: Fields) -> Model:
         norm_weights=weights,
     )
     inner = fields.optional("word_embed_proj_dim") or width
-    extra: list[Part] = [table("positions", positions + 2, width)]
+    extra: list[ModelPart] = [table("positions", positions + 2, width)]
     if inner != width:
         extra += [
             linear("table to width", OTHER, inner, width),
@@ -66,11 +66,11 @@ def _layer(
     attention_bias: bool = True,
     bias: bool = True,
     norm_weights: bool = True,
-) -> Layer:
+) -> ModelLayer:
     size = head_dim(fields, width, heads)
     parts = (
         *projections(width, heads, heads, size, bias=attention_bias, out_bias=attention_bias),
         *plain(width, hidden, bias=bias),
         *(norms(width, "layer norm", "layer norm", bias=True) if norm_weights else ()),
     )
-    return Layer(parts, Attention(CAUSAL, heads, heads, size, size), f"{hidden:,} wide")
+    return ModelLayer(parts, Attention(CAUSAL, heads, heads, size, size), f"{hidden:,} wide")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lattend.cost.models.families.shared import head_dim, made, norms, unknown_head
+from lattend.cost.models.families.shared import build_model, head_dim, norms, unknown_head
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import (
@@ -11,20 +11,20 @@ from lattend.cost.models.parts import (
     OTHER,
     PROJECTIONS,
     Attention,
-    Layer,
-    Part,
+    ModelLayer,
+    ModelPart,
     linear,
     norm,
     plain,
     table,
 )
-from lattend.cost.models.spans import Span, Windows
+from lattend.cost.models.spans import AttentionSpan, Windows
 
 Rows = tuple[int, int]
 
 
 def vit(fields: Fields) -> Model:
-    """Patches and one class token, which all see one another."""
+    """Patches and one class token, which all attend to one another."""
     width, heads, hidden = (
         fields.size(name) for name in ("hidden_size", "num_attention_heads", "intermediate_size")
     )
@@ -38,17 +38,19 @@ def vit(fields: Fields) -> Model:
         *plain(width, hidden),
         *norms(width, "layer norm", "layer norm", bias=True),
     )
-    layer = Layer(parts, Attention(Span("full"), heads, heads, size, size), f"{hidden:,} wide")
+    layer = ModelLayer(parts, Attention(AttentionSpan("full"), heads, heads, size, size), f"{hidden:,} wide")
     pixels = channels * high * wide
     outside = [
-        Part("patches", OTHER, (pixels + 1) * width, pixels * width, rows=(patches, patches), leads=True),
+        ModelPart(
+            "patches", OTHER, (pixels + 1) * width, pixels * width, rows=(patches, patches), leads=True
+        ),
         table("positions", patches + 1, width),
         table("class token", 1, width),
         norm("last norm", width, bias=True),
     ]
     head, found = _image_head(fields, width, pooler=fields.optional("pooler_output_size") or width)
     layers = (layer,) * fields.size("num_hidden_layers")
-    return made(fields, head, width, layers, [*outside, *found], image=patches + 1)
+    return build_model(fields, head, width, layers, [*outside, *found], image=patches + 1)
 
 
 def swin(fields: Fields) -> Model:
@@ -61,7 +63,7 @@ def swin(fields: Fields) -> Model:
         raise fields.wrong("depths", "as long a list as num_heads", depths)
     pixels = channels * patch[0] * patch[1]
     outside = [
-        Part(
+        ModelPart(
             "patches",
             OTHER,
             (pixels + 1) * first,
@@ -74,23 +76,23 @@ def swin(fields: Fields) -> Model:
     image = rows * cols
     if fields.flag("use_absolute_embeddings", False):
         outside.append(table("positions", (high // patch[0]) * (wide // patch[1]), first))
-    layers: list[Layer] = []
+    layers: list[ModelLayer] = []
     for stage, (depth, many) in enumerate(zip(depths, heads, strict=True)):
         width = first << stage
         layers += [_block(fields, width, many, rows, cols, place) for place in range(depth)]
         if stage + 1 < len(depths):
             merged = -(-rows // 2) * -(-cols // 2)
             # a token of the stage meets width × 2 width numbers; an odd side is padded by one
-            matrix = Part("merging", OTHER, 8 * width**2, 2 * width**2, rows=(rows * cols, 4 * merged))
+            matrix = ModelPart("merging", OTHER, 8 * width**2, 2 * width**2, rows=(rows * cols, 4 * merged))
             outside += [matrix, norm("norm of the merging", 4 * width, bias=True)]
             rows, cols = -(-rows // 2), -(-cols // 2)
     last = first << (len(depths) - 1)
     outside.append(norm("last norm", last, bias=True))
     head, found = _image_head(fields, last, pooler=None)
-    return made(fields, head, last, layers, [*outside, *found], image=image)
+    return build_model(fields, head, last, layers, [*outside, *found], image=image)
 
 
-def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: int) -> Layer:
+def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: int) -> ModelLayer:
     window = fields.usual(7, "window_size")
     shift = window // 2 if place % 2 else 0
     entries = (2 * window - 1) ** 2
@@ -106,10 +108,10 @@ def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: 
         *norms(width, "layer norm", "layer norm", bias=True),
         table("relative positions", entries, heads),
     )
-    return Layer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
+    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
 
 
-def _projections(width: int, *, bias: bool, rows: Rows | None = None) -> tuple[Part, ...]:
+def _projections(width: int, *, bias: bool, rows: Rows | None = None) -> tuple[ModelPart, ...]:
     inner = (
         linear(name, PROJECTIONS, width, width, bias=bias, rows=rows) for name in ("query", "key", "value")
     )
@@ -125,7 +127,7 @@ def _ratio(fields: Fields, width: int) -> int:
     return int(ratio * width)
 
 
-def _image_head(fields: Fields, width: int, *, pooler: int | None) -> tuple[str, list[Part]]:
+def _image_head(fields: Fields, width: int, *, pooler: int | None) -> tuple[str, list[ModelPart]]:
     """The head of `architectures`, a classifier without one; the pooler of a model without head."""
     named = fields.architecture
     if named is None or named.endswith("ForImageClassification"):

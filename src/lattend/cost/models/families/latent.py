@@ -6,7 +6,7 @@ from lattend.cost.models.families import mixtures
 from lattend.cost.models.families.shared import CAUSAL, decoder, norms
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import PROJECTIONS, Attention, Layer, Part, linear, norm
+from lattend.cost.models.parts import PROJECTIONS, Attention, ModelLayer, ModelPart, linear, norm
 
 
 def deepseek(fields: Fields) -> Model:
@@ -29,10 +29,10 @@ def deepseek(fields: Fields) -> Model:
     ]
     attention = Attention(CAUSAL, heads, heads, plain + rotary, value, latent=latent + rotary)
     mlp_bias = fields.flag("mlp_bias", False) if fields.family == "deepseek_v2" else False
-    layers: list[Layer] = []
+    layers: list[ModelLayer] = []
     for place in range(fields.size("num_hidden_layers")):
         inner, words = mixtures.deepseek(fields, width, place, bias=mlp_bias)
-        layers.append(Layer((*parts, *inner), attention, words))
+        layers.append(ModelLayer((*parts, *inner), attention, words))
     further = fields.optional("num_nextn_predict_layers", "num_mtp_layers", least=0)
     if further:
         word = "layer that predicts" if further == 1 else "layers that predict"
@@ -40,7 +40,7 @@ def deepseek(fields: Fields) -> Model:
     return decoder(fields, width, layers, tied=False, extra=norms(width, "last norm"))
 
 
-def _query(fields: Fields, width: int, outputs: int, *, bias: bool) -> tuple[Part, ...]:
+def _query(fields: Fields, width: int, outputs: int, *, bias: bool) -> tuple[ModelPart, ...]:
     rank = fields.optional("q_lora_rank")
     if rank is None:
         return (linear("query", PROJECTIONS, width, outputs),)

@@ -6,9 +6,9 @@ Each function gives the parts of one layer's feed-forward and a few words about 
 from __future__ import annotations
 
 from lattend.cost.models.fields import Fields
-from lattend.cost.models.parts import OTHER, Part, experts, gated, linear
+from lattend.cost.models.parts import OTHER, ModelPart, experts, gated, linear
 
-Found = tuple[tuple[Part, ...], str]
+Found = tuple[tuple[ModelPart, ...], str]
 
 
 def mixtral(fields: Fields, width: int, place: int) -> Found:
@@ -89,7 +89,7 @@ def _counts(fields: Fields, *names: str) -> tuple[int, int]:
     return count, chosen
 
 
-def _router(width: int, count: int) -> Part:
+def _router(width: int, count: int) -> ModelPart:
     return linear("router", OTHER, width, count)
 
 

@@ -1,4 +1,4 @@
-"""Llama and those like it: rotary positions, grouped heads, a gated feed-forward; experts in some of them."""
+"""Llama and those like it: rotary positions, grouped-query attention, a gated feed-forward, or experts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from lattend.cost.models.families import mixtures
 from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections, spans
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import OTHER, Attention, Layer, Part, gated, norm
-from lattend.cost.models.spans import Span
+from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, gated, norm
+from lattend.cost.models.spans import AttentionSpan
 
-Spans = Callable[[Fields, int], tuple[Span, ...]]
-FeedForward = Callable[[Fields, int, int], tuple[tuple[Part, ...], str]]  # of one layer: parts, and words
+Spans = Callable[[Fields, int], tuple[AttentionSpan, ...]]
+FeedForward = Callable[
+    [Fields, int, int], tuple[tuple[ModelPart, ...], str]
+]  # of one layer: parts, and words
 
 
-def all_causal(fields: Fields, layers: int) -> tuple[Span, ...]:
+def all_causal(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
     """No windows."""
     return (CAUSAL,) * layers
 
@@ -25,7 +27,7 @@ def all_causal(fields: Fields, layers: int) -> tuple[Span, ...]:
 def one_window(usual: int | None) -> Spans:
     """The same `sliding_window` in every layer; null is none."""
 
-    def found(fields: Fields, layers: int) -> tuple[Span, ...]:
+    def found(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
         return spans(fields, layers, lambda _: "sliding_attention", fields.window("sliding_window", usual))
 
     return found
@@ -34,7 +36,7 @@ def one_window(usual: int | None) -> Spans:
 def every(step: int, window: int) -> Spans:
     """Full attention in every `step`-th layer, windows in the others."""
 
-    def found(fields: Fields, layers: int) -> tuple[Span, ...]:
+    def found(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
         pace = fields.optional("sliding_window_pattern") or step
         kind = {True: "full_attention", False: "sliding_attention"}
         width = fields.window("sliding_window", window)
@@ -46,7 +48,7 @@ def every(step: int, window: int) -> Spans:
 def only_if_used(policy: Literal["above", "even below", "all"]) -> Spans:
     """Windows only with `use_sliding_window`: from max_window_layers on, in even layers below it, in all."""
 
-    def found(fields: Fields, layers: int) -> tuple[Span, ...]:
+    def found(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
         used = fields.flag("use_sliding_window", False)
         window = fields.window("sliding_window", 4096) if used else None
         first = fields.usual(28, "max_window_layers") if used and policy != "all" else 0
@@ -64,22 +66,24 @@ def only_if_used(policy: Literal["above", "even below", "all"]) -> Spans:
     return found
 
 
-def gemma3_spans(fields: Fields, layers: int) -> tuple[Span, ...]:
+def gemma3_spans(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
     """Windows in five of six layers; with use_bidirectional_attention, w // 2 keys to each side, or all."""
     found = every(6, 4096)(fields, layers)
     if not fields.flag("use_bidirectional_attention", False):
         return found
-    return tuple(Span("band", s.keys // 2) if s.kind == "window" else Span("full") for s in found)
+    return tuple(
+        AttentionSpan("band", s.keys // 2) if s.kind == "window" else AttentionSpan("full") for s in found
+    )
 
 
-def llama4_spans(fields: Fields, layers: int) -> tuple[Span, ...]:
+def llama4_spans(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
     """Chunks in layers with rotary positions, full attention in those without, by default every fourth."""
     step = fields.optional("no_rope_layer_interval") or 4
     rotary = fields.list_of("no_rope_layers", int) or [int((p + 1) % step != 0) for p in range(layers)]
     return spans(fields, layers, lambda place: "chunked_attention" if rotary[place] else "full_attention")
 
 
-def dense_feed_forward(fields: Fields, width: int, place: int) -> tuple[tuple[Part, ...], str]:
+def dense_feed_forward(fields: Fields, width: int, place: int) -> tuple[tuple[ModelPart, ...], str]:
     """Gate, up and down, and their words."""
     hidden = fields.size("intermediate_size")
     return gated(width, hidden, bias=fields.flag("mlp_bias", False)), f"gated, {hidden:,} wide"
@@ -153,7 +157,7 @@ def rotary(fields: Fields) -> Model:
     if fields.family in ("gemma", "gemma2"):
         fields.refuse("use_bidirectional_attention", "only causal attention is known for this family")
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    kv_heads = _key_heads(fields, heads, style)
+    kv_heads = _kv_heads(fields, heads, style)
     size = fields.optional("head_dim")
     if size is None:
         size = fields.usual(style.size, "head_dim") if style.size else head_dim(fields, width, heads)
@@ -173,16 +177,16 @@ def rotary(fields: Fields) -> Model:
         many = (1, 1) if style.inner_norm == "head" else (heads, kv_heads)
         parts += [norm("query norm", many[0] * size), norm("key norm", many[1] * size)]
     if style.sinks:
-        parts.append(Part("sinks", OTHER, heads))
-    layers: list[Layer] = []
+        parts.append(ModelPart("sinks", OTHER, heads))
+    layers: list[ModelLayer] = []
     for place, span in enumerate(style.spans(fields, count)):
         inner, words = style.feed_forward(fields, width, place)
         attention = Attention(span, heads, kv_heads, size, size)
-        layers.append(Layer((*parts, *inner), attention, words))
+        layers.append(ModelLayer((*parts, *inner), attention, words))
     return decoder(fields, width, layers, tied=style.tied, extra=norms(width, "last norm"))
 
 
-def _key_heads(fields: Fields, heads: int, style: Style) -> int:
+def _kv_heads(fields: Fields, heads: int, style: Style) -> int:
     name = "num_key_value_heads"
     missing = fields.get(name) is MISSING
     found = fields.size(name) if missing and style.grouped else fields.optional(name) or heads

@@ -1,4 +1,4 @@
-"""What families share: which keys a layer sees, attention's matrices, what stands on the layers."""
+"""What families share: which keys a layer attends to, attention's matrices, what stands on the layers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import HEAD, PROJECTIONS, Layer, Part, linear, norm, table
-from lattend.cost.models.spans import Span
+from lattend.cost.models.parts import HEAD, PROJECTIONS, ModelLayer, ModelPart, linear, norm, table
+from lattend.cost.models.spans import AttentionSpan
 from lattend.errors import LattendError
 
-CAUSAL = Span("causal")
+CAUSAL = AttentionSpan("causal")
 LANGUAGE = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
 def spans(
     fields: Fields, layers: int, usual: Callable[[int], str], window: int | None = None
-) -> tuple[Span, ...]:
-    """What each layer sees: by `layer_types`, or the usual type of its place; windows of None are causal."""
+) -> tuple[AttentionSpan, ...]:
+    """Each layer's span: by `layer_types`, or the usual type of its place; windows of None are causal."""
     types = fields.list_of("layer_types", str)
     if types is None:
         types = [usual(place) for place in range(layers)]
@@ -26,20 +26,20 @@ def spans(
     return tuple(_span(fields, kind, window) for kind in types)
 
 
-def _span(fields: Fields, kind: str, window: int | None) -> Span:
+def _span(fields: Fields, kind: str, window: int | None) -> AttentionSpan:
     if kind == "full_attention" or (kind == "sliding_attention" and window is None):
         return CAUSAL
     if kind == "sliding_attention" and window is not None:
-        return Span("window", window)
+        return AttentionSpan("window", window)
     if kind == "chunked_attention":
-        return Span("chunk", fields.size("attention_chunk_size"))
+        return AttentionSpan("chunk", fields.size("attention_chunk_size"))
     known = "full_attention, sliding_attention or chunked_attention"
     raise fields.wrong("layer_types", f"made of {known}", kind)
 
 
 def projections(
     width: int, heads: int, kv_heads: int, size: int, *, bias: bool = False, out_bias: bool = False
-) -> tuple[Part, ...]:
+) -> tuple[ModelPart, ...]:
     """The matrices of queries, keys, values and output."""
     return (
         linear("query", PROJECTIONS, width, heads * size, bias=bias),
@@ -59,10 +59,10 @@ def head_dim(fields: Fields, width: int, heads: int) -> int:
 def decoder(
     fields: Fields,
     width: int,
-    layers: Sequence[Layer],
+    layers: Sequence[ModelLayer],
     *,
     tied: bool,
-    extra: Sequence[Part] = (),
+    extra: Sequence[ModelPart] = (),
     embedding_width: int | None = None,
     longest: int | None = None,
 ) -> Model:
@@ -77,7 +77,7 @@ def decoder(
     named = fields.architecture
     if named is None or named.endswith(LANGUAGE):
         product = inner * vocabulary
-        outside.append(Part("output head", HEAD, 0 if shares else product, product))
+        outside.append(ModelPart("output head", HEAD, 0 if shares else product, product))
         head = "causal language model" + (", head shared with the table" if shares else "")
     elif named.endswith("ForSequenceClassification"):  # scores at every token, of which the last one is used
         labels = fields.labels()
@@ -87,15 +87,15 @@ def decoder(
         head = "no head"
     else:
         raise unknown_head(fields, named, "…ForCausalLM, …ForSequenceClassification and …Model")
-    return made(fields, head, width, layers, outside, longest=longest)
+    return build_model(fields, head, width, layers, outside, longest=longest)
 
 
-def made(
+def build_model(
     fields: Fields,
     head: str,
     width: int,
-    layers: Sequence[Layer],
-    outside: Sequence[Part],
+    layers: Sequence[ModelLayer],
+    outside: Sequence[ModelPart],
     *,
     longest: int | None = None,
     image: int | None = None,
@@ -123,6 +123,6 @@ def unknown_head(fields: Fields, named: str, known: str) -> LattendError:
     )
 
 
-def norms(width: int, *names: str, bias: bool = False) -> tuple[Part, ...]:
+def norms(width: int, *names: str, bias: bool = False) -> tuple[ModelPart, ...]:
     """Norms of one width."""
     return tuple(norm(name, width, bias=bias) for name in names)

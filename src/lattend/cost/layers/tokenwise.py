@@ -118,9 +118,11 @@ def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
         steps.append(Statement("sum", "sums", every, (x,), total, rows, each, (terms,)))
         mean = take("mean", "constant divisions", one, total)
         centred = take("x - mean", "adds", each, x, mean)
-    squares = Array("squares", rows)
-    steps.append(Statement("squares", "products", every, (centred, centred), squares, rows, each, (terms,)))
-    spread = take("spread", "constant divisions", one, squares)
+    squared = Array("sum of squares", rows)
+    steps.append(
+        Statement("sum of squares", "products", every, (centred, centred), squared, rows, each, (terms,))
+    )
+    spread = take("spread", "constant divisions", one, squared)
     raised = take("spread + eps", "adds", one, spread)
     root = take("root", "functions", one, raised)
     scale = take("1 / root", "reciprocals", one, root)
@@ -144,13 +146,13 @@ def residual(*, n: Size = "n", d: Size = "d") -> Cost:
     return single(Layer("residual", (statement,)))
 
 
-def handed(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
+def shared_input(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
     """Hand n tokens to several readers: nothing forward, and their gradients meet backward."""
     sizes = {"n": read_size("n", n), "d": read_size("d", d), "l": read_size("to", to)}
     x = Array("x", columns("token < n and i < d", sizes), "input")
     many = columns("token < n and i < d and reader < l", sizes)
     copied = Statement("copies", "copies", many, (x,), Array("copies", many, "again"))
-    return single(Layer("handed on", (copied,), depth=NO_STEP))
+    return single(Layer("shared input", (copied,), depth=NO_STEP))
 
 
 def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") -> Cost:
@@ -164,7 +166,7 @@ def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") 
     return single(Layer("embedding", (copied,), (table,), positions=sizes["n"]), Run("embedding", sizes))
 
 
-def looked_up(*, n: Size = "n", d: Size = "d") -> Cost:
+def tied_table(*, n: Size = "n", d: Size = "d") -> Cost:
     """A table that is multiplied elsewhere too: the gradients of n lookups are added to those."""
     sizes = {"n": read_size("n", n), "d": read_size("d", d)}
     many = columns("token < n and i < d", sizes)

@@ -19,7 +19,7 @@ ZERO, ONE = Polynomial.constant(0), Polynomial.constant(1)
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class CrossingPoint:
     """`above / below`, or `(above + outer sqrt(under)) / below`.
 
     `jump` says that the formula changes at this very number, without passing through 0.
@@ -73,7 +73,7 @@ class Place:
         if any(c.denominator != 1 for c in whole.values()):
             return None
         constant = floor(self._polynomial.terms.get((), Fraction(0))) + 1
-        return written(Polynomial(whole) + Polynomial.constant(constant))
+        return format_polynomial(Polynomial(whole) + Polynomial.constant(constant))
 
     @property
     def _polynomial(self) -> Polynomial:
@@ -88,14 +88,16 @@ class Place:
         lead, outer = (_divided(part, common) for part in (self.above, self.outer))
         number = outer.terms.get((), Fraction(0)) if outer.is_constant else Fraction(0)
         front = (
-            "" if abs(number) == 1 else f"{_bracketed(written(outer.times(-1) if number < 0 else outer))}*"
+            ""
+            if abs(number) == 1
+            else f"{_bracketed(format_polynomial(outer.times(-1) if number < 0 else outer))}*"
         )
-        root = f"{front}sqrt({written(self.under)})"
+        root = f"{front}sqrt({format_polynomial(self.under)})"
         joint = " - " if number < 0 else " + "
-        inner = ("-" if number < 0 else "") + root if lead.is_zero else f"{summed(lead)}{joint}{root}"
+        inner = ("-" if number < 0 else "") + root if lead.is_zero else f"{format_sum(lead)}{joint}{root}"
         front = "" if common == ONE else _product(1, list(factored(common)[1]))
         found = f"{front}({inner})" if front or self.below != ONE else inner
-        return found if self.below == ONE else f"{found}/{_bracketed(written(self.below))}"
+        return found if self.below == ONE else f"{found}/{_bracketed(format_polynomial(self.below))}"
 
     def __str__(self) -> str:
         return self.text
@@ -103,7 +105,7 @@ class Place:
     __repr__ = __str__
 
 
-def surds(above: Polynomial, under: Polynomial, below: Polynomial) -> list[Place]:
+def surds(above: Polynomial, under: Polynomial, below: Polynomial) -> list[CrossingPoint]:
     """`(above ± sqrt(under)) / below`, with what is a square taken out of the root."""
     number, factors = factored(under)
     outer = Polynomial.constant(Fraction(_square(number.numerator), _square(number.denominator)))
@@ -117,18 +119,18 @@ def surds(above: Polynomial, under: Polynomial, below: Polynomial) -> list[Place
         numbers = [c.denominator for part in (above, outer) for c in part.terms.values()]
         whole = lcm(*numbers)
         above, outer, below = above.times(whole), outer.times(whole), Polynomial.constant(whole)
-    return [Place(above, below, rest, outer.times(sign)) for sign in (1, -1)]
+    return [CrossingPoint(above, below, rest, outer.times(sign)) for sign in (1, -1)]
 
 
-def written(polynomial: Polynomial) -> str:
+def format_polynomial(polynomial: Polynomial) -> str:
     """A polynomial as text."""
     if polynomial.degree() <= 1:
-        return summed(polynomial)
+        return format_sum(polynomial)
     names = [name for name in polynomial.atoms if isinstance(name, str)]
     return Written(names).formula(polynomial)
 
 
-def summed(polynomial: Polynomial) -> str:
+def format_sum(polynomial: Polynomial) -> str:
     """Its terms in a row, those that are added first: `b + 1 - n`."""
     pen = Written([])
     plus = Polynomial({m: c for m, c in polynomial.terms.items() if c > 0})
@@ -142,7 +144,7 @@ def summed(polynomial: Polynomial) -> str:
 def _quotient(above: Polynomial, below: Polynomial) -> str:
     """The fraction without the factors that both sides have."""
     if below.is_constant:
-        return written(above.times(1 / below.terms[()]))
+        return format_polynomial(above.times(1 / below.terms[()]))
     number, up = factored(above)
     divisor, down = factored(below)
     number /= divisor
@@ -170,7 +172,7 @@ def _quotient(above: Polynomial, below: Polynomial) -> str:
 def _product(number: int, factors: list[tuple[Polynomial, int]]) -> str:
     parts = [str(number)] if number != 1 or not factors else []
     for factor, power in sorted(factors, key=_rank):
-        text = summed(factor)
+        text = format_sum(factor)
         base = f"({text})" if len(factor.terms) > 1 else text
         parts.append(base if power == 1 else f"{base}^{power}")
     text = parts[0]
@@ -181,7 +183,7 @@ def _product(number: int, factors: list[tuple[Polynomial, int]]) -> str:
 
 def _rank(factor: tuple[Polynomial, int]) -> tuple[int, tuple[int, int, str], str]:
     """Names first, in the order they are usually written."""
-    return len(factor[0].terms), min(rank(atom) for atom in factor[0].atoms), summed(factor[0])
+    return len(factor[0].terms), min(rank(atom) for atom in factor[0].atoms), format_sum(factor[0])
 
 
 def _bracketed(text: str) -> str:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from lattend.cost.amount import Amount
-from lattend.cost.comparison.claims import Sample, claims
-from lattend.cost.comparison.places import Place
-from lattend.cost.comparison.solve import Case
+from lattend.cost.comparison.claims import SignSample, claims
+from lattend.cost.comparison.crossing_points import CrossingPoint
+from lattend.cost.comparison.solve import CrossingCase
 from lattend.counts.count import Count
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NoClosedForm
 
 DENSE, FAR = 4096, 40  # every number up to the first, then powers of two up to 2^40
-LOOKED_AT = f"looked at every number up to {DENSE:,}, and at powers of two beyond"
+EVALUATED_AT = f"evaluated at every number up to {DENSE:,}, and at powers of two beyond"
 MOST_RUNS = 12
 
 
@@ -29,8 +29,8 @@ def numbers(amount: Amount, points: Mapping[str, Any], many: int) -> Any:
     return found.closed.values_at({name: points[name] for name in amount.names}, (many,))
 
 
-def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[Case, int]:
-    """Who is dearer from which number on, and at how many numbers that was looked at."""
+def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, int]:
+    """Who is dearer from which number on, and at how many numbers that was evaluated."""
     chosen = [*range(DENSE + 1), *(2**power for power in range(DENSE.bit_length(), FAR + 1))]
     counts = [amount.count() for amount in amounts]
     for count in counts:
@@ -47,14 +47,16 @@ def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[Case, int]:
             (found[middle],) = _signs(amounts, over, [middle])
             low, high = (middle, high) if found[middle] == found[low] else (low, middle)
     ordered = sorted(found)
-    sample = Sample({}, ordered, [found[number] for number in ordered])
+    sample = SignSample({}, ordered, [found[number] for number in ordered])
     runs = sample.runs
     ends = {end for _, *both in runs for end in both} if len(runs) <= MOST_RUNS else set[int]()
-    places = [Place(Polynomial.constant(end), jump=jump) for end in sorted(ends) for jump in (False, True)]
+    places = [
+        CrossingPoint(Polynomial.constant(end), jump=jump) for end in sorted(ends) for jump in (False, True)
+    ]
     claim = next(claims(sample, places), None)
     if claim is None:
         raise NoClosedForm(f"they change places more than {MOST_RUNS} times as {over} grows")
-    return Case(claim.signs, claim.places), len(ordered)
+    return CrossingCase(claim.signs, claim.places), len(ordered)
 
 
 def _signs(amounts: tuple[Amount, Amount], over: str, chosen: list[int]) -> list[int]:

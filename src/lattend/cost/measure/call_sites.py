@@ -1,4 +1,4 @@
-"""Places: in which module an operation happens, forward and backward.
+"""CallSites: in which module an operation happens, forward and backward.
 
 Forward, modules are entered and left. Backward, every node of the graph has the number it was given when
 it was made, and the numbers at which modules were entered and left say which module made it.
@@ -22,53 +22,55 @@ from lattend.cost.measure.profile import BACKWARD, FORWARD
 
 
 @dataclass(eq=False)
-class Place:
+class CallSite:
     """A module that is being called, or an attention in it.
 
-    A place where a backward pass runs forward again, for what was not kept, has the `first` one beside it.
+    A place where a backward pass runs forward again, for what was not saved, has the `first` one beside it.
     """
 
     name: str
     kind: str
-    parent: Place | None = None
-    first: Place | None = None
+    parent: CallSite | None = None
+    first: CallSite | None = None
     pairs: Pairs | None = None
     seen: list[str] = field(default_factory=list[str])  # operators inside an attention
-    supposed: bool = False  # an attention on the meta device
+    on_meta: bool = False  # an attention on the meta device
     task: int = -1  # the last backward pass that came by there
 
     @property
     def again(self) -> bool:
         return self.first is not None
 
-    def path(self) -> list[Place]:
+    def path(self) -> list[CallSite]:
         """The place and those it lies in, innermost first."""
-        found: list[Place] = [self]
+        found: list[CallSite] = [self]
         while found[-1].parent is not None:
             found.append(found[-1].parent)
         return found
 
 
-class Places:
+class CallSites:
     """The places an operation may be in; a context that follows modules as they are called."""
 
-    def __init__(self, name_of: Callable[[Module, Place], str], called: Callable[[Place], None]) -> None:
+    def __init__(
+        self, name_of: Callable[[Module, CallSite], str], called: Callable[[CallSite], None]
+    ) -> None:
         self._name_of, self._called = name_of, called
-        self.root = Place("", "")
+        self.root = CallSite("", "")
         self._open = [self.root]
-        self._known: dict[tuple[Any, ...], Place] = {}
+        self._known: dict[tuple[Any, ...], CallSite] = {}
         self._numbers: list[int] = [0]  # from this node on,
-        self._made: list[Place] = [self.root]  # nodes are made here
+        self._made: list[CallSite] = [self.root]  # nodes are made here
         self._thread = get_ident()
         self._task, self._records, self._records_at_all = -1, False, True  # of the last backward pass
         self._hooks: list[Any] = []
 
     @property
-    def here(self) -> Place:
+    def here(self) -> CallSite:
         """The innermost place that is open."""
         return self._open[-1]
 
-    def now(self) -> tuple[Place, str, int | None]:
+    def now(self) -> tuple[CallSite, str, int | None]:
         """Where an operation happens, which way, and the node it is of when that is backward."""
         node = torch._C._current_autograd_node()
         if node is None:
@@ -81,7 +83,7 @@ class Places:
         return place.first or place, BACKWARD, number
 
     def running_again(self) -> bool:
-        """Whether a backward pass runs forward again what was not kept: only then it keeps a record."""
+        """Whether a backward pass runs forward again what was not saved: only then it keeps a record."""
         if torch._C._current_autograd_node() is None:
             return False
         task = torch._C._current_graph_task_id()
@@ -93,7 +95,7 @@ class Places:
         """Say that no backward pass asks for derivatives of derivatives."""
         self._records_at_all = False
 
-    def open(self, place: Place) -> None:
+    def open(self, place: CallSite) -> None:
         """Enter a place."""
         self._open.append(place)
         self._mark()
@@ -117,17 +119,17 @@ class Places:
         self.open(place)
         self._called(place)
 
-    def _place(self, parent: Place, name: str, again: bool, kind: str = "") -> Place:
+    def _place(self, parent: CallSite, name: str, again: bool, kind: str = "") -> CallSite:
         key = (parent, name, again)
         if key not in self._known:
             first = self._place(parent.first or parent, name, False, kind) if again else None
-            self._known[key] = Place(name, kind, parent, first)
+            self._known[key] = CallSite(name, kind, parent, first)
         return self._known[key]
 
     def _leave(self, module: Module, args: Any, out: Any) -> None:
         self.close()
 
-    def __enter__(self) -> Places:
+    def __enter__(self) -> CallSites:
         self._hooks = [
             register_module_forward_pre_hook(self._enter),
             register_module_forward_hook(self._leave, always_call=True),

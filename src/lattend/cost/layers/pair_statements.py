@@ -1,9 +1,9 @@
-"""Pairs: what attention does at attended (query, key) pairs, put down statement by statement."""
+"""Pairs: what attention does at attended (query, key) pairs, statement by statement."""
 
 from __future__ import annotations
 
 from lattend.cost.amount import Amount
-from lattend.cost.layers.simple import product
+from lattend.cost.layers.tokenwise import product
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns, Statement
@@ -37,7 +37,7 @@ class PairStatements:
             total = total * self.sizes[name]
         return Amount.of(total)
 
-    def put(
+    def add(
         self,
         name: str,
         points: Columns,
@@ -57,13 +57,13 @@ class PairStatements:
             Statement(name, kind, points, reads, out, begins, where, (longest,), again=again)
         )
 
-    def each(self, name: str, kind: str, *reads: Array, keeps: str | None = None) -> Array:
+    def each(self, name: str, kind: str, *reads: Array, saves: str | None = None) -> Array:
         """One operation at every attended pair."""
         made = Array(name, self.attended)
         again = kind in ("exponentials", "constant multiplies", "adds")
         self.statements.append(
             Statement(
-                name, kind, self.attended, reads, made, over="attended (q, k)", keeps=keeps, again=again
+                name, kind, self.attended, reads, made, over="attended (q, k)", saves=saves, again=again
             )
         )
         return made
