@@ -99,7 +99,7 @@ def test_every_count_equals_enumeration(tour: Tour) -> None:
         r'>>> price.claim(r"\sum_{i=n-t}^{n} i", assuming="t <= n")',
         r"\sum_{i=n-t}^{n} i: holds for n >= 0 and t >= 0 and t <= n",
         '>>> price.claim("n*t")\nn*t: fails;',
-        "at n = 5 only 'k <= q and q - k <= 3' attends (4, 1)",
+        "at n = 5 only 'k <= q and q - k <= 3' has the pair (4, 1)",
         "58,207,870,000 of 1,000,000,000,000 pairs",
     ],
 )

@@ -26,7 +26,7 @@ class Witness:
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {value}" for name, value in self.values.items())
-        return f"at {numbers} only {self.attended_by!r} attends {self.pair}"
+        return f"at {numbers} only {self.attended_by!r} has the pair {self.pair}"
 
 
 def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
