@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lattend import rules
 from lattend.draw.grid.marks import Label
 from lattend.nn.pictures.kernel_picture import BEYOND, TAKEN, ZERO, Edge, legend, taps
 from lattend.nn.pictures.wavefront_picture import (
@@ -19,7 +20,6 @@ from lattend.nn.pictures.wavefront_picture import (
     step_panel,
     step_scale,
 )
-from lattend.rules import catalogue
 
 grids = st.tuples(st.integers(1, 7), st.integers(1, 7)).flatmap(
     lambda shape: st.tuples(
@@ -56,7 +56,7 @@ def test_a_convolved_pixel_sees_one_kernel_more_a_layer(case, kernel, layers):
 
 def test_the_rules_of_the_catalogue_see_the_same():
     until = layers_until((9, 9), (4, 4), (3, 3), 2)
-    rule = catalogue.neighbourhood(1).at(rows=9, cols=9)
+    rule = rules.neighbourhood(1).at(rows=9, cols=9)
     assert {tuple(p) for p in np.argwhere((until >= 0) & (until <= 1)).tolist()} == set(rule.keys(4, 4))
 
 

@@ -63,7 +63,7 @@ class Plan:
 def plan(rule: Rule, /, **values: int) -> Plan:
     """The plan of a rule with all its numbers; found once and remembered.
 
-    >>> from lattend.rules.catalogue import sparse_strided
+    >>> from lattend.rules import sparse_strided
     >>> [str(part) for part in plan(sparse_strided(), n=64, l=8).parts]
     ['k <= q and q - k <= 7', '(q - k) % 8 == 0 and k <= q and q - k > 7']
     """

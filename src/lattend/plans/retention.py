@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
 from lattend.plans.canonical import canonical_form
 from lattend.plans.latest import FOREVER, NEVER, Latest, latest
+from lattend.rules import causal, raster
 from lattend.rules.axes import HEAD, HEADS, LINE, Axis, size_names
-from lattend.rules.catalogue import causal, raster
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Name, Num, Or, Term

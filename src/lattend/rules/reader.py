@@ -15,8 +15,7 @@ from typing import Any, Protocol, cast
 
 from lattend.errors import LattendError, TextError, TraceError
 from lattend.rules.axes import POSITIONS
-from lattend.rules.catalogue import NAMES
-from lattend.rules.catalogue.meant import unknown_rule
+from lattend.rules.catalogue.names import NAMES, unknown_rule
 from lattend.rules.language import expr
 from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.parser import parse

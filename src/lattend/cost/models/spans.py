@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from lattend.rules.catalogue import band, causal, full, strided, swin, windowed
+from lattend.rules import band, causal, full, strided, swin, windowed
 from lattend.rules.rule import Rule
 
 Kind = Literal["full", "causal", "window", "chunk", "band"]

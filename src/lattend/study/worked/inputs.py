@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import DomainError, NamingError, TensorError, TooLarge
-from lattend.rules.catalogue import NAMES
+from lattend.rules.catalogue.names import NAMES
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule, check_integer
 from lattend.study.exact.numbers import exact, exact_rows

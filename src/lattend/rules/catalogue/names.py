@@ -1,0 +1,94 @@
+"""The names of the catalogue, and what a wrong one may have meant: by its letters, or by its meaning."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from lattend.rules.about import About
+from lattend.rules.catalogue.axial import axial
+from lattend.rules.catalogue.band import band, local
+from lattend.rules.catalogue.bigbird import bigbird
+from lattend.rules.catalogue.causal import causal
+from lattend.rules.catalogue.chunked import chunked
+from lattend.rules.catalogue.dilated import dilated
+from lattend.rules.catalogue.documents import documents
+from lattend.rules.catalogue.full import full
+from lattend.rules.catalogue.longformer import longformer
+from lattend.rules.catalogue.neighbourhood import natten, neighbourhood
+from lattend.rules.catalogue.prefix_lm import prefix_lm
+from lattend.rules.catalogue.raster import raster
+from lattend.rules.catalogue.sinks import sinks
+from lattend.rules.catalogue.sparse_fixed import sparse_fixed
+from lattend.rules.catalogue.sparse_strided import sparse_strided
+from lattend.rules.catalogue.strided import sliding_window, strided
+from lattend.rules.catalogue.swin import swin
+from lattend.rules.catalogue.windowed import windowed
+from lattend.rules.rule import Rule
+
+# From the plain ones to images; each can be called without arguments, but documents, which is data.
+_ORDER: tuple[Callable[..., Rule], ...] = (
+    *(full, causal, strided, windowed, band, dilated, sparse_strided, sparse_fixed),
+    *(longformer, bigbird, prefix_lm, sinks, chunked, documents),
+    *(neighbourhood, axial, swin, raster),
+)
+CATALOGUE: dict[str, Callable[..., Rule]] = {function.__name__: function for function in _ORDER}
+
+# Names from elsewhere, in the order of their rules; About.aliases says what their numbers are
+ALIASES: dict[str, Callable[..., Rule]] = {
+    **{"bidirectional": full, "autoregressive": causal, "lower_triangular": causal},
+    **{"sliding_window": sliding_window, "block_causal": windowed, "banded": band, "local": local},
+    **{"fixed": sparse_fixed, "prefix": prefix_lm, "attention_sinks": sinks},
+    **{"block_diagonal": documents, "packed": documents, "neighborhood": neighbourhood, "natten": natten},
+    **{"criss_cross": axial, "shifted_window": swin, "raster_scan": raster},
+}
+NAMES = {**CATALOGUE, **ALIASES}
+RARE = 1 / 4  # a word that at most four rules are described with says something
+
+
+def unknown_rule(name: str) -> str:
+    """That no rule has this name, and which ones are near it.
+
+    >>> unknown_rule("sliding")
+    'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
+    """
+    found = _near(name, 0.8) or _by_meaning(name) or _near(name, 0.6)
+    hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
+    return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
+
+
+def _near(name: str, least: float) -> list[str]:
+    return difflib.get_close_matches(name.lower(), NAMES, 1, least)
+
+
+def _by_meaning(name: str) -> list[str]:
+    """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
+    wanted = _words(name)
+    said = {rule: _described(rule) for rule in CATALOGUE}
+    common = Counter(word for words in said.values() for word in words)
+    named = {rule: _words(" ".join((rule, *_about(rule).aliases))) for rule in CATALOGUE}
+    scores = {
+        rule: sum(1 / common[word] for word in wanted & words) + len(wanted & named[rule])
+        for rule, words in said.items()
+    }
+    best = max(scores, key=lambda rule: scores[rule])
+    if scores[best] < RARE:
+        return []
+    return [best, *(alias for alias in _about(best).alias_names if wanted & _words(alias))]
+
+
+def _about(rule: str) -> About:
+    about = CATALOGUE[rule]().about
+    assert about is not None  # every rule of the catalogue says what it is
+    return about
+
+
+def _described(rule: str) -> set[str]:
+    about = _about(rule)
+    return _words(" ".join((about.name, about.meaning, *about.aliases, *about.elsewhere)))
+
+
+def _words(text: str) -> set[str]:
+    return {word for word in re.findall("[a-z]+", text.lower()) if len(word) > 2}
