@@ -51,9 +51,9 @@ class Job:
         """What to run, and how many programs, steps, and steps with a mask it has."""
         rule, sizes = rules(self.dtype, self.kind)[self.rule]
         found = plan(rule, **sizes)
-        turned = self.kernel == "backward_dkdv"
-        part = (found.turned if turned else found.parts)[0]
-        table = found.tiles(0, self.shape.outer, turned=turned)
+        transposed = self.kernel == "backward_dkdv"
+        part = (found.transposed if transposed else found.parts)[0]
+        table = found.tiles(0, self.shape.outer, transposed=transposed)
         masked, full = steps(table, part, self.shape)
         n = sizes.get("n") or sizes["rows"] * sizes["cols"]
         dtype = DTYPES[self.dtype]
@@ -99,7 +99,7 @@ def jobs(head_dims: list[int], dtypes: list[str], kinds: list[str]) -> Iterator[
             for cost in shapes[: 2 if axes == 2 else None]:  # thin boxes cost what square ones do
                 for name, (rule, sizes) in rules(dtype, kind).items():
                     found = plan(rule, **sizes)
-                    part = (found.turned if kernel == "backward_dkdv" else found.parts)[0]
+                    part = (found.transposed if kernel == "backward_dkdv" else found.parts)[0]
                     if apart(part) == (kind == "apart"):
                         yield Job(dtype, head_dim, kind, kernel, cost.shape, name)
 

@@ -101,7 +101,7 @@ def _full_steps(name: str, found: Explanation) -> list[int]:
             for first in range(begin, end, step):
                 slots = np.arange(first, first + step if part.step else end)
                 keys = axis.inner_order.positions(slots, inner_base)
-                inside = keys.max() < axis.line.inner_size and slots[-1] < end
+                inside = keys.max() < axis.inner_size and slots[-1] < end
                 count += bool(inside and mask[np.ix_(rows, keys)].all())
         counts.append(count)
     return counts

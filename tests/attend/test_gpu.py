@@ -185,27 +185,29 @@ def test_the_lists_made_on_the_device_are_those_of_the_plan(seed: int, n: int, m
     table = torch.rand(3, 10, 10, generator=torch.Generator().manual_seed(seed)) < 0.3
     text = "chosen[q // 4, k // b] and abs(q - k) <= 20"
     found = plan(lt.rule(text, data={"chosen": None}), n=n, m=m, b=b)
-    for turned in (False, True):
-        for place, part in enumerate(found.turned if turned else found.parts):
-            tiles = found.tiles(place, (4,), turned=turned)
+    for transposed in (False, True):
+        for place, part in enumerate(found.transposed if transposed else found.parts):
+            tiles = found.tiles(place, (4,), transposed=transposed)
             sent = with_known_lists(tiles, DEVICE)
             mine = refined(part, sent, 4, {"chosen": table.to(DEVICE)}).cpu()
             for element in range(3):
                 theirs = with_lists(part, tiles, {"chosen": table[element].numpy()})
-                assert listed(part, mine, mine[element, 0]) == listed(
+                assert block_table(part, mine, mine[element, 0]) == block_table(
                     part, with_known_lists(theirs, DEVICE).cpu()
                 )
 
 
-def listed(part: Part, table: torch.Tensor, rows: torch.Tensor | None = None) -> dict[int, list[int]]:
+def block_table(part: Part, table: torch.Tensor, rows: torch.Tensor | None = None) -> dict[int, list[int]]:
     """For each tile, by its first row, the blocks that the kernel finds behind the table."""
     rows = table[0, 0] if rows is None else rows
     whole = torch.as_strided(table, (table.untyped_storage().nbytes() // 4,), (1,), 0)
     found: dict[int, list[int]] = {}
-    assert part.listed is not None
+    assert part.block_table is not None
     for place, row in enumerate(rows):
         begin = rows.storage_offset() + 7 * place + int(row[2]) + (int(row[5]) << 31)
-        found[int(row[0] + row[1])] = whole[begin : begin + -(-int(row[4]) // part.listed.inner)].tolist()
+        found[int(row[0] + row[1])] = whole[
+            begin : begin + -(-int(row[4]) // part.block_table.inner)
+        ].tolist()
     return found
 
 

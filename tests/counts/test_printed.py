@@ -61,7 +61,7 @@ def holds(when: str, values: dict[str, int]) -> bool:
 @pytest.mark.parametrize("name", COUNTS)
 def test_printed_formulas_give_the_count(name: str) -> None:
     count = COUNTS[name]
-    lines, where = count.written(short=False)
+    lines, where = count.format_pieces(short=False)
     assert where == ""
     known = {*count.names, *count.values}
     formulas = [(parse_formula(line.formula, known), line.when) for line in lines]
@@ -77,5 +77,5 @@ def test_printed_formulas_give_the_count(name: str) -> None:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_no_line_is_printed_twice(name: str) -> None:
-    lines, _ = COUNTS[name].written()
+    lines, _ = COUNTS[name].format_pieces()
     assert len({(line.formula, line.when) for line in lines}) == len(lines)

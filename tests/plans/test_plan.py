@@ -61,8 +61,8 @@ def check(rule: Rule, shape: tuple[int, ...], **sizes: int) -> None:
     planned = plan(rule, **sizes)
     assert np.array_equal(visits(planned, shape), expected)
     axes = len(rule.axes)
-    turned = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
-    assert np.array_equal(visits(planned, shape, turned=True), turned)
+    transposed = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
+    assert np.array_equal(visits(planned, shape, transposed=True), transposed)
     needed = int(expected.sum()) / heads
     assert sum(planned.tiles(i, shape).executed(1) for i in range(len(planned.parts))) >= int(needed)
 
@@ -128,8 +128,8 @@ def test_the_squares_follow_the_marked_blocks() -> None:
     table = np.zeros((64, 64), int)
     table[np.arange(64), np.arange(64) * 7 % 64] = 1
     planned = plan(lt.rule("chosen[q // 16, k // 16]", data={"chosen": table}), n=1024)
-    for turned in (False, True):
-        assert planned.tiles(0, (16,), turned=turned).executed(16) == 64 * 16 * 16
+    for transposed in (False, True):
+        assert planned.tiles(0, (16,), transposed=transposed).executed(16) == 64 * 16 * 16
     # 63 of 64 rows have a whole block: 1,023 rows, and the last block has 15 columns
     planned = plan(lt.rule("chosen[q // 16, k // 16]", data={"chosen": table}), n=1023)
     assert planned.tiles(0, (16,)).inner.sum() == 1023
@@ -138,7 +138,7 @@ def test_the_squares_follow_the_marked_blocks() -> None:
 def test_random_blocks_on_both_sides_are_listed_once() -> None:
     rule = R.bigbird(w=16, t=1, g=1, random=3, n=1024)
     planned = plan(rule)
-    listed = [place for place, part in enumerate(planned.parts) if part.listed]
+    listed = [place for place, part in enumerate(planned.parts) if part.block_table]
     pairs = sum(planned.tiles(place, (16,)).executed(1) for place in listed)
     assert pairs == 16 * 16 * rule.data["chosen"].sum()
 
@@ -164,17 +164,17 @@ def test_a_table_that_is_too_small_is_named() -> None:
 )
 def test_windows_as_classes(rule: Rule, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     plain = plan(rule, **sizes)
-    parts = [make_part(part.branch, plain.lines, part.numbers, windows=True) for part in plain.parts]
-    paired = Plan(plain.rule, tuple(part for part in parts if part is not None), plain.lines, plain.form)
-    lines = [line.turned() for line in plain.lines]
-    turned = [make_part(part.branch, lines, part.numbers, windows=True) for part in plain.turned]
-    paired.__dict__["turned"] = tuple(part for part in turned if part is not None)
+    parts = [make_part(part.branch, plain.axes, part.numbers, windows=True) for part in plain.parts]
+    paired = Plan(plain.rule, tuple(part for part in parts if part is not None), plain.axes, plain.form)
+    lines = [axis.transposed() for axis in plain.axes]
+    transposed = [make_part(part.branch, lines, part.numbers, windows=True) for part in plain.transposed]
+    paired.__dict__["transposed"] = tuple(part for part in transposed if part is not None)
     assert all(part.windowed for part in paired.parts)
     expected = mask(rule, sizes)
     assert np.array_equal(visits(paired, shape), expected)
     axes = len(rule.axes)
     across = expected.transpose(0, *range(axes + 1, 2 * axes + 1), *range(1, axes + 1))
-    assert np.array_equal(visits(paired, shape, turned=True), across)
+    assert np.array_equal(visits(paired, shape, transposed=True), across)
 
 
 def test_windows_become_classes_where_tiles_would_cross_them() -> None:
@@ -190,11 +190,11 @@ def test_windows_become_classes_where_tiles_would_cross_them() -> None:
 @pytest.mark.parametrize("n", [1, 2, 9])
 def test_a_part_covers_the_queries_that_are_in_its_tiles(text: str, n: int) -> None:
     found = plan(lt.rule(text), n=n, m=9)
-    for turned, parts in ((False, found.parts), (True, found.turned)):
+    for transposed, parts in ((False, found.parts), (True, found.transposed)):
         for place, part in enumerate(parts):
-            tiles, axis = found.tiles(place, (1,), turned=turned), part.axes[0]
+            tiles, axis = found.tiles(place, (1,), transposed=transposed), part.axes[0]
             rows = axis.outer_order.positions(tiles.column("outer_slot"), tiles.column("outer_base"))
-            assert part.covers == (sorted(rows[0].tolist()) == list(range(axis.line.outer_size)))
+            assert part.covers == (sorted(rows[0].tolist()) == list(range(axis.outer_size)))
 
 
 def test_a_table_of_tiles_lies_in_order() -> None:

@@ -14,7 +14,7 @@ from random_rules import affine, split
 import lattend as lt
 from lattend.errors import DeadlineError, DomainError, LattendError, NamingError, TextError
 from lattend.plans import retention as module
-from lattend.plans.latest import FOREVER, NEVER, latest
+from lattend.plans.last_query import FOREVER, NEVER, last_query_bound
 from lattend.plans.retention import Retention, retention
 from lattend.rules import Rule
 
@@ -198,7 +198,7 @@ def test_the_text_never_says_too_little(text: str, t: int, w: int, causal: bool)
         assume(False)
         raise
     assume("n - 1" not in text)  # the length is not known
-    found, pairs = latest(rule.condition), mask(rule)
+    found, pairs = last_query_bound(rule.condition), mask(rule)
     if found.back:
         assert not np.triu(pairs, 1).any()
     for k in range(SEEN):

@@ -14,15 +14,15 @@ from lattend.plans.tiles import Tiles, listed_positions, with_lists
 from lattend.rules.language.evaluation import evaluate, evaluate_term
 
 
-def visits(plan: Plan, shape: tuple[int, ...], *, turned: bool = False) -> NDArray[np.int64]:
+def visits(plan: Plan, shape: tuple[int, ...], *, transposed: bool = False) -> NDArray[np.int64]:
     """How often each pair is computed and kept: [heads, outer …, inner …] of the whole rule."""
     heads = plan.rule.values.get("heads", 1)
-    sizes = [size for line in plan.lines for size in (line.outer_size, line.inner_size)]
-    outer, inner = (sizes[1::2], sizes[::2]) if turned else (sizes[::2], sizes[1::2])
+    sizes = [size for axis in plan.axes for size in (axis.outer_size, axis.inner_size)]
+    outer, inner = (sizes[1::2], sizes[::2]) if transposed else (sizes[::2], sizes[1::2])
     found = np.zeros((heads, *outer, *inner), np.int64)
-    parts = plan.turned if turned else plan.parts
+    parts = plan.transposed if transposed else plan.parts
     for place, part in enumerate(parts):
-        tiles = with_lists(part, plan.tiles(place, shape, turned=turned), plan.rule.data)
+        tiles = with_lists(part, plan.tiles(place, shape, transposed=transposed), plan.rule.data)
         for head in range(heads):
             for tile in range(tiles.table.shape[1]):
                 _visit(found[head], part, tiles, head, tile, plan.rule.data)
@@ -43,22 +43,22 @@ def _visit(
     for place, axis in enumerate(part.axes):
         slot, outer_base, inner_base, begin, end = (int(x) for x in row[place * 5 : place * 5 + 5])
         rows = axis.outer_order.positions(slot + np.arange(tiles.shape[place]), outer_base)
-        limit = axis.line.outer_size
+        limit = axis.outer_size
         if axis.class_slots is not None:
             limit = min(limit, outer_base + axis.class_slots)
-        outer[axis.line.outer] = rows[(rows >= axis.first) & (rows <= axis.last) & (rows < limit)]
-        if part.listed is None:
-            inner[axis.line.inner] = axis.inner_order.positions(np.arange(begin, end + 3), inner_base)
+        outer[axis.outer] = rows[(rows >= axis.first) & (rows <= axis.last) & (rows < limit)]
+        if part.block_table is None:
+            inner[axis.inner] = axis.inner_order.positions(np.arange(begin, end + 3), inner_base)
         else:
             bases = np.array(inner_base)
-            inner[axis.line.inner] = listed_positions(part, tiles, bases, np.arange(begin, end))
+            inner[axis.inner] = listed_positions(part, tiles, bases, np.arange(begin, end))
     names = [*outer, *inner]
     grid = dict(zip(names, np.ix_(*outer.values(), *inner.values()), strict=True))
     env = {**part.numbers, "head": head, **grid}
     attended = np.ones([len(v) for v in (*outer.values(), *inner.values())], bool)
     for axis in part.axes:
-        at = grid[axis.line.inner]
-        attended &= (at >= 0) & (at < axis.line.inner_size)
+        at = grid[axis.inner]
+        attended &= (at >= 0) & (at < axis.inner_size)
         for term in axis.lows:
             attended &= at >= evaluate_term(term, env, data)
         for term in axis.highs:
@@ -72,9 +72,7 @@ def _visit(
         assert inside == 0, "a head that is left out has tiles"
         return
     if not part.exact:
-        safe = {
-            axis.line.inner: np.clip(grid[axis.line.inner], 0, axis.line.inner_size - 1) for axis in part.axes
-        }
+        safe = {axis.inner: np.clip(grid[axis.inner], 0, axis.inner_size - 1) for axis in part.axes}
         attended &= evaluate(part.rest, {**env, **safe}, data)
     beyond = attended.copy()
     ranges = tuple(slice(0, int(row[p * 5 + 4]) - int(row[p * 5 + 3])) for p in range(len(part.axes)))

@@ -22,7 +22,7 @@ from torch import Tensor
 from lattend.attend.call import Call
 from lattend.attend.compiled import constant
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.plans.solve import minus, plus, times
+from lattend.plans.limits import minus, plus, times
 from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term

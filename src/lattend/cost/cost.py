@@ -20,7 +20,7 @@ from lattend.rules.rule import check_integer
 if TYPE_CHECKING:
     from lattend.cost.check import CostCheck
     from lattend.cost.roofline import Floor
-    from lattend.counts.order import Order
+    from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
     from lattend.report.report import Report
 
@@ -319,7 +319,7 @@ class Cost(Result):
                 total = total + amount * times
         return total
 
-    def order(self, quantity: str, *variables: str) -> Order:
+    def order(self, quantity: str, *variables: str) -> Growth:
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
         return self._formula(quantity).order(*variables)
 

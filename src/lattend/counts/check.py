@@ -38,7 +38,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class Check:
+class CountCheck:
     """What was compared, as far as which sizes and parameters, and the first mismatch; true when none."""
 
     rule: str
@@ -81,7 +81,7 @@ class Check:
         }
 
 
-def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check:
+def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> CountCheck:
     """Whether the closed forms of count, rows and columns equal enumeration at every small case.
 
     Sizes run from 0 to `upto`, parameters from -`upto` to `upto` where the rule is defined. Sizes stop
@@ -108,11 +108,13 @@ def check(rule: Rule, upto: int = 12, progress: Progress | None = None) -> Check
             cases, pairs = cases + len(defined), pairs + area * len(defined)
             done += area * len(part)
             if mismatch is not None:
-                return Check(str(rule), cases, pairs, {}, upto, mismatch)
+                return CountCheck(str(rule), cases, pairs, {}, upto, mismatch)
             if progress is not None:
                 progress(done, total)
     free = [name for name in rule.sizes if name not in rule.values]
-    return Check(str(rule), cases, pairs, dict.fromkeys(free, limit) | dict.fromkeys(parameters, reach), upto)
+    return CountCheck(
+        str(rule), cases, pairs, dict.fromkeys(free, limit) | dict.fromkeys(parameters, reach), upto
+    )
 
 
 def _fixed(rule: Rule) -> tuple[tuple[str, ...], ...]:

@@ -11,8 +11,8 @@ from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
 from lattend.counts.formula_value import value_at
-from lattend.counts.notation import Written
-from lattend.counts.order import judge_growth
+from lattend.counts.growth import judge_growth
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import vanishes
 from lattend.counts.simplify import Piece, uncovered
@@ -84,7 +84,7 @@ def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
             here, rest = _zeros(gap, case)
             agreed = agreed | here
             if rest is not None:
-                equation = f"{Written(count.names, short=False).formula(rest)} == 0"
+                equation = f"{Notation(count.names, short=False).formula(rest)} == 0"
                 place = _words(count, case.region)
                 bracketed = f"({place})" if " or " in place else place
                 open_.append(f"{equation} and {bracketed}" if place else equation)
@@ -135,8 +135,8 @@ def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
 
 def _slices(region: Region) -> list[Region] | None:
     """The region cut along a direction in which it has few points, if there is one."""
-    for cell in region.cells():
-        for form, low, high in cell.bounded():
+    for polyhedron in region.polyhedra():
+        for form, low, high in polyhedron.bounded():
             if high - low < MAX_SLICES:
                 values = range(low, high + 1)
                 parts = [region.where(Bound(Linear(form.terms, form.constant - v), True)) for v in values]
@@ -170,7 +170,7 @@ def _grows(count: Count, region: Region) -> bool:
 
 
 def _words(count: Count, region: Region) -> str:
-    return condition_text(region.within(count.closed.domain).clauses, Written(count.names, short=False))
+    return condition_text(region.within(count.closed.domain).clauses, Notation(count.names, short=False))
 
 
 def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:

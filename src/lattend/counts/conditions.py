@@ -1,8 +1,8 @@
-"""How regions are written: `0 <= t <= n`, `w divides n`, `n >= 2w`."""
+"""How regions are notation: `0 <= t <= n`, `w divides n`, `n >= 2w`."""
 
 from __future__ import annotations
 
-from lattend.counts.notation import Written
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import is_size
 from lattend.rules.language.linear import Linear, Quotient, Remainder
@@ -12,22 +12,22 @@ Relation = tuple[str, str, str]  # subject, sign, other side
 MIRRORED = {">": "<", ">=": "<="}
 
 
-def condition_text(clauses: list[list[Bound]], written: Written) -> str:
+def condition_text(clauses: list[list[Bound]], notation: Notation) -> str:
     """A region in words; an empty string where it is everything."""
-    texts = [_clause(clause, written) for clause in clauses]
+    texts = [_clause(clause, notation) for clause in clauses]
     if not texts or "" in texts:
         return ""
     joined = texts[0] if len(texts) == 1 else " or ".join(f"({t})" if " and " in t else t for t in texts)
-    return _in_latex(joined) if written.latex else joined
+    return _in_latex(joined) if notation.latex else joined
 
 
-def _clause(clause: list[Bound], written: Written) -> str:
+def _clause(clause: list[Bound], notation: Notation) -> str:
     """Conditions joined by `and`, two bounds of one subject chained."""
     lows: dict[str, tuple[str, str]] = {}
     highs: dict[str, tuple[str, str]] = {}
     rest: list[str] = []
     for bound in sorted(clause, key=lambda b: str(b.form)):
-        subject, sign, other = _relation(bound, written)
+        subject, sign, other = _relation(bound, notation)
         side = lows if sign in MIRRORED else highs if sign in MIRRORED.values() else None
         if side is None or subject in side:
             rest.append(f"{subject} {sign} {other}")
@@ -41,9 +41,9 @@ def _clause(clause: list[Bound], written: Written) -> str:
     return " and ".join(rest + [f"{subject} {sign} {other}" for subject, (sign, other) in highs.items()])
 
 
-def _relation(bound: Bound, written: Written) -> Relation:
+def _relation(bound: Bound, notation: Notation) -> Relation:
     """The bound solved for the atom that is least like a size: ("t", "<=", "n")."""
-    special = _of_blocks(bound, written)
+    special = _of_blocks(bound, notation)
     if special is not None:
         return special
     form = bound.form
@@ -55,9 +55,9 @@ def _relation(bound: Bound, written: Written) -> Relation:
     constant = -form.constant * sign
 
     def side(number: int) -> str:
-        return written.sum(Polynomial.linear(Linear.of(others, number)))
+        return notation.sum(Polynomial.linear(Linear.of(others, number)))
 
-    left = written.sum(Polynomial.linear(Linear(((atom, abs(coefficient)),))))
+    left = notation.sum(Polynomial.linear(Linear(((atom, abs(coefficient)),))))
     if bound.equal:
         return left, "==", side(constant)
     if others and constant == sign:  # x >= n + 1 and x <= n - 1 read better with a strict sign
@@ -65,20 +65,20 @@ def _relation(bound: Bound, written: Written) -> Relation:
     return left, ">=" if sign > 0 else "<=", side(constant)
 
 
-def _of_blocks(bound: Bound, written: Written) -> tuple[str, str, str] | None:
+def _of_blocks(bound: Bound, notation: Notation) -> tuple[str, str, str] | None:
     """Conditions on one quotient or remainder alone, said of the size itself: `n >= 2w`, `w divides n`."""
     form = bound.form
     whole = _remainder(bound)
     if whole is not None:
         rest, number = whole
-        name = written.sum(Polynomial.linear(rest.of))
-        return (str(rest.by), "divides", name) if number == 0 else (written.plain(rest), "==", str(number))
+        name = notation.sum(Polynomial.linear(rest.of))
+        return (str(rest.by), "divides", name) if number == 0 else (notation.plain(rest), "==", str(number))
     if len(form.terms) != 1:
         return None
     atom, coefficient = form.terms[0]
     if isinstance(atom, str) or abs(coefficient) != 1:
         return None
-    name, by = written.sum(Polynomial.linear(atom.of)), str(atom.by)
+    name, by = notation.sum(Polynomial.linear(atom.of)), str(atom.by)
     number = -form.constant * coefficient
     if isinstance(atom, Remainder):
         if bound.equal and number == 0:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed
-from lattend.counts.display import Line, as_latex, as_text, written
+from lattend.counts.display import PieceText, as_latex, as_text, format_pieces
 from lattend.counts.simplify import Piece, uncovered
 from lattend.errors import DeadlineError, DomainError, NamingError
 from lattend.rules.language import expr
@@ -21,7 +21,7 @@ from lattend.sets.guard import guarded
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.counts.order import Order
+    from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
 
 
@@ -133,11 +133,11 @@ class Count:
         closed = guarded(assumed, count.closed, condition, text, budget=self.budget)
         return replace(count, closed=closed, assumed=(*self.assumed, text))
 
-    def order(self, *variables: str) -> Order:
+    def order(self, *variables: str) -> Growth:
         """The big-O of the count as `variables` grow and the rest stay fixed; all of them by default."""
-        from lattend.counts.order import order
+        from lattend.counts.growth import growth
 
-        return guarded(order, self, variables, budget=self.budget)
+        return guarded(growth, self, variables, budget=self.budget)
 
     def claim(
         self, formula: str, *, assuming: str | None = None, rename: Mapping[str, str] | None = None
@@ -157,9 +157,9 @@ class Count:
 
     # Forms
 
-    def written(self, *, latex: bool = False, short: bool = True) -> tuple[list[Line], str]:
+    def format_pieces(self, *, latex: bool = False, short: bool = True) -> tuple[list[PieceText], str]:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
-        return guarded(written, self, latex, short, budget=self.budget, loading=load)
+        return guarded(format_pieces, self, latex, short, budget=self.budget, loading=load)
 
     @property
     def domain_text(self) -> str:
@@ -195,7 +195,7 @@ class Count:
 
     def json(self) -> dict[str, Any]:
         """The count as plain data: rule, parameters, pieces, and the values put in so far."""
-        lines, _ = self.written(short=False)
+        lines, _ = self.format_pieces(short=False)
         pieces = [{"when": line.when or "always", "count": line.formula} for line in lines]
         return {
             "rule": self.rule.text,

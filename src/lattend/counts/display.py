@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
-from lattend.counts.notation import Written
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.simplify import Piece
@@ -22,22 +22,22 @@ MAX_WHOLE = 4  # terms of a product that are written out rather than factor by f
 
 
 @dataclass(frozen=True)
-class Line:
+class PieceText:
     """One printed piece: the formula and when it holds; an empty `when` means always."""
 
     formula: str
     when: str
 
 
-def written(
+def format_pieces(
     count: Count, latex: bool, short: bool, pieces: list[Piece] | None = None
-) -> tuple[list[Line], str]:
+) -> tuple[list[PieceText], str]:
     """The lines of a count, or of these pieces of it, and what its short names (N = n // w) stand for."""
     if not count.names:
-        return [Line(str(count.number(count.values)), "")], ""
+        return [PieceText(str(count.number(count.values)), "")], ""
     names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]
-    pen = Written(names, latex=latex, short=short)
-    lines: list[Line] = []
+    pen = Notation(names, latex=latex, short=short)
+    lines: list[PieceText] = []
     for piece in count.pieces if pieces is None else pieces:
         special = _on_multiples(count, piece)
         if special is not None:
@@ -48,9 +48,9 @@ def written(
     if pieces is not None:
         return shown, pen.where()
     if len(shown) < len(lines) or not count.covers():
-        shown.append(Line("0", "otherwise" if shown else ""))
+        shown.append(PieceText("0", "otherwise" if shown else ""))
     elif len(shown) > 1 and not shown[-1].when:
-        shown[-1] = Line(shown[-1].formula, "otherwise")
+        shown[-1] = PieceText(shown[-1].formula, "otherwise")
     return shown, pen.where()
 
 
@@ -64,7 +64,7 @@ def as_text(count: Count) -> str:
 def as_latex(count: Count) -> str:
     """The count as LaTeX: a formula, or cases."""
     first, more = _first(count)
-    lines, where = written(count, True, True, first)
+    lines, where = format_pieces(count, True, True, first)
     tail = rf",\quad {where}" if where else ""
     if len(lines) == 1 and not lines[0].when:
         return lines[0].formula + tail
@@ -75,7 +75,7 @@ def as_latex(count: Count) -> str:
 
 def _text(count: Count) -> str:
     first, more = _first(count)
-    table = _table(*written(count, False, True, first))
+    table = _table(*format_pieces(count, False, True, first))
     return f"{table}\n{more}" if more else table
 
 
@@ -93,7 +93,7 @@ def _latex_when(when: str) -> str:
     return rf"\text{{if }} {when}" if when else r"\text{always}"
 
 
-def _table(lines: list[Line], where: str) -> str:
+def _table(lines: list[PieceText], where: str) -> str:
     """Rows with their conditions aligned; a single piece that always holds is just its formula."""
     wide = max((len(line.formula) for line in lines), default=0)
     rows: list[str] = []
@@ -119,17 +119,17 @@ def _as_product(count: Count) -> str:
     return "\n".join([head, *(f"  {row}" for row in table.splitlines())])
 
 
-def _lines(count: Count, piece: Piece, pen: Written) -> list[Line]:
+def _lines(count: Count, piece: Piece, pen: Notation) -> list[PieceText]:
     """The piece as a line, or as none where the values already given contradict its conditions."""
     clauses: list[list[Bound]] = []
     for clause in piece.region.within(count.closed.domain).clauses:
         bounds = [bound_at(bound, count.values) for bound in clause]
         if all(bound is not False for bound in bounds):
             clauses.append([bound for bound in bounds if isinstance(bound, Bound)])
-    return [Line(_formula(count, piece, pen), condition_text(clauses, pen))] if clauses else []
+    return [PieceText(_formula(count, piece, pen), condition_text(clauses, pen))] if clauses else []
 
 
-def _formula(count: Count, piece: Piece, pen: Written) -> str:
+def _formula(count: Count, piece: Piece, pen: Notation) -> str:
     """The piece's formula with everything put in that is known on its region."""
     equalities = piece.region.within(count.closed.domain).equalities()
     known = {atom: p.at(count.values) for atom, p in solved(equalities).items()}
@@ -150,7 +150,7 @@ def _on_multiples(count: Count, piece: Piece) -> Piece | None:
     borders = [bound for clause in clauses for bound in clause if not bound.equal]
     if special is None or any(isinstance(a, Remainder) for bound in borders for a, _ in bound.form.terms):
         return None
-    probe = Written([])
+    probe = Notation([])
     _formula(count, piece, probe)
     if not probe.aliases:  # plain everywhere
         return None

@@ -12,7 +12,7 @@ from typing import ClassVar, cast
 from lattend.counts.formula_scan import FUNCTIONS, tokens
 from lattend.counts.formula_tree import Apply, BigO, Formula, Number, Op, Sum, Symbol
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parser, Piece
+from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
@@ -40,7 +40,7 @@ _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece(Piece):
+class _ParsedFormula(Parsed):
     """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b."""
 
     terms: int = 1
@@ -48,7 +48,7 @@ class _Piece(Piece):
     quotient: bool = False
 
 
-class FormulaParser(Parser[_Piece]):
+class FormulaParser(Parser[_ParsedFormula]):
     """Reads one text."""
 
     LEVEL: ClassVar = _LEVEL
@@ -80,7 +80,7 @@ class FormulaParser(Parser[_Piece]):
         begins = token.kind in ("number", "name") or token.value in (*self.CLOSING, "Σ", "frac", "binom")
         return _MULTIPLY if begins else self.LEVEL.get(token.value, 0)
 
-    def operator(self, left: _Piece, sign: Token, level: int) -> _Piece:
+    def operator(self, left: _ParsedFormula, sign: Token, level: int) -> _ParsedFormula:
         if sign.value not in self.LEVEL:
             self.check_reading(left, sign)
             return self.applied("*", left, self.expression(_MULTIPLY + 1))
@@ -89,7 +89,7 @@ class FormulaParser(Parser[_Piece]):
         found = self.applied(cast(Op, sign.value), left, self.expression(level + 1))
         return replace(found, quotient=sign.value in ("/", "//", "%"))
 
-    def check_reading(self, left: _Piece, token: Token) -> None:
+    def check_reading(self, left: _ParsedFormula, token: Token) -> None:
         """Refuse products that people read in two ways."""
         before = self.tokens[self.at - 1]
         if token.kind == "number":
@@ -100,7 +100,7 @@ class FormulaParser(Parser[_Piece]):
             message = f"{shown} can be read in two ways; write * or brackets, as in (n/2)*(w + 1) or 1/(2*n)"
             raise self.error(message, left.start, token.end)
 
-    def applied(self, op: Op, left: _Piece, right: _Piece) -> _Piece:
+    def applied(self, op: Op, left: _ParsedFormula, right: _ParsedFormula) -> _ParsedFormula:
         terms, degree = left.terms + right.terms, max(left.degree, right.degree)
         if op == "*":
             terms, degree = left.terms * right.terms, left.degree + right.degree
@@ -110,7 +110,7 @@ class FormulaParser(Parser[_Piece]):
             raise self.error("this divides by 0", *right.span)
         return self.piece(op, (left, right), left.start, right.end, terms, degree)
 
-    def power(self, base: _Piece, exponent: _Piece) -> _Piece:
+    def power(self, base: _ParsedFormula, exponent: _ParsedFormula) -> _ParsedFormula:
         value = exponent.node.value if isinstance(exponent.node, Number) else None
         if value is None or value.denominator != 1 or not 0 <= value <= MAX_DEGREE:
             message = f"an exponent is a whole number from 0 to {MAX_DEGREE}; counts have no other powers"
@@ -121,7 +121,7 @@ class FormulaParser(Parser[_Piece]):
 
     # Operands
 
-    def opening(self, token: Token, loosest: int) -> Callable[[Token], _Piece] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], _ParsedFormula] | None:
         if token.value in ("+", "-"):
             return self.signed
         if token.value in self.CLOSING:
@@ -132,27 +132,27 @@ class FormulaParser(Parser[_Piece]):
             return self.sigma
         return self.call if token.kind == "name" and token.value in FUNCTIONS else None
 
-    def leaf(self, token: Token) -> _Piece:
+    def leaf(self, token: Token) -> _ParsedFormula:
         span = (token.start, token.end)
         if token.kind == "number":
             self.at += 1
             whole, _, decimals = token.value.partition(".")
             integer = self.source.integer(Token("number", whole + decimals, *span))
-            return _Piece(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
+            return _ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
             if token.value == "O" and self.here.value == "(":
                 raise self.alone(token)
-            return _Piece(Symbol(token.value, span), *span, degree=1)
+            return _ParsedFormula(Symbol(token.value, span), *span, degree=1)
         raise self.missing_operand(self.before, token)
 
-    def signed(self, sign: Token) -> _Piece:
+    def signed(self, sign: Token) -> _ParsedFormula:
         arg = self.expression(_NEGATE)
         if sign.value == "+":
             return arg
         return self.piece("neg", (arg,), sign.start, arg.end, arg.terms, arg.degree)
 
-    def bracket(self, opening: Token) -> _Piece:
+    def bracket(self, opening: Token) -> _ParsedFormula:
         if self.here.value == self.CLOSING[opening.value]:
             message = "there is nothing between these brackets; write a formula there"
             raise self.error(message, opening.start, self.here.end)
@@ -161,11 +161,11 @@ class FormulaParser(Parser[_Piece]):
         if opening.value in ("⌊", "⌈"):
             op = "floor" if opening.value == "⌊" else "ceil"
             return self.piece(op, (inner,), opening.start, end, inner.terms, inner.degree)
-        return _Piece(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
+        return _ParsedFormula(inner.node, opening.start, end, inner.depth, inner.terms, inner.degree)
 
-    def stacked(self, command: Token) -> _Piece:
+    def stacked(self, command: Token) -> _ParsedFormula:
         """The two groups of a fraction or of a binomial coefficient."""
-        groups: list[_Piece] = []
+        groups: list[_ParsedFormula] = []
         for _ in range(2):
             one = self.here.kind in ("number", "name") and self.here.end - self.here.start == 1
             if self.here.value != "{" and not one:
@@ -178,19 +178,19 @@ class FormulaParser(Parser[_Piece]):
         quotient = self.applied("/", top, bottom)
         return self.piece("/", (top, bottom), command.start, bottom.end, quotient.terms, quotient.degree)
 
-    def binomial(self, top: _Piece, bottom: _Piece, start: int, end: int) -> _Piece:
+    def binomial(self, top: _ParsedFormula, bottom: _ParsedFormula, start: int, end: int) -> _ParsedFormula:
         """The product top*(top - 1)*…/bottom! for a number at the bottom."""
         size = bottom.node.value if isinstance(bottom.node, Number) else None
         if size is None or size.denominator != 1 or not 1 <= size <= 8:
             raise self.error("the lower number of a binomial is a whole number from 1 to 8", *bottom.span)
         product = top
         for i in range(1, int(size)):
-            number = _Piece(Number(Fraction(i), bottom.span), *bottom.span)
+            number = _ParsedFormula(Number(Fraction(i), bottom.span), *bottom.span)
             product = self.applied("*", product, self.applied("-", top, number))
-        divisor = _Piece(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
+        divisor = _ParsedFormula(Number(Fraction(factorial(int(size))), bottom.span), *bottom.span)
         return self.piece("/", (product, divisor), start, end, product.terms, product.degree)
 
-    def call(self, name: Token) -> _Piece:
+    def call(self, name: Token) -> _ParsedFormula:
         if self.here.value not in ("(", "[", "{"):
             raise self.fail(f"write what it works on in brackets, as in {_EXAMPLE[name.value]}", name)
         args, end = self.arguments()
@@ -205,10 +205,10 @@ class FormulaParser(Parser[_Piece]):
         terms, degree = max(arg.terms for arg in args), max(arg.degree for arg in args)
         return self.piece(cast(Op, name.value), tuple(args), name.start, end, terms, degree)
 
-    def sigma(self, sign: Token) -> _Piece:
+    def sigma(self, sign: Token) -> _ParsedFormula:
         """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
-        lower: tuple[_Piece, _Piece] | None = None
-        upper: _Piece | None = None
+        lower: tuple[_ParsedFormula, _ParsedFormula] | None = None
+        upper: _ParsedFormula | None = None
         while self.here.value in ("_", "^"):
             self.at += 1
             if self.tokens[self.at - 1].value == "^":
@@ -220,7 +220,7 @@ class FormulaParser(Parser[_Piece]):
         body = self.expression(_MULTIPLY)
         return self.summed([body, *lower, upper], sign.start, body.end)
 
-    def lower_limit(self, sign: Token) -> tuple[_Piece, _Piece]:
+    def lower_limit(self, sign: Token) -> tuple[_ParsedFormula, _ParsedFormula]:
         opening, name, equals = self.here, *(self.tokens + self.tokens[-1:] * 2)[self.at + 1 : self.at + 3]
         if opening.value != "{" or name.kind != "name" or equals.value != "=":
             raise self.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
@@ -231,7 +231,7 @@ class FormulaParser(Parser[_Piece]):
         self.close(opening)
         return variable, low
 
-    def summed(self, args: list[_Piece], start: int, end: int) -> _Piece:
+    def summed(self, args: list[_ParsedFormula], start: int, end: int) -> _ParsedFormula:
         body, variable, low, high = args
         if not isinstance(variable.node, Symbol):
             message = "the second part of a sum is the name it runs over, as in sum(i, i, 1, n)"
@@ -241,17 +241,19 @@ class FormulaParser(Parser[_Piece]):
         degree = (body.degree + 1) * max(1, low.degree, high.degree)
         node = Sum(body.node, variable.node.name, low.node, high.node, (start, end))
         depth = 1 + max(arg.depth for arg in args)
-        return self.checked(_Piece(node, start, end, depth, terms, degree))
+        return self.checked(_ParsedFormula(node, start, end, depth, terms, degree))
 
     # What was found, and whether it fits
 
     def piece(
-        self, op: Op, args: tuple[_Piece, ...], start: int, end: int, terms: int, degree: int
-    ) -> _Piece:
+        self, op: Op, args: tuple[_ParsedFormula, ...], start: int, end: int, terms: int, degree: int
+    ) -> _ParsedFormula:
         node = Apply(op, tuple(arg.node for arg in args), (start, end))
-        return self.checked(_Piece(node, start, end, 1 + max(arg.depth for arg in args), terms, degree))
+        return self.checked(
+            _ParsedFormula(node, start, end, 1 + max(arg.depth for arg in args), terms, degree)
+        )
 
-    def checked(self, piece: _Piece) -> _Piece:
+    def checked(self, piece: _ParsedFormula) -> _ParsedFormula:
         self.check_depth(piece.depth, piece.span)
         if piece.degree > MAX_DEGREE:
             message = f"this has degree {piece.degree}, and at most {MAX_DEGREE} is read"

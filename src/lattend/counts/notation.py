@@ -18,7 +18,7 @@ EASY = 3  # terms of a sum that need no other way to be written
 SPARE = ("r", "s", "u", "v", "y", "x", "z", "e", "f", "g", "h")
 
 
-class Written:
+class Notation:
     """Formulas written with short names for quotients and remainders, which `where` explains."""
 
     def __init__(self, taken: Iterable[str], *, latex: bool = False, short: bool = True) -> None:

@@ -1,8 +1,8 @@
 """Deciding whether a polynomial is 0 on a region: by algebra, never by sampling.
 
-On a convex cell, substitute the equalities that hold there. If the polynomial is now 0, it is 0 on
-the cell. Otherwise look for a direction in which the cell is bounded and decide slice by slice; if
-there is none, the cell's points are dense and a polynomial that is not 0 cannot vanish on them.
+On a polyhedron, substitute the equalities that hold there. If the polynomial is now 0, it is 0 on all of it.
+Otherwise look for a direction in which the polyhedron is bounded and decide slice by slice; if there is none,
+its points are dense and a polynomial that is not 0 cannot vanish on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fractions import Fraction
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Atom, Linear
-from lattend.sets import Cell, Region
+from lattend.sets import Polyhedron, Region
 
 MAX_SLICES = 5_000
 
@@ -28,25 +28,25 @@ def vanishes(polynomial: Polynomial, region: Region) -> bool:
         return False
     if polynomial.substituted(solved(region.equalities())).is_zero:
         return True
-    return all(vanishes_on(polynomial, cell) for cell in region.cells(polynomial.atoms))
+    return all(vanishes_on(polynomial, polyhedron) for polyhedron in region.polyhedra(polynomial.atoms))
 
 
-def vanishes_on(polynomial: Polynomial, cell: Cell) -> bool:
-    """Whether `polynomial` is 0 at every point of `cell`."""
-    if polynomial.is_zero or cell.is_empty():
+def vanishes_on(polynomial: Polynomial, polyhedron: Polyhedron) -> bool:
+    """Whether `polynomial` is 0 at every point of `polyhedron`."""
+    if polynomial.is_zero or polyhedron.is_empty():
         return True
-    polynomial = polynomial.substituted(solved(cell.equalities()))
+    polynomial = polynomial.substituted(solved(polyhedron.equalities()))
     if polynomial.is_zero:
         return True
     if polynomial.is_constant:
         return False
-    bounded = cell.bounded()
+    bounded = polyhedron.bounded()
     if not bounded:
         return False
     form, low, high = bounded[0]
     if high - low > MAX_SLICES:
         raise NoClosedForm(f"deciding this takes {high - low:,} cases of {form}, more than {MAX_SLICES:,}")
-    return all(vanishes_on(polynomial, cell.sliced(form, value)) for value in range(low, high + 1))
+    return all(vanishes_on(polynomial, polyhedron.sliced(form, value)) for value in range(low, high + 1))
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:

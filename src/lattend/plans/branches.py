@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from lattend.plans.solve import minus
+from lattend.plans.limits import minus
 from lattend.rules.language import expr
 from lattend.rules.language.expr import FLIPPED, And, Arith, Compare, Condition, Name, Num, Or, Truth
 

@@ -41,7 +41,7 @@ def _found(rule: Rule, tied: bool) -> Canonical:
     except ModuleNotFoundError as missing:
         if missing.name != "islpy":
             raise
-        return Canonical.written(condition, "islpy is not installed")
+        return Canonical.given_up(condition, "islpy is not installed")
     return canonical(condition, axes, domain)
 
 

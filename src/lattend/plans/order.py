@@ -22,8 +22,8 @@ from lattend.rules.language.linear import Linear, Quotient, Remainder, gap_of
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+@dataclass(frozen=True, eq=False)
+class PlanAxis:
     """One axis before anything is solved: the names of the two positions and how many there are."""
 
     outer: str
@@ -31,8 +31,8 @@ class Line:
     outer_size: int
     inner_size: int
 
-    def turned(self) -> Line:
-        return Line(self.inner, self.outer, self.inner_size, self.outer_size)
+    def transposed(self) -> PlanAxis:
+        return PlanAxis(self.inner, self.outer, self.inner_size, self.outer_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ def pairing(condition: Condition, query: str, key: str, numbers: Mapping[str, in
             return None
 
 
-def has_windows(branch: Sequence[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> bool:
+def has_windows(branch: Sequence[Condition], axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> bool:
     """Whether some condition says that query and key lie in one window."""
-    pairs = [pairing(condition, line.outer, line.inner, numbers) for condition in branch for line in lines]
+    pairs = [pairing(condition, axis.outer, axis.inner, numbers) for condition in branch for axis in axes]
     return any(pair is not None and pair.kind == "windows" for pair in pairs)
 
 
@@ -127,7 +127,7 @@ def _two_sides(a: Quotient | Remainder, b: Quotient | Remainder, query: str, key
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ResidueGroup:
     """The positions whose remainder by `period` is one of `size` consecutive ones from `start`."""
 
     period: int
@@ -135,14 +135,14 @@ class Group:
     size: int
 
 
-def group(
+def residue_group(
     conditions: Sequence[Condition], name: str, numbers: Mapping[str, int]
-) -> tuple[Group | None, set[int]]:
+) -> tuple[ResidueGroup | None, set[int]]:
     """The remainders that these conditions leave to one position, and which of them say so.
 
     >>> from lattend.rules.language.parser import parse
-    >>> group([parse("k % 8 >= 6")], "k", {})
-    (Group(period=8, start=6, size=2), {0})
+    >>> residue_group([parse("k % 8 >= 6")], "k", {})
+    (ResidueGroup(period=8, start=6, size=2), {0})
     """
     found: tuple[int, int] | None = None  # the modulus, and what is added to the position
     low, high, used = 0, 0, set[int]()
@@ -159,7 +159,7 @@ def group(
     if found is None or low > high:
         return None, set()
     period, shift = found
-    return Group(period, (low - shift) % period, high - low + 1), used
+    return ResidueGroup(period, (low - shift) % period, high - low + 1), used
 
 
 def _remainder_range(

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.plans.block_table import BlockTable, block_table
 from lattend.plans.branches import Branch
 from lattend.plans.intervals import Interval, interval, least
-from lattend.plans.listed import Listed, listed
-from lattend.plans.order import Line, Order, Pairing, group, pairing
-from lattend.plans.solve import Bound, solve
+from lattend.plans.limits import Limits, solve
+from lattend.plans.order import Order, Pairing, PlanAxis, pairing, residue_group
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
@@ -28,15 +28,14 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class PartAxis:
-    """One axis of a part.
+class PartAxis(PlanAxis):
+    """One axis of a part: a plan's axis, solved.
 
     Outer positions come in classes, each with its own base in both orders. A row's inner positions are
     those from the greatest of `lows` to the least of `highs`; `near` bounds hold too, but mention other
     inner positions, so that they only help to place tiles.
     """
 
-    line: Line
     outer_order: Order
     inner_order: Order
     outer_bases: Ints
@@ -62,7 +61,7 @@ class PartAxis:
     def covers(self) -> bool:
         """Whether every outer position is in one of its tiles: counted, for no two slots share one."""
         begin, end = self.slots
-        return int((end - begin).sum()) == self.line.outer_size
+        return int((end - begin).sum()) == self.outer_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +74,12 @@ class Part:
     gates: tuple[Condition, ...]
     numbers: Mapping[str, int]
     same: tuple[str, ...]  # arrays whose entries at q and k must be equal
-    listed: Listed | None = None  # a table of blocks, each class of outer positions one row of it
+    block_table: BlockTable | None = None  # a table of blocks, each class of outer positions one row of it
 
     @cached_property
     def windowed(self) -> bool:
         """Whether windows are its classes of outer positions."""
-        return self.listed is None and any(axis.class_slots is not None for axis in self.axes)
+        return self.block_table is None and any(axis.class_slots is not None for axis in self.axes)
 
     @cached_property
     def data(self) -> list[str]:
@@ -95,10 +94,14 @@ class Part:
     @property
     def blocks(self) -> tuple[int, int, int]:
         """How many heads, rows and columns its table of blocks has."""
-        if self.listed is None:
+        if self.block_table is None:
             raise ValueError("the part has no table of blocks")
-        line, heads = self.axes[0].line, self.numbers["heads"] if self.listed.by_head else 1
-        return heads, -(-line.outer_size // self.listed.outer), -(-line.inner_size // self.listed.inner)
+        axis, heads = self.axes[0], self.numbers["heads"] if self.block_table.by_head else 1
+        return (
+            heads,
+            -(-axis.outer_size // self.block_table.outer),
+            -(-axis.inner_size // self.block_table.inner),
+        )
 
     @cached_property
     def covers(self) -> bool:
@@ -115,7 +118,7 @@ class Part:
         """Whether bounds say which tiles are full: on a line, where only equal entries are left to ask."""
         left = self.rest.args if isinstance(self.rest, And) else (self.rest,)
         known = self.exact or len(left) == len(self.same)
-        return len(self.axes) == 1 and self.listed is None and known
+        return len(self.axes) == 1 and self.block_table is None and known
 
     @cached_property
     def template(self) -> Template:
@@ -147,7 +150,7 @@ def _template(part: Part) -> Template:
     def put(terms: tuple[Term, ...]) -> tuple[Term, ...]:
         return tuple(expr.replaced(term, lambda leaf: leaf, name) for term in terms)
 
-    axes = [(axis.line.outer, axis.line.inner, put(axis.lows), put(axis.highs)) for axis in part.axes]
+    axes = [(axis.outer, axis.inner, put(axis.lows), put(axis.highs)) for axis in part.axes]
     rest = expr.replaced(part.rest, lambda leaf: leaf, name)
     return Template(tuple(axes), rest, tuple(literals))
 
@@ -166,15 +169,15 @@ def largest(part: Part, ends: Mapping[str, Interval]) -> int:
 class _Solver:
     """The bounds that a conjunction puts on each axis."""
 
-    def __init__(self, lines: Sequence[Line], numbers: Mapping[str, int]) -> None:
-        self.lines, self.numbers = lines, numbers
-        self.outer = [line.outer for line in lines]
-        self.inner = [line.inner for line in lines]
-        self.lows: list[list[Term]] = [[] for _ in lines]
-        self.highs: list[list[Term]] = [[] for _ in lines]
-        self.near_lows: list[list[Term]] = [[] for _ in lines]
-        self.near_highs: list[list[Term]] = [[] for _ in lines]
-        self.ends = [[0, line.outer_size - 1] for line in lines]
+    def __init__(self, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> None:
+        self.axes, self.numbers = axes, numbers
+        self.outer = [axis.outer for axis in axes]
+        self.inner = [axis.inner for axis in axes]
+        self.lows: list[list[Term]] = [[] for _ in axes]
+        self.highs: list[list[Term]] = [[] for _ in axes]
+        self.near_lows: list[list[Term]] = [[] for _ in axes]
+        self.near_highs: list[list[Term]] = [[] for _ in axes]
+        self.ends = [[0, axis.outer_size - 1] for axis in axes]
         self.rest: list[Condition] = []
         self.gates: list[Condition] = []
         self.same: list[str] = []
@@ -230,7 +233,7 @@ class _Solver:
             if bound is not None:
                 self._add(self.inner.index(name), bound, near=not alone)
 
-    def _add(self, place: int, bound: Bound, *, near: bool) -> None:
+    def _add(self, place: int, bound: Limits, *, near: bool) -> None:
         lows, highs = (self.near_lows, self.near_highs) if near else (self.lows, self.highs)
         if bound.low is not None:
             lows[place].append(bound.low)
@@ -242,14 +245,14 @@ class _Solver:
         if self.never or any(low > high for low, high in self.ends):
             return True
         ranges = {HEAD: Interval(0, max(0, self.numbers.get("heads", 1) - 1))}
-        for line, (low, high) in zip(self.lines, self.ends, strict=True):
-            ranges[line.outer] = Interval(low, high)
-            ranges[line.inner] = Interval(0, line.inner_size - 1)
-        return any(self._crossed(place, ranges) for place in range(len(self.lines)))
+        for axis, (low, high) in zip(self.axes, self.ends, strict=True):
+            ranges[axis.outer] = Interval(low, high)
+            ranges[axis.inner] = Interval(0, axis.inner_size - 1)
+        return any(self._crossed(place, ranges) for place in range(len(self.axes)))
 
     def _crossed(self, place: int, ranges: Mapping[str, Interval]) -> bool:
         lows = [Num(0), *self.lows[place], *self.near_lows[place]]
-        highs = [Num(self.lines[place].inner_size - 1), *self.highs[place], *self.near_highs[place]]
+        highs = [Num(self.axes[place].inner_size - 1), *self.highs[place], *self.near_highs[place]]
         for low in lows:
             for high in highs:
                 a, b = linear_of(low, self.numbers), linear_of(high, self.numbers)
@@ -268,45 +271,48 @@ def _same_entry(condition: Compare, outer: list[str], inner: list[str]) -> str |
             return None
 
 
-def is_empty(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> bool:
+def is_empty(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> bool:
     """Whether it is proved that the conjunction holds nowhere; False says nothing."""
-    return _solved(branch, lines, numbers).empty()
+    return _solved(branch, axes, numbers).empty()
 
 
-def _solved(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> _Solver:
-    solver = _Solver(lines, numbers)
+def _solved(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> _Solver:
+    solver = _Solver(axes, numbers)
     for condition in branch:
         solver.take(condition)
     return solver
 
 
 def make_part(
-    branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int], *, windows: bool = False
+    branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int], *, windows: bool = False
 ) -> Part | None:
     """The conjunction as a part, or None when it is empty; `windows` takes windows as classes."""
-    branch = tuple(_one_sided(branch, place, lines, numbers) for place in range(len(branch)))
+    branch = tuple(_one_sided(branch, place, axes, numbers) for place in range(len(branch)))
     left = list(branch)
-    blocks = _take_listed(left, lines, numbers)
+    blocks = _take_block_table(left, axes, numbers)
     orders: list[tuple[Pairing | None, Order, int, Order, int]] = []
-    for line in lines:
-        pair = _take_pairing(left, line, numbers, windows) if blocks is None else None
+    for axis in axes:
+        pair = _take_pairing(left, axis, numbers, windows) if blocks is None else None
         if blocks is not None:
             orders.append((Pairing("blocks", blocks.outer), Order(), 0, Order(), 0))
         elif pair is not None and pair.kind == "residues":
             orders.append((pair, Order(pair.modulus), 0, Order(pair.modulus), 0))
         else:
-            outer_order, outer_base = _take_group(left, line.outer, numbers)
-            inner_order, inner_base = _take_group(left, line.inner, numbers)
+            outer_order, outer_base = _take_group(left, axis.outer, numbers)
+            inner_order, inner_base = _take_group(left, axis.inner, numbers)
             orders.append((pair, outer_order, outer_base, inner_order, inner_base))
-    solver = _solved(tuple(left), lines, numbers)
+    solver = _solved(tuple(left), axes, numbers)
     if solver.empty():
         return None
-    axes = tuple(
+    solved = tuple(
         PartAxis(
-            line,
+            axis.outer,
+            axis.inner,
+            axis.outer_size,
+            axis.inner_size,
             outer_order,
             inner_order,
-            *_bases(pair, line, outer_base, inner_base),
+            *_bases(pair, axis, outer_base, inner_base),
             class_slots=pair.modulus if pair is not None and pair.kind != "residues" else None,
             first=solver.ends[place][0],
             last=solver.ends[place][1],
@@ -315,30 +321,32 @@ def make_part(
             near_lows=tuple(solver.near_lows[place]),
             near_highs=tuple(solver.near_highs[place]),
         )
-        for place, (line, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
-            zip(lines, orders, strict=True)
+        for place, (axis, (pair, outer_order, outer_base, inner_order, inner_base)) in enumerate(
+            zip(axes, orders, strict=True)
         )
     )
     rest = expr.all_of(*solver.rest)
-    return Part(branch, axes, rest, tuple(solver.gates), numbers, tuple(solver.same), blocks)
+    return Part(branch, solved, rest, tuple(solver.gates), numbers, tuple(solver.same), blocks)
 
 
-def _one_sided(branch: Branch, place: int, lines: Sequence[Line], numbers: Mapping[str, int]) -> Condition:
+def _one_sided(branch: Branch, place: int, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Condition:
     """`a != b` as `a < b` or `a > b` where the rest of the conjunction leaves only one of them."""
     condition = branch[place]
     if not isinstance(condition, Compare) or condition.op != "!=":
         return condition
     others = branch[:place] + branch[place + 1 :]
     below, above = replace(condition, op="<"), replace(condition, op=">")
-    if is_empty((*others, above), lines, numbers):
+    if is_empty((*others, above), axes, numbers):
         return below
-    return above if is_empty((*others, below), lines, numbers) else condition
+    return above if is_empty((*others, below), axes, numbers) else condition
 
 
-def _take_listed(left: list[Condition], lines: Sequence[Line], numbers: Mapping[str, int]) -> Listed | None:
+def _take_block_table(
+    left: list[Condition], axes: Sequence[PlanAxis], numbers: Mapping[str, int]
+) -> BlockTable | None:
     """The first table of blocks on a line; what else is asked stays bounds, and conditions on pairs."""
-    for condition in left if len(lines) == 1 else []:
-        found = listed(condition, lines[0].outer, lines[0].inner, numbers)
+    for condition in left if len(axes) == 1 else []:
+        found = block_table(condition, axes[0].outer, axes[0].inner, numbers)
         if found is not None:
             left.remove(condition)
             return found
@@ -346,10 +354,10 @@ def _take_listed(left: list[Condition], lines: Sequence[Line], numbers: Mapping[
 
 
 def _take_pairing(
-    left: list[Condition], line: Line, numbers: Mapping[str, int], windows: bool
+    left: list[Condition], axis: PlanAxis, numbers: Mapping[str, int], windows: bool
 ) -> Pairing | None:
     for condition in left:
-        found = pairing(condition, line.outer, line.inner, numbers)
+        found = pairing(condition, axis.outer, axis.inner, numbers)
         if found is not None and found.kind == "residues" and found.modulus > 1:
             left.remove(condition)  # said by the order; windows stay as bounds of the row
             return found
@@ -359,7 +367,7 @@ def _take_pairing(
 
 
 def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) -> tuple[Order, int]:
-    found, used = group(left, name, numbers)
+    found, used = residue_group(left, name, numbers)
     if found is None or found.size == found.period:
         return Order(), 0
     for place in sorted(used, reverse=True):
@@ -368,12 +376,12 @@ def _take_group(left: list[Condition], name: str, numbers: Mapping[str, int]) ->
     return Order(found.period, found.size), found.start - (found.period if wraps else 0)
 
 
-def _bases(pair: Pairing | None, line: Line, outer_base: int, inner_base: int) -> tuple[Ints, Ints]:
+def _bases(pair: Pairing | None, axis: PlanAxis, outer_base: int, inner_base: int) -> tuple[Ints, Ints]:
     if pair is None:
         return np.array([outer_base]), np.array([inner_base])
     if pair.kind == "residues":
-        classes = np.arange(min(pair.modulus, max(1, line.outer_size)))
+        classes = np.arange(min(pair.modulus, max(1, axis.outer_size)))
         return classes, (classes + pair.shift) % pair.modulus
     first = pair.shift // pair.modulus * pair.modulus  # the window of position 0, which may begin before it
-    bases = np.arange(first, line.outer_size + pair.shift, pair.modulus) - pair.shift
+    bases = np.arange(first, axis.outer_size + pair.shift, pair.modulus) - pair.shift
     return bases, bases if pair.kind == "windows" else np.zeros_like(bases)

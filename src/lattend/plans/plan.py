@@ -10,7 +10,7 @@ from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
 from lattend.plans.intervals import Interval
-from lattend.plans.order import Line, has_windows
+from lattend.plans.order import PlanAxis, has_windows
 from lattend.plans.part import Part, is_empty, largest, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
 from lattend.recent import Recent
@@ -30,32 +30,32 @@ class Plan:
 
     rule: Rule
     parts: tuple[Part, ...]
-    lines: tuple[Line, ...]
+    axes: tuple[PlanAxis, ...]
     form: Canonical
     _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def turned(self) -> tuple[Part, ...]:
+    def transposed(self) -> tuple[Part, ...]:
         """Parts that hold the same pairs with keys outside and queries inside."""
-        return _parts(self.form.columns, [line.turned() for line in self.lines], self.rule.values)
+        return _parts(self.form.columns, [axis.transposed() for axis in self.axes], self.rule.values)
 
     @cached_property
     def fits(self) -> bool:
         """Whether every number on the way to a bound has at most 62 bits."""
         ends = {name: Interval(value, value) for name, value in self.rule.values.items()}
         ends[HEAD] = Interval(0, self.rule.values.get(HEADS, 1))
-        for line in self.lines:
-            ends |= {line.outer: Interval(0, line.outer_size), line.inner: Interval(0, line.inner_size)}
-        return all(largest(part, ends) < 1 << 62 for part in (*self.parts, *self.turned))
+        for axis in self.axes:
+            ends |= {axis.outer: Interval(0, axis.outer_size), axis.inner: Interval(0, axis.inner_size)}
+        return all(largest(part, ends) < 1 << 62 for part in (*self.parts, *self.transposed))
 
-    def tiles(self, part: int, shape: tuple[int, ...], *, turned: bool = False) -> Tiles:
+    def tiles(self, part: int, shape: tuple[int, ...], *, transposed: bool = False) -> Tiles:
         """The tiles of one part, remembered; with its lists of blocks, if the rule holds their table."""
-        key = (part, turned, shape)
+        key = (part, transposed, shape)
         if key not in self._tables:
-            one = (self.turned if turned else self.parts)[part]
+            one = (self.transposed if transposed else self.parts)[part]
             found = tiles(one, shape)
             # with entries that must be equal, ranges are cut to these first, and those may be open
-            known = one.listed is not None and not one.same and one.listed.array in self.rule.data
+            known = one.block_table is not None and not one.same and one.block_table.array in self.rule.data
             self._tables[key] = with_lists(one, found, self.rule.data) if known else found
         return self._tables[key]
 
@@ -81,33 +81,33 @@ def _planned(rule: Rule) -> Plan:
     if rule.free:
         raise NamingError(f'a plan of "{rule.text}" needs a value for {" and ".join(rule.free)}')
     at = rule.values
-    lines = tuple(Line(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
+    axes = tuple(PlanAxis(a.query, a.key, at[a.queries], at[a.keys]) for a in rule.axes)
     form = canonical_form(rule)
-    return Plan(rule, _parts(form.rows, lines, at), lines, form)
+    return Plan(rule, _parts(form.rows, axes, at), axes, form)
 
 
-def _parts(condition: Condition, lines: Sequence[Line], numbers: Mapping[str, int]) -> tuple[Part, ...]:
+def _parts(condition: Condition, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> tuple[Part, ...]:
     ranges = {HEAD: Interval(0, max(0, numbers.get(HEADS, 1) - 1))}
-    for line in lines:
-        ranges[line.outer] = Interval(0, line.outer_size - 1)
-        ranges[line.inner] = Interval(0, line.inner_size - 1)
+    for axis in axes:
+        ranges[axis.outer] = Interval(0, axis.outer_size - 1)
+        ranges[axis.inner] = Interval(0, axis.inner_size - 1)
     there = all(low <= high for low, high in ranges.values())
     condition = decided(condition, numbers, ranges) if there else condition
-    inner = frozenset(line.inner for line in lines)
-    found = branches(condition, lambda branch: is_empty(branch, lines, numbers), inner)
-    made = [_best(branch, lines, numbers) for branch in found]
+    inner = frozenset(axis.inner for axis in axes)
+    found = branches(condition, lambda branch: is_empty(branch, axes, numbers), inner)
+    made = [_best(branch, axes, numbers) for branch in found]
     return tuple(part for part in made if part is not None)
 
 
-def _best(branch: Branch, lines: Sequence[Line], numbers: Mapping[str, int]) -> Part | None:
+def _best(branch: Branch, axes: Sequence[PlanAxis], numbers: Mapping[str, int]) -> Part | None:
     """The conjunction as a part; windows become classes where tiles across their edges would cost more."""
-    plain = make_part(branch, lines, numbers)
-    if plain is None or not has_windows(branch, lines, numbers):
+    plain = make_part(branch, axes, numbers)
+    if plain is None or not has_windows(branch, axes, numbers):
         return plain
-    paired = make_part(branch, lines, numbers, windows=True)
+    paired = make_part(branch, axes, numbers, windows=True)
     if paired is None or not paired.windowed:
         return plain
-    shape = PROBE[len(lines)]
+    shape = PROBE[len(axes)]
     if outer_tiles(paired, shape) > 2 * outer_tiles(plain, shape) or max(numbers.values()) >= 1 << 31:
         return plain
     costs = [tiles(part, shape) for part in (plain, paired)]

@@ -2,7 +2,7 @@
 
 A key may be dropped after the last query that reaches it. The set says which query that is
 (sets/future.py). Where there is no set (no isl, data, a rule that is not affine) the text of the rule
-bounds it (plans/latest.py), and what the text does not bound is kept.
+bounds it (plans/last_query.py), and what the text does not bound is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, NotAffineError
 from lattend.plans.canonical import canonical_form
-from lattend.plans.latest import FOREVER, NEVER, Latest, latest
+from lattend.plans.last_query import FOREVER, NEVER, LastQueryBound, last_query_bound
 from lattend.rules import causal, raster
 from lattend.rules.axes import HEAD, HEADS, LINE, Axis, size_names
 from lattend.rules.language import expr
@@ -238,7 +238,7 @@ def _from_text(
         whole = expr.any_of(*(expr.substituted(condition, {HEAD: Num(head)}) for head in range(heads)))
     if length is not None:
         whole = expr.all_of(Compare("<", Name("q"), Num(length)), whole)
-    found = latest(whole)
+    found = last_query_bound(whole)
     if rule.data and length:  # raises here, rather than later, where the data ends too early
         evaluate(whole, {"q": np.array([0, length - 1]), "k": np.array([0, length - 1])}, rule.data)
     if not found.back:
@@ -256,12 +256,12 @@ def _from_text(
     )
 
 
-def _bounded(found: Latest) -> str:
+def _bounded(found: LastQueryBound) -> str:
     first = f"for good when k < {found.pinned:,}, " if found.pinned else ""
     return f"key k is kept {first}until query k + {max(0, found.reach):,} at the latest"
 
 
-def _unbounded(found: Latest) -> str:
+def _unbounded(found: LastQueryBound) -> str:
     if found.endless:
         return "every key is kept: no query is known to be the last that reaches it"
     return "key k is kept as long as the text of the rule lets a query reach it"

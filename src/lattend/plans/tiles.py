@@ -68,8 +68,8 @@ def tiles(part: Part, shape: tuple[int, ...]) -> Tiles:
     for axis, (classes, slots, ends), pick in zip(part.axes, places, picks, strict=True):
         bases = axis.outer_bases[classes[pick]]
         first, last = (axis.outer_order.positions(s, bases) for s in (slots[pick], ends[pick] - 1))
-        names[axis.line.outer] = Interval(first, last)
-        names[axis.line.inner] = Interval(0, axis.line.inner_size - 1)
+        names[axis.outer] = Interval(first, last)
+        names[axis.inner] = Interval(0, axis.inner_size - 1)
     columns: list[Ints] = []
     for axis, (classes, slots, _), pick in zip(part.axes, places, picks, strict=True):
         chosen = classes[pick]
@@ -94,9 +94,9 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     >>> plan(rule("chosen[q // 4, k // 4]", data={"chosen": table}), n=8).tiles(0, (4,)).inner.tolist()
     [[8, 4]]
     """
-    if part.listed is None or found.lists is not None:
+    if part.block_table is None or found.lists is not None:
         return found
-    blocks, (heads, rows, columns) = part.listed, part.blocks
+    blocks, (heads, rows, columns) = part.block_table, part.blocks
     mask = blocks.attended(np.asarray(data[blocks.array]), part.blocks)
     row, column = np.nonzero(mask.reshape(heads * rows, columns))
     places = row * columns + column  # in order
@@ -107,7 +107,7 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     last = np.where(end > begin, -(-end // blocks.inner), begin // blocks.inner)
     first, after = np.searchsorted(places, mine + begin // blocks.inner), np.searchsorted(places, mine + last)
     ends = np.append(column, 0)[after - 1] == columns - 1  # with a block that may not be whole
-    beyond = columns * blocks.inner - part.axes[0].line.inner_size
+    beyond = columns * blocks.inner - part.axes[0].inner_size
     table[..., 2], table[..., 3] = first, 0
     table[..., 4] = (after - first) * blocks.inner - np.where((after > first) & ends, beyond, 0)
     return Tiles(found.shape, _ordered(table), column.astype(np.int32))
@@ -115,9 +115,9 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
 
 def listed_positions(part: Part, found: Tiles, bases: Ints, slots: Ints) -> Ints:
     """The inner positions of these slots of tiles whose lists begin at `bases`."""
-    if part.listed is None or found.lists is None:
+    if part.block_table is None or found.lists is None:
         raise ValueError("the part has no lists")
-    size = part.listed.inner
+    size = part.block_table.inner
     return found.lists[bases + slots // size].astype(np.int64) * size + slots % size
 
 
@@ -135,8 +135,8 @@ def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
     """How many tiles the part has; found without making them."""
     counts: list[int] = []
     for axis, size in zip(part.axes, shape, strict=True):
-        slots = axis.line.outer_size // (len(axis.outer_bases) or 1) + 1
-        slots = slots if axis.class_slots is None else min(axis.class_slots, axis.line.outer_size)
+        slots = axis.outer_size // (len(axis.outer_bases) or 1) + 1
+        slots = slots if axis.class_slots is None else min(axis.class_slots, axis.outer_size)
         counts.append(len(axis.outer_bases) * -(-slots // size))
     return prod(counts)
 
@@ -144,7 +144,7 @@ def outer_tiles(part: Part, shape: tuple[int, ...]) -> int:
 def _touched(axis: PartAxis, names: dict[str, Interval]) -> tuple[Ints, Ints]:
     """The least and greatest inner position that some row of each tile may attend to."""
     low = _extreme(np.maximum, 0, (*axis.lows, *axis.near_lows), names, 0)
-    high = _extreme(np.minimum, axis.line.inner_size - 1, (*axis.highs, *axis.near_highs), names, 1)
+    high = _extreme(np.minimum, axis.inner_size - 1, (*axis.highs, *axis.near_highs), names, 1)
     return low, high
 
 
@@ -165,7 +165,7 @@ def _full(part: Part, names: dict[str, Interval], columns: list[Ints]) -> list[I
         return [nothing, nothing]
     axis, base, begin, end = part.axes[0], columns[2], columns[3], columns[4]
     low = _extreme(np.maximum, 0, axis.lows, names, 1)
-    high = _extreme(np.minimum, axis.line.inner_size - 1, axis.highs, names, 0)
+    high = _extreme(np.minimum, axis.inner_size - 1, axis.highs, names, 0)
     first = np.clip(axis.inner_order.below(low, base), begin, end)
     return [first, np.clip(axis.inner_order.below(high + 1, base), first, end)]
 

@@ -21,6 +21,6 @@ class Canonical:
     as_written: str = ""
 
     @staticmethod
-    def written(condition: Condition, reason: str) -> Canonical:
+    def given_up(condition: Condition, reason: str) -> Canonical:
         """The condition as it was written, and why."""
         return Canonical(condition, condition, condition, reason)

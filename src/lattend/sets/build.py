@@ -22,7 +22,7 @@ from lattend.rules.language.expr import (
 from lattend.rules.language.moduli import divisor_of, scale_of
 from lattend.sets.region import Region
 from lattend.sets.space import Space
-from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, Value
+from lattend.sets.term import Arithmetic, CannotSplit, NeedSplit, SplitValue
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class _Builder:
         except CannotSplit as reason:
             raise self._not_affine(node, f"{expr.text(node)} has no closed form: {reason}") from None
 
-    def term(self, node: Term) -> Value:
+    def term(self, node: Term) -> SplitValue:
         """`node` as a value."""
         arithmetic = self.arithmetic
         match node:
@@ -194,7 +194,7 @@ class _Builder:
             case Arith():
                 raise ValueError(f"{node.op} with {len(node.args)} arguments")
 
-    def _product(self, node: Term, left: Term, right: Term) -> Value:
+    def _product(self, node: Term, left: Term, right: Term) -> SplitValue:
         a, b = self.term(left), self.term(right)
         for value, other in ((a, b), (b, a)):
             number = value.constant()
@@ -202,14 +202,14 @@ class _Builder:
                 return other.times(number)
         for factor, other in ((right, a), (left, b)):
             if isinstance(factor, Name) and factor.name in self.moduli and not other.scaled:
-                return Value(self.space.zero, {factor.name: other.base})
+                return SplitValue(self.space.zero, {factor.name: other.base})
         raise self._not_affine(
             node,
             f"{expr.term_text(node)} is not affine in {' and '.join(expr.names(node))}, so it has no closed "
             "form. Use + - // % and constant factors",
         )
 
-    def _division(self, node: Arith, left: Term, right: Term) -> Value:
+    def _division(self, node: Arith, left: Term, right: Term) -> SplitValue:
         arithmetic, value = self.arithmetic, self.term(left)
         number = self.term(right).constant() if not isinstance(right, Name) else None
         if number is not None and number >= 1:

@@ -28,7 +28,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
 from lattend.sets.frame import Frame
 from lattend.sets.intervals import interval_form
-from lattend.sets.writing import order, piece_conditions
+from lattend.sets.writing import piece_conditions, sort_key
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine
 MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go through
@@ -46,17 +46,17 @@ def canonical(condition: Condition, axes: tuple[Axis, ...], domain: Condition) -
     pushed = expr.pushed(condition, _data)
     unknowns = expr.data_comparisons(pushed)
     if len(unknowns) > MAX_UNKNOWNS:
-        return Canonical.written(condition, f"it looks up data in {len(unknowns)} ways")
+        return Canonical.given_up(condition, f"it looks up data in {len(unknowns)} ways")
     frame = Frame(axes, domain, HEAD in expr.names(condition) or HEADS in expr.names(condition))
     try:
         with _Limited():
             return _of_choices(pushed, unknowns, frame)
     except NotAffineError:
-        return Canonical.written(condition, "it is not affine")
+        return Canonical.given_up(condition, "it is not affine")
     except NoClosedForm as cause:
-        return Canonical.written(condition, str(cause))
+        return Canonical.given_up(condition, str(cause))
     except isl.Error:
-        return Canonical.written(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
+        return Canonical.given_up(condition, f"isl needs more than {MAX_OPERATIONS:,} operations for it")
 
 
 class _Limited:
@@ -82,7 +82,7 @@ def _data(node: Compare) -> Condition:
     if not expr.arrays(node):
         return node
     if op in ("==", "!="):
-        left, right = sorted((left, right), key=order)
+        left, right = sorted((left, right), key=sort_key)
         same = Compare("==", left, right)
         return same if op == "==" else expr.Not(same)
     if op in (">=", ">"):
@@ -92,7 +92,7 @@ def _data(node: Compare) -> Condition:
 
 def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> Canonical:
     """The set for every choice of the unknown truths, with as few of them as it takes, in three forms."""
-    unknowns = sorted(unknowns, key=order)
+    unknowns = sorted(unknowns, key=sort_key)
     sets: dict[tuple[bool, ...], isl.Set] = {}
     for chosen, rest in expr.choices(condition, unknowns):
         sets[tuple(chosen.values())] = frame.points(rest)
@@ -181,7 +181,7 @@ def _union(pieces: list[isl.Set], frame: Frame) -> Condition:
 
 
 def _rank(condition: Condition) -> tuple[int, tuple[tuple[int, int], str]]:
-    return len(condition.args) if isinstance(condition, expr.And) else 1, order(condition)
+    return len(condition.args) if isinstance(condition, expr.And) else 1, sort_key(condition)
 
 
 def _piece(piece: isl.Set, frame: Frame) -> Condition:

@@ -11,7 +11,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Term, Truth
 from lattend.sets.frame import Frame
 from lattend.sets.region import quotient_of
-from lattend.sets.writing import order, term_of
+from lattend.sets.writing import sort_key, term_of
 
 MAX_ENDS = 4  # formulas that an end of an interval may be made of
 
@@ -76,7 +76,7 @@ def _end(
         ends.append(term_of(whole))
 
     best.foreach_piece(note)
-    ends = sorted(dict.fromkeys(ends), key=order)
+    ends = sorted(dict.fromkeys(ends), key=sort_key)
     if len(ends) > MAX_ENDS:
         return None
     wanted = _towards(points, op, frame, inner) & frame.box

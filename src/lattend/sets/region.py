@@ -10,7 +10,7 @@ from typing import Any
 import islpy as isl
 
 from lattend.rules.language.linear import Atom, Linear, Quotient
-from lattend.sets.cell import Cell
+from lattend.sets.polyhedron import Polyhedron
 from lattend.sets.space import Space
 
 MAX_RESIDUE = 16
@@ -173,14 +173,14 @@ class Region:
         """Whether the values lie in the region; arrays of values give arrays."""
         return any_clause_holds(self.clauses, values)
 
-    def cells(self, atoms: Iterable[Atom] = ()) -> list[Cell]:
+    def polyhedra(self, atoms: Iterable[Atom] = ()) -> list[Polyhedron]:
         """Its convex parts with every quotient, those in `atoms` too, as a coordinate of its own."""
         names = list(self.space.coordinates(self.space.parameters))
-        cells: list[Cell] = []
+        polyhedra: list[Polyhedron] = []
         for clause in self.clauses:
             bounds = [(bound.form, bound.equal) for bound in clause]
-            cells.append(Cell.of([atom for _, atom in names], bounds, atoms))
-        return cells
+            polyhedra.append(Polyhedron.of([atom for _, atom in names], bounds, atoms))
+        return polyhedra
 
     @cached_property
     def _sample(self) -> dict[str, int] | None:

@@ -1,4 +1,4 @@
-"""Value: an integer term as functions isl can hold, also when a modulus is symbolic.
+"""SplitValue: an integer term as functions isl can hold, also when a modulus is symbolic.
 
 With w symbolic, `w * block + offset` is not affine, so a value keeps the two apart: `base` is an
 affine function, and `scaled[w]` is an affine function that counts whole w's. Comparing two values
@@ -30,22 +30,24 @@ class CannotSplit(Exception):
 
 
 @dataclass(frozen=True)
-class Value:
+class SplitValue:
     """`base + sum(w * scaled[w])`."""
 
     base: isl.PwAff
     scaled: Mapping[str, isl.PwAff]
 
-    def plus(self, other: Value, sign: int = 1) -> Value:
+    def plus(self, other: SplitValue, sign: int = 1) -> SplitValue:
         scaled = dict(self.scaled)
         for modulus, blocks in other.scaled.items():
             term = blocks if sign > 0 else blocks.neg()
             scaled[modulus] = scaled[modulus].add(term) if modulus in scaled else term
-        return Value(self.base.add(other.base if sign > 0 else other.base.neg()), scaled)
+        return SplitValue(self.base.add(other.base if sign > 0 else other.base.neg()), scaled)
 
-    def times(self, factor: int) -> Value:
+    def times(self, factor: int) -> SplitValue:
         by = isl.Val(str(factor))
-        return Value(self.base.scale_val(by), {w: blocks.scale_val(by) for w, blocks in self.scaled.items()})
+        return SplitValue(
+            self.base.scale_val(by), {w: blocks.scale_val(by) for w, blocks in self.scaled.items()}
+        )
 
     def constant(self) -> int | None:
         """The number this value is, if it is one everywhere."""
@@ -67,18 +69,20 @@ class Arithmetic:
         self.space = space
         self.context = context
 
-    def name(self, name: str, moduli: set[str]) -> Value:
+    def name(self, name: str, moduli: set[str]) -> SplitValue:
         space = self.space
         if name in space.split:
-            return Value(space.coordinate(f"o_{name}"), {space.split[name]: space.coordinate(f"b_{name}")})
+            return SplitValue(
+                space.coordinate(f"o_{name}"), {space.split[name]: space.coordinate(f"b_{name}")}
+            )
         if name in moduli:
-            return Value(space.zero, {name: space.constant(1)})
-        return Value(space.coordinate(f"v_{name}"), {})
+            return SplitValue(space.zero, {name: space.constant(1)})
+        return SplitValue(space.coordinate(f"v_{name}"), {})
 
-    def number(self, value: int) -> Value:
-        return Value(self.space.zero.add_constant_val(isl.Val(str(value))), {})
+    def number(self, value: int) -> SplitValue:
+        return SplitValue(self.space.zero.add_constant_val(isl.Val(str(value))), {})
 
-    def folded(self, value: Value) -> Value:
+    def folded(self, value: SplitValue) -> SplitValue:
         """`value` with every constant number of w's moved into its base."""
         base, scaled = value.base, dict(value.scaled)
         for modulus, blocks in value.scaled.items():
@@ -87,9 +91,9 @@ class Arithmetic:
                 size = self.space.coordinate(f"v_{modulus}")
                 base = base.add(size.scale_val(isl.Val(str(number))))
                 del scaled[modulus]
-        return Value(base, scaled)
+        return SplitValue(base, scaled)
 
-    def at_least_zero(self, value: Value) -> isl.Set:
+    def at_least_zero(self, value: SplitValue) -> isl.Set:
         """Where `value >= 0`."""
         value = self.folded(value)
         if not value.scaled:
@@ -98,16 +102,16 @@ class Arithmetic:
         blocks = value.scaled[modulus].add(self.carry(value.base, modulus))
         return blocks.ge_set(self.space.zero)
 
-    def quotient(self, value: Value, modulus: str) -> Value:
+    def quotient(self, value: SplitValue, modulus: str) -> SplitValue:
         """`value // modulus`."""
         carried = self.carry(value.base, modulus)
         others = {w: blocks for w, blocks in value.scaled.items() if w != modulus}
         if others:
             raise CannotSplit(f"it mixes multiples of {modulus} with multiples of {next(iter(others))}")
         blocks = value.scaled.get(modulus)
-        return Value(carried if blocks is None else blocks.add(carried), {})
+        return SplitValue(carried if blocks is None else blocks.add(carried), {})
 
-    def remainder(self, value: Value, modulus: str) -> Value:
+    def remainder(self, value: SplitValue, modulus: str) -> SplitValue:
         """`value % modulus`."""
         others = [w for w in value.scaled if w != modulus]
         if others:
@@ -117,15 +121,15 @@ class Arithmetic:
         for carry, where in self.carries(value.base, modulus):
             part = value.base.sub(size.scale_val(isl.Val(carry))).intersect_domain(where)
             result = part if result is None else result.union_add(part)
-        return Value(self.space.zero if result is None else result, {})
+        return SplitValue(self.space.zero if result is None else result, {})
 
-    def quotient_by_number(self, value: Value, divisor: int) -> Value:
-        return Value(self._affine(value).scale_down_val(isl.Val(str(divisor))).floor(), {})
+    def quotient_by_number(self, value: SplitValue, divisor: int) -> SplitValue:
+        return SplitValue(self._affine(value).scale_down_val(isl.Val(str(divisor))).floor(), {})
 
-    def remainder_by_number(self, value: Value, divisor: int) -> Value:
-        return Value(self._affine(value).mod_val(isl.Val(str(divisor))), {})
+    def remainder_by_number(self, value: SplitValue, divisor: int) -> SplitValue:
+        return SplitValue(self._affine(value).mod_val(isl.Val(str(divisor))), {})
 
-    def choose(self, where: isl.Set, then: Value, otherwise: Value) -> Value:
+    def choose(self, where: isl.Set, then: SplitValue, otherwise: SplitValue) -> SplitValue:
         """`then` on `where` and `otherwise` elsewhere."""
         rest = where.complement()
 
@@ -135,7 +139,7 @@ class Arithmetic:
         zero = self.space.zero
         moduli = then.scaled.keys() | otherwise.scaled.keys()
         scaled = {w: pick(then.scaled.get(w, zero), otherwise.scaled.get(w, zero)) for w in sorted(moduli)}
-        return Value(pick(then.base, otherwise.base), scaled)
+        return SplitValue(pick(then.base, otherwise.base), scaled)
 
     def carry(self, base: isl.PwAff, modulus: str) -> isl.PwAff:
         """`base // modulus`, for a base that is at most a few w's away from 0."""
@@ -183,13 +187,13 @@ class Arithmetic:
             return CannotSplit(f"it adds the block number {space.atoms[isl_name]} to a position")
         return CannotSplit(f"it needs more than {MAX_CARRY} cases of how a constant compares with {modulus}")
 
-    def _only_modulus(self, value: Value) -> str:
+    def _only_modulus(self, value: SplitValue) -> str:
         if len(value.scaled) > 1:
             first, second = list(value.scaled)[:2]
             raise CannotSplit(f"it mixes multiples of {first} with multiples of {second}")
         return next(iter(value.scaled))
 
-    def _affine(self, value: Value) -> isl.PwAff:
+    def _affine(self, value: SplitValue) -> isl.PwAff:
         """The value as one function, its constant numbers of w's included."""
         folded = self.folded(value)
         if folded.scaled:

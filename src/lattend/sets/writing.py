@@ -41,7 +41,7 @@ def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[
             found.append(window.condition)
             solved = [bound for bound in solved if bound.form not in window.ends]
     written = [_bound_condition(bound, names) for bound in solved]
-    return [*sorted(found, key=order), *sorted(_both_sides(written), key=order)]
+    return [*sorted(found, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
 
 
 def _both_sides(conditions: list[Condition]) -> list[Condition]:
@@ -52,13 +52,13 @@ def _both_sides(conditions: list[Condition]) -> list[Condition]:
         if isinstance(one, Compare) and one.op == "<=" and isinstance(one.left, Arith) and one.left.op == "-":
             other = Compare("<=", Arith("-", one.left.args[::-1]), one.right)
             if other in conditions:
-                first = min((one, other), key=order)
+                first = min((one, other), key=sort_key)
                 one = Compare("<=", Arith("abs", (first.left,)), one.right)
         found.append(one)
     return list(dict.fromkeys(found))
 
 
-def order(node: Condition | Term) -> tuple[tuple[int, int], str]:
+def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
     """What conditions and terms are sorted by: the shorter first, then queries before keys."""
     names = [part.name for part in expr.walk(node) if isinstance(part, Name)]
     text = expr.term_text(node) if isinstance(node, Name | Num | Arith | Lookup) else expr.text(node)
@@ -93,7 +93,7 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] |
         if value == 0 or (value > 0 and not bound.equal):
             allowed |= 1 << remainder
     form, sign, shift = _reduced(atom.of, by, names)
-    return form, by, _turned(allowed, by, sign, shift)
+    return form, by, _reindexed(allowed, by, sign, shift)
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
@@ -114,7 +114,7 @@ def _place(atom: Atom, names: Sequence[str]) -> tuple[int, str]:
     return (names.index(atom) if isinstance(atom, str) and atom in names else len(names)), str(atom)
 
 
-def _turned(allowed: int, by: int, sign: int, shift: int) -> int:
+def _reindexed(allowed: int, by: int, sign: int, shift: int) -> int:
     """The remainders of form' where those of `sign * form' + shift` are allowed."""
     if sign == 1 and shift % by == 0:
         return allowed
@@ -290,7 +290,7 @@ def _bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
     op: CompareOp
     if bound.equal:
         left, right = (term_of(Linear.of(plus)), term_of(Linear.of(minus, -form.constant)))
-        if minus and order(right) < order(left):
+        if minus and sort_key(right) < sort_key(left):
             left, right = right, left
         return Compare("==", left, right)
     if not minus:  # plus >= -constant

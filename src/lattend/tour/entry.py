@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from lattend.counts import Count, forget
-from lattend.counts.check import Check, check
+from lattend.counts.check import CountCheck, check
 from lattend.draw.grid.samples import Sample
 from lattend.rules import Rule
 from lattend.rules.language import expr
@@ -25,7 +25,7 @@ class CatalogueEntry:
     printed: str
     seconds: float
     value: int
-    check: Check | None  # None: the rule is data, and `value` is what enumeration gives
+    check: CountCheck | None  # None: the rule is data, and `value` is what enumeration gives
     equal: bool
 
     @property

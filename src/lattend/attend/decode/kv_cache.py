@@ -21,7 +21,7 @@ from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import few_queries
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.plans.latest import FOREVER
+from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule, check_integer

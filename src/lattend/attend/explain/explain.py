@@ -291,7 +291,7 @@ def explain(
         not_counted=not_counted,
         executed=done.executed,
         bound=done.bound,
-        dense=prod(line.outer_size * line.inner_size for line in found.lines) * many.count,
+        dense=prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count,
         as_written=found.form.as_written,
         parts=tuple(map(_part, done.parts)),
         kernels=reasons(call, q, k, v),

@@ -57,7 +57,7 @@ def sketch(
     found: Explanation, rule: Rule, asked: Supposition, size: int | None, title: str | None
 ) -> Picture:
     """The picture: the whole line with all tiles, or the keys that one tile of an image reads."""
-    if not prod(line.outer_size * line.inner_size for line in plan(asked.call.rule).lines):
+    if not prod(axis.outer_size * axis.inner_size for axis in plan(asked.call.rule).axes):
         raise LattendError("there is nothing to draw: a size is 0")
     kernel = found.kernel or "triton"
     true = plan(asked.call.rule)
@@ -81,10 +81,10 @@ def _cut(kernel: str, found: Plan, place: int, asked: Supposition) -> Cut:
     if kernel in ("triton", "cpu"):
         return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype)
     if kernel == "sdpa":
-        return Cut((LIBRARY_TILE,) * len(found.lines), LIBRARY_TILE)
+        return Cut((LIBRARY_TILE,) * len(found.axes), LIBRARY_TILE)
     if kernel == "reference":
-        return Cut((1,) * len(found.lines), 1)
-    return Cut(tuple(line.outer_size for line in found.lines), None)
+        return Cut((1,) * len(found.axes), 1)
+    return Cut(tuple(axis.outer_size for axis in found.axes), None)
 
 
 # Lines
@@ -188,7 +188,7 @@ def _tile(cut: Cut) -> str:
 
 def _marks(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
     """The squares of one part at these positions of a line."""
-    axis = part.axes[0].line
+    axis = part.axes[0]
     places = {axis.outer: queries[:, None], axis.inner: keys[None, :], "head": 0}
     held = evaluate(expr.all_of(*part.branch), {**part.numbers, **places}, drawn.data)
     return np.broadcast_to(np.asarray(held, bool), (len(queries), len(keys))).copy()
@@ -199,14 +199,16 @@ def _tiles(drawn: Drawn, place: int) -> Iterator[Tile]:
     part, cut = drawn.plan.parts[place], drawn.cuts[place]
     plain = tiles(part, cut.rows)
     found = with_lists(part, plain, drawn.data)
-    table = table_of(drawn.kernel, drawn.call, part, plain)[0] if part.listed is None else found.table[None]
+    table = (
+        table_of(drawn.kernel, drawn.call, part, plain)[0] if part.block_table is None else found.table[None]
+    )
     axis = part.axes[0]
     for row in table[0, 0].astype(np.int64):
         queries = _queries(axis, row, 0, cut.rows[0])
         slots = np.arange(row[3], row[4])
         for begin in range(0, len(slots), cut.step or max(1, len(slots))):
             some = slots[begin : begin + (cut.step or len(slots))]
-            keys = axis.inner_order.positions(some, row[2]) if part.listed is None else None
+            keys = axis.inner_order.positions(some, row[2]) if part.block_table is None else None
             yield Tile(place, queries, listed_positions(part, found, row[2], some) if keys is None else keys)
 
 
@@ -224,9 +226,9 @@ def _has_layout(part: Part) -> bool:
 def _own_order(drawn: Drawn, place: int, marks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
     """The part alone, its positions in the order the plan takes them."""
     axis = drawn.plan.parts[place].axes[0]
-    rows, row_ends = _in_order(axis.outer_order, axis.outer_bases, axis.line.outer_size)
-    cols, col_ends = _in_order(axis.inner_order, axis.inner_bases, axis.line.inner_size)
-    at_row, at_col = _places(rows, axis.line.outer_size), _places(cols, axis.line.inner_size)
+    rows, row_ends = _in_order(axis.outer_order, axis.outer_bases, axis.outer_size)
+    cols, col_ends = _in_order(axis.inner_order, axis.inner_bases, axis.inner_size)
+    at_row, at_col = _places(rows, axis.outer_size), _places(cols, axis.inner_size)
     moved = [
         Tile(place, at_row[tile.rows], at_col[tile.cols])
         for tile in boxes
@@ -340,7 +342,7 @@ def _middle(part: Part, table: Ints, cut: Cut) -> Ints | None:
         return None
     far = np.zeros(len(table))
     for axis, (first, last) in zip(part.axes, _ends(part, cut, table), strict=True):
-        far += abs((first + last + 1) / 2 - axis.line.outer_size / 2)
+        far += abs((first + last + 1) / 2 - axis.outer_size / 2)
     return table[int(far.argmin())]
 
 
@@ -357,7 +359,7 @@ def _ends(part: Part, cut: Cut, table: Ints) -> list[tuple[Ints, Ints]]:
 def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> Ints:
     """For each key that the tile reads, how many of its queries it is marked for."""
     grid = np.ix_(*queries, *keys)
-    names = [axis.line.outer for axis in part.axes] + [axis.line.inner for axis in part.axes]
+    names = [axis.outer for axis in part.axes] + [axis.inner for axis in part.axes]
     places = {**part.numbers, **dict(zip(names, grid, strict=True)), "head": 0}
     held = np.asarray(evaluate(expr.all_of(*part.branch), places, drawn.data), bool)
     sizes = [len(along) for along in (*queries, *keys)]
@@ -366,7 +368,7 @@ def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> 
 
 def _shown(axis: PartAxis, queries: Ints, keys: Ints) -> range:
     """The rows or columns to draw: all, or those around the tile and its keys."""
-    size = axis.line.inner_size
+    size = axis.inner_size
     if size <= ALONE:
         return range(size)
     low, high = min(queries.min(), keys.min()), max(queries.max(), keys.max())

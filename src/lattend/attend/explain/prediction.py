@@ -93,7 +93,7 @@ def grids(call: Call, q: Tensor) -> Grids:
 def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Effort:
     """What the kernel goes through; squares are those of all grids that differ."""
     found, many = plan(call.rule), grids(call, q)
-    dense = prod(line.outer_size * line.inner_size for line in found.lines) * many.count
+    dense = prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count
     match kernel:
         case "triton" | "cpu":
             return _of_tiles(kernel, call, found, q, many)
@@ -125,7 +125,7 @@ def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> E
         each = many.batch // batch * (many.heads // heads)
         numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
         count, taken, full, squares = (sum(column) * each for column in zip(*numbers, strict=True))
-        seen = part.knows_full and known if cut.shape is not None else part.listed is None
+        seen = part.knows_full and known if cut.shape is not None else part.block_table is None
         works.append(Work(part, cut, count, taken, full if seen else None, squares))
         if not known or (kernel == "cpu" and not part.exact):
             bound = "at most"
@@ -138,7 +138,7 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
     And whether it is known: False where the data are not.
     """
     table = tiles.table[None]
-    if tiles.lists is not None or not (part.listed or part.same):
+    if tiles.lists is not None or not (part.block_table or part.same):
         return table, True
     if any(array.is_meta for array in call.data.values()):
         return table, False
@@ -161,7 +161,7 @@ def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
     if not tiles.table.shape[1]:
         return 0, 0, 0, 0
     rows = rows_in(part, tiles)
-    full = 0 if part.listed else int((live & _full(part, tiles)).sum())
+    full = 0 if part.block_table else int((live & _full(part, tiles)).sum())
     return int(live.sum()), int(live.sum()), full, int((rows * tiles.inner).sum())
 
 
@@ -189,8 +189,8 @@ def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
         slot, count = _ends(axis, tiles, a)
         base = tiles.column("outer_base", a).astype(np.int64)
         first, last = (axis.outer_order.positions(s, base) for s in (slot, slot + count - 1))
-        names[axis.line.outer] = Interval(first, last)
-    found = np.full(tiles.table.shape[:2], part.exact and part.listed is None)
+        names[axis.outer] = Interval(first, last)
+    found = np.full(tiles.table.shape[:2], part.exact and part.block_table is None)
     for a, axis in enumerate(part.axes):
         base, begin, end = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[2:])
         first, last = (axis.inner_order.positions(s, base) for s in (begin, end - 1))
@@ -208,8 +208,8 @@ def _every(terms: tuple[Term, ...], names: dict[str, Interval], end: int, holds:
 
 def _of_blocks(found: Plan, these: Blocks) -> Effort:
     """Blocks of a library: all squares of each, or of the tiles up to the diagonal."""
-    queries = prod(line.outer_size for line in found.lines)
-    keys = prod(line.inner_size for line in found.lines)
+    queries = prod(axis.outer_size for axis in found.axes)
+    keys = prod(axis.inner_size for axis in found.axes)
     side, other = these.window or queries, these.window or keys
     count = queries // side if these.window else 1
     name = f"{count:,} blocks of {side:,} × {other:,}" if count > 1 else f"one block of {side:,} × {other:,}"
@@ -244,7 +244,7 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
         found = plan(call.rule)
-        parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.turned}
+        parts = {"forward": found.parts, "backward_dq": found.parts, "backward_dkdv": found.transposed}
         passes = ("forward",) if way == "forward" else ("backward_dq", "backward_dkdv")
         choices = [
             choose(found, place, name, max(q.shape[-1], v.shape[-1]), q.dtype)

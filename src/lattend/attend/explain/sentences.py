@@ -32,8 +32,8 @@ def condition(part: Part) -> str:
 def layout(part: Part, rows: Sequence[int]) -> str:
     """In which order the positions of a part are taken."""
     found = [text for axis in part.axes if (text := _order(axis))]
-    if part.listed is not None:
-        sizes = {part.axes[0].line.outer: part.listed.outer, part.axes[0].line.inner: part.listed.inner}
+    if part.block_table is not None:
+        sizes = {part.axes[0].outer: part.block_table.outer, part.axes[0].inner: part.block_table.inner}
         return f"blocks of {sizes['q']:,} queries, each with the blocks of {sizes['k']:,} keys that it lists"
     if len(part.axes) == 1:
         return found[0] if found else "in order"
@@ -43,7 +43,7 @@ def layout(part: Part, rows: Sequence[int]) -> str:
 
 def _order(axis: PartAxis) -> str:
     """How one axis is taken, nothing where it is in order."""
-    along = ALONG.get(axis.line.outer, axis.line.outer)
+    along = ALONG.get(axis.outer, axis.outer)
     along = f" in {along}" if along else ""
     outer, inner = axis.outer_order, axis.inner_order
     if outer == inner and outer.group == 1 and outer.period > 1 and len(axis.outer_bases) > 1:
@@ -66,8 +66,8 @@ def span(part: Part) -> str:
     """`queries 4 to 4,095`, where not all have keys in the part."""
     found: list[str] = []
     for axis in part.axes:
-        if axis.first > 0 or axis.last < axis.line.outer_size - 1:
-            found.append(f"{axis.line.outer} from {max(0, axis.first):,} to {axis.last:,}")
+        if axis.first > 0 or axis.last < axis.outer_size - 1:
+            found.append(f"{axis.outer} from {max(0, axis.first):,} to {axis.last:,}")
     return ", ".join(found)
 
 

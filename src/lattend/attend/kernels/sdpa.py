@@ -35,7 +35,7 @@ def blocks(found: Plan) -> Blocks | None:
     """The blocks a plan consists of, if it is blocks that torch's own attention can run."""
     if len(found.parts) != 1:
         return None
-    part, line = found.parts[0], found.lines[0]
+    part, line = found.parts[0], found.axes[0]
     if len(part.axes) > 1:
         return Blocks(False, None) if not part.branch else None
     left = list(part.branch)

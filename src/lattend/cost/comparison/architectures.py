@@ -21,7 +21,7 @@ from lattend.cost.layers.conv import conv
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
 from lattend.counts.count import Count
-from lattend.counts.notation import Written
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
@@ -101,7 +101,7 @@ class Architectures(Printed):
             rest = [(name, power) for name, power in powers if name != side]
             whole = monomial([*rest, (str(self.n), exponent // 2), (side, exponent % 2)])
             terms.append((coefficient, whole))
-        return Written([str(self.n), side]).formula(Polynomial.of(terms))
+        return Notation([str(self.n), side]).formula(Polynomial.of(terms))
 
     @property
     def side(self) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import floor, isqrt, lcm
 
 from lattend.counts.algebra import factored
-from lattend.counts.notation import Written
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import rank
 from lattend.rules.language.linear import monomial
@@ -127,12 +127,12 @@ def format_polynomial(polynomial: Polynomial) -> str:
     if polynomial.degree() <= 1:
         return format_sum(polynomial)
     names = [name for name in polynomial.atoms if isinstance(name, str)]
-    return Written(names).formula(polynomial)
+    return Notation(names).formula(polynomial)
 
 
 def format_sum(polynomial: Polynomial) -> str:
     """Its terms in a row, those that are added first: `b + 1 - n`."""
-    pen = Written([])
+    pen = Notation([])
     plus = Polynomial({m: c for m, c in polynomial.terms.items() if c > 0})
     minus = Polynomial({m: -c for m, c in polynomial.terms.items() if c < 0})
     text = pen.sum(plus) if plus.terms else ""

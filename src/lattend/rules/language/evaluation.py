@@ -61,7 +61,7 @@ def evaluate_term(term: Term, env: Mapping[str, Any], data: Mapping[str, NDArray
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class _Bounded:
     """A number or an array of int64, and two integers that it lies between."""
 
     value: int | Ints
@@ -77,15 +77,15 @@ class _Evaluator:
     def __init__(self, env: Mapping[str, Any], data: Mapping[str, NDArray[Any]]) -> None:
         self.env = env
         self.data = data
-        self.values: dict[str, _Value] = {}
+        self.values: dict[str, _Bounded] = {}
 
     def step(self, node: Node, parts: Sequence[Any]) -> Any:
-        """The value of a node whose parts have these values: a _Value of a term, bools of a condition."""
+        """The value of a node whose parts have these values: a _Bounded of a term, bools of a condition."""
         match node:
             case Truth():
                 return node.value
             case Num():
-                return _Value(node.value, node.value, node.value)
+                return _Bounded(node.value, node.value, node.value)
             case Name():
                 if node.name not in self.values:
                     self.values[node.name] = self.read(node.name)
@@ -95,7 +95,7 @@ class _Evaluator:
             case Arith():
                 found = self.arithmetic(node, parts)
                 exact = found.exact
-                return found if exact is None else _Value(exact, exact, exact)
+                return found if exact is None else _Bounded(exact, exact, exact)
             case Compare():
                 return _compared(node.op, *parts)
             case And():
@@ -105,28 +105,28 @@ class _Evaluator:
             case Not():
                 return not parts[0] if isinstance(parts[0], bool) else ~parts[0]
 
-    def read(self, name: str) -> _Value:
+    def read(self, name: str) -> _Bounded:
         if name not in self.env:
             raise NamingError(f"no value is given for {name}")
         return _value(self.env[name], name)
 
-    def arithmetic(self, node: Arith, args: Sequence[_Value]) -> _Value:
+    def arithmetic(self, node: Arith, args: Sequence[_Bounded]) -> _Bounded:
         if node.op in ("min", "max"):
             return reduce(lambda a, b: _extreme(node.op, a, b), args)
         if node.op in ("//", "%"):
             return self.divided(node, *args)
         low, high = _bounds(node.op, args)
         if all(arg.exact is not None for arg in args):
-            return _Value(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+            return _Bounded(_ARITH[node.op](*(arg.value for arg in args)), low, high)
         ends = [low, high, *(end for arg in args for end in (arg.low, arg.high))]
         if min(ends) < _LOW or max(ends) > _HIGH:
             raise DomainError(
                 f"{expr.term_text(node)} may lie between {low:,} and {high:,}, more than 64 bits hold; "
                 "use smaller numbers, or contains(…) for one pair"
             )
-        return _Value(_ARITH[node.op](*(arg.value for arg in args)), low, high)
+        return _Bounded(_ARITH[node.op](*(arg.value for arg in args)), low, high)
 
-    def divided(self, node: Arith, value: _Value, divisor: _Value) -> _Value:
+    def divided(self, node: Arith, value: _Bounded, divisor: _Bounded) -> _Bounded:
         least = divisor.low if divisor.exact is not None else _least(divisor)
         if least < 1:
             raise DomainError(
@@ -134,7 +134,7 @@ class _Evaluator:
                 "and it must be at least 1"
             )
         if value.low >= 0 and value.high < least:  # also for divisors beyond 64 bits
-            return _Value(0, 0, 0) if node.op == "//" else value
+            return _Bounded(0, 0, 0) if node.op == "//" else value
         if value.exact is None or divisor.exact is None:
             ends = (value.low, value.high, divisor.high)
             if min(ends) < _LOW or max(ends) > _HIGH:
@@ -143,11 +143,11 @@ class _Evaluator:
                     "use smaller ones, or contains(…) for one pair"
                 )
         if node.op == "%":
-            return _Value(value.value % divisor.value, 0, divisor.high - 1)
+            return _Bounded(value.value % divisor.value, 0, divisor.high - 1)
         corners = [end // by for end in (value.low, value.high) for by in (least, divisor.high)]
-        return _Value(value.value // divisor.value, min(corners), max(corners))
+        return _Bounded(value.value // divisor.value, min(corners), max(corners))
 
-    def look_up(self, node: Lookup, places: Sequence[_Value]) -> _Value:
+    def look_up(self, node: Lookup, places: Sequence[_Bounded]) -> _Bounded:
         if node.array not in self.data:
             raise NamingError(
                 f"no array is given for {node.array}; pass it as data={{{node.array!r}: array}}"
@@ -164,7 +164,7 @@ class _Evaluator:
         return _value(found, node.array, array)
 
 
-def _check_place(node: Lookup, index: Term, place: _Value, length: int) -> None:
+def _check_place(node: Lookup, index: Term, place: _Bounded, length: int) -> None:
     if place.low >= 0 and place.high < length:
         return
     if place.exact is None:
@@ -180,25 +180,25 @@ def _check_place(node: Lookup, index: Term, place: _Value, length: int) -> None:
     raise DomainError(f"{expr.term_text(node)} is read at {where}, outside the {node.array} given ({inside})")
 
 
-def _value(found: Any, name: str, whole: NDArray[Any] | None = None) -> _Value:
+def _value(found: Any, name: str, whole: NDArray[Any] | None = None) -> _Bounded:
     """A number, or an array of integers with its bounds; those of `whole` where that is known."""
     if isinstance(found, int):
-        return _Value(int(found), int(found), int(found))
+        return _Bounded(int(found), int(found), int(found))
     array: NDArray[Any] = np.asarray(found)
     if array.dtype != bool and not np.issubdtype(array.dtype, np.integer):
         raise DomainError(f"{name} must hold whole numbers, got {array.dtype}")
     if array.ndim == 0:
         return _value(int(array.item()), name)
     if array.size == 0:
-        return _Value(array.astype(np.int64), 0, 0)
+        return _Bounded(array.astype(np.int64), 0, 0)
     span = array if whole is None or whole.size > array.size else whole
     low, high = int(span.min()), int(span.max())
     if high > _HIGH:
         raise DomainError(f"{name} holds {high}, more than 64 bits hold")
-    return _Value(array.astype(np.int64, copy=False), low, high)
+    return _Bounded(array.astype(np.int64, copy=False), low, high)
 
 
-def _least(value: _Value) -> int:
+def _least(value: _Bounded) -> int:
     array = cast(Ints, value.value)
     return value.low if value.low >= 1 or array.size == 0 else int(array.min())
 
@@ -212,7 +212,7 @@ _ARITH: dict[str, Callable[..., Any]] = {
 }
 
 
-def _bounds(op: str, args: Sequence[_Value]) -> tuple[int, int]:
+def _bounds(op: str, args: Sequence[_Bounded]) -> tuple[int, int]:
     """The least and greatest value `op` can give between the bounds of its arguments."""
     a = args[0]
     if op == "neg":
@@ -228,7 +228,7 @@ def _bounds(op: str, args: Sequence[_Value]) -> tuple[int, int]:
     return min(corners), max(corners)
 
 
-def _extreme(op: str, a: _Value, b: _Value) -> _Value:
+def _extreme(op: str, a: _Bounded, b: _Bounded) -> _Bounded:
     if op == "max":
         if a.low >= b.high or b.low >= a.high:
             return a if a.low >= b.high else b
@@ -238,12 +238,12 @@ def _extreme(op: str, a: _Value, b: _Value) -> _Value:
             return a if a.high <= b.low else b
         choose, pick = np.minimum, min
     if a.exact is not None and b.exact is not None:
-        return _Value(pick(a.exact, b.exact), pick(a.low, b.low), pick(a.high, b.high))
+        return _Bounded(pick(a.exact, b.exact), pick(a.low, b.low), pick(a.high, b.high))
     # neither is beyond the other, so a number that meets an array fits into 64 bits
-    return _Value(choose(a.value, b.value), pick(a.low, b.low), pick(a.high, b.high))
+    return _Bounded(choose(a.value, b.value), pick(a.low, b.low), pick(a.high, b.high))
 
 
-def _compared(op: CompareOp, a: _Value, b: _Value) -> bool | Bools:
+def _compared(op: CompareOp, a: _Bounded, b: _Bounded) -> bool | Bools:
     if a.exact is not None and b.exact is not None:
         return COMPARE[op](a.exact, b.exact)
     if a.high < b.low or a.low > b.high:  # decided by the bounds, which may exceed 64 bits

@@ -18,7 +18,7 @@ from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Parsed:
     """What was read, the place it was read from with its brackets, and how many levels it has."""
 
     node: Any
@@ -31,7 +31,7 @@ class Piece:
         return self.start, self.end
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=Parsed)
 
 
 class Parser(ABC, Generic[P]):

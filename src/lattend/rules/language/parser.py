@@ -28,7 +28,7 @@ from lattend.rules.language.expr import (
     Truth,
     flattened,
 )
-from lattend.rules.language.grammar import Parser, Piece
+from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.scan import FUNCTIONS, WORDS, tokens
 from lattend.rules.language.tokens import Source, Token, is_name
 
@@ -67,7 +67,7 @@ def parse_term(text: str) -> Term:
     return _Parser(Source("term", text)).whole_term()
 
 
-class _Parser(Parser[Piece]):
+class _Parser(Parser[Parsed]):
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]"}
 
@@ -95,21 +95,21 @@ class _Parser(Parser[Piece]):
 
     # Operators, by precedence
 
-    def operator(self, left: Piece, sign: Token, level: int) -> Piece:
+    def operator(self, left: Parsed, sign: Token, level: int) -> Parsed:
         if level == _COMPARE:
             return self.comparison(left, sign)
         if level <= _AND:
             return self.junction(left, sign.value, level)
         return self.arithmetic(sign, left, self.expression(level + 1))
 
-    def junction(self, left: Piece, word: str, level: int) -> Piece:
+    def junction(self, left: Parsed, word: str, level: int) -> Parsed:
         parts = [self.condition(left), self.condition(self.expression(level + 1))]
         while self.here.value == word:
             self.at += 1
             parts.append(self.condition(self.expression(level + 1)))
         return self.joined(And if word == "and" else Or, parts)
 
-    def joined(self, kind: type[And] | type[Or], parts: list[Piece]) -> Piece:
+    def joined(self, kind: type[And] | type[Or], parts: list[Parsed]) -> Parsed:
         if len(parts) == 1:
             return parts[0]
         span = (parts[0].start, parts[-1].end)
@@ -117,8 +117,8 @@ class _Parser(Parser[Piece]):
         depth = max(part.depth - isinstance(part.node, kind) for part in parts) + 1
         return self.piece(flattened(kind, [part.node for part in parts], span), span, depth)
 
-    def comparison(self, left: Piece, sign: Token) -> Piece:
-        links: list[Piece] = []
+    def comparison(self, left: Parsed, sign: Token) -> Parsed:
+        links: list[Parsed] = []
         while True:
             right = self.expression(_ADD)
             links.append(self.link(sign, left, right))
@@ -127,7 +127,7 @@ class _Parser(Parser[Piece]):
                 return self.joined(And, links)
             self.at += 1
 
-    def link(self, sign: Token, left: Piece, right: Piece) -> Piece:
+    def link(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
         a, b = self.sides(sign, left, right)
         span, depth = (left.start, right.end), max(left.depth, right.depth) + 1
         if sign.value != "|":
@@ -135,7 +135,7 @@ class _Parser(Parser[Piece]):
         self.check_divisor(a, left)
         return self.piece(Compare("==", Arith("%", (b, a), span), Num(0, span), span), span, depth + 1)
 
-    def arithmetic(self, sign: Token, left: Piece, right: Piece) -> Piece:
+    def arithmetic(self, sign: Token, left: Parsed, right: Parsed) -> Parsed:
         a, b = self.sides(sign, left, right)
         if sign.value in ("//", "%"):
             self.check_divisor(b, right)
@@ -143,13 +143,13 @@ class _Parser(Parser[Piece]):
         node = Arith(cast(ArithOp, sign.value), (a, b), span)
         return self.piece(node, span, max(left.depth, right.depth) + 1)
 
-    def sides(self, sign: Token, left: Piece, right: Piece) -> tuple[Term, Term]:
+    def sides(self, sign: Token, left: Parsed, right: Parsed) -> tuple[Term, Term]:
         needs = f"{self.source.text[sign.start : sign.end]} stands between numbers"
         return self.term(left, needs), self.term(right, needs)
 
     # Operands
 
-    def opening(self, token: Token, loosest: int) -> Callable[[Token], Piece] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
         if token.value == "not":
             if loosest > _NOT:
                 raise self.fail("put brackets around not and its condition, as in (not k == q)", token)
@@ -162,7 +162,7 @@ class _Parser(Parser[Piece]):
             return self.call
         return self.lookup if self.after.value == "[" and is_name(token.value, WORDS) else None
 
-    def leaf(self, token: Token) -> Piece:
+    def leaf(self, token: Token) -> Parsed:
         after = self.after
         if token.value == "-":  # -3 is a number, -(3) is minus a number
             self.at += 1
@@ -187,25 +187,25 @@ class _Parser(Parser[Piece]):
             raise self.error(advice.unknown_function(token.value), token.start, after.end)
         return self.piece(Name(token.value, span), span)
 
-    def negation(self, word: Token) -> Piece:
+    def negation(self, word: Token) -> Parsed:
         arg = self.condition(self.expression(_NOT))
         span = (word.start, arg.end)
         return self.piece(Not(arg.node, span), span, arg.depth + 1)
 
-    def minus(self, sign: Token) -> Piece:
+    def minus(self, sign: Token) -> Parsed:
         arg = self.expression(_NEGATE)
         span = (sign.start, arg.end)
         node = Arith("neg", (self.term(arg, "- stands before a number"),), span)
         return self.piece(node, span, arg.depth + 1)
 
-    def bracket(self, opening: Token) -> Piece:
+    def bracket(self, opening: Token) -> Parsed:
         if self.here.value == ")":
             message = "there is nothing between these brackets; write a number or a condition there"
             raise self.error(message, opening.start, self.here.end)
         inner = self.expression(_OR)
-        return Piece(inner.node, opening.start, self.close(opening), inner.depth)
+        return Parsed(inner.node, opening.start, self.close(opening), inner.depth)
 
-    def call(self, name: Token) -> Piece:
+    def call(self, name: Token) -> Parsed:
         if self.here.value != "(":
             raise self.fail(f"write its numbers in brackets, as in {advice.CALL[name.value]}", name)
         args, end = self.arguments()
@@ -215,7 +215,7 @@ class _Parser(Parser[Piece]):
             raise self.error(advice.argument_count(name.value, len(args)), *span)
         return self.piece(Arith(cast(ArithOp, name.value), terms, span), span, max(a.depth for a in args) + 1)
 
-    def lookup(self, name: Token) -> Piece:
+    def lookup(self, name: Token) -> Parsed:
         args, end = self.arguments()
         places = tuple(self.term(arg, f"{name.value}[…] takes numbers") for arg in args)
         span = (name.start, end)
@@ -230,11 +230,11 @@ class _Parser(Parser[Piece]):
             return self.unmatched(token)
         return self.fail(advice.left_over(cast(Token, self.before), token), token)
 
-    def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Piece:
+    def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Parsed:
         self.check_depth(depth, span)
-        return Piece(node, *span, depth)
+        return Parsed(node, *span, depth)
 
-    def condition(self, piece: Piece) -> Piece:
+    def condition(self, piece: Parsed) -> Parsed:
         node = piece.node
         if isinstance(node, Lookup):
             entry = Compare("!=", node, Num(0, piece.span), piece.span)
@@ -244,13 +244,13 @@ class _Parser(Parser[Piece]):
             raise self.error(advice.not_a_condition(shown), *piece.span)
         return piece
 
-    def term(self, piece: Piece, needs: str) -> Term:
+    def term(self, piece: Parsed, needs: str) -> Term:
         node = piece.node
         if isinstance(node, (Num, Name, Arith, Lookup)):
             return node
         shown = self.source.part(*piece.span)
         raise self.error(advice.not_a_number(shown, needs), *piece.span)
 
-    def check_divisor(self, node: Term, piece: Piece) -> None:
+    def check_divisor(self, node: Term, piece: Parsed) -> None:
         if isinstance(node, Num) and node.value < 1:
             raise self.error(f"the divisor is {node.value}; it must be at least 1", *piece.span)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import sympy
 
 from lattend.errors import TextError
-from lattend.rules.language.grammar import Parser, Piece
+from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.tokens import Kind, Source, Token, scan
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -58,7 +58,7 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
     return value
 
 
-class _Parser(Parser[Piece]):
+class _Parser(Parser[Parsed]):
     """Reads a formula straight into sympy's numbers and symbols."""
 
     LEVEL: ClassVar = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "^": _POWER}
@@ -86,7 +86,7 @@ class _Parser(Parser[Piece]):
         implicit = token.kind == "name" or token.value == "("  # 2p, 2(p + q)
         return _MULTIPLY if implicit else super().level(token)
 
-    def operator(self, left: Piece, sign: Token, level: int) -> Piece:
+    def operator(self, left: Parsed, sign: Token, level: int) -> Parsed:
         if level == _POWER:
             right = self.deeper(sign, partial(self.expression, _POWER))
         else:
@@ -105,9 +105,9 @@ class _Parser(Parser[Piece]):
                 value = self.power(left, right)
             case _:
                 value = a * b
-        return Piece(value, left.start, right.end)
+        return Parsed(value, left.start, right.end)
 
-    def power(self, left: Piece, right: Piece) -> Any:
+    def power(self, left: Parsed, right: Parsed) -> Any:
         base, exponent = left.node, right.node
         if exponent.is_number and abs(exponent) > LARGEST_POWER:
             raise self.error(_TOO_HIGH, *right.span)
@@ -120,31 +120,31 @@ class _Parser(Parser[Piece]):
             raise self.error(f"powers of powers: at most {LARGEST_POWER:,} in all", *right.span)
         return value
 
-    def opening(self, token: Token, loosest: int) -> Callable[[Token], Piece] | None:
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
         if token.value in ("+", "-"):
             return self.signed
         if token.value == "(":
             return self.bracket
         return self.call if token.value in FUNCTIONS and token.value not in (self.names or ()) else None
 
-    def signed(self, sign: Token) -> Piece:
+    def signed(self, sign: Token) -> Parsed:
         arg = self.expression(_SIGN)
-        return Piece(-arg.node if sign.value == "-" else arg.node, sign.start, arg.end)
+        return Parsed(-arg.node if sign.value == "-" else arg.node, sign.start, arg.end)
 
-    def bracket(self, opening: Token) -> Piece:
+    def bracket(self, opening: Token) -> Parsed:
         inner = self.expression(_ADD)
-        return Piece(inner.node, opening.start, self.close(opening))
+        return Parsed(inner.node, opening.start, self.close(opening))
 
-    def call(self, name: Token) -> Piece:
+    def call(self, name: Token) -> Parsed:
         if self.here.value != "(":
             raise self.fail(f"{name.value} needs brackets, as in {name.value}(x)", name)
         inner = self.operand(_ADD)
         known = name.value in ("log", "sqrt") and inner.node.is_number
         if known and (inner.node.is_negative or (inner.node.is_zero and name.value == "log")):
             raise self.fail(f"{name.value} of {inner.node} is not a real number", name)
-        return Piece(FUNCTIONS[name.value](inner.node), name.start, inner.end)
+        return Parsed(FUNCTIONS[name.value](inner.node), name.start, inner.end)
 
-    def leaf(self, token: Token) -> Piece:
+    def leaf(self, token: Token) -> Parsed:
         if token.kind == "end":
             empty = not self.source.text.strip()
             raise self.fail("there is no formula" if empty else "something is missing at the end", token)
@@ -152,7 +152,7 @@ class _Parser(Parser[Piece]):
             raise self.left_over(token)
         self.at += 1
         value = self.number(token) if token.kind == "number" else self.name(token)
-        return Piece(value, token.start, token.end)
+        return Parsed(value, token.start, token.end)
 
     def number(self, token: Token) -> Any:
         if abs(int(token.value.lower().partition("e")[2] or 0)) > LARGEST_POWER:

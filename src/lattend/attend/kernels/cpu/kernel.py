@@ -162,7 +162,7 @@ def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
 
 def best_rows(found: Plan, place: int) -> tuple[int, ...]:
     """The box of queries with the least work: the squares in tiles, and what it takes to begin them."""
-    axes, listed = len(found.parts[place].axes), found.parts[place].listed
+    axes, listed = len(found.parts[place].axes), found.parts[place].block_table
     if listed is not None:  # all rows of a block have the same keys
         return (min(listed.outer, ROWS[1][-1][0]),)
 
@@ -202,23 +202,23 @@ def _alike(
     """Tiles of one shape, cut into those with the same bounds."""
     rows = [_slots(part, table, a, outer[a], "outer") for a in range(len(outer))]  # [tiles, size] each
     columns = [_slots(part, table, a, inner[a], "inner") for a in range(len(inner))]
-    if part.listed is not None:
+    if part.block_table is not None:
         columns = [listed_positions(part, tiles, table[:, 2, None], np.arange(inner[0])[None])]
     names: dict[str, Any] = {**part.numbers, "head": head}
     for a, axis in enumerate(part.axes):
         shape = [len(table)] + [outer[a] if b == a else 1 for b in range(len(outer))]
-        names[axis.line.outer] = rows[a].reshape(shape)
+        names[axis.outer] = rows[a].reshape(shape)
     bounds: list[Ints] = []
     whole = (len(table), *outer)
     for a, axis in enumerate(part.axes):
         base, first = table[:, a * len(PER_AXIS) + 2], table[:, a * len(PER_AXIS) + 3]
         low = _extreme(np.maximum, 0, axis.lows, names, arrays, whole)
-        high = _extreme(np.minimum, axis.line.inner_size - 1, axis.highs, names, arrays, whole)
+        high = _extreme(np.minimum, axis.inner_size - 1, axis.highs, names, arrays, whole)
         for position in (low, high + 1):
-            if part.listed is None:
+            if part.block_table is None:
                 slot = axis.inner_order.below(position, base[:, None]) - first[:, None]
             else:
-                slot = _count_below(columns[0], position, axis.line.inner_size)
+                slot = _count_below(columns[0], position, axis.inner_size)
             bounds.append(np.clip(slot, 0, inner[a]))
     queries, keys = _flat(part, rows, "outer"), _flat(part, columns, "inner")
     if not part.exact:
@@ -260,7 +260,7 @@ def _flat(part: Part, positions: list[Ints], side: str) -> Ints:
     """Flat positions [tiles, rows or columns] from those along each axis, the last fastest."""
     flat = np.zeros((len(positions[0]), 1), np.int64)
     for axis, along in zip(part.axes, positions, strict=True):
-        size = axis.line.outer_size if side == "outer" else axis.line.inner_size
+        size = axis.outer_size if side == "outer" else axis.inner_size
         flat = (flat[:, :, None] * size + along[:, None, :]).reshape(len(along), -1)
     return flat
 
@@ -287,8 +287,8 @@ def _each_its_own(
         some = slice(begin, begin + count)
         env = dict(names)
         for a, axis in enumerate(part.axes):
-            env[axis.line.outer] = _on_axis(rows[a][some], a, 2 * axes)
-            env[axis.line.inner] = _on_axis(columns[a][some], axes + a, 2 * axes)
+            env[axis.outer] = _on_axis(rows[a][some], a, 2 * axes)
+            env[axis.inner] = _on_axis(columns[a][some], axes + a, 2 * axes)
         held = np.asarray(evaluate(part.rest, env, arrays), bool)
         sizes = (len(queries[some]), *(x.shape[1] for x in rows), *(x.shape[1] for x in columns))
         held = np.broadcast_to(held, sizes).reshape(len(queries[some]), queries.shape[1], keys.shape[1])

@@ -39,10 +39,10 @@ class FixedPointSums:
         slope = 2 * _longest(grad) * _longest(v)  # |dS| <= |dO| (|v| + |out|)
         if grad_lse is not None:
             slope = slope + grad_lse.abs().max().float()
-        pairs = grad.shape[0] * prod(line.outer_size * line.inner_size for line in plan.lines)
+        pairs = grad.shape[0] * prod(axis.outer_size * axis.inner_size for axis in plan.axes)
         sizes = {name: tensor.abs().max().float() for name, tensor in arrays.items() if name in tensors}
-        numbers = {line.outer: line.outer_size for line in plan.lines}
-        numbers |= {line.inner: line.inner_size for line in plan.lines} | {"head": grad.shape[1]}
+        numbers = {axis.outer: axis.outer_size for axis in plan.axes}
+        numbers |= {axis.inner: axis.inner_size for axis in plan.axes} | {"head": grad.shape[1]}
         numbers = {**plan.rule.values, **numbers}
         quanta: list[Tensor] = []
         for name in tensors:

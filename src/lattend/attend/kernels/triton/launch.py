@@ -122,7 +122,7 @@ class Runner:
 
     def part(self, kernel: str, place: int, q: Tensor, v: Tensor, arrays: Arrays) -> Prepared:
         """A part made ready, and remembered where it depends on nothing that is given now."""
-        part = (self.plan.turned if kernel == "backward_dkdv" else self.plan.parts)[place]
+        part = (self.plan.transposed if kernel == "backward_dkdv" else self.plan.parts)[place]
         if self.term is not None or any(name not in self.plan.rule.data for name in part.data):
             return self._prepared(part, kernel, place, q, v, arrays)
         key = (kernel, place, q.shape[-1], v.shape[-1], q.dtype)
@@ -138,7 +138,7 @@ class Runner:
             shape = self.shapes(kernel, place)
         if any(x.shape[-1] * x.element_size() % 16 for x in (q, v)):
             shape = replace(shape, tma=False)  # TMA takes rows of whole 16 bytes
-        tiles = self.plan.tiles(place, shape.outer, turned=transposed)
+        tiles = self.plan.tiles(place, shape.outer, transposed=transposed)
         table = self.sent.find((transposed, place, shape.outer), lambda: with_known_lists(tiles, self.device))
         if tiles.lists is None:
             table = refined(part, table, shape.rows, arrays)
@@ -228,7 +228,7 @@ class Runner:
         """The gradients of the keys and values."""
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
-        order, begins, ends = sequence(self.plan.turned)
+        order, begins, ends = sequence(self.plan.transposed)
         found_k, sums_k = _sums(k, len(order), begins, ends)
         found_v, sums_v = _sums(v, len(order), begins, ends)
         for turn, place in enumerate(order):
@@ -275,7 +275,7 @@ def _kind(order: Order) -> int:
 
 def _inner_kinds(part: Part) -> tuple[int, ...]:
     """As geometry.py has them: 3 where blocks are listed."""
-    return (3,) if part.listed is not None else tuple(_kind(axis.inner_order) for axis in part.axes)
+    return (3,) if part.block_table is not None else tuple(_kind(axis.inner_order) for axis in part.axes)
 
 
 def _strides(x: Tensor) -> tuple[int, int, int]:
@@ -317,11 +317,11 @@ def _header(part: Part, functions: Generated, arrays: Arrays) -> list[int]:
             axis.outer_order.period,
             axis.outer_order.group,
             axis.inner_order.period,
-            axis.inner_order.group if part.listed is None else part.listed.inner,
-            axis.line.outer_size,
-            axis.line.inner_size,
-            prod(other.line.outer_size for other in later),
-            prod(other.line.inner_size for other in later),
+            axis.inner_order.group if part.block_table is None else part.block_table.inner,
+            axis.outer_size,
+            axis.inner_size,
+            prod(other.outer_size for other in later),
+            prod(other.inner_size for other in later),
             axis.first,
             axis.last,
             axis.class_slots if axis.class_slots is not None else REACH_32 - 1,

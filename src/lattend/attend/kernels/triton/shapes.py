@@ -178,11 +178,11 @@ class Choice:
 
 def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtype) -> Choice:
     """The shape with the least expected time for one part; `kernel` is forward, queries or keys."""
-    part = (plan.turned if kernel == "backward_dkdv" else plan.parts)[place]
+    part = (plan.transposed if kernel == "backward_dkdv" else plan.parts)[place]
     best: Choice | None = None
     for candidate in candidates(kernel, head_dim, len(part.axes), dtype, apart(part)):
-        cost = candidate if part.listed is None else _for_blocks(candidate, part.listed.outer)
-        table = plan.tiles(place, cost.shape.outer, turned=kernel == "backward_dkdv")
+        cost = candidate if part.block_table is None else _for_blocks(candidate, part.block_table.outer)
+        table = plan.tiles(place, cost.shape.outer, transposed=kernel == "backward_dkdv")
         expected = _expected(cost, table, part)
         if best is None or expected < best.nanoseconds:
             best = Choice(cost.shape, expected, cost.measured)
@@ -193,7 +193,7 @@ def choose(plan: Plan, place: int, kernel: str, head_dim: int, dtype: torch.dtyp
 
 def apart(part: Part) -> bool:
     """Whether the inner rows of a part on a line do not follow each other."""
-    return len(part.axes) == 1 and (part.axes[0].inner_order.period > 1 or part.listed is not None)
+    return len(part.axes) == 1 and (part.axes[0].inner_order.period > 1 or part.block_table is not None)
 
 
 @lru_cache(maxsize=64)

@@ -44,7 +44,7 @@ def runs(entries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
     """The table [1, heads, tiles, columns] cut to what the data leave, for each batch element."""
     found = cut(part, table, rows, arrays)
-    return found if part.listed is None else _listed(part, found, arrays[part.listed.array])
+    return found if part.block_table is None else _listed(part, found, arrays[part.block_table.array])
 
 
 def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
@@ -67,16 +67,16 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
     base = table[..., 2].long()
     position = table[..., 0, None].long() + table[..., 1, None] + torch.arange(rows, device=table.device)
     inside = (position >= axis.first) & (position <= axis.last)
-    at = position.clamp(0, axis.line.outer_size - 1)[0]  # [heads, tiles, rows]
+    at = position.clamp(0, axis.outer_size - 1)[0]  # [heads, tiles, rows]
     for name in part.same:
         first, last, whole = (x[:, at] for x in runs(arrays[name].flatten(1)))  # [batch, heads, tiles, rows]
-        low = torch.where(inside, first, axis.line.inner_size)
+        low = torch.where(inside, first, axis.inner_size)
         high = torch.where(inside, last, -1)
         begin = torch.maximum(begin, low.amin(-1) - base)
         end = torch.minimum(end, high.amax(-1) + 1 - base)
         every = (whole | ~inside).all(-1)
         full_begin = torch.maximum(full_begin, torch.where(inside, first, -1).amax(-1) - base)
-        last_common = torch.where(inside, last, axis.line.inner_size).amin(-1) + 1 - base
+        last_common = torch.where(inside, last, axis.inner_size).amin(-1) + 1 - base
         full_end = torch.where(every, torch.minimum(full_end, last_common), full_begin)
     end = torch.maximum(begin, end)
     full_begin = torch.minimum(torch.maximum(full_begin, begin), end)
@@ -89,10 +89,10 @@ def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> T
 
 def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
     """The table with its inner slots in the attended blocks; see plans/tiles.py, with_lists."""
-    if part.listed is None:
+    if part.block_table is None:
         raise ValueError("the part has no table of blocks")
-    size, (heads, rows, columns) = part.listed.inner, part.blocks
-    attended = part.listed.attended(entries, part.blocks)  # [batch, heads, rows, columns]
+    size, (heads, rows, columns) = part.block_table.inner, part.blocks
+    attended = part.block_table.attended(entries, part.blocks)  # [batch, heads, rows, columns]
     batch, device = len(attended), table.device
     before = torch.nn.functional.pad(attended.cumsum(-1, dtype=torch.int32), (1, 0))
     column = torch.arange(columns, dtype=torch.int32, device=device)
@@ -103,14 +103,14 @@ def _listed(part: Part, table: Tensor, entries: Tensor) -> Tensor:
     each, head = (torch.arange(count, device=device) for count in table.shape[:2])
     row = (each[:, None, None] % batch * heads + head[:, None] % heads) * rows + table[
         ..., 1
-    ] // part.listed.outer
+    ] // part.block_table.outer
     begin, end = table[..., 3].long(), table[..., 4].long()
     last = torch.where(end > begin, -(-end // size), begin // size)
     first, after = (
         before.flatten()[row * (columns + 1) + x.clamp(0, columns)] for x in (begin // size, last)
     )
     ends = (last == columns) & attended[..., -1].flatten()[row] & (after > first)
-    beyond = columns * size - part.axes[0].line.inner_size  # the last block may not be whole
+    beyond = columns * size - part.axes[0].inner_size  # the last block may not be whole
     table[..., 3] = 0
     table[..., 4] = (after - first) * size - ends * beyond
     return _packed(table, row * columns + first, lists)

@@ -22,7 +22,7 @@ NEVER = -1
 
 
 @dataclass(frozen=True)
-class Latest:
+class LastQueryBound:
     """An upper bound on the last query of key k, which keys from `pinned` on pass by `reach` at most.
 
     `steady`: a key that one query reaches is reached by all before it, from its own on, so that `last`
@@ -37,11 +37,11 @@ class Latest:
     endless: bool = False
 
 
-def latest(condition: Condition) -> Latest:
+def last_query_bound(condition: Condition) -> LastQueryBound:
     """The bound for a condition on q and k with numbers for all other names.
 
     >>> from lattend.rules.language.parser import parse
-    >>> found = latest(parse("k <= q and (k < 2 or q - k <= 5)"))
+    >>> found = last_query_bound(parse("k <= q and (k < 2 or q - k <= 5)"))
     >>> int(found.last(7)), found.pinned, found.reach, found.steady, found.back
     (12, 2, 5, True, True)
     """
@@ -50,17 +50,17 @@ def latest(condition: Condition) -> Latest:
     )
 
 
-def _always(steady: bool = True, back: bool = False) -> Latest:
-    return Latest(lambda _: FOREVER, steady=steady, back=back, endless=True)
+def _always(steady: bool = True, back: bool = False) -> LastQueryBound:
+    return LastQueryBound(lambda _: FOREVER, steady=steady, back=back, endless=True)
 
 
-def _never() -> Latest:
-    return Latest(lambda _: NEVER, pinned=0, reach=NEVER, steady=True, back=True)
+def _never() -> LastQueryBound:
+    return LastQueryBound(lambda _: NEVER, pinned=0, reach=NEVER, steady=True, back=True)
 
 
-def _both(a: Latest, b: Latest) -> Latest:
+def _both(a: LastQueryBound, b: LastQueryBound) -> LastQueryBound:
     near = min(a, b, key=lambda part: part.pinned + part.reach)
-    return Latest(
+    return LastQueryBound(
         lambda k: np.minimum(a.last(k), b.last(k)),
         near.pinned,
         near.reach,
@@ -70,8 +70,8 @@ def _both(a: Latest, b: Latest) -> Latest:
     )
 
 
-def _either(a: Latest, b: Latest) -> Latest:
-    return Latest(
+def _either(a: LastQueryBound, b: LastQueryBound) -> LastQueryBound:
+    return LastQueryBound(
         lambda k: np.maximum(a.last(k), b.last(k)),
         max(a.pinned, b.pinned),
         max(a.reach, b.reach),
@@ -81,7 +81,7 @@ def _either(a: Latest, b: Latest) -> Latest:
     )
 
 
-def _compared(node: Compare, op: CompareOp) -> Latest:
+def _compared(node: Compare, op: CompareOp) -> LastQueryBound:
     below = gap_of(node, {})
     if below is None:
         return _always(steady=False)
@@ -101,7 +101,7 @@ def _compared(node: Compare, op: CompareOp) -> Latest:
             return _either(_at_most_zero(below.plus(one)), _at_most_zero(above.plus(one)))
 
 
-def _at_most_zero(gap: Linear) -> Latest:
+def _at_most_zero(gap: Linear) -> LastQueryBound:
     """The bound for `gap <= 0`."""
     with_query = [(atom, count) for atom, count in gap.terms if "q" in atom_names(atom)]
     if not with_query:
@@ -122,17 +122,17 @@ def _at_most_zero(gap: Linear) -> Latest:
     beyond = gap.at({"q": "k"})  # what is left of it once the key's own block is taken off
     near = not beyond.terms or (w == 1 and all(a == "k" and c > 0 for a, c in beyond.terms))
     reach = (-beyond.constant // count) * w + w - 1 if near else FOREVER
-    return Latest(last, 0 if near else FOREVER, reach, steady=True)
+    return LastQueryBound(last, 0 if near else FOREVER, reach, steady=True)
 
 
-def _of_keys(gap: Linear) -> Latest:
+def _of_keys(gap: Linear) -> LastQueryBound:
     """A condition on k alone: its keys are reached for ever, the others never."""
     pinned = FOREVER
     if not gap.terms:
         return _always() if gap.constant <= 0 else _never()
     if len(gap.terms) == 1 and gap.terms[0][0] == "k" and gap.terms[0][1] > 0:
         pinned = max(0, -gap.constant // gap.terms[0][1] + 1)
-    return Latest(
+    return LastQueryBound(
         lambda k: np.where(gap.value({"k": k}) <= 0, FOREVER, NEVER),
         pinned,
         FOREVER if pinned == FOREVER else NEVER,
@@ -140,7 +140,7 @@ def _of_keys(gap: Linear) -> Latest:
     )
 
 
-def _from_below(gap: Linear, rest: Linear) -> Latest:
+def _from_below(gap: Linear, rest: Linear) -> LastQueryBound:
     """`q` at least something: no bound from above; k <= q is of this kind."""
     own = gap.at({"q": "k"})
     holds_from_own = own.constant <= 0 and all(a == "k" and c <= 0 for a, c in own.terms)

@@ -1,4 +1,4 @@
-"""Cell: a convex set of integer points in plain coordinates, on which formulas are decided."""
+"""Polyhedron: a convex set of integer points in plain coordinates, on which formulas are decided."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lattend.rules.language.linear import Atom, Linear, Quotient
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class Polyhedron:
     """Integer points of a polyhedron whose coordinates are atoms.
 
     A quotient `n // 2` is a coordinate like any other, held in place by `0 <= n - 2*(n // 2) <= 1`.
@@ -21,8 +21,8 @@ class Cell:
     points: isl.Set
 
     @staticmethod
-    def of(names: list[Atom], bounds: list[tuple[Linear, bool]], extra: Iterable[Atom]) -> Cell:
-        """The cell of `bounds` (each `form >= 0`, or `== 0`) over `names` and every quotient met."""
+    def of(names: list[Atom], bounds: list[tuple[Linear, bool]], extra: Iterable[Atom]) -> Polyhedron:
+        """The polyhedron of `bounds` (each `form >= 0`, or `== 0`) over `names` and every quotient met."""
         atoms: dict[Atom, None] = dict.fromkeys(names)
         bounds = list(bounds)
 
@@ -30,7 +30,7 @@ class Cell:
             if atom in atoms:
                 return
             if not isinstance(atom, Quotient) or not isinstance(atom.by, int):
-                raise ValueError(f"{atom} is not a coordinate of this cell")
+                raise ValueError(f"{atom} is not a coordinate of this polyhedron")
             for part, _ in atom.of.terms:
                 add(part)
             atoms[atom] = None
@@ -47,15 +47,15 @@ class Cell:
             aff = _aff(space, order, form)
             make = isl.Constraint.equality_from_aff if equal else isl.Constraint.inequality_from_aff
             basic = basic.add_constraint(make(aff))
-        return Cell(order, isl.Set.from_basic_set(basic))
+        return Polyhedron(order, isl.Set.from_basic_set(basic))
 
     def is_empty(self) -> bool:
         return bool(self.points.is_empty())
 
-    def sliced(self, form: Linear, value: int) -> Cell:
+    def sliced(self, form: Linear, value: int) -> Polyhedron:
         """The part where `form == value`."""
         aff = _aff(self.points.get_space(), self.atoms, form).add_constant_val(isl.Val(str(-value)))
-        return Cell(self.atoms, self.points.add_constraint(isl.Constraint.equality_from_aff(aff)))
+        return Polyhedron(self.atoms, self.points.add_constraint(isl.Constraint.equality_from_aff(aff)))
 
     def equalities(self) -> list[Linear]:
         """The forms that are 0 at all of its points."""

@@ -1,4 +1,4 @@
-"""Order: how a count grows, decided on exponents.
+"""Growth: how a count grows, decided on exponents.
 
 Let every variable grow as a power of one number, x = s**a. A monomial then grows as s to a linear
 form in the exponents, and a condition such as t <= n says a_t <= a_n. Which monomial leads, and
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
 from lattend.counts.formula import Formula
-from lattend.counts.notation import Written
+from lattend.counts.notation import Notation
 from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
@@ -33,7 +33,7 @@ HELD = (1, 2, 3)  # what names stay at, that do not grow
 
 
 @dataclass(frozen=True)
-class Order:
+class Growth:
     """The big-O of a count, by region where it differs."""
 
     pieces: list[tuple[str, str]]  # (growth, when)
@@ -52,7 +52,7 @@ class Order:
         return hash(str(self))
 
 
-def order(count: Count, variables: Iterable[str]) -> Order:
+def growth(count: Count, variables: Iterable[str]) -> Growth:
     """The leading growth of each piece that is reached as `variables` grow."""
     growing = list(variables) or count.names
     unknown = [name for name in growing if name not in count.names]
@@ -61,7 +61,7 @@ def order(count: Count, variables: Iterable[str]) -> Order:
     found: list[tuple[str, str]] = []
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
-        when = condition_text(clauses, Written(count.names, short=False))
+        when = condition_text(clauses, Notation(count.names, short=False))
         for part, signs in _by_sign(piece, count):
             cone = _cone(part, signs, count, growing)
             if not cone.grows(growing):
@@ -71,7 +71,7 @@ def order(count: Count, variables: Iterable[str]) -> Order:
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)
             found.append((" + ".join(_product(m) for m in leading) or "1", when or "always"))
-    return Order(list(dict.fromkeys(found)))
+    return Growth(list(dict.fromkeys(found)))
 
 
 def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:

@@ -13,7 +13,7 @@ from lattend.rules.language.expr import FLIPPED, Arith, CompareOp, Name, Num, Te
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Limits:
     """`low <= name` and `name <= high`; either may be missing."""
 
     low: Term | None = None
@@ -57,7 +57,7 @@ def times(left: Term, right: Term) -> Term:
     return Arith("*", (left, right))
 
 
-def solve(compare: expr.Compare, name: str) -> Bound | None:
+def solve(compare: expr.Compare, name: str) -> Limits | None:
     """The bound that the comparison puts on `name`, or None when it cannot be solved for it.
 
     >>> from lattend.rules.language.parser import parse
@@ -85,7 +85,7 @@ def _occurrences(term: Term, name: str) -> int:
     return sum(isinstance(node, Name) and node.name == name for node in expr.walk(term))
 
 
-def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Bound | None:
+def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
     """`left op right` with the operations around the name taken off one by one."""
     while not isinstance(left, Name):
         if not isinstance(left, Arith):
@@ -119,16 +119,16 @@ def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Bound | None:
                 return None
     match op:
         case "<=":
-            return Bound(high=right)
+            return Limits(high=right)
         case ">=":
-            return Bound(low=right)
+            return Limits(low=right)
         case _:
-            return Bound(right, right)
+            return Limits(right, right)
 
 
-def joined(lower: Bound, upper: Bound) -> Bound:
+def joined(lower: Limits, upper: Limits) -> Limits:
     """Both bounds together, where each end comes from one of them."""
-    return Bound(
+    return Limits(
         lower.low if lower.low is not None else upper.low,
         lower.high if lower.high is not None else upper.high,
     )

@@ -1,4 +1,4 @@
-"""Listed: a table of blocks, given as data, that says which blocks of keys a block of queries sees.
+"""BlockTable: a table of blocks, given as data, that says which blocks of keys a block of queries sees.
 
 `chosen[q // 64, k // 64]` is about whole blocks, so a part need not ask each pair: for each row of the
 table it lists the attended columns, and takes the positions of those blocks in turn.
@@ -22,7 +22,7 @@ MOST_VALUE = 127  # compared with entries of any type
 
 
 @dataclass(frozen=True)
-class Listed:
+class BlockTable:
     """The entry at block `outer position // outer` and `inner position // inner` compares so with a value.
 
     `across` is whether the inner position comes first in the lookup; `by_head` whether the head does
@@ -59,11 +59,13 @@ class Listed:
         return COMPARE[self.op](table[..., :heads, :rows, :columns], self.value)
 
 
-def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]) -> Listed | None:
+def block_table(
+    condition: Condition, outer: str, inner: str, numbers: Mapping[str, int]
+) -> BlockTable | None:
     """The table of blocks that the condition looks up, if it is one whose zeros attend nothing.
 
     >>> from lattend.rules.language.parser import parse
-    >>> found = listed(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})
+    >>> found = block_table(parse("chosen[q // 8, k // w]"), "k", "q", {"w": 16})
     >>> found and (found.array, found.outer, found.inner, found.across)
     ('chosen', 16, 8, True)
     """
@@ -82,7 +84,7 @@ def listed(condition: Condition, outer: str, inner: str, numbers: Mapping[str, i
     if blocks is None or set(blocks) != {outer, inner} or blocks[outer] < LEAST_BLOCK:
         return None
     across = next(iter(blocks)) == inner
-    return Listed(left, op, value.constant, blocks[outer], blocks[inner], across, by_head)
+    return BlockTable(left, op, value.constant, blocks[outer], blocks[inner], across, by_head)
 
 
 def _blocks(indices: Sequence[Term], numbers: Mapping[str, int]) -> dict[str, int] | None:
