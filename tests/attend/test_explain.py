@@ -394,7 +394,7 @@ def test_why_it_is_not_faster() -> None:
 def test_what_cannot_be_counted_says_why() -> None:
     found = lt.explain(lt.rule("k*k <= q"), n=65536, **GPU)
     assert found.needed is None and found.useful is None and found.why == ""
-    assert "not counted: 4,294,967,296 squares are too many to enumerate" in str(found)
+    assert "not counted: 4,294,967,296 pairs are too many to enumerate" in str(found)
 
 
 @pytest.mark.parametrize("name", RULES)
