@@ -139,4 +139,4 @@ def test_documents_bound_in_the_rule_execute_their_own_squares_only() -> None:
     check(rule, batch=1, heads=1, key_heads=1)
     groups = cpu._groups(plan(rule), 0, rule.data, remember=False)  # pyright: ignore[reportPrivateUsage]
     executed = sum(t * m * w for t, m, w in (group.shape for group in groups))
-    assert executed < 3 * rule.count()  # of 10 times as many
+    assert executed < 3 * rule.total()  # of 10 times as many

@@ -79,12 +79,12 @@ def needed_squares(given: Mapping[str, Any], call: Call, batch: int) -> int:
     if not call.data:
         return _counted(given["rule"], _numbers(given))
     elements = (replace(call.rule, data=arrays_of(call, element), open=()) for element in range(batch))
-    return sum(rule.count() for rule in elements)
+    return sum(rule.total() for rule in elements)
 
 
 @lru_cache(maxsize=1024)
 def _counted(key: str, numbers: tuple[int, ...]) -> int:
-    return rule_at(key, numbers).count()
+    return rule_at(key, numbers).total()
 
 
 def _register() -> None:

@@ -82,7 +82,7 @@ def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
     numbers = {name: number_of(sizes[name]) for name in rule.free}
     known = {name: number for name, number in numbers.items() if number is not None}
     if len(known) == len(numbers):
-        return Amount.number(rule.at(**known).count())
+        return Amount.number(rule.total(**known))
     parameters = {name: number for name, number in known.items() if name in rule.parameters}
     bound = rule.at(**parameters).baked()
     where, chosen = defined(bound), {name: sizes[name] for name in bound.free}

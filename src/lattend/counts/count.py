@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
@@ -21,6 +21,8 @@ from lattend.sets.guard import guarded
 from lattend.wording import many
 
 if TYPE_CHECKING:
+    from sympy import Expr  # pyright: ignore[reportMissingTypeStubs]  (it has none)
+
     from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
 
@@ -55,8 +57,20 @@ class Count:
 
     # Numbers
 
-    def at(self, /, **values: int) -> Any:
-        """The count with these values put in: an int once all names have one, a Count before that."""
+    @overload
+    def at(self, /, *, n: int, **values: int) -> int: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def at(self, /, *, rows: int, cols: int, **values: int) -> int: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def at(self, /, **values: int) -> Count: ...  # pyright: ignore[reportOverlappingOverload]
+    def at(self, /, **values: int) -> Count | int:
+        """The count with these values: an int once all names have one, a Count before that."""
+        return self.bound(values)
+
+    __call__ = at
+
+    def bound(self, values: Mapping[str, int]) -> Count | int:
+        """The same, for values in a mapping."""
         for name in values:
             if name in self.values:
                 raise NamingError(f"{name} already has the value {self.values[name]}; give it once")
@@ -69,8 +83,6 @@ class Count:
         if all(name in known for name in (*self.rule.sizes, *self.rule.parameters, *self.fixed)):
             return self.number(known)
         return replace(self.restricted(known), values=known, rule=bound)
-
-    __call__ = at
 
     def number(self, values: Mapping[str, int]) -> int:
         """The count at values for every name, which must lie in the rule's domain."""
@@ -189,7 +201,7 @@ class Count:
         except DeadlineError:
             return None  # the notebook then shows the text, which says so
 
-    def sympy(self) -> Any:
+    def sympy(self) -> Expr:
         """The count as a sympy expression, a Piecewise where there are several pieces."""
         return as_sympy(self)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any
 
 from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
@@ -36,14 +35,8 @@ def count(
     method: str = "auto",
     deadline: float | None = None,
     **values: int,
-) -> Any:
-    """The number of attended pairs: an int when every name has a value, a Count before that.
-
-    `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is
-    "closed" (the closed form or an error), "enumerate" (pair by pair) or "auto": the closed form,
-    and where there is none the exact number by enumeration. `deadline` is in seconds, instead of the rule's
-    budget; math.inf waits for as long as it takes.
-    """
+) -> Count | int:
+    """The number of attended pairs: an int when every name has a value, a Count before; see Rule.count."""
     if method not in METHODS:
         raise NamingError(f"method is one of {', '.join(METHODS)}, not {method!r}")
     clash = [name for name in ("per", "method", "deadline") if name in rule.free]
@@ -61,7 +54,7 @@ def count(
         return enumerated_per(whole, _complete(places, fixed)) if fixed else enumerated(whole)
     try:
         found = closed_count(bound, fixed, budget)
-        return found.at(**places) if places or complete else found
+        return found.bound(places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
         if method == "closed" or not complete:
             raise _with_advice(reason, bound, complete) from None
@@ -108,7 +101,7 @@ def _number(rule: Rule, places: Mapping[str, int], budget: Budget) -> int:
 def _counted_at(rule: Rule) -> int:
     """The count of a complete rule whose parameters are numbers before the set is built."""
     baked = rule.baked()
-    return Count(replace(baked, values={}), closed_form(replace(baked, values={}))).at(**baked.values)
+    return Count(replace(baked, values={}), closed_form(replace(baked, values={}))).number(baked.values)
 
 
 def _fixed(rule: Rule, per: str | None) -> tuple[str, ...]:

@@ -32,7 +32,9 @@ class Plan:
     parts: tuple[Part, ...]
     axes: tuple[PlanAxis, ...]
     form: Canonical
-    _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(default_factory=dict, repr=False)
+    _tables: dict[tuple[int, bool, tuple[int, ...]], Tiles] = field(
+        default_factory=dict[tuple[int, bool, tuple[int, ...]], Tiles], repr=False
+    )
 
     @cached_property
     def transposed(self) -> tuple[Part, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from lattend.rules.language.key import first_of, key_of, unchanging
 from lattend.rules.language.moduli import moduli_in
 
 if TYPE_CHECKING:
-    from lattend.counts import Reach
+    from lattend.counts.count import Count
+    from lattend.counts.reach import Reach
     from lattend.draw import Picture
     from lattend.sets.compare import Witness
 
@@ -300,7 +301,7 @@ class Rule:
         places = bound.located("pair", self.positions, position)
         return bool(evaluate(self.condition, {**bound.values, **places}, self.data))
 
-    def keys(self, /, *query: int, **values: int) -> list[Any]:
+    def keys(self, /, *query: int, **values: int) -> list[int] | list[tuple[int, ...]]:
         """The keys of one query, in order; tuples (ky, kx) on an image.
 
         >>> from lattend.rules.reader import rule
@@ -315,7 +316,7 @@ class Rule:
             raise DomainError(f'a row of {row:,} keys is too long to list; use count(per="query")')
         ranges = {name: np.arange(length) for name, length in bound.lengths.items() if name not in names}
         ranges = {name: np.array([place]) for name, place in places.items()} | ranges
-        found = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
+        found: list[list[int]] = np.argwhere(bound.mask_at(ranges)[(0,) * len(names)]).tolist()
         return [key[0] for key in found] if len(self.axes) == 1 else [tuple(key) for key in found]
 
     def located(self, what: str, names: list[str], places: tuple[int, ...]) -> dict[str, int]:
@@ -345,8 +346,26 @@ class Rule:
 
         return difference(self.given(), other.given())
 
-    def count(self, /, *, per: str | None = None, **options: Any) -> Any:
-        """The number of attended pairs: a closed form, or an integer when all values are given.
+    # pyright holds that **values may bring n again
+    @overload
+    def count(
+        self, /, *, per: str | None = None, method: str = "auto", deadline: float | None = None
+    ) -> Count: ...
+    @overload
+    def count(self, /, *, n: int, **options: Any) -> int: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def count(self, /, *, rows: int, cols: int, **options: Any) -> int: ...  # pyright: ignore[reportOverlappingOverload]
+    @overload
+    def count(self, /, **options: Any) -> Count: ...  # pyright: ignore[reportOverlappingOverload]
+    def count(
+        self, /, *, per: str | None = None, method: str = "auto", deadline: float | None = None, **values: int
+    ) -> Count | int:
+        """The number of attended pairs: a Count while a size or a parameter is open, an int once none is.
+
+        `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is "closed"
+        (the closed form or an error), "enumerate" (pair by pair) or "auto": the closed form, and where there
+        is none the exact number by enumeration. `deadline` is in seconds, instead of the rule's budget;
+        math.inf waits for as long as it takes.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count(n=8)  # 8 * 9 / 2
@@ -354,7 +373,18 @@ class Rule:
         """
         from lattend.counts.counting import count
 
-        return count(self.given(), per=per, **options)
+        return count(self.given(), per=per, method=method, deadline=deadline, **values)
+
+    def total(self, /, **values: int) -> int:
+        """The number of attended pairs with all values given, here or before.
+
+        >>> from lattend.rules.reader import rule
+        >>> rule("k <= q").at(n=8).total()
+        36
+        """
+        found = self.complete(**values).count()
+        assert isinstance(found, int)  # no name is open
+        return found
 
     def reach(self) -> Reach:
         """How far back and ahead of itself a query can look, as formulas."""

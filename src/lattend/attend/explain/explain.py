@@ -324,7 +324,7 @@ def _needed(rule: Rule, asked: Supposition, many: Grids) -> tuple[int | None, st
 
 def _counted(rule: Rule, asked: Supposition, element: int) -> int:
     """The marked squares of one batch element."""
-    return replace(rule, data=arrays_of(asked.call, element), open=()).count()
+    return replace(rule, data=arrays_of(asked.call, element), open=()).total()
 
 
 def _part(work: Work) -> PartExplained:
