@@ -14,7 +14,7 @@ def qkv(
     m: int | None = None,
     batch: int = 2,
     heads: int = 4,
-    key_heads: int = 2,
+    kv_heads: int = 2,
     width: int = 8,
     value_width: int = 5,
     dtype: torch.dtype = torch.float32,
@@ -22,7 +22,7 @@ def qkv(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """q, k and v with sizes that all differ, so that dynamic shapes are not taken for one another."""
     source = torch.Generator().manual_seed(0)
-    shapes = (heads, n, width), (key_heads, m or n, width), (key_heads, m or n, value_width)
+    shapes = (heads, n, width), (kv_heads, m or n, width), (kv_heads, m or n, value_width)
     q, k, v = (torch.randn(batch, *shape, generator=source, dtype=torch.float64) for shape in shapes)
     return (
         q.to(dtype).requires_grad_(grad),

@@ -21,9 +21,9 @@ def mask(rule: lt.Rule, **values: int) -> Tensor:
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("key_heads", [1, 2, 4])
-def test_outputs(dtype: torch.dtype, key_heads: int) -> None:
-    q, k, v = qkv(n=63, key_heads=key_heads, dtype=dtype)
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_outputs(dtype: torch.dtype, kv_heads: int) -> None:
+    q, k, v = qkv(n=63, kv_heads=kv_heads, dtype=dtype)
     out = lt.attention(q, k, v, BAND, t=5)
     assert (out.dtype, out.shape) == (dtype, (2, 4, 63, 5))
     want = expected(q, k, v, mask(BAND, n=63, t=5))
@@ -131,8 +131,8 @@ def test_heads_differ() -> None:
 def test_images(given: dict[str, Any]) -> None:
     rule = lt.rules.neighbourhood()
     q, k, v = qkv(n=12, dtype=torch.float64)
-    marked = mask(rule, rows=3, cols=4, r=1).reshape(12, 12)
-    want = expected(q, k, v, marked)
+    attended = mask(rule, rows=3, cols=4, r=1).reshape(12, 12)
+    want = expected(q, k, v, attended)
     torch.testing.assert_close(lt.attention(q, k, v, rule, r=1, **given), want)
     torch.testing.assert_close(lt.attention(q, k, v, rule.at(**given), r=1), want)
     image = each(lambda x: x.unflatten(2, (3, 4)), (q, k, v))

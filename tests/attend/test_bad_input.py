@@ -61,15 +61,15 @@ CASES: dict[str, tuple[type[LattendError], str, tuple[Any, ...], dict[str, Any]]
         (Q, K, V[:, :, 1:], BAND),
         {"t": 1},
     ),
-    "head sizes": (
+    "head dimensions": (
         TensorError,
-        "k has head size 7 and q has 8 (axis -1)",
+        "k has head dimension 7 and q has 8 (axis -1)",
         (Q, K[..., 1:], V, BAND),
         {"t": 1},
     ),
-    "no head size": (
+    "no head dimension": (
         TensorError,
-        "its head size, the last axis, must be at least 1",
+        "its head dimension, the last axis, must be at least 1",
         (Q[..., :0], K[..., :0], V, BAND),
         {"t": 1},
     ),

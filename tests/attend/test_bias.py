@@ -38,10 +38,10 @@ def image_deltas() -> tuple[Tensor, Tensor]:
     return y - y[:, None], x - x[:, None]
 
 
-def plain(q: Tensor, k: Tensor, v: Tensor, marked: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+def plain(q: Tensor, k: Tensor, v: Tensor, attended: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Attention written out, differentiated by torch itself; no row may be empty."""
     wide_k, wide_v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
-    scores = (q @ wide_k.mT / q.shape[-1] ** 0.5 + bias).masked_fill(~marked, -inf)
+    scores = (q @ wide_k.mT / q.shape[-1] ** 0.5 + bias).masked_fill(~attended, -inf)
     return scores.softmax(-1) @ wide_v, scores.logsumexp(-1)
 
 
@@ -112,8 +112,8 @@ CASES = {
         Bias.quadratic,
         quadratic_on_an_image,
     ),
-    "squares": Case(lt.rules.causal(), ((N, N),), Bias.table, lambda table: table),
-    "squares of heads": Case(BAND.at(t=2), ((HEADS, N, N),), Bias.table, lambda table: table),
+    "table": Case(lt.rules.causal(), ((N, N),), Bias.table, lambda table: table),
+    "table of heads": Case(BAND.at(t=2), ((HEADS, N, N),), Bias.table, lambda table: table),
 }
 
 
@@ -122,11 +122,11 @@ def sizes(rule: lt.Rule) -> dict[str, int]:
 
 
 def given(case: Case) -> tuple[tuple[Tensor, Tensor, Tensor], list[Tensor], Tensor]:
-    """q, k and v with grouped heads, the tensors of the bias, and the marked squares."""
-    marked = torch.from_numpy(case.rule.mask(**sizes(case.rule)))
-    n = N if marked.dim() == 2 else ROWS * COLS
+    """q, k and v with grouped-query heads, the tensors of the bias, and the attention mask."""
+    attended = torch.from_numpy(case.rule.mask(**sizes(case.rule)))
+    n = N if attended.dim() == 2 else ROWS * COLS
     tensors = [learned(*shape, seed=i) for i, shape in enumerate(case.shapes)]
-    return qkv(n=n, dtype=torch.float64, grad=True), tensors, marked.reshape(n, n)
+    return qkv(n=n, dtype=torch.float64, grad=True), tensors, attended.reshape(n, n)
 
 
 def run(case: Case, x: tuple[Tensor, Tensor, Tensor], bias: Bias, kernel: str) -> tuple[Tensor, Tensor]:
@@ -141,9 +141,9 @@ def run(case: Case, x: tuple[Tensor, Tensor, Tensor], bias: Bias, kernel: str) -
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_formula(name: str, kernel: str) -> None:
     case = CASES[name]
-    x, tensors, marked = given(case)
+    x, tensors, attended = given(case)
     found = run(case, x, case.bias(*tensors), kernel=kernel)
-    wanted = plain(*x, marked, case.formula(*tensors))
+    wanted = plain(*x, attended, case.formula(*tensors))
     slopes = [learned(*part.shape, seed=9) for part in wanted]
     grads = (torch.autograd.grad(parts, [*x, *tensors], slopes) for parts in (found, wanted))
     for mine, theirs in zip((*found, *next(grads)), (*wanted, *next(grads)), strict=True):
@@ -155,11 +155,11 @@ def test_it_is_the_formula(name: str, kernel: str) -> None:
 def test_it_is_the_formula_on_triton(name: str) -> None:
     case = CASES[name]
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    x, tensors, marked = given(case)
+    x, tensors, attended = given(case)
     mine = each(lambda part: part.float().to(device), x)
     theirs = [tensor.detach().float().to(device).requires_grad_() for tensor in tensors]
     found = run(case, mine, case.bias(*theirs), kernel="triton")
-    wanted = plain(*x, marked, case.formula(*tensors))
+    wanted = plain(*x, attended, case.formula(*tensors))
     grads = torch.autograd.grad(found[0].sum(), [*mine, *theirs])
     wants = torch.autograd.grad(wanted[0].sum(), [*x, *tensors])
     for one, other in zip((*found, *grads), (*wanted, *wants), strict=True):
@@ -216,8 +216,8 @@ def test_empty_rows_and_no_positions() -> None:
 def test_keys_of_their_own_number() -> None:
     q, k, v = qkv(n=4, m=6, dtype=torch.float64)
     table = learned(4, 6)
-    marked = torch.from_numpy(BAND.mask(n=4, m=6, t=2))
-    wanted, _ = plain(q, k, v, marked, table + 6)
+    attended = torch.from_numpy(BAND.mask(n=4, m=6, t=2))
+    wanted, _ = plain(q, k, v, attended, table + 6)
     for bias in (table + 6, Bias("table[q, k] + m", table=table)):
         torch.testing.assert_close(lt.attention(q, k, v, BAND, t=2, m=6, bias=bias), wanted)
 
@@ -279,16 +279,16 @@ def test_a_tensor(shape: tuple[int, ...], kernel: str) -> None:
 def test_a_tensor_on_an_image_has_flat_positions() -> None:
     rule, n = lt.rules.neighbourhood(r=1), ROWS * COLS
     x, table = qkv(n=n, dtype=torch.float64), learned(HEADS, n, n)
-    marked = torch.from_numpy(rule.mask(rows=ROWS, cols=COLS).reshape(n, n))
-    wanted, _ = plain(*x, marked, table)
+    attended = torch.from_numpy(rule.mask(rows=ROWS, cols=COLS).reshape(n, n))
+    wanted, _ = plain(*x, attended, table)
     torch.testing.assert_close(lt.attention(*x, rule, rows=ROWS, bias=table), wanted)
     image = each(lambda part: part.unflatten(2, (ROWS, COLS)), x)
     torch.testing.assert_close(lt.attention(*image, rule, bias=table), wanted.unflatten(2, (ROWS, COLS)))
     cube = lt.rules.neighbourhood(r=1, axes=3)
     x, table = qkv(n=24, dtype=torch.float64), learned(24, 24)
-    marked = torch.from_numpy(cube.mask(depth=2, rows=3, cols=4).reshape(24, 24))
+    attended = torch.from_numpy(cube.mask(depth=2, rows=3, cols=4).reshape(24, 24))
     out = lt.attention(*x, cube, depth=2, cols=4, bias=table)
-    torch.testing.assert_close(out, plain(*x, marked, table)[0])
+    torch.testing.assert_close(out, plain(*x, attended, table)[0])
 
 
 # Bad input
@@ -359,7 +359,7 @@ MADE: dict[str, tuple[type[LattendError], str, Callable[[], Bias]]] = {
     "a flat centre": (TensorError, "not (4) and (4)", lambda: Bias.quadratic(torch.ones(4), torch.ones(4))),
     "a table of one axis": (
         TensorError,
-        "a table of squares is [n, m] or [heads, n, m], not (7)",
+        "a table of pairs is [n, m] or [heads, n, m], not (7)",
         lambda: Bias.table(torch.ones(7)),
     ),
     "no heads": (DomainError, "heads = 0: a bias has at least 1 head", lambda: Bias.alibi(0)),
@@ -385,17 +385,17 @@ ONES = torch.ones(4)
 GIVEN: dict[str, tuple[type[LattendError], str, Any]] = {
     "an unknown name": (
         NamingError,
-        'bias "slope[head]*(qq - k)" speaks of qq, which this rule does not have; did you mean q?',
+        'bias "slope[head]*(qq - k)" names qq, which this rule does not have; did you mean q?',
         Bias("slope[head]*(qq - k)", slope=ONES),
     ),
     "a name like no other": (
         NamingError,
-        "speaks of window, which this rule does not have; give it as a tensor, Bias(…, window=…)",
+        "names window, which this rule does not have; give it as a tensor, Bias(…, window=…)",
         Bias("window*q"),
     ),
     "an image": (
         NamingError,
-        "speaks of ky, which this rule does not have; did you mean k?",
+        "names ky, which this rule does not have; did you mean k?",
         Bias.relative(torch.ones(4, 3, 3)),
     ),
     "a parameter of the rule": (
@@ -420,7 +420,7 @@ GIVEN: dict[str, tuple[type[LattendError], str, Any]] = {
     ),
     "a small table": (
         TensorError,
-        "bias has shape (6, 7), and a table has one number for each square: (7, 7), or (4, 7, 7) with heads",
+        "bias has shape (6, 7), and a table has one number for each pair: (7, 7), or (4, 7, 7) with heads",
         torch.ones(6, 7),
     ),
     "a table of one head": (TensorError, "bias has shape (1, 7, 7)", torch.ones(1, 7, 7)),
@@ -536,7 +536,7 @@ def test_a_layer_that_learns_its_bias() -> None:
         function(*qkv(n=N)).square().sum().backward()
         optimizer.step()
     assert counter.frame_count == 1
-    assert (layer.table[:, :4] != 0).all() and (layer.table[:, 4:] == 0).all()  # keys after: never marked
+    assert (layer.table[:, :4] != 0).all() and (layer.table[:, 4:] == 0).all()  # keys after: never attended
 
 
 def test_a_bias_on_many_squares_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,8 +552,8 @@ def test_a_bias_on_many_squares_comes_in_pieces(monkeypatch: pytest.MonkeyPatch)
 
     for rule in (lt.rules.full(), lt.rules.strided(t=7), lt.rule("(q * 7 + k * 3) % 5 < 3")):
         wanted = run(rule)
-        for squares in (1, 4 * 96 * 32):
-            monkeypatch.setattr(cpu, "CHUNK", squares)
+        for pairs in (1, 4 * 96 * 32):
+            monkeypatch.setattr(cpu, "CHUNK", pairs)
             for found, exact in zip(run(rule), wanted, strict=True):
                 torch.testing.assert_close(found, exact)
         monkeypatch.undo()

@@ -18,7 +18,7 @@ import lattend as lt
 from lattend.attend import Bias
 from lattend.attend.attention import attention
 from lattend.attend.decode import kv_cache as module
-from lattend.attend.decode.kv_cache import KVCache, step
+from lattend.attend.decode.kv_cache import KVCache
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TraceError
 from lattend.plans import retention as analysis
 from lattend.rules import Rule
@@ -66,20 +66,20 @@ def one_thread() -> Iterator[None]:
 
 
 def sequence(
-    n: int = N, batch: int = 2, heads: int = 4, key_heads: int = 2, dtype: torch.dtype = torch.float64
+    n: int = N, batch: int = 2, heads: int = 4, kv_heads: int = 2, dtype: torch.dtype = torch.float64
 ) -> Sequence:
     """q, k and v; the size of a value is not that of a key."""
     draw = torch.Generator().manual_seed(n)
-    sizes = ((heads, 8), (key_heads, 8), (key_heads, 6))
+    sizes = ((heads, 8), (kv_heads, 8), (kv_heads, 6))
     q, k, v = (torch.randn(batch, h, n, d, generator=draw, dtype=torch.float64) for h, d in sizes)
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
 
-def reference(marked: np.ndarray, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def reference(attended: np.ndarray, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The full pass, dense and in float64: outputs and log-sum-exp."""
     group = q.shape[1] // k.shape[1]
     wide_k, wide_v = (x.double().repeat_interleave(group, 1) for x in (k, v))
-    scores = (q.double() @ wide_k.mT / q.shape[3] ** 0.5).masked_fill(~torch.from_numpy(marked), -inf)
+    scores = (q.double() @ wide_k.mT / q.shape[3] ** 0.5).masked_fill(~torch.from_numpy(attended), -inf)
     lse = scores.logsumexp(-1)
     weights = (scores - lse.masked_fill(lse == -inf, 0)[..., None]).exp()
     return weights @ wide_v, lse
@@ -93,9 +93,9 @@ def mask(rule: Rule, n: int = N, heads: int = 4) -> np.ndarray:
 def made(rule: Rule, x: Sequence, **values: Any) -> KVCache:
     """A cache whose room holds NaN, so that reading a slot no key was put into shows."""
     q, k, v = x
-    batch, heads, _, size = k.shape
-    given = {"query_heads": q.shape[1], "dtype": k.dtype, "value_dim": v.shape[3]} | values
-    cache = KVCache(rule, batch=batch, heads=heads, head_dim=size, **given)
+    batch, kv_heads, _, size = k.shape
+    given = {"heads": q.shape[1], "dtype": k.dtype, "value_dim": v.shape[3]} | values
+    cache = KVCache(rule, batch=batch, kv_heads=kv_heads, head_dim=size, **given)
     cache.keys.fill_(nan)
     cache.values.fill_(nan)
     return cache
@@ -144,13 +144,13 @@ def test_it_agrees_with_attention(name: str) -> None:
     st.sampled_from([(1, 1), (2, 1), (4, 4), (6, 2)]),
     st.integers(1, 40),
 )
-def test_pieces_of_any_size(name: str, pieces: list[int], heads: tuple[int, int], squares: int) -> None:
+def test_pieces_of_any_size(name: str, pieces: list[int], heads: tuple[int, int], pairs: int) -> None:
     n = sum(pieces)
     x = sequence(n, 1, *heads)
     out, lse = reference(mask(RULES[name], n, heads[0]), *x)
     with pytest.MonkeyPatch.context() as patch:  # many small pieces rather than one
         patch.setattr(module, "PIECE", 4)
-        patch.setattr(module, "MAX_SQUARES", squares)
+        patch.setattr(module, "MAX_PAIRS", pairs)
         found, found_lse = fed(made(RULES[name], x), x, pieces)
     torch.testing.assert_close(found, out, atol=1e-12, rtol=0)
     torch.testing.assert_close(found_lse, lse, atol=1e-12, rtol=0)
@@ -160,11 +160,11 @@ def test_pieces_of_any_size(name: str, pieces: list[int], heads: tuple[int, int]
 def test_what_it_keeps_is_what_queries_to_come_reach(name: str) -> None:
     rule, x = RULES[name], sequence()
     cache, late = made(rule, x), mask(rule, 3 * N)
-    squares = late.max(0) if rule.has_heads else late
+    seen = late.max(0) if rule.has_heads else late
     for p, part in enumerate(cut(x, [1] * N)):
         cache.attend(*part)
-        reached = np.flatnonzero(squares[p + 1 :, : p + 1].any(0)).tolist()
-        kept = cache.kept.tolist()
+        reached = np.flatnonzero(seen[p + 1 :, : p + 1].any(0)).tolist()
+        kept = cache.positions.tolist()
         if cache.retention.inexact:
             assert set(reached) <= set(kept)
         else:
@@ -202,7 +202,7 @@ def test_the_columns_of_sparse_fixed_grow_by_c_a_block() -> None:
     x = sequence(l * blocks, 1, 1, 1)
     cache = made(lt.rules.sparse_fixed(l=l, c=c), x)
     fed(cache, x, [1] * (l * blocks))
-    assert len(cache.kept) == c * blocks and cache.capacity == 64  # 24 kept, of 96 seen
+    assert len(cache.positions) == c * blocks and cache.capacity == 64  # 24 kept, of 96 seen
 
 
 def test_a_known_length_is_allocated_at_once() -> None:
@@ -217,13 +217,13 @@ def test_a_known_length_is_allocated_at_once() -> None:
 
 def test_pieces_look_at_few_squares_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    there = module.few_queries.Marks.there
+    there = module.step.AttendedPairs.on_device
 
     def watched(self: Any, q: Any, k: Any, device: Any) -> Tensor:
         looked.append(len(q) * len(k))
         return there(self, q, k, device)
 
-    monkeypatch.setattr(module.few_queries.Marks, "there", watched)
+    monkeypatch.setattr(module.step.AttendedPairs, "on_device", watched)
     x = sequence(3000, 1, 1, 1, torch.float32)
     cache = made(lt.rules.strided(t=63), x)
     fed(cache, x, [1, 2999])
@@ -270,8 +270,8 @@ def test_an_image_is_read_row_by_row() -> None:
     for rule, room in ((lt.rules.raster(), 64), (near, cols + 2)):
         cache = made(rule, x, cols=cols)
         found, _ = fed(cache, x, [10] + [1] * 20 + [12])
-        marked = rule.mask(rows=rows, cols=cols).reshape(rows * cols, rows * cols)
-        torch.testing.assert_close(found, reference(marked, *x)[0], atol=1e-12, rtol=0)
+        attended = rule.mask(rows=rows, cols=cols).reshape(rows * cols, rows * cols)
+        torch.testing.assert_close(found, reference(attended, *x)[0], atol=1e-12, rtol=0)
         assert cache.capacity == room
 
 
@@ -304,7 +304,7 @@ def test_reset_forgets_everything_and_keeps_the_room() -> None:
     cache = made(lt.rules.sinks(s=2, t=3), x)
     first, _ = fed(cache, x, [1] * N)
     cache.reset()
-    assert len(cache) == 0 and cache.kept.tolist() == [] and cache.capacity == 6
+    assert len(cache) == 0 and cache.positions.tolist() == [] and cache.capacity == 6
     again, _ = fed(cache, x, [1] * N)
     assert torch.equal(first, again)
 
@@ -324,9 +324,9 @@ def test_step_takes_only_the_rule_of_the_cache() -> None:
     x = sequence()
     cache = made(lt.rules.strided(), x, t=5)
     q, k, v = next(cut(x, [1]))
-    assert step(cache, q, k, v, rule=lt.rules.strided(t=5)).shape == (2, 4, 1, 6)
+    assert lt.attention(q, k, v, lt.rules.strided(t=5), cache=cache).shape == (2, 4, 1, 6)
     with pytest.raises(NamingError, match='made for the rule "k <= q and q - k <= t with t = 5", not for'):
-        step(cache, q, k, v, rule=lt.rules.strided(t=6))
+        lt.attention(q, k, v, lt.rules.strided(t=6), cache=cache)
 
 
 # With a bias
@@ -405,7 +405,7 @@ def test_a_bias_on_an_image(pieces: list[int]) -> None:
 
 
 @pytest.mark.parametrize("shape", [(N, N), (4, N, N)])
-def test_a_known_length_takes_a_table_of_squares(shape: tuple[int, ...]) -> None:
+def test_a_known_length_takes_a_table_of_pairs(shape: tuple[int, ...]) -> None:
     x, table, rule = sequence(), learned(*shape), lt.rules.strided(t=5)
     out = attention(*x, rule, bias=table, kernel="dense")
     cache = made(rule, x, n=N)
@@ -434,14 +434,12 @@ def test_what_a_bias_cannot_be() -> None:
     cache = made(lt.rules.strided(t=5), x)
     one = next(cut(x, [1]))
     with pytest.raises(
-        LattendError, match=r"bias is a table of shape \(41, 41\) for all squares, and how many"
+        LattendError, match=r"bias is a table of shape \(41, 41\) for all pairs, and how many"
     ):
         cache.attend(*one, bias=torch.zeros(N, N, dtype=torch.float64))
-    with pytest.raises(
-        LattendError, match='bias "x\\*n" speaks of n, the size of the whole, which is not known'
-    ):
+    with pytest.raises(LattendError, match='bias "x\\*n" names n, the size of the whole, which is not known'):
         cache.attend(*one, bias=Bias("x*n", x=0.5))
-    with pytest.raises(NamingError, match="speaks of tt, which this rule does not have; did you mean t"):
+    with pytest.raises(NamingError, match="names tt, which this rule does not have; did you mean t"):
         cache.attend(*one, bias=Bias("x*tt", x=0.5))
     with pytest.raises(
         TensorError, match="bias: slope requires a gradient, and a cache keeps none: use torch"
@@ -539,7 +537,7 @@ def test_it_says_what_it_keeps() -> None:
     fed(cache, x, [1] * 9)
     assert cache.nbytes == 4 * 2 * (8 + 6) * 4  # slots, heads, numbers of a key and a value, bytes
     assert repr(cache) == (
-        "<KVCache of k <= q and q - k <= t with t = 3: 3 of 9 keys kept in 4 slots, 448 bytes; "
+        "<KVCache of k <= q and q - k <= t with t = 3: 3 of 9 keys in 4 slots, 448 bytes; "
         "key k is kept until query k + 3, the last that reaches it; at most 4 at once>"
     )
 
@@ -557,7 +555,7 @@ def test_refusals_say_why() -> None:
     sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_dim": 4}
     with pytest.raises(LattendError, match="has query 0 attend to key 1, which has not come yet"):
         KVCache(lt.rules.full(), **sizes)
-    with pytest.raises(LattendError, match="speaks of n, the size of the whole"):
+    with pytest.raises(LattendError, match="names n, the size of the whole"):
         KVCache(lt.rule("k <= q and k >= n - 9"), **sizes)
     aligned = KVCache(lt.rules.causal(align="bottom-right"), **sizes)  # with a key for each query, k <= q
     assert str(aligned.retention) == str(KVCache(lt.rules.causal(), **sizes).retention)
@@ -567,8 +565,8 @@ def test_refusals_say_why() -> None:
         KVCache(lt.rule("k <= q and q - k <= batch"), **sizes)
     with pytest.raises(DomainError, match="head_dim = 0: it is at least 1"):
         KVCache(lt.rules.causal(), batch=1, heads=2, head_dim=0)
-    with pytest.raises(DomainError, match="query_heads = 3 is not a multiple of heads = 2"):
-        KVCache(lt.rules.causal(), **sizes, query_heads=3)
+    with pytest.raises(DomainError, match="heads = 3 is not a multiple of kv_heads = 2"):
+        KVCache(lt.rules.causal(), **{**sizes, "heads": 3}, kv_heads=2)
     cache = KVCache(lt.rules.causal(), **sizes)
     with pytest.raises(TensorError, match=r"takes k \(1, 2, s, 4\) and v \(1, 2, s, 4\), got q \(1, 2, 1"):
         call(cache, (1, 2, 1, 4), (1, 3, 1, 4), (1, 2, 1, 4))
@@ -580,7 +578,9 @@ def test_refusals_say_why() -> None:
     with pytest.raises(TensorError, match=r"v requires a gradient, and a cache keeps none: use torch"):
         cache.attend(x, x, x.clone().requires_grad_())
     heads = KVCache(lt.rule("k <= q and q - k <= head"), **sizes)
-    with pytest.raises(TensorError, match="q has 4 heads, and the rule was asked for 2; make the cache with"):
+    with pytest.raises(
+        TensorError, match="q has 4 heads, and the cache was made for 2; make it with heads=4"
+    ):
         call(heads, (1, 4, 1, 4), (1, 2, 1, 4), (1, 2, 1, 4))
     assert len(cache) == len(heads) == 0
 

@@ -27,7 +27,7 @@ def check(
     *,
     batch: int = 2,
     heads: int = 3,
-    key_heads: int = 3,
+    kv_heads: int = 3,
     dtype: torch.dtype = torch.float32,
     data: dict[str, torch.Tensor] | None = None,
     bias: tuple[str, dict[str, torch.Tensor]] | None = None,
@@ -35,7 +35,7 @@ def check(
     queries = prod(rule.values[axis.queries] for axis in rule.axes)
     keys = prod(rule.values[axis.keys] for axis in rule.axes)
     source = torch.Generator().manual_seed(0)
-    shapes = [(heads, queries, 8), (key_heads, keys, 8), (key_heads, keys, 5), (heads, queries, 5)]
+    shapes = [(heads, queries, 8), (kv_heads, keys, 8), (kv_heads, keys, 5), (heads, queries, 5)]
     q, k, v, grad = (torch.randn(batch, *shape, generator=source).to(dtype) for shape in shapes)
     term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
     call = Call(rule, 0.4, data=data or {}, term=term, bias=added)
@@ -68,8 +68,8 @@ def test_images(rule: Rule) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 def test_other_numbers(dtype: torch.dtype) -> None:
-    check(lt.rules.strided(t=9).at(n=41), heads=4, key_heads=2, dtype=dtype)
-    check(lt.rules.strided(t=9).at(n=17, m=41), heads=4, key_heads=2, dtype=dtype)
+    check(lt.rules.strided(t=9).at(n=41), heads=4, kv_heads=2, dtype=dtype)
+    check(lt.rules.strided(t=9).at(n=17, m=41), heads=4, kv_heads=2, dtype=dtype)
 
 
 def test_documents_that_differ_along_the_batch() -> None:
@@ -97,22 +97,22 @@ def test_tables_of_blocks_given_at_call_time() -> None:
     check(rule.at(n=21, m=19), data={"chosen": blocks(7, 5).to(torch.uint8)})
     rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
     ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
-    check(rule.at(n=21, heads=3), key_heads=1, data={"chosen": blocks(3, 21, 5), "doc": ids})
+    check(rule.at(n=21, heads=3), kv_heads=1, data={"chosen": blocks(3, 21, 5), "doc": ids})
 
 
-def test_squares_follow_the_marked_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_follow_the_attended_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     table = torch.eye(64, dtype=torch.int64) + torch.eye(64, dtype=torch.int64).roll(3, 0)
     rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=1024)
     shapes: list[tuple[int, int, int]] = []
-    add = cpu.Running.add
+    add = cpu.OnlineSoftmax.add
 
-    def counted(self: cpu.Running, group: TileGroup, bias: torch.Tensor | None = None) -> None:
+    def counted(self: cpu.OnlineSoftmax, group: TileGroup, bias: torch.Tensor | None = None) -> None:
         shapes.append(group.shape)
-        assert group.unmarked is None
-        assert not group.strips
+        assert group.masked is None
+        assert not group.masked_runs
         add(self, group, bias)
 
-    monkeypatch.setattr(cpu.Running, "add", counted)
+    monkeypatch.setattr(cpu.OnlineSoftmax, "add", counted)
     q = torch.zeros(1, 1, 1024, 8)
     cpu.forward(Call(rule, 1.0, data={"chosen": table}), q, q, q)
     assert shapes == [(64, 16, 32)]  # two blocks of keys for each block of queries
@@ -131,12 +131,12 @@ def test_a_learned_bias_gets_its_gradients() -> None:
 def test_random_rules(text: str, n: int, t: int, w: int) -> None:
     rule = lt.rule(text)
     values = {name: value for name, value in {"t": t, "w": w}.items() if name in rule.parameters}
-    check(rule.at(n=n, **values), batch=1, heads=2, key_heads=1)
+    check(rule.at(n=n, **values), batch=1, heads=2, kv_heads=1)
 
 
 def test_documents_bound_in_the_rule_execute_their_own_squares_only() -> None:
     rule = lt.rules.documents(lengths=[100] * 10)
-    check(rule, batch=1, heads=1, key_heads=1)
+    check(rule, batch=1, heads=1, kv_heads=1)
     groups = cpu._groups(plan(rule), 0, rule.data, remember=False)  # pyright: ignore[reportPrivateUsage]
     executed = sum(t * m * w for t, m, w in (group.shape for group in groups))
     assert executed < 3 * rule.total()  # of 10 times as many

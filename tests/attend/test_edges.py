@@ -27,7 +27,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("rule", [CAUSAL, lt.rules.full(), lt.rules.strided(t=3)], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_strides(rule: lt.Rule, layout: str) -> None:
-    given = qkv(11, key_heads=4, value_width=8, grad=True)
+    given = qkv(11, kv_heads=4, value_width=8, grad=True)
     odd = each(LAYOUTS[layout], given)
     plain = each(lambda x: LAYOUTS[layout](x).contiguous(), given)
     for run in (odd, plain):
@@ -46,7 +46,7 @@ def on_triton(given: Three) -> Three:
 @pytest.mark.parametrize("scale", [-1.0, 0.0, 5.0])
 @pytest.mark.parametrize("kernel", [None, "cpu", "dense"])
 def test_any_scale(rule: lt.Rule, scale: float, kernel: str | None) -> None:
-    q, k, v = qkv(12, key_heads=4, value_width=8)
+    q, k, v = qkv(12, kv_heads=4, value_width=8)
     found = lt.attention(q, k, v, rule, scale=scale, kernel=kernel)
     torch.testing.assert_close(found, lt.attention(q, k, v, rule, scale=scale, kernel="reference"))
 

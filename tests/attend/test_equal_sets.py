@@ -61,7 +61,7 @@ def sized(rule: Rule) -> dict[str, Any]:
     return {"n": N} if len(rule.axes) == 1 else {"rows": ROWS, "cols": COLS}
 
 
-def told(rule: Rule) -> dict[str, Any]:
+def results_of(rule: Rule) -> dict[str, Any]:
     """All that explain says of a call, but for the rule's own text."""
     found = lt.explain(rule, heads=2, head_dim=16, dtype="bfloat16", device="cuda", **sized(rule)).json()
     here = lt.explain(rule, heads=2, head_dim=16, **sized(rule)).json()
@@ -88,7 +88,7 @@ def check(first: Rule, second: Rule, tried: Counter[str]) -> None:
         tried["given up"] += 1
     else:
         assert forms[0] == forms[1]
-        assert told(first) == told(second)
+        assert results_of(first) == results_of(second)
         assert kept(first) == kept(second)
         parts = [[str(part) for part in plan(rule, **numbers(rule)).parts] for rule in (first, second)]
         assert parts[0] == parts[1]
@@ -104,7 +104,7 @@ def numbers(rule: Rule) -> dict[str, Any]:
     return sized(rule) | ({"heads": 2} if rule.has_heads else {})
 
 
-@pytest.mark.parametrize("examples", [120, pytest.param(3000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [120, pytest.param(3000, attended=pytest.mark.long)])
 def test_another_spelling_gives_the_same_plan(examples: int) -> None:
     tried = Counter[str]()
 

@@ -88,7 +88,7 @@ def test_executed_on_a_gpu_is_the_steps_of_all_tiles(name: str) -> None:
 
 
 def _full_steps(name: str, found: Explanation) -> list[int]:
-    """The steps of each part of a line whose squares are all marked, from the squares."""
+    """The steps of each part of a line whose pairs are all attended, from the mask."""
     rule, numbers = RULES[name]
     planned, mask = plan(rule, **numbers), rule.mask(**numbers)
     counts: list[int] = []
@@ -109,7 +109,7 @@ def _full_steps(name: str, found: Explanation) -> list[int]:
 
 @pytest.mark.parametrize("name", ["strided", "thin", "windowed", "dilated", "sparse_fixed"])
 @pytest.mark.parametrize("options", [GPU, {}], ids=["cuda", "cpu"])
-def test_full_steps_are_those_marked_all_over(name: str, options: dict[str, Any]) -> None:
+def test_full_steps_are_those_attended_all_over(name: str, options: dict[str, Any]) -> None:
     """Those of a part are a part of those of the rule, in which a tile may be full by several parts."""
     found = explained(name, kernel="triton" if options else "cpu", **options)
     for part, count in zip(found.parts, _full_steps(name, found), strict=True):
@@ -157,7 +157,7 @@ def test_other_kernels() -> None:
     assert windows.executed == 4 * (128 * 128 + 128 * 256)
     dense = lt.explain(R.causal(), n=300, kernel="dense")
     assert (dense.executed, dense.parts) == (90_000, ())
-    assert dense.why == "the dense kernel computes every square and throws the unmarked ones away"
+    assert dense.why == "the dense kernel computes every pair and throws away those that are not attended"
     reference = lt.explain(R.strided(), n=300, t=3, heads=1, kernel="reference")
     assert (reference.executed, reference.useful) == (reference.needed, 1.0)
 
@@ -172,7 +172,7 @@ def test_data_of_each_batch_element() -> None:
     assert "of a batch of 3" in str(found)
     one = lt.explain(rule, like=torch.empty(3, 2, 300, 64), doc=DOC)
     assert (one.needed, one.bound, one.kernel) == (lengths[0], "at most", "cpu")
-    assert one.why.endswith('"doc[q] == doc[k]" looks up data, and the cpu kernel asks it of each square')
+    assert one.why.endswith('"doc[q] == doc[k]" looks up data, and the cpu kernel checks it for each pair')
     bare = lt.explain(rule, like=(3, 2, 300, 64), doc=DOC.to("meta"), **GPU)
     assert (bare.needed, bare.not_counted, bare.bound) == (None, "doc has no values here", "at most")
     assert bare.parts[0].full is None
@@ -213,13 +213,13 @@ def test_reasons_are_those_of_the_selection(name: str, kernel: str | None) -> No
 def test_kernels_on_a_gpu_that_is_not_here() -> None:
     found = lt.explain(R.windowed(), n=65536, w=512, **GPU)
     assert (found.kernel, found.backward) == ("sdpa", "triton")
-    assert found.backward_words.startswith("triton; not sdpa: its backward pass adds up in any order")
+    assert found.backward_text.startswith("triton; not sdpa: its backward pass is nondeterministic (atomics)")
     loose = lt.explain(R.windowed(), n=65536, w=512, deterministic=False, **GPU)
-    assert (loose.backward, loose.backward_words) == ("sdpa", "sdpa, which adds up in any order")
+    assert (loose.backward, loose.backward_text) == ("sdpa", "sdpa, nondeterministic (atomics)")
     added = lt.explain(R.causal(), n=4096, bias=lt.Bias.alibi(8), **GPU)
     assert (added.kernel, added.kernels["sdpa"]) == ("triton", "there is a bias")
     shared = lt.explain(R.causal(), like=((1, 8, 9, 64), (1, 2, 9, 64), (1, 2, 9, 32)), **GPU)
-    assert shared.kernels["sdpa"] == "8 query heads share 2 key heads"
+    assert shared.kernels["sdpa"] == "8 query heads share 2 kv heads"
     assert "q (1, 8, 9, 64), k (1, 2, 9, 64), v (1, 2, 9, 32), bfloat16 on cuda" in str(shared)
 
 
@@ -251,12 +251,12 @@ def test_time() -> None:
     seconds = 2e-9 * choose(planned, 0, "forward", 64, torch.bfloat16).nanoseconds
     assert one.forward_time.seconds == pytest.approx(seconds)
     assert many.forward_time.seconds == pytest.approx(16 * seconds)
-    assert "on an H200" in many.time_words and "backward about" in many.time_words
+    assert "on an H200" in many.time_text and "backward about" in many.time_text
     here = lt.explain(R.strided(), n=4096, t=255)
-    assert here.forward_time.seconds and "threads of an EPYC" in here.time_words.replace(
+    assert here.forward_time.seconds and "threads of an EPYC" in here.time_text.replace(
         "one thread", "1 threads"
     )
-    assert lt.explain(R.causal(), n=64).time_words == "not predicted"
+    assert lt.explain(R.causal(), n=64).time_text == "not predicted"
 
 
 # What it takes
@@ -294,7 +294,7 @@ BAD: dict[str, tuple[type[LattendError], str, Any, dict[str, Any]]] = {
     "a kernel": (NamingError, "kernel is one of sdpa, triton, cpu", R.causal(), {"kernel": "gpu"}),
     "a dtype": (LattendError, "dtype is one of float16, bfloat16", R.causal(), {"dtype": "bf16"}),
     "a device": (LattendError, 'device is "cpu" or "cuda", not \'gpu\'', R.causal(), {"device": "gpu"}),
-    "no head size": (DomainError, "head_dim must be at least 1, got 0", R.causal(), {"head_dim": 0}),
+    "no head dimension": (DomainError, "head_dim must be at least 1, got 0", R.causal(), {"head_dim": 0}),
     "a float": (DomainError, "n must be an integer, got 4.0", R.causal(), {"n": 4.0}),
     "below zero": (DomainError, "n must be at least 0, got -1", R.causal(), {"n": -1}),
     "out of its domain": (DomainError, "needs l >= 1, got l = 0", R.sparse_strided(), {"l": 0}),
@@ -329,7 +329,7 @@ strided (n = 65,536, t = 255)
 k <= q and q - k <= t
 q (1, 8, 65536, 128), bfloat16 on cuda
 
-    needed    executed          dense  squares
+    needed    executed          dense  pairs
 16,744,576"""
 
 
@@ -368,9 +368,9 @@ def test_layouts_in_words() -> None:
     assert layouts("volume") == ["boxes of 1 × 8 × 8 voxels"]
     shifted = lt.explain(lt.rule("(q - k) % 4 == 1"), n=64, **GPU).parts[0]
     assert shifted.layout.endswith("lie together, keys 3 residues further on")
-    assert explained("longformer", **GPU).parts[0].tile_words.endswith("; q from 0 to 2")
+    assert explained("longformer", **GPU).parts[0].tile_text.endswith("; q from 0 to 2")
     asked = explained("not affine", **GPU).parts[0]
-    assert (asked.asked, asked.step_words.endswith(", each with a mask")) == ("k * k <= q", True)
+    assert (asked.checked, asked.step_text.endswith(", each with a mask")) == ("k * k <= q", True)
 
 
 def test_why_it_is_not_faster() -> None:
@@ -380,7 +380,7 @@ def test_why_it_is_not_faster() -> None:
         "a query has 2.0 keys on average, and tiles of 64 queries by 32 keys are coarser than that"
     )
     asked = lt.explain(lt.rule("k*k <= q"), n=4096, **GPU).why
-    assert asked.endswith('no layout was found for "k * k <= q", so each square of its tiles is asked')
+    assert asked.endswith('no layout was found for "k * k <= q", so each pair of its tiles is checked')
     near = lt.explain(lt.rule("k != q"), n=4096, kernel="cpu").why
     assert near.startswith("the rule attends to 99.976% of all pairs")
     image = lt.explain(R.neighbourhood(), rows=64, cols=64, r=1, **GPU).why
@@ -403,7 +403,7 @@ def test_json_round_trip(name: str) -> None:
         found = explained(name, **options)
         data = found.json()
         assert json.loads(json.dumps(found.json())) == data
-        assert data["squares"]["executed"] == found.executed
+        assert data["pairs"]["executed"] == found.executed
         assert list(data["kernels"]) == list(KERNELS)
         assert [part["executed"] for part in data["parts"]] == [part.executed for part in found.parts]
 
@@ -430,16 +430,16 @@ def test_every_form_of_every_picture(name: str, options: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("options", [GPU, {}], ids=["cuda", "cpu"])
 @pytest.mark.parametrize("name", ["strided", "sparse_strided", "sparse_fixed", "longformer", "heads"])
-def test_cells_are_the_marked_squares_and_the_tiles(name: str, options: dict[str, Any]) -> None:
+def test_cells_are_the_attended_pairs_and_the_tiles(name: str, options: dict[str, Any]) -> None:
     rule, _ = RULES[name]
     small: dict[str, Any] = {"n": 40, **dict.fromkeys(rule.parameters, 3)}
     found = lt.explain(rule, heads=2, **small, **options)
     panel = found.picture(size=40).panels[0]
     looks = np.array([[look.label for look in row] for row in panel.rows_of_looks()])
-    marked = rule.mask(**small, **({"heads": 2} if rule.has_heads else {}))
-    marked = marked[0] if rule.has_heads else marked
+    attended = rule.mask(**small, **({"heads": 2} if rule.has_heads else {}))
+    attended = attended[0] if rule.has_heads else attended
     painted = np.char.endswith(looks, "full tiles") | np.char.endswith(looks, "partial tiles")
-    assert np.array_equal(painted, marked)
+    assert np.array_equal(painted, attended)
     assert (looks != EMPTY.label).sum() <= found.executed
 
 

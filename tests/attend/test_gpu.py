@@ -41,14 +41,14 @@ pytestmark = [  # of the interpreter: its NumPy warns of log 0, and of scalars i
 ]
 
 
-def tensors(rule: Rule, batch: int, heads: int, key_heads: int, size: int, wide: int) -> list[torch.Tensor]:
+def tensors(rule: Rule, batch: int, heads: int, kv_heads: int, size: int, wide: int) -> list[torch.Tensor]:
     queries = prod(rule.values[axis.queries] for axis in rule.axes)
     keys = prod(rule.values[axis.keys] for axis in rule.axes)
     source = torch.Generator().manual_seed(1)
     shapes = [
         (heads, queries, size),
-        (key_heads, keys, size),
-        (key_heads, keys, wide),
+        (kv_heads, keys, size),
+        (kv_heads, keys, wide),
         (heads, queries, wide),
     ]
     return [torch.randn(batch, *shape, generator=source) for shape in shapes]
@@ -60,14 +60,14 @@ def check(
     *,
     batch: int = 1,
     heads: int = 2,
-    key_heads: int = 2,
+    kv_heads: int = 2,
     size: int = 16,
     wide: int = 16,
     dtype: torch.dtype = torch.float32,
     data: dict[str, torch.Tensor] | None = None,
     bias: tuple[str, dict[str, torch.Tensor]] | None = None,
 ) -> None:
-    q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, key_heads, size, wide))
+    q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, kv_heads, size, wide))
     term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
     call = Call(rule, 0.3, data=data or {}, term=term, bias=added)
     exact = [x.double() for x in (q, k, v, grad)]
@@ -125,18 +125,18 @@ def test_lines(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", IMAGES, ids=str)
 def test_images(rule: Rule) -> None:
-    check(rule, BOX, heads=1, key_heads=1)
+    check(rule, BOX, heads=1, kv_heads=1)
 
 
 def test_volumes() -> None:
     rule = lt.rule("abs(qz - kz) <= 1 and abs(qy - ky) <= 1 and kx <= qx").at(depth=3, rows=3, cols=5)
-    check(rule, TileShape((2, 2, 4), 16), heads=1, key_heads=1)
+    check(rule, TileShape((2, 2, 4), 16), heads=1, kv_heads=1)
 
 
 @pytest.mark.parametrize("shape", [LINE, SPLIT, TMA], ids=["masked", "split", "tma"])
 def test_heads_that_share_keys_and_sizes_that_are_no_power_of_two(shape: TileShape) -> None:
     size, wide = (32, 16) if shape.tma else (24, 40)
-    check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, key_heads=2, size=size, wide=wide)
+    check(R.strided(t=9).at(n=37), shape, batch=2, heads=4, kv_heads=2, size=size, wide=wide)
 
 
 def test_rows_that_the_copy_engine_does_not_take() -> None:
@@ -165,7 +165,7 @@ def blocks(*shape: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("n", [40, 37])
 def test_random_blocks(n: int) -> None:
-    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), TMA, heads=1, key_heads=1)
+    check(R.bigbird(w=8, t=1, g=1, random=2, n=n), TMA, heads=1, kv_heads=1)
 
 
 def test_tables_of_blocks_given_at_call_time() -> None:
@@ -176,7 +176,7 @@ def test_tables_of_blocks_given_at_call_time() -> None:
     rule = lt.rule("chosen[head, k // 1, q // 5] and doc[q] == doc[k]", data={"chosen": None, "doc": None})
     ids = torch.tensor([[0] * 9 + [1] * 12, [0] * 15 + [1] * 6])
     data = {"chosen": blocks(2, 21, 5), "doc": ids}
-    check(rule.at(n=21, heads=2), SPLIT, batch=2, key_heads=1, data=data)
+    check(rule.at(n=21, heads=2), SPLIT, batch=2, kv_heads=1, data=data)
 
 
 @settings(max_examples=15, deadline=None)
@@ -211,7 +211,7 @@ def block_table(part: Part, table: torch.Tensor, rows: torch.Tensor | None = Non
     return found
 
 
-def test_steps_follow_the_marked_blocks() -> None:
+def test_steps_follow_the_attended_blocks() -> None:
     rule = lt.rule("chosen[q // 16, k // 16]", data={"chosen": None}).at(n=512)
     table = torch.eye(32, dtype=torch.int64)[None].to(DEVICE)
     q = torch.zeros(1, 1, 512, 16, device=DEVICE)
@@ -248,6 +248,6 @@ def test_a_learned_bias_gets_its_gradients() -> None:
         R.neighbourhood(r=1).at(rows=5, cols=7),
         BOX,
         heads=1,
-        key_heads=1,
+        kv_heads=1,
         bias=(around, {"a": torch.tensor([0.3]), "x": torch.tensor([0.5])}),
     )

@@ -50,7 +50,7 @@ def test_in_a_key_or_value_it_stays_in_its_head(kernel: str, strange: float, whe
     same[1, 0] = False
     torch.testing.assert_close(found[same], plain[same])
     if kernel == "reference":
-        rows = [*range(7), *range(11, 20)]  # those that have no square with key 7
+        rows = [*range(7), *range(11, 20)]  # those that do not attend to key 7
         torch.testing.assert_close(found[1, 0, rows], plain[1, 0, rows])
 
 

@@ -13,28 +13,32 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from lattend.attend.kernels.cpu import tiles  # noqa: E402
-from lattend.attend.kernels.cpu.tile_group import Span, TileGroup, tile_group  # noqa: E402
-from lattend.attend.kernels.cpu.tiles import Gradients, Running  # noqa: E402
+from lattend.attend.kernels.cpu.tile_group import Positions, Strided, TileGroup, tile_group  # noqa: E402
+from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax  # noqa: E402
 from lattend.errors import TensorError  # noqa: E402
 
 Tensor = Any
 TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 1e-4, torch.float64: 1e-12}  # bfloat16: of widened inputs
 
 
-def marked_squares(groups: list[TileGroup], masks: list[Tensor], n: int, m: int) -> Tensor:
-    """How often the groups mark each square [n, m]."""
+def positions(at: Positions) -> Tensor:
+    return at.positions() if isinstance(at, Strided) else at
+
+
+def times_attended(groups: list[TileGroup], masks: list[Tensor], n: int, m: int) -> Tensor:
+    """How often the groups attend each pair [n, m]."""
     found = torch.zeros(n, m, dtype=torch.int64)
     for group, mask in zip(groups, masks, strict=True):
-        q, k = (at.positions() if isinstance(at, Span) else at for at in (group.queries, group.keys))
+        q, k = map(positions, (group.queries, group.keys))
         found[q[:, :, None], k[:, None, :]] += mask.expand(group.shape).long()
     return found
 
 
 def dense(
-    q: Tensor, k: Tensor, v: Tensor, marks: Tensor, scale: float, bias: Tensor
+    q: Tensor, k: Tensor, v: Tensor, attended: Tensor, scale: float, bias: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The plain formula; rows without marks give 0 and -inf."""
-    scores = (q @ k.mT * scale + bias).masked_fill(~marks, -inf)
+    """The plain formula; rows without keys give 0 and -inf."""
+    scores = (q @ k.mT * scale + bias).masked_fill(~attended, -inf)
     lse = scores.logsumexp(-1)
     return (scores - lse.masked_fill(lse == -inf, 0)[..., None]).exp() @ v, lse
 
@@ -54,15 +58,15 @@ def check(
     b, n, m, d, dv = shape
     torch.manual_seed(seed)
     q, k, v = ((torch.randn(b, *size) * f).to(dtype) for *size, f in ((n, d, length), (m, d, 1), (m, dv, 1)))
-    marks = marked_squares(groups, masks, n, m)
-    assert int(marks.max()) <= 1
-    marks = marks.bool()
+    attended = times_attended(groups, masks, n, m)
+    assert int(attended.max()) <= 1
+    attended = attended.bool()
     scale = d**-0.5
     exact = [x.double().clone().requires_grad_() for x in (q, k, v)]
     exact_biases = [x.double().clone().requires_grad_() for x in biases or []]
     bias = torch.zeros(b, n, m, dtype=torch.float64)
     for group, each in zip(groups, exact_biases, strict=False):
-        rows, cols = (at.positions() if isinstance(at, Span) else at for at in (group.queries, group.keys))
+        rows, cols = map(positions, (group.queries, group.keys))
         put = torch.zeros_like(bias)
         for i in range(len(rows)):
             tile = each[:, i if each.shape[1] > 1 else 0].expand(b, -1, -1)
@@ -70,9 +74,9 @@ def check(
                 (torch.arange(b)[:, None, None], rows[i][:, None], cols[i]), tile, accumulate=True
             )
         bias = bias + put
-    out, lse = dense(exact[0], exact[1], exact[2], marks, scale, bias)
+    out, lse = dense(exact[0], exact[1], exact[2], attended, scale, bias)
 
-    running = Running(q, k, v, scale, biased=biases is not None)
+    running = OnlineSoftmax(q, k, v, scale, biased=biases is not None)
     for i, group in enumerate(groups):
         running.add(group, None if biases is None else biases[i])
     found, found_lse = running.finish()
@@ -89,7 +93,7 @@ def check(
     wanted = (
         torch.autograd.grad(loss, inputs, allow_unused=True) if loss.requires_grad else [None] * len(inputs)
     )
-    grads = Gradients(q, k, v, scale, found, found_lse, dout, dlse if with_lse else None)
+    grads = GradientSums(q, k, v, scale, found, found_lse, dout, dlse if with_lse else None)
     dbiases = [torch.zeros_like(x, dtype=grads.dq.dtype) for x in biases or []]
     for i, group in enumerate(groups):
         grads.add(group, None if biases is None else biases[i], None if biases is None else dbiases[i])
@@ -126,23 +130,25 @@ def ceil_to(value: int, step: int) -> int:
 def test_band(n: int, t: int, m: int, dtype: Any) -> None:
     groups, masks = band(n, t, m)
     check(groups, masks, (3, n, n, 8, 5), dtype=dtype)
-    assert all(isinstance(group.keys, Span) for group in groups)
+    assert all(isinstance(group.keys, Strided) for group in groups)
 
 
 def test_whole_windows_share_strips_at_their_ends() -> None:
     group = band(130, 31, 16)[0][-2]
-    assert [(s.first, s.end) for s in group.strips] == [(0, 15), (32, 47)]  # 16 + 31 keys
-    assert isinstance(group.keys, Span)
+    assert [(s.first, s.end) for s in group.masked_runs] == [(0, 15), (32, 47)]  # 16 + 31 keys
+    assert isinstance(group.keys, Strided)
     assert group.keys.phases == 3  # 47 keys, 16 further on with each tile
-    assert group.unmarked is None
+    assert group.masked is None
 
 
 def test_many_strips_become_one() -> None:
-    q, k = Span(0, 1, 40, 40), Span(0, 1, 40, 40)
-    mask = (torch.arange(40)[:, None] + torch.arange(40)) % 40 != 8  # each key but one marked for all but one
+    q, k = Strided(0, 1, 40, 40), Strided(0, 1, 40, 40)
+    mask = (
+        torch.arange(40)[:, None] + torch.arange(40)
+    ) % 40 != 8  # each key but one attended by all but one
     mask[:, ::2] = True
     group = tile_group(q, k, mask)
-    assert [(s.first, s.end) for s in group.strips] == [(1, 40)]
+    assert [(s.first, s.end) for s in group.masked_runs] == [(1, 40)]
     check([group], [mask], (2, 40, 40, 4, 4))
 
 
@@ -153,7 +159,7 @@ def test_large_scores_neither_overflow_nor_vanish(length: float) -> None:
 
 
 def test_no_mask_and_other_numbers_of_keys() -> None:
-    group = tile_group(Span(1, 2, 5, 5), Span(0, 2, 9, 9))
+    group = tile_group(Strided(1, 2, 5, 5), Strided(0, 2, 9, 9))
     check([group], [torch.tensor(True)], (2, 13, 20, 4, 4))  # queries 0, 11 and 12 have no keys
 
 
@@ -163,8 +169,8 @@ def test_residue_classes_are_read_in_place(members: int) -> None:
     at = torch.arange(n).view(-1, step).mT  # tile r holds the positions of residue r
     mask = torch.ones(n // step, n // step, dtype=torch.bool).tril()
     group = tile_group(at, at, mask)
-    assert group.queries == Span(0, step, n // step, tile_step=1, row_step=step)
-    assert Span(0, step, n // step, tile_step=1, row_step=step).phases == 1
+    assert group.queries == Strided(0, step, n // step, tile_step=1, row_step=step)
+    assert Strided(0, step, n // step, tile_step=1, row_step=step).phases == 1
     check([group], [mask], (members, n, n, 4, 3))
 
 
@@ -187,10 +193,10 @@ def test_neighbourhood_gathers_its_keys(members: int) -> None:
     check([group], [mask], (members, rows * cols, rows * cols, 8, 8))
 
 
-@pytest.mark.parametrize("block", [64, 4096])
+@pytest.mark.parametrize("chunk", [64, 4096])
 @pytest.mark.parametrize("length", [1.0, 40.0])
-def test_keys_in_several_blocks(monkeypatch: pytest.MonkeyPatch, block: int, length: float) -> None:
-    monkeypatch.setattr(tiles, "BLOCK", block)
+def test_keys_in_several_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int, length: float) -> None:
+    monkeypatch.setattr(tiles, "CHUNK", chunk)
     n = 203
     q = torch.arange(n)
     mask = q[:, None] >= q
@@ -201,8 +207,8 @@ def test_keys_in_several_blocks(monkeypatch: pytest.MonkeyPatch, block: int, len
 
 def test_tiles_on_the_same_keys() -> None:
     group = tile_group(torch.arange(12).view(3, 4), torch.arange(6).expand(3, 6))
-    assert group.keys == Span(0, 3, 6, tile_step=0)
-    assert Span(0, 3, 6, tile_step=0).phases == 3
+    assert group.keys == Strided(0, 3, 6, tile_step=0)
+    assert Strided(0, 3, 6, tile_step=0).phases == 3
     check([group], [torch.tensor(True)], (2, 12, 12, 4, 4))
 
 
@@ -229,23 +235,23 @@ def test_bias_and_its_gradient(shape: tuple[int, int], members: int) -> None:
 
 def test_a_bias_must_be_announced() -> None:
     x = torch.zeros(1, 4, 2)
-    group = tile_group(Span(0, 1, 4, 4), Span(0, 1, 4, 4))
-    with pytest.raises(TensorError, match="a bias was not announced; make Running with biased=True"):
-        Running(x, x, x, 1.0).add(group, torch.zeros(1, 1, 4, 4))
+    group = tile_group(Strided(0, 1, 4, 4), Strided(0, 1, 4, 4))
+    with pytest.raises(TensorError, match="a bias was not announced; make OnlineSoftmax with biased=True"):
+        OnlineSoftmax(x, x, x, 1.0).add(group, torch.zeros(1, 1, 4, 4))
 
 
 @pytest.mark.parametrize("length", [1.0, 1000.0])
 def test_a_row_without_keys_gives_zero_and_no_gradient(length: float) -> None:
     mask = torch.ones(4, 4, dtype=torch.bool)
     mask[1] = False
-    group = tile_group(Span(0, 1, 4, 4), Span(0, 1, 4, 4), mask)
+    group = tile_group(Strided(0, 1, 4, 4), Strided(0, 1, 4, 4), mask)
     x = torch.randn(1, 6, 2) * length
-    running = Running(x, x, x, 1.0)
+    running = OnlineSoftmax(x, x, x, 1.0)
     running.add(group)
     out, lse = running.finish()
     assert out[0, [1, 4, 5]].tolist() == [[0, 0]] * 3
     assert lse[0, [1, 4, 5]].tolist() == [-inf] * 3
-    grads = Gradients(x, x, x, 1.0, out, lse, torch.ones_like(x), torch.full_like(lse, inf).neg())
+    grads = GradientSums(x, x, x, 1.0, out, lse, torch.ones_like(x), torch.full_like(lse, inf).neg())
     grads.add(group)
     assert grads.dq[0, [1, 4, 5]].tolist() == [[0, 0]] * 3
 
@@ -253,13 +259,13 @@ def test_a_row_without_keys_gives_zero_and_no_gradient(length: float) -> None:
 def test_gradients_are_the_same_each_time() -> None:
     groups, _ = band(500, 60, 16)
     q, k, v, dout = (torch.randn(2, 500, 16) for _ in range(4))
-    running = Running(q, k, v, 0.25)
+    running = OnlineSoftmax(q, k, v, 0.25)
     for group in groups:
         running.add(group)
     out, lse = running.finish()
     found = []
     for _ in range(2):
-        grads = Gradients(q, k, v, 0.25, out, lse, dout)
+        grads = GradientSums(q, k, v, 0.25, out, lse, dout)
         for group in groups:
             grads.add(group)
         found.append((grads.dq, grads.dk, grads.dv))
@@ -270,7 +276,9 @@ def test_strided_inputs() -> None:
     groups, _ = band(50, 6, 8)
     x = torch.randn(2, 50, 3, 4)
     q, k, v = (x[:, :, i] for i in range(3))  # as projected together, [B, n, 3, D]
-    found, plain = Running(q, k, v, 0.5), Running(q.contiguous(), k.contiguous(), v.contiguous(), 0.5)
+    found, plain = (
+        OnlineSoftmax(*x, 0.5) for x in ((q, k, v), (q.contiguous(), k.contiguous(), v.contiguous()))
+    )
     for group in groups:
         found.add(group)
         plain.add(group)
@@ -279,7 +287,7 @@ def test_strided_inputs() -> None:
 
 @st.composite
 def random_tiles(draw: st.DrawFn) -> tuple[list[TileGroup], list[Tensor], tuple[int, int, int, int, int]]:
-    """Groups of tiles with random positions and masks that mark no square twice."""
+    """Groups of tiles with random positions and masks that attend no pair twice."""
     n, m = draw(st.integers(1, 24)), draw(st.integers(1, 24))
     seed = draw(st.integers(0, 1 << 30))
     random = torch.Generator().manual_seed(seed)
@@ -319,7 +327,7 @@ def test_random_tiles(drawn: Any, length: float, dtype: Any) -> None:
 def test_tiles_a_phase_apart_share_no_position(
     tiles: int, rows: int, tile_step: int, row_step: int, start: int
 ) -> None:
-    span = Span(start, tiles + 1, rows, tile_step, row_step)
+    span = Strided(start, tiles + 1, rows, tile_step, row_step)
     sets = [set(tile) for tile in span.positions().tolist()]
 
     def apart(p: int) -> bool:
@@ -332,16 +340,25 @@ def test_tiles_a_phase_apart_share_no_position(
 BAD = [
     ((torch.zeros(2, 3), torch.zeros(2, 3).long()), "queries must be positions from 0 on, int64"),
     ((torch.arange(3)[None] - 1, torch.arange(3)[None]), "queries must be positions from 0 on, int64"),
-    ((Span(0, 2, 3, 3), Span(-1, 2, 3, 3)), "keys must be at least one position from 0 on, in steps forward"),
-    ((Span(0, 2, 3, 3, row_step=0), Span(0, 2, 3, 3)), "queries must be at least one position"),
-    ((Span(0, 2, 3, 2), Span(0, 2, 3, 3)), "a query comes twice in a group; put its keys into one tile"),
-    ((torch.tensor([[0, 3, 1, 3]]), Span(0, 1, 3, 3)), "a query comes twice in a group"),
-    ((Span(0, 2, 3, 3), Span(0, 3, 3, 3)), "queries come in 2 tiles and keys in 3; a group has one number"),
     (
-        (Span(0, 2, 3, 3), Span(0, 2, 4, 3), torch.ones(4, 3) > 0),
+        (Strided(0, 2, 3, 3), Strided(-1, 2, 3, 3)),
+        "keys must be at least one position from 0 on, in steps forward",
+    ),
+    ((Strided(0, 2, 3, 3, row_step=0), Strided(0, 2, 3, 3)), "queries must be at least one position"),
+    (
+        (Strided(0, 2, 3, 2), Strided(0, 2, 3, 3)),
+        "a query comes twice in a group; put its keys into one tile",
+    ),
+    ((torch.tensor([[0, 3, 1, 3]]), Strided(0, 1, 3, 3)), "a query comes twice in a group"),
+    (
+        (Strided(0, 2, 3, 3), Strided(0, 3, 3, 3)),
+        "queries come in 2 tiles and keys in 3; a group has one number",
+    ),
+    (
+        (Strided(0, 2, 3, 3), Strided(0, 2, 4, 3), torch.ones(4, 3) > 0),
         r"mask must be bool \[3, 4\] or \[2, 3, 4\]",
     ),
-    ((Span(0, 1, 3, 3), Span(0, 1, 3, 3), torch.ones(3, 3)), "not torch.float32"),
+    ((Strided(0, 1, 3, 3), Strided(0, 1, 3, 3), torch.ones(3, 3)), "not torch.float32"),
 ]
 
 
@@ -354,18 +371,18 @@ def test_bad_groups(arguments: Any, message: str) -> None:
 def test_positions_past_the_end() -> None:
     x = torch.zeros(1, 8, 2)
     with pytest.raises(TensorError, match="key 8 of a group is past the last of 8 positions"):
-        Running(x, x, x, 1.0).add(tile_group(Span(0, 1, 8, 8), Span(1, 1, 8, 8)))
+        OnlineSoftmax(x, x, x, 1.0).add(tile_group(Strided(0, 1, 8, 8), Strided(1, 1, 8, 8)))
 
 
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(TensorError, match=r"not \[1, 8, 2\], \[1, 8, 3\], \[1, 8, 2\]"):
-        Running(torch.zeros(1, 8, 2), torch.zeros(1, 8, 3), torch.zeros(1, 8, 2), 1.0)
+        OnlineSoftmax(torch.zeros(1, 8, 2), torch.zeros(1, 8, 3), torch.zeros(1, 8, 2), 1.0)
 
 
 def test_an_empty_batch() -> None:
     x = torch.zeros(0, 8, 4)
-    running = Running(x, x, x, 1.0)
-    running.add(tile_group(Span(0, 1, 8, 8), Span(0, 1, 8, 8)))
+    running = OnlineSoftmax(x, x, x, 1.0)
+    running.add(tile_group(Strided(0, 1, 8, 8), Strided(0, 1, 8, 8)))
     out, lse = running.finish()
     assert out.shape == (0, 8, 4)
     assert lse.shape == (0, 8)

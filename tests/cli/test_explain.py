@@ -35,7 +35,7 @@ def test_json(lattend):
     assert (ran.code, ran.err) == (0, "")
     data = json.loads(ran.out)
     assert data == {**lt.explain(lt.rules.sparse_fixed(l=16, c=2), n=512).json(), "file": None}
-    assert data["squares"]["needed"] == lt.rules.sparse_fixed(l=16, c=2).count(n=512)
+    assert data["pairs"]["needed"] == lt.rules.sparse_fixed(l=16, c=2).count(n=512)
 
 
 @pytest.mark.parametrize(("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("txt", b"strided")])

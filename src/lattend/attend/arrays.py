@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.call import Call
-from lattend.attend.form import axes_looked_up, form_of
+from lattend.attend.rule_names import axes_looked_up, rule_names
 from lattend.errors import LattendError, TensorError
 from lattend.rules.rule import Rule
 
@@ -36,7 +36,7 @@ def arrays_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
 def with_arrays(rule: Rule, values: Mapping[str, Any]) -> Rule:
     """The rule with those of its open arrays that are among the values."""
     found: dict[str, NDArray[Any]] = {}
-    for array in form_of(rule.key).arrays:
+    for array in rule_names(rule.key).arrays:
         if array.name in values:
             given, axes = values[array.name], len(array.positions)
             entries = given.cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)

@@ -14,18 +14,10 @@ from torch.autograd import forward_ad
 from lattend.attend import operator
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
-from lattend.attend.decode.kv_cache import KVCache, step
+from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.dispatch import KERNELS
-from lattend.attend.form import form_of
-from lattend.attend.inputs import (
-    arrays_given,
-    as_one_kind,
-    check_names,
-    check_shapes,
-    numbers_given,
-    sizes_given,
-    term_given,
-)
+from lattend.attend.inputs import as_one_kind, check_shapes, checked_inputs
+from lattend.attend.rule_names import rule_names
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
@@ -79,9 +71,9 @@ def attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """softmax(scale * q k^T) v over the pairs that the rule attends, zeros where a query has no key.
 
-    q is [batch, heads, n, D], k [batch, key heads, m, D], v [batch, key heads, m, Dv]; on an image
+    q is [batch, heads, n, D], k [batch, kv_heads, m, D], v [batch, kv_heads, m, Dv]; on an image
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
-    multiple of the key heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
+    multiple of the kv heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
     the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
     [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
     query's scores.
@@ -112,26 +104,21 @@ def attention(
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if not torch.compiler.is_compiling():
         _check_forward_mode(q, k, v)
-        operator.tell_flop_counter()
-    form = form_of(key)
+        operator.register_flop_formulas()
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
         if kernel is not None:
             raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
-        check_shapes(form, q, k, v)
+        check_shapes(rule_names(key), q, k, v)
         q, k, v = as_one_kind(q, k, v)
-        return step(cache, q, k, v, scale, bias, return_lse, rule=read_rule(rule), **values)
-    check_names(form, bound, values)
-    check_shapes(form, q, k, v)
-    q, k, v = as_one_kind(q, k, v)
-    sizes = sizes_given(form, bound, values, q, k)
-    numbers = numbers_given(form, bound, values, sizes)
-    arrays = arrays_given(form, values, sizes, q)
+        cache.check_rule(read_rule(rule), values)
+        return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
+    q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
-    term, tensors = term_given(form, key, bias, sizes, q)
+    numbers, arrays, term, tensors = given
     out, lse = operator.forward(q, k, v, key, numbers, arrays, term, tensors, scale, kernel, deterministic)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)

@@ -6,12 +6,12 @@
 
 Names are the rule's positions, sizes and parameters; any other is a tensor given here, read whole or at
 an index. Tensors that need a gradient get one; they may be added and multiplied. An index must lie in its
-tensor on every marked square; write min and max around one that may not.
+tensor on every attended pair; write min and max around one that may not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from lattend.attend.call import Call
 from lattend.attend.compiled import constant
+from lattend.attend.tensor_terms import evaluate
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.limits import minus, plus, times
 from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
@@ -59,7 +60,7 @@ class Bias:
 
     @property
     def term(self) -> Term:
-        return read(self.text)
+        return parsed(self.text)
 
     @property
     def key(self) -> str:
@@ -70,9 +71,9 @@ class Bias:
 
     @staticmethod
     def table(values: Tensor) -> Bias:
-        """One number for each square of a line: [n, m] or [heads, n, m]."""
+        """One number for each pair of a line: [n, m] or [heads, n, m]."""
         if values.dim() not in (2, 3):
-            raise TensorError(f"a table of squares is [n, m] or [heads, n, m], not {shape_text(values)}")
+            raise TensorError(f"a table of pairs is [n, m] or [heads, n, m], not {shape_text(values)}")
         return Bias("table[q, k]" if values.dim() == 2 else "table[head, q, k]", table=values)
 
     @staticmethod
@@ -116,7 +117,7 @@ class Bias:
 
     @staticmethod
     def quadratic(alpha: Tensor, centre: Tensor) -> Bias:
-        """-alpha (|delta - centre|² - |centre|²) with delta = k - q: each head looks around its centre.
+        """-alpha (|delta - centre|² - |centre|²) with delta = k - q: each head attends around its centre.
 
         alpha is [heads], centre [heads, axes]: one axis on a line, rows then columns on an image. The
         encoding of Cordonnier, Loukas and Jaggi (2020). Written delta·(delta - 2 centre): the same, and
@@ -132,8 +133,8 @@ class Bias:
                 f"an image, not {shape_text(alpha)} and {shape_text(centre)}"
             )
         away = [f"{axis.key} - {axis.query}" for axis in axes]
-        squares = [f"({delta})*({delta} - 2*centre[head, {i}])" for i, delta in enumerate(away)]
-        return Bias(f"-alpha[head]*({' + '.join(squares)})", alpha=alpha, centre=centre)
+        terms = [f"({delta})*({delta} - 2*centre[head, {i}])" for i, delta in enumerate(away)]
+        return Bias(f"-alpha[head]*({' + '.join(terms)})", alpha=alpha, centre=centre)
 
 
 def _as_tensor(name: str, value: Tensor | float) -> Tensor:
@@ -154,13 +155,19 @@ def check_floating(name: str, tensor: Tensor) -> None:
             "-torch.inf)"
         )
     if not tensor.is_floating_point():
-        kind = str(tensor.dtype).removeprefix("torch.")
-        raise TensorError(f"{name} holds {kind}, and a bias is made of floating numbers: {name}.float()")
+        raise TensorError(
+            f"{name} holds {dtype_name(tensor.dtype)}, and a bias is made of floating numbers: {name}.float()"
+        )
 
 
 def shape_text(tensor: Tensor) -> str:
     """A shape as it is written in messages: (2, 7)."""
     return f"({', '.join([str(size) for size in tensor.shape])})"
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """A dtype as it is written in messages: float32."""
+    return str(dtype).removeprefix("torch.")
 
 
 # What a text says: found once for each text, and constant where attention is traced
@@ -174,7 +181,7 @@ def check_term(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bo
 
 @lru_cache(maxsize=256)
 def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool:
-    term, dims = read(text), dict(zip(tensors, axes, strict=True))
+    term, dims = parsed(text), dict(zip(tensors, axes, strict=True))
     found = leaves(term, dims)
     for name in tensors:
         if name in RESERVED:
@@ -203,10 +210,10 @@ def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool
 @constant
 def names_in(text: str) -> tuple[str, ...]:
     """The names in a bias that are not indexed."""
-    return tuple(expr.names(read(text)))
+    return tuple(expr.names(parsed(text)))
 
 
-class Place(NamedTuple):
+class IndexedAxis(NamedTuple):
     """An axis of a tensor that is read at a position itself: it needs an entry for each."""
 
     lookup: str
@@ -216,11 +223,11 @@ class Place(NamedTuple):
 
 
 @constant
-def places_in(text: str) -> tuple[Place, ...]:
+def indexed_axes(text: str) -> tuple[IndexedAxis, ...]:
     """Where a bias reads tensors at head, q, k or another position, and not at a term of them."""
     return tuple(
-        Place(expr.term_text(node), node.array, axis, index.name)
-        for node in expr.walk(read(text))
+        IndexedAxis(expr.term_text(node), node.array, axis, index.name)
+        for node in expr.walk(parsed(text))
         if isinstance(node, Lookup)
         for axis, index in enumerate(node.indices)
         if isinstance(index, Name) and index.name in POSITIONS
@@ -230,12 +237,12 @@ def places_in(text: str) -> tuple[Place, ...]:
 def parts_of(key: str) -> tuple[list[str], Term]:
     """What a key says: the names of the tensors, and the term."""
     names, text = key.split("\n", 1)
-    return names.split(), read(text)
+    return names.split(), parsed(text)
 
 
 @lru_cache(maxsize=256)
-def read(text: str) -> Term:
-    """The term of a text."""
+def parsed(text: str) -> Term:
+    """The term of a text; remembered."""
     return parse_term(text)
 
 
@@ -288,59 +295,15 @@ def _product(a: Term, b: Term) -> Term:
     return Num(0) if Num(0) in (a, b) else times(a, b)
 
 
-def value(term: Term, names: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Any:
-    """The term at these positions, in torch, which can differentiate it by the tensors."""
-    match term:
-        case Num():
-            return term.value
-        case Name():
-            return tensors[term.name] if term.name in tensors else names[term.name]
-        case Lookup():
-            table = tensors[term.array]
-            places = [value(index, names, tensors) for index in term.indices]
-            return table[tuple(_within(place, size) for place, size in zip(places, table.shape, strict=True))]
-        case Arith():
-            args = [value(arg, names, tensors) for arg in term.args]
-            return args[0] if len(args) == 1 and term.op in ("min", "max") else _OPERATIONS[term.op](*args)
-
-
-def _within(place: Any, size: int) -> Any:
-    """The index, at the nearest end where it lies outside: an unmarked square may ask for any."""
-    return place.clamp(0, size - 1) if isinstance(place, Tensor) else max(0, min(size - 1, place))
-
-
-def _folded(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Any]:
-    def over(*args: Any) -> Any:
-        best = torch.as_tensor(args[0])
-        for arg in args[1:]:
-            best = function(best, torch.as_tensor(arg))
-        return best
-
-    return over
-
-
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "min": _folded(torch.minimum),
-    "max": _folded(torch.maximum),
-}
-
-
-class Placed(NamedTuple):
-    """Squares of a call: head, and flat positions of queries and keys, which are broadcast."""
+class PairPositions(NamedTuple):
+    """Pairs of a call: head, and flat positions of queries and keys, which are broadcast."""
 
     heads: Tensor
     queries: Tensor
     keys: Tensor
 
     def names(self, call: Call) -> dict[str, Any]:
-        """The numbers of the rule and the positions of the squares on each axis, the last axis fastest."""
+        """The numbers of the rule and the positions of the pairs on each axis, the last axis fastest."""
         found: dict[str, Any] = {**call.rule.values, "head": self.heads}
         queries, keys = self.queries, self.keys
         for axis in reversed(call.rule.axes):
@@ -350,28 +313,28 @@ class Placed(NamedTuple):
         return found
 
 
-def added(call: Call, squares: Placed, dtype: torch.dtype) -> Tensor:
-    """The bias of these squares."""
+def bias_of(call: Call, pairs: PairPositions, dtype: torch.dtype) -> Tensor:
+    """The bias of these pairs."""
     if call.term is None:
         raise ValueError("the call has no bias")
     tensors = {name: tensor.to(dtype) for name, tensor in call.bias.items()}
-    found = value(call.term, squares.names(call), tensors)
-    return torch.as_tensor(found, dtype=dtype, device=squares.queries.device)
+    found = evaluate(call.term, pairs.names(call), tensors)
+    return torch.as_tensor(found, dtype=dtype, device=pairs.queries.device)
 
 
-def add_gradients(call: Call, squares: Placed, slope: Tensor, sums: Mapping[str, Tensor]) -> None:
-    """Adds to the sums of each tensor what the slopes of these squares' scores give it."""
+def add_gradients(call: Call, pairs: PairPositions, slope: Tensor, sums: Mapping[str, Tensor]) -> None:
+    """Adds to the sums of each tensor what the slopes of these pairs' scores give it."""
     if call.term is None or not call.learned:
         return
-    names = squares.names(call)
+    names = pairs.names(call)
     tensors = {name: tensor.to(slope.dtype) for name, tensor in call.bias.items()}
     for leaf in leaves(call.term, call.bias):
-        amount = slope * value(derivative(call.term, leaf), names, tensors)
+        amount = slope * evaluate(derivative(call.term, leaf), names, tensors)
         into = sums[tensor_of(leaf)]
         if not isinstance(leaf, Lookup):
             into += amount.sum()
             continue
-        places = [torch.as_tensor(value(i, names, tensors), device=slope.device) for i in leaf.indices]
+        places = [torch.as_tensor(evaluate(i, names, tensors), device=slope.device) for i in leaf.indices]
         flat = torch.zeros((), dtype=torch.int64, device=slope.device)
         for place, size in zip(places, into.shape, strict=True):
             flat = flat * size + place.clamp(0, size - 1)

@@ -39,8 +39,8 @@ def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
     for name, kernel in KERNELS.items():
         if kernel.why_not(call, q, k, v) is None:
             return name
-    told = "; ".join(f"{name}: {reason}" for name, reason in reasons(call, q, k, v).items())
-    raise LattendError(f"no kernel can run this. {told}")
+    why = "; ".join(f"{name}: {reason}" for name, reason in reasons(call, q, k, v).items())
+    raise LattendError(f"no kernel can run this. {why}")
 
 
 def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:

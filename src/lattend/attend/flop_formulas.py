@@ -18,12 +18,12 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula
 
 from lattend.attend import operator
 from lattend.attend.arrays import arrays_of
-from lattend.attend.bias import parts_of
-from lattend.attend.call import Call, rule_at, rule_of
-from lattend.attend.explain.prediction import grids
+from lattend.attend.call import Call, rule_at
+from lattend.attend.explain.prediction import masks_of
 from lattend.errors import LattendError
 
 FORWARD, BACKWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_backward
+HOW = ("rule", "numbers", "data", "term", "bias", "scale", "kernel", "deterministic")
 
 
 def forward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
@@ -37,7 +37,7 @@ def backward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
 
 
 def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The multiply-adds of the forward pass; those of all squares where the marked ones are not known."""
+    """The multiply-adds of the forward pass; those of all pairs where the attended ones are not known."""
     names = [argument.name for argument in func._schema.arguments]
     given = {**dict(zip(names, args, strict=False)), **kwargs}
     q, k, v = given["q"], given["k"], given["v"]
@@ -45,37 +45,28 @@ def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     sizes = [*q.shape, *k.shape, *v.shape, *given["numbers"]]
     if not any(isinstance(size, torch.SymInt) for size in sizes):  # else torch.compile would fix them
         call = call_of(given)
-        many = grids(call, q)
+        many = masks_of(call, q)
         try:
-            return needed_squares(given, call, many.batch) * (members // max(1, many.count)) * each
+            return needed_pairs(given, call, many.batch) * (members // max(1, many.count)) * each
         except (LattendError, RuntimeError) as reason:  # arrays without values, or more than can be counted
             warnings.warn(
-                f"attention is counted dense, its marked squares are not known: {reason}", stacklevel=2
+                f"attention is counted dense, its attended pairs are not known: {reason}", stacklevel=2
             )
     return members * q.shape[2] * k.shape[2] * each
 
 
 def call_of(given: Mapping[str, Any]) -> Call:
-    """The call of attention that the operator's arguments stand for."""
-    q, key, scale = given["q"], given["rule"], given["scale"]
-    names, term = ([], None) if given["term"] is None else parts_of(given["term"])
-    return Call(
-        rule_at(key, _numbers(given)),
-        q.shape[-1] ** -0.5 if scale is None else scale,
-        given["kernel"],
-        given["deterministic"],
-        dict(zip(rule_of(key).open, given["data"], strict=True)),
-        term,
-        dict(zip(names, given["bias"], strict=True)),
-    )
+    """The call of attention that the operator's arguments stand for, by their names."""
+    how = {name: given[name] for name in HOW if name != "numbers"}
+    return operator.call_of(given["q"], numbers=_numbers(given), **how)
 
 
 def _numbers(given: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(number) for number in given["numbers"])
 
 
-def needed_squares(given: Mapping[str, Any], call: Call, batch: int) -> int:
-    """The marked squares of all grids that differ."""
+def needed_pairs(given: Mapping[str, Any], call: Call, batch: int) -> int:
+    """The attended pairs of all masks that differ."""
     if not call.data:
         return _counted(given["rule"], _numbers(given))
     elements = (replace(call.rule, data=arrays_of(call, element), open=()) for element in range(batch))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import Bias, check_floating, names_in, places_in, shape_text
+from lattend.attend.bias import Bias, check_floating, dtype_name, indexed_axes, names_in, shape_text
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
-from lattend.attend.form import Array, Form
+from lattend.attend.rule_names import OpenArray, RuleNames, rule_names
 from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -21,21 +21,51 @@ MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 OPTIONS = ("v", "rule", "scale", "bias", "cache", "return_lse", "kernel", "deterministic")  # not q and k
 
 
+class Inputs(NamedTuple):
+    """q, k and v of one kind, and what goes with them to the operator."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    numbers: list[int]
+    arrays: list[Tensor]
+    term: str | None
+    tensors: list[Tensor]
+
+
+def checked_inputs(
+    rule: tuple[str, Mapping[str, int]],
+    values: Mapping[str, Any],
+    qkv: tuple[Tensor, Tensor, Tensor],
+    bias: Bias | Tensor | None,
+) -> Inputs:
+    """What attention is given with a rule, its key and the numbers it has; raises unless all of it fits."""
+    key, bound = rule
+    names = rule_names(key)
+    check_names(names, bound, values)
+    check_shapes(names, *qkv)
+    q, k, v = as_one_kind(*qkv)
+    sizes = sizes_given(names, bound, values, q, k)
+    numbers = numbers_given(names, bound, values, sizes)
+    arrays = arrays_given(names, values, sizes, q)
+    return Inputs(q, k, v, numbers, arrays, *term_given(names, key, bias, sizes, q))
+
+
 # Tensors
 
 
-def check_shapes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> None:
+def check_shapes(names: RuleNames, q: Tensor, k: Tensor, v: Tensor) -> None:
     """Raises unless q, k and v are tensors whose axes fit the rule and each other."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TensorError(f"{name} must be a tensor, got {type(x).__name__}")
-    if q.dim() not in (4, 3 + len(form.queries)):
-        raise TensorError(f"q has shape {shape_text(q)}, and {_expected(form)}")
+    if q.dim() not in (4, 3 + len(names.queries)):
+        raise TensorError(f"q has shape {shape_text(q)}, and {_expected(names)}")
     for name, x in (("k", k), ("v", v)):
         if x.dim() != q.dim():
             raise TensorError(
                 f"{name} has {x.dim()} axes and q has {q.dim()}: {name} is {shape_text(x)}, "
-                f"and {_expected(form)}"
+                f"and {_expected(names)}"
             )
         _same("batch", name, x, "q", q, 0)
     _same("heads", "v", v, "k", k, 1)
@@ -46,9 +76,11 @@ def check_shapes(form: Form, q: Tensor, k: Tensor, v: Tensor) -> None:
         )
     for axis in range(2, k.dim() - 1):
         _same("keys", "v", v, "k", k, axis)
-    _same("head size", "k", k, "q", q, -1)
+    _same("head dimension", "k", k, "q", q, -1)
     if q.shape[-1] < 1:
-        raise TensorError(f"q has shape {shape_text(q)}: its head size, the last axis, must be at least 1")
+        raise TensorError(
+            f"q has shape {shape_text(q)}: its head dimension, the last axis, must be at least 1"
+        )
     for name, x in (("q", q), ("k", k)):
         length = 1
         for size in x.shape[2:-1]:
@@ -71,11 +103,15 @@ def as_one_kind(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor
         q, k, v = (x.to(kind) if x.is_floating_point() and x.dtype != torch.float64 else x for x in (q, k, v))
     if q.dtype not in DTYPES:
         raise TensorError(
-            f"q is {_kind(q)}, and attention takes {', '.join(map(_name, DTYPES))}; cast it first"
+            f"q is {dtype_name(q.dtype)}, and attention takes {', '.join(map(dtype_name, DTYPES))}; "
+            "cast it first"
         )
     for name, x in (("k", k), ("v", v)):
         if x.dtype != q.dtype:
-            raise TensorError(f"q is {_kind(q)} and {name} is {_kind(x)}; cast one: {name}.to(q.dtype)")
+            raise TensorError(
+                f"q is {dtype_name(q.dtype)} and {name} is {dtype_name(x.dtype)}; "
+                f"cast one: {name}.to(q.dtype)"
+            )
     return q, k, v
 
 
@@ -87,12 +123,12 @@ def _same(what: str, name: str, x: Tensor, other: str, y: Tensor, axis: int) -> 
         )
 
 
-def _expected(form: Form) -> str:
-    if len(form.queries) == 1:
-        return f'the rule "{form.text}" on a line takes (batch, heads, n, D)'
-    sizes, kind = form.sizes[: len(form.queries)], "an image" if len(form.queries) == 2 else "a volume"
+def _expected(names: RuleNames) -> str:
+    if len(names.queries) == 1:
+        return f'the rule "{names.text}" on a line takes (batch, heads, n, D)'
+    sizes, kind = names.sizes[: len(names.queries)], "an image" if len(names.queries) == 2 else "a volume"
     return (
-        f'the rule "{form.text}" on {kind} takes (batch, heads, {", ".join(sizes)}, D), '
+        f'the rule "{names.text}" on {kind} takes (batch, heads, {", ".join(sizes)}, D), '
         f"or (batch, heads, n, D) with {_choices(sizes)}"
     )
 
@@ -104,44 +140,36 @@ def _choices(sizes: tuple[str, ...]) -> str:
     return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
 
 
-def _kind(x: Tensor) -> str:
-    return _name(x.dtype)
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 # Numbers
 
 
-def check_names(form: Form, bound: Mapping[str, int], values: Mapping[str, Any]) -> None:
+def check_names(names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any]) -> None:
     """Raises unless every name given is one of the rule's, once, and no parameter or array is missing."""
-    arrays = [array.name for array in form.arrays]
+    arrays = [array.name for array in names.arrays]
     for name, value in values.items():
         if name in arrays:
             continue
-        line_keys = name == "m" and form.queries == ("q",)  # any rule on a line takes it
-        if name not in form.sizes and name not in form.parameters and not line_keys:
-            raise _unknown(name, form, arrays)
-        if name in form.parameters and name in bound:
+        line_keys = name == "m" and names.queries == ("q",)  # any rule on a line takes it
+        if name not in names.sizes and name not in names.parameters and not line_keys:
+            raise _unknown(name, names, arrays)
+        if name in names.parameters and name in bound:
             raise NamingError(f"{name} already has the value {bound[name]}; give it once")
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise DomainError(f"{name} must be an integer, got {value!r}")
-    missing = [name for name in form.parameters if name not in values and name not in bound]
+    missing = [name for name in names.parameters if name not in values and name not in bound]
     if missing:
-        raise _missing(form, missing)
+        raise _missing(names, missing)
     for name in arrays:
         if name not in values:
-            raise NamingError(f'rule "{form.text}" needs the array {name}: give {name}=tensor')
+            raise NamingError(f'rule "{names.text}" needs the array {name}: give {name}=tensor')
 
 
 def sizes_given(
-    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
+    names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
 ) -> dict[str, int]:
     """Each size by its name, from the shapes; raises where one that is given says otherwise."""
-    sizes = _line(form, values, q, k) if form.queries == ("q",) else _image(form, bound, values, q, k)
-    if "heads" in form.sizes:
+    sizes = _line(names, values, q, k) if names.queries == ("q",) else _image(names, bound, values, q, k)
+    if "heads" in names.sizes:
         sizes["heads"] = q.shape[1]
     for name, found in sizes.items():
         for given in (values.get(name), bound.get(name)):
@@ -153,45 +181,45 @@ def sizes_given(
 
 
 def numbers_given(
-    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], sizes: Mapping[str, int]
+    names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any], sizes: Mapping[str, int]
 ) -> list[int]:
     """The sizes, the parameters, then m where the rule has none of its own: in the order of rule_at."""
-    numbers = [sizes[name] for name in form.sizes]
-    for name in form.parameters:
+    numbers = [sizes[name] for name in names.sizes]
+    for name in names.parameters:
         value = values[name] if name in values else bound[name]
         if not -MOST_NUMBER <= value <= MOST_NUMBER:
             raise DomainError(f"{name} = {value} is more than 64 bits hold; take a smaller one")
         numbers.append(value if isinstance(value, int) else int(value))
-    if "m" in sizes and "m" not in form.sizes:
+    if "m" in sizes and "m" not in names.sizes:
         numbers.append(sizes["m"])
     return numbers
 
 
-def _line(form: Form, values: Mapping[str, Any], q: Tensor, k: Tensor) -> dict[str, int]:
+def _line(names: RuleNames, values: Mapping[str, Any], q: Tensor, k: Tensor) -> dict[str, int]:
     n, m = q.shape[2], k.shape[2]
-    if "m" in form.sizes or "m" in values:
+    if "m" in names.sizes or "m" in values:
         return {"n": n, "m": m}
     if n != m:
         raise TensorError(
-            f'q has {n} positions and k has {m}, but the rule "{form.text}" has one size n for both; '
+            f'q has {n} positions and k has {m}, but the rule "{names.text}" has one size n for both; '
             f"give m={m}, and q = 0, k = 0 are the first of each"
         )
     return {"n": n}
 
 
 def _image(
-    form: Form, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
+    names: RuleNames, bound: Mapping[str, int], values: Mapping[str, Any], q: Tensor, k: Tensor
 ) -> dict[str, int]:
     for axis in range(2, q.dim() - 1):
         _same("positions", "k", k, "q", q, axis)
-    names = form.sizes[: len(form.queries)]
+    sizes = names.sizes[: len(names.queries)]
     if q.dim() > 4:
-        return dict(zip(names, q.shape[2:-1], strict=True))
-    known = {name: values.get(name, bound.get(name)) for name in names}
+        return dict(zip(sizes, q.shape[2:-1], strict=True))
+    known = {name: values.get(name, bound.get(name)) for name in sizes}
     left = [name for name, size in known.items() if size is None]
     n, area = q.shape[2], 1
     if len(left) > 1:
-        raise NamingError(f"q is flattened to {n} positions: give {_choices(names)}")
+        raise NamingError(f"q is flattened to {n} positions: give {_choices(sizes)}")
     for size in known.values():
         area = area if size is None else area * size
     if left:
@@ -199,13 +227,13 @@ def _image(
         area = area * known[left[0]]
     if area != n:
         shown = ", ".join(f"{name} = {size}" for name, size in known.items() if name not in left)
-        raise TensorError(f"q has {n} positions, which {shown} does not cut into {' × '.join(names)}")
+        raise TensorError(f"q has {n} positions, which {shown} does not cut into {' × '.join(sizes)}")
     return known
 
 
-def _unknown(name: str, form: Form, arrays: list[str]) -> NamingError:
-    known = (*form.sizes, *form.parameters, *arrays)
-    return NamingError(f'rule "{form.text}" has no {name}; it has {", ".join(known)}{_hint(name, known)}')
+def _unknown(name: str, names: RuleNames, arrays: list[str]) -> NamingError:
+    known = (*names.sizes, *names.parameters, *arrays)
+    return NamingError(f'rule "{names.text}" has no {name}; it has {", ".join(known)}{_hint(name, known)}')
 
 
 @constant
@@ -214,46 +242,48 @@ def _hint(name: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _missing(form: Form, missing: list[str]) -> NamingError:
+def _missing(names: RuleNames, missing: list[str]) -> NamingError:
     for name in missing:
         if name in OPTIONS:
             return NamingError(
                 f"{name} is an argument of attention too; bind the rule's first: rule.at({name}=…)"
             )
     asked = ", ".join(f"{name}=…" for name in missing)
-    return NamingError(f'rule "{form.text}" needs a value for {" and ".join(missing)}: give {asked}')
+    return NamingError(f'rule "{names.text}" needs a value for {" and ".join(missing)}: give {asked}')
 
 
 # Arrays
 
 
-def arrays_given(form: Form, values: Mapping[str, Any], sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
+def arrays_given(
+    names: RuleNames, values: Mapping[str, Any], sizes: Mapping[str, int], q: Tensor
+) -> list[Tensor]:
     """The arrays the rule leaves open, in its order; raises unless each fits its lookups."""
-    extent = _extents(form, sizes, q)
+    extent = _extents(names, sizes, q)
     found: list[Tensor] = []
-    for array in form.arrays:
+    for array in names.arrays:
         x = values[array.name]
         _check_array(array, x, extent, q)
         found.append(x)
     return found
 
 
-def _extents(form: Form, sizes: Mapping[str, int], q: Tensor) -> dict[str, int]:
+def _extents(names: RuleNames, sizes: Mapping[str, int], q: Tensor) -> dict[str, int]:
     """How many values each position has."""
-    names = form.sizes[: len(form.queries)]
-    extent = {query: sizes[name] for query, name in zip(form.queries, names, strict=True)}
-    keys = {key: sizes[name] for key, name in zip(form.keys, names, strict=True)}
+    axes = names.sizes[: len(names.queries)]
+    extent = {query: sizes[name] for query, name in zip(names.queries, axes, strict=True)}
+    keys = {key: sizes[name] for key, name in zip(names.keys, axes, strict=True)}
     extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
     extent["head"] = q.shape[1]
     return extent
 
 
-def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) -> None:
+def _check_array(array: OpenArray, x: object, extent: Mapping[str, int], q: Tensor) -> None:
     name, axes = array.name, len(array.positions)
     if not isinstance(x, Tensor):
         raise TensorError(f"{name} must be a tensor, got {type(x).__name__}: torch.as_tensor({name})")
     if x.is_floating_point() or x.is_complex():
-        raise TensorError(f"{name} must hold whole numbers, got {_kind(x)}")
+        raise TensorError(f"{name} must hold whole numbers, got {dtype_name(x.dtype)}")
     if x.device != q.device:
         raise TensorError(f"q is on {q.device} and {name} on {x.device}; move one: {name}.to(q.device)")
     if x.dim() not in (axes, axes + 1) or (x.dim() > axes and x.shape[0] != q.shape[0]):
@@ -274,23 +304,23 @@ def _check_array(array: Array, x: object, extent: Mapping[str, int], q: Tensor) 
 
 
 def term_given(
-    form: Form, key: str, bias: Bias | Tensor | None, sizes: Mapping[str, int], q: Tensor
+    names: RuleNames, key: str, bias: Bias | Tensor | None, sizes: Mapping[str, int], q: Tensor
 ) -> tuple[str | None, list[Tensor]]:
     """The key of the bias and its tensors, which must fit the rule with this key, its sizes and q."""
     if bias is None:
         return None, []
     if isinstance(bias, Tensor):
-        return _table_given(form, bias, sizes, q)
+        return _table_given(names, bias, sizes, q)
     if not isinstance(bias, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
-    tensors = _tensors_given(form, bias, sizes, q)
+    tensors = _tensors_given(names, bias, sizes, q)
     arrays = _arrays_of(key)
     for name in bias.tensors:
-        if name in form.parameters or name in arrays:
-            what = "a parameter" if name in form.parameters else "an array"
+        if name in names.parameters or name in arrays:
+            what = "a parameter" if name in names.parameters else "an array"
             raise NamingError(f"bias: {name} is {what} of the rule too; give the tensor another name")
-    extent = _extents(form, sizes, q)
-    for lookup, name, axis, position in places_in(bias.text):
+    extent = _extents(names, sizes, q)
+    for lookup, name, axis, position in indexed_axes(bias.text):
         tensor = bias.tensors[name]
         if tensor.shape[axis] < extent[position]:
             raise TensorError(
@@ -300,14 +330,14 @@ def term_given(
     return bias.key, tensors
 
 
-def _tensors_given(form: Form, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
+def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
     """The tensors of the bias; raises unless its names are known and they are on the device of q."""
-    known = (*form.queries, *form.keys, *sizes, *form.parameters, "head", *bias.tensors)
+    known = (*names.queries, *names.keys, *sizes, *names.parameters, "head", *bias.tensors)
     for name in names_in(bias.text):
         if name not in known:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else f"; give it as a tensor, Bias(…, {name}=…)"
-            raise NamingError(f'bias "{bias.text}" speaks of {name}, which this rule does not have{hint}')
+            raise NamingError(f'bias "{bias.text}" names {name}, which this rule does not have{hint}')
     for name, tensor in bias.tensors.items():
         if tensor.dim():
             _check_device(f"bias: {name}", tensor, q)
@@ -315,21 +345,21 @@ def _tensors_given(form: Form, bias: Bias, sizes: Mapping[str, int], q: Tensor) 
 
 
 def _table_given(
-    form: Form, table: Tensor, sizes: Mapping[str, int], q: Tensor
+    names: RuleNames, table: Tensor, sizes: Mapping[str, int], q: Tensor
 ) -> tuple[str | None, list[Tensor]]:
-    """A table of all squares; on an image of its flat positions."""
-    extent, n, m = _extents(form, sizes, q), 1, 1
-    for query, key in zip(form.queries, form.keys, strict=True):
+    """A table of all pairs; on an image of its flat positions."""
+    extent, n, m = _extents(names, sizes, q), 1, 1
+    for query, key in zip(names.queries, names.keys, strict=True):
         n, m = n * extent[query], m * extent[key]
     check_floating("bias", table)
     _check_device("bias", table, q)
-    squares = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
-    if table.dim() not in (2, 3) or table.shape != squares:
+    shape = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
+    if table.dim() not in (2, 3) or table.shape != shape:
         raise TensorError(
-            f"bias has shape {shape_text(table)}, and a table has one number for each square: "
+            f"bias has shape {shape_text(table)}, and a table has one number for each pair: "
             f"({n}, {m}), or ({q.shape[1]}, {n}, {m}) with heads"
         )
-    rows, columns = (_flat(names, form.sizes) for names in (form.queries, form.keys))
+    rows, columns = (_flat(positions, names.sizes) for positions in (names.queries, names.keys))
     return f"table\ntable[{'head, ' if table.dim() == 3 else ''}{rows}, {columns}]", [table]
 
 

@@ -20,8 +20,8 @@ from torch import Tensor
 from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
 from lattend.attend.call import BackwardInputs, Call, Gradients, rule_at, rule_of
-from lattend.attend.form import axes_looked_up
 from lattend.attend.memory import empty_like, laid_out
+from lattend.attend.rule_names import axes_looked_up
 from lattend.errors import LattendError
 
 _HOW = (
@@ -45,7 +45,7 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     with exactly(q):
-        out, lse = dispatch.forward(_call(q, *how), q, k, v)
+        out, lse = dispatch.forward(call_of(q, *how), q, k, v)
     return laid_out(out, q), lse.contiguous()
 
 
@@ -55,7 +55,7 @@ def _backward(*given: Any) -> Gradients:
     q, k, v = tensors[2:5]
     with exactly(q):
         dq, dk, dv, biases = dispatch.backward(
-            replace(_call(q, *how), learned=learned), BackwardInputs(*tensors)
+            replace(call_of(q, *how), learned=learned), BackwardInputs(*tensors)
         )
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
 
@@ -66,7 +66,7 @@ def exactly(q: Tensor) -> AbstractContextManager[Any]:
     return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
 
 
-def _call(
+def call_of(
     q: Tensor,
     rule: str,
     numbers: Sequence[int],
@@ -77,6 +77,7 @@ def _call(
     kernel: str | None,
     deterministic: bool,
 ) -> Call:
+    """The call that the operator's arguments stand for."""
     arrays = dict(zip(rule_of(rule).open, data, strict=True))
     factor: float = q.shape[-1] ** -0.5 if scale is None else scale
     names, added = ([], None) if term is None else parts_of(term)
@@ -84,7 +85,7 @@ def _call(
     return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
 
 
-def tell_flop_counter() -> None:
+def register_flop_formulas() -> None:
     """Registers what attention costs with torch's counter of FLOPs, once that is loaded; it loads Triton."""
     if "torch.utils.flop_counter" in sys.modules:
         import_module("lattend.attend.flop_formulas")
@@ -109,7 +110,7 @@ def _backward_shapes(*given: Any) -> Gradients:
 # Gradients
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, rule, numbers, data, term, bias, *options = inputs
     ctx.set_materialize_grads(False)
     ctx.learned = any(x.requires_grad for x in bias)
@@ -133,7 +134,7 @@ def _refuse(ctx: Any, *grads: Tensor) -> None:
     )
 
 
-torch.library.register_autograd(forward, _differentiate, setup_context=_keep, lib=_LIBRARY)
+torch.library.register_autograd(forward, _differentiate, setup_context=_save, lib=_LIBRARY)
 torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
 
 

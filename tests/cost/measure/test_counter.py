@@ -198,10 +198,10 @@ print(counter.get_total_flops())
     assert int(done.stdout) == 3 * 2 * 2 * 36 * 8  # forward, and twice that back
 
 
-def test_squares_that_are_not_known_are_counted_dense_aloud() -> None:
+def test_pairs_that_are_not_known_are_counted_dense_aloud() -> None:
     q = torch.zeros(1, 2, 8, 4, device="meta")
     with (
-        pytest.warns(UserWarning, match="attention is counted dense, its marked squares are not known: doc"),
+        pytest.warns(UserWarning, match="attention is counted dense, its attended pairs are not known: doc"),
         FlopCounterMode(display=False) as counter,
     ):
         lt.attention(q, q, q, lt.rules.documents(), doc=torch.zeros(8, dtype=torch.long, device="meta"))

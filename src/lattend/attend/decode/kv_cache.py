@@ -7,6 +7,7 @@ takes the slot of one that is dropped; where more are dropped than come, the las
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
 from typing import Any
 
@@ -18,7 +19,7 @@ from torch import Tensor
 from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import left_to_python
-from lattend.attend.decode import few_queries
+from lattend.attend.decode import step
 from lattend.attend.operator import exactly
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.last_query import FOREVER
@@ -26,27 +27,27 @@ from lattend.plans.retention import retention
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule, check_integer
 
-OPTIONS = ("batch", "heads", "head_dim", "value_dim", "dtype", "device", "query_heads")
+OPTIONS = ("batch", "heads", "head_dim", "kv_heads", "value_dim", "dtype", "device")
 FIRST_SLOTS = 64
 MAX_AT_ONCE = 1 << 20  # slots made before any key comes; more are made when they are needed
 AHEAD = 1024  # keys to come whose last queries are found together
 PIECE = 512  # queries of a prompt that are answered together
-MAX_SQUARES = 1 << 22  # of one such piece, all keys included
+MAX_PAIRS = 1 << 22  # of one such piece, all keys included
 
 
 class KVCache:
     """The past of a sequence under a rule, for decoding token by token.
 
-    `heads` are those of the keys; `query_heads` is needed only where the rule speaks of heads and there
-    are more of them. `values` are the rule's parameters, n where the final length is known, and an array
-    for each that the rule leaves open, the same for the whole batch.
+    `kv_heads` are those of the keys and values, `heads` unless given. `values` are the rule's parameters,
+    n where the final length is known, and an array for each that the rule leaves open, the same for the
+    whole batch.
 
     >>> from lattend.rules import strided
     >>> cache = KVCache(strided(t=2), batch=1, heads=2, head_dim=4)
     >>> for _ in range(9):
     ...     x = torch.ones(1, 2, 1, 4)
     ...     out = cache.attend(x, x, x)
-    >>> len(cache), cache.kept.tolist(), cache.capacity
+    >>> len(cache), cache.positions.tolist(), cache.capacity
     (9, [7, 8], 3)
     """
 
@@ -57,14 +58,14 @@ class KVCache:
         batch: int,
         heads: int,
         head_dim: int,
+        kv_heads: int | None = None,
         value_dim: int | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
-        query_heads: int | None = None,
         **values: Any,
     ) -> None:
-        sizes = {"batch": batch, "heads": heads, "head_dim": head_dim}
-        sizes |= {"value_dim": head_dim if value_dim is None else value_dim}
+        sizes = {"batch": batch, "heads": heads, "kv_heads": heads if kv_heads is None else kv_heads}
+        sizes |= {"head_dim": head_dim, "value_dim": head_dim if value_dim is None else value_dim}
         for name, size in sizes.items():
             check_integer(name, size)
             if size < 0 or (size == 0 and name != "batch"):
@@ -76,25 +77,24 @@ class KVCache:
                 f"the parameter {clash[0]} has the name of an option of KVCache; bind it first: "
                 f"rule.at({clash[0]}=…)"
             )
-        self.keys_of_rule = {rule.key}  # also as it was before its arrays were put in
+        self.keys_of_rule = {rule.key}  # also as it was before its arrays were given
         rule = with_arrays(rule, values)
         values = {name: value for name, value in values.items() if name not in rule.data}
         self.rule = rule.at(**values)
         self.keys_of_rule.add(self.rule.key)
-        self.query_heads = heads if query_heads is None else query_heads
-        self.retention = retention(rule, query_heads=self.query_heads, **values)
-        self.query_heads = self.rule.values.get("heads", self.query_heads)
-        if self.query_heads % heads:
-            raise DomainError(f"query_heads = {self.query_heads} is not a multiple of heads = {heads}")
-        self._marks = few_queries.Marks(
-            self.retention.condition, self.retention.data, self.query_heads if rule.has_heads else None
+        self.retention = retention(rule, query_heads=heads, **values)
+        self.heads = self.rule.values.get("heads", heads)
+        if self.heads % sizes["kv_heads"]:
+            raise DomainError(f"heads = {self.heads} is not a multiple of kv_heads = {sizes['kv_heads']}")
+        self._attended = step.AttendedPairs(
+            self.retention.condition, self.retention.data, self.heads if rule.has_heads else None
         )
         most = self.retention.most
         slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
         options: Any = {"dtype": dtype or torch.get_default_dtype(), "device": device}
         with torch.inference_mode(False):  # else the buffers could not be written to outside of it
-            self.keys = torch.empty(batch, heads, slots, head_dim, **options)
-            self.values = torch.empty(batch, heads, slots, sizes["value_dim"], **options)
+            self.keys = torch.empty(batch, sizes["kv_heads"], slots, head_dim, **options)
+            self.values = torch.empty(batch, sizes["kv_heads"], slots, sizes["value_dim"], **options)
         self._positions = np.zeros(slots, np.int64)
         self._last = np.zeros(slots, np.int64)
         self.reset()
@@ -106,7 +106,7 @@ class KVCache:
         return self._length
 
     @property
-    def kept(self) -> NDArray[np.int64]:
+    def positions(self) -> NDArray[np.int64]:
         """The positions whose keys queries to come may reach, in order."""
         held = slice(self._count)
         return np.sort(self._positions[held][self._last[held] >= self._length])
@@ -122,7 +122,7 @@ class KVCache:
         return self.keys.nbytes + self.values.nbytes
 
     def __repr__(self) -> str:
-        room = f"{len(self.kept):,} of {self._length:,} keys kept in {self.capacity:,} slots"
+        room = f"{len(self.positions):,} of {self._length:,} keys in {self.capacity:,} slots"
         return f"<KVCache of {self.rule}: {room}, {self.nbytes:,} bytes; {self.retention}>"
 
     # What is done with it
@@ -140,8 +140,8 @@ class KVCache:
     ) -> Any:
         """The outputs of the next s positions, whose keys and values join the past.
 
-        q is [batch, query heads, s, D], k and v as for attention: 1 position while decoding, any number
-        of a prompt. The same rows as attention over the whole sequence gives. A table of all squares can
+        q is [batch, heads, s, D], k and v as for attention: 1 position while decoding, any number
+        of a prompt. The same rows as attention over the whole sequence gives. A table of all pairs can
         be the bias only where the cache was made with n. torch.compile leaves this to Python.
         """
         self._check(q, k, v)
@@ -150,7 +150,7 @@ class KVCache:
         added = None
         if bias is not None:
             length, seen = self.retention.length, self._length + s
-            added = few_queries.on_a_line(bias, self.rule, length, seen, self.query_heads, q)
+            added = step.on_a_line(bias, self.rule, length, seen, self.heads, q)
         with exactly(q):
             if s == 1:
                 out, lse = self._one(q, k, v, scale, return_lse, added)
@@ -159,6 +159,22 @@ class KVCache:
             else:
                 out, lse = self._pieces(q, k, v, scale, return_lse, added)
         return (out, lse) if return_lse else out
+
+    def check_rule(self, rule: Rule, values: Mapping[str, Any]) -> None:
+        """Raises unless this is the cache's rule, with its numbers."""
+        arrays = [name for name in values if name in self.rule.data]
+        if arrays:
+            raise NamingError(f"{arrays[0]} is the cache's, which has it from the start; leave it out")
+        if rule.key in self.keys_of_rule and {**rule.values, **values}.items() <= self.rule.values.items():
+            return
+        if rule.open:
+            raise NamingError(
+                f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and a cache has it from the '
+                "start: give the rule that the cache was made with"
+            )
+        raise NamingError(
+            f'the cache was made for the rule "{self.rule}", not for "{rule.at(**values)}"; make another'
+        )
 
     def select(self, indices: Tensor | list[int]) -> None:
         """Let sequence i of the batch go on from sequence indices[i]: beams reordered, copied or dropped."""
@@ -177,7 +193,7 @@ class KVCache:
     def _first(
         self, q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Bias | None
     ) -> tuple[Tensor, Tensor]:
-        """A prompt that nothing comes before: attention itself."""
+        """The prefill: attention itself."""
         from lattend.attend.attention import attention
 
         found = attention(q, k, v, self.retention.rule, scale=scale, bias=bias, return_lse=True)
@@ -192,23 +208,23 @@ class KVCache:
         self._admit(k, v, now=position)
         self._length = position + 1
         held = slice(self._count)
-        keys, values, squares = self.keys[:, :, held], self.values[:, :, held], None
+        keys, values, by_head = self.keys[:, :, held], self.values[:, :, held], None
         positions = self._positions[held]
         if not self.retention.whole:
-            marked = self._marks.here(position, positions)
-            if self._marks.heads is not None:
-                squares = few_queries.moved(np.array(marked[:, None, :]), q.device)
-            elif not marked.all():
-                slots = few_queries.moved(np.flatnonzero(marked), q.device)
+            mask = self._attended.on_host(position, positions)
+            if self._attended.heads is not None:
+                by_head = step.moved(np.array(mask[:, None, :]), q.device)
+            elif not mask.all():
+                slots = step.moved(np.flatnonzero(mask), q.device)
                 keys, values = keys.index_select(2, slots), values.index_select(2, slots)
-                positions = positions[marked]
-        added = None if bias is None else few_queries.added(bias, np.array([position]), positions, q)
-        return few_queries.attend(q, keys, values, squares, scale, return_lse, added)
+                positions = positions[mask]
+        added = None if bias is None else step.bias_at(bias, np.array([position]), positions, q)
+        return step.attend(q, keys, values, by_head, scale, return_lse, added)
 
     def _pieces(
         self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
     ) -> tuple[Tensor, Tensor | None]:
-        """A prompt, or a part of one, after a past: so many queries at once as leave few squares."""
+        """A prompt, or a part of one, after a past: as many queries at once as keep its pairs few."""
         most = self.retention.most
         grows = most is None or most > MAX_AT_ONCE
         outs: list[Tensor] = []
@@ -216,7 +232,7 @@ class KVCache:
         done, s = 0, q.shape[2]
         while done < s or not outs:
             start = self._length
-            end = min(s, done + max(1, min(PIECE, MAX_SQUARES // (self._count + PIECE))))
+            end = min(s, done + max(1, min(PIECE, MAX_PAIRS // (self._count + PIECE))))
             piece_q, piece_k, piece_v = (x[:, :, done:end] for x in (q, k, v))
             new = np.arange(start, start + end - done)
             if grows:
@@ -227,9 +243,9 @@ class KVCache:
                 keys, values = torch.cat([keys, piece_k], 2), torch.cat([values, piece_v], 2)
                 positions = np.concatenate([positions, new])
                 self._admit(piece_k, piece_v, now=start + len(new))
-            squares = self._marks.there(new, positions, q.device)
-            added = None if bias is None else few_queries.added(bias, new, positions, q)
-            out, lse = few_queries.attend(piece_q, keys, values, squares, scale, return_lse, added)
+            mask = self._attended.on_device(new, positions, q.device)
+            added = None if bias is None else step.bias_at(bias, new, positions, q)
+            out, lse = step.attend(piece_q, keys, values, mask, scale, return_lse, added)
             outs.append(out)
             lses += [] if lse is None else [lse]
             self._length += len(new)
@@ -237,25 +253,25 @@ class KVCache:
         return torch.cat(outs, 2), torch.cat(lses, 2) if return_lse else None
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
-        batch, heads, _, head_dim = self.keys.shape
+        batch, kv_heads, _, head_dim = self.keys.shape
         s = k.shape[2] if k.dim() == 4 else 0
-        expected = ((batch, heads, s, head_dim), (batch, heads, s, self.values.shape[3]))
+        expected = ((batch, kv_heads, s, head_dim), (batch, kv_heads, s, self.values.shape[3]))
         if (k.shape, v.shape) != expected or q.dim() != 4:
             raise TensorError(
-                f"this cache takes k {_shape(batch, heads, 's', head_dim)} and v "
-                f"{_shape(batch, heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
+                f"this cache takes k {_shape(batch, kv_heads, 's', head_dim)} and v "
+                f"{_shape(batch, kv_heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
                 f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
             )
-        query_heads = q.shape[1]
-        if q.shape != (batch, query_heads, s, head_dim) or query_heads % heads:
+        heads = q.shape[1]
+        if q.shape != (batch, heads, s, head_dim) or heads % kv_heads:
             raise TensorError(
                 f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
-                f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {heads}"
+                f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {kv_heads}"
             )
-        if self._marks.heads not in (None, query_heads):
+        if self._attended.heads not in (None, heads):
             raise TensorError(
-                f"q has {query_heads} heads, and the rule was asked for {self.query_heads}; "
-                f"make the cache with query_heads={query_heads}"
+                f"q has {heads} heads, and the cache was made for {self.heads}; "
+                f"make it with heads={heads}, kv_heads={kv_heads}"
             )
         for name, x in (("q", q), ("k", k), ("v", v)):
             if x.dtype != self.keys.dtype or x.device != self.keys.device:
@@ -264,7 +280,7 @@ class KVCache:
                     f"{self.keys.dtype} on {self.keys.device}"
                 )
             if x.requires_grad and torch.is_grad_enabled():
-                raise few_queries.keeps_no_gradient(name)
+                raise step.keeps_no_gradient(name)
         length = self.retention.length
         if length is not None and self._length + s > length:
             raise DomainError(
@@ -321,7 +337,7 @@ class KVCache:
             self.keys[:, :, a : a + size] = k[:, :, c : c + size]
             self.values[:, :, a : a + size] = v[:, :, c : c + size]
             return
-        into, source = (few_queries.moved(np.ascontiguousarray(x), k.device) for x in (slots, places))
+        into, source = (step.moved(np.ascontiguousarray(x), k.device) for x in (slots, places))
         self.keys.index_copy_(2, into, k.index_select(2, source))
         self.values.index_copy_(2, into, v.index_select(2, source))
 
@@ -342,40 +358,6 @@ class KVCache:
 
 
 _NONE = np.zeros(0, np.intp)
-
-
-def step(
-    cache: KVCache,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scale: float | None = None,
-    bias: Bias | Tensor | None = None,
-    return_lse: bool = False,
-    *,
-    rule: Rule | None = None,
-    **values: Any,
-) -> Any:
-    """attention(q, k, v, rule, cache=cache): rule and values, where they are given, must be the cache's."""
-    if rule is not None:
-        arrays = [name for name in values if name in cache.rule.data]
-        if arrays:
-            raise NamingError(f"{arrays[0]} is the cache's, which has it from the start; leave it out")
-        known, given = cache.rule.values, {**rule.values, **values}
-        if rule.key not in cache.keys_of_rule or any(known.get(name) != given[name] for name in given):
-            _refuse(cache.rule, rule, values)
-    return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
-
-
-def _refuse(mine: Rule, rule: Rule, values: dict[str, int]) -> None:
-    if rule.open:
-        raise NamingError(
-            f'rule "{rule.text}" gets {rule.open[0]} when attention runs, and a cache has it from the start: '
-            "give the rule that the cache was made with"
-        )
-    raise NamingError(
-        f'the cache was made for the rule "{mine}", not for "{rule.at(**values)}"; make another'
-    )
 
 
 def _shape(*sizes: int | str) -> str:

@@ -11,11 +11,28 @@ import torch
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of
-from lattend.attend.bias import Bias
+from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.dispatch import chosen, chosen_backward, reasons
-from lattend.attend.explain import sentences
-from lattend.attend.explain.prediction import Effort, Grids, Time, Work, effort, grids, time_of
-from lattend.attend.explain.shapes import Like, Settings, Supposition, suppose
+from lattend.attend.explain.meta_call import Like, MetaCall, Settings, meta_call
+from lattend.attend.explain.prediction import (
+    ExecutedWork,
+    Masks,
+    PartWork,
+    PredictedTime,
+    executed_work,
+    masks_of,
+    predicted_time,
+)
+from lattend.attend.explain.text import (
+    format_box,
+    format_condition,
+    format_explanation,
+    format_layout,
+    format_numbers,
+    format_rest,
+    format_span,
+    why_slow,
+)
 from lattend.attend.kernels.sdpa import why_not_backward
 from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError
@@ -29,17 +46,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PartExplained:
-    """One part of the plan: its condition, in which order it is taken, its tiles and squares.
+class ExplainedPart:
+    """One part of the plan: its condition, in which order it is taken, its tiles and pairs.
 
     `rows` is the box of queries of a tile, `step` how many keys are taken at once; None takes all keys of
-    a tile. `full` counts the steps whose squares are all marked, None where that is not known; `masked`
+    a tile. `full` counts the steps whose pairs are all attended, None where that is not known; `masked`
     says that these run with a mask too.
     """
 
     condition: str
     layout: str
-    asked: str
+    checked: str
     span: str
     rows: tuple[int, ...]
     step: int | None
@@ -52,35 +69,35 @@ class PartExplained:
 
     @property
     def partial(self) -> int | None:
-        """The steps with squares that are not marked."""
+        """The steps with pairs that are not attended."""
         return None if self.full is None else self.steps - self.full
 
     @property
-    def tile_words(self) -> str:
+    def tile_text(self) -> str:
         """`1,024 of 64 queries, 64 keys at a time`."""
         if self.block:
-            return f"counted as {sentences.times(self.rows)} by {self.step}: the library does not say"
+            return f"counted as {format_box(self.rows)} by {self.step}: the library does not say"
         keys = "all their keys at once" if self.step is None else f"{self.step:,} keys at a time"
         queries = "queries" if prod(self.rows) > 1 else "query"
-        return f"{self.tiles:,} of {sentences.times(self.rows)} {queries}, {keys}" + (
+        return f"{self.tiles:,} of {format_box(self.rows)} {queries}, {keys}" + (
             f"; {self.span}" if self.span else ""
         )
 
     @property
-    def step_words(self) -> str:
+    def step_text(self) -> str:
         """`5,110: 3,072 full, 2,038 partial`."""
         if self.full is None:
             return f"{self.steps:,}, each with a mask"
-        told = f"{self.steps:,}: {self.full:,} full, {self.partial:,} partial"
-        return f"{told}; each with a mask" if self.masked and self.full else told
+        masks = "; each with a mask" if self.masked and self.full else ""
+        return f"{self.steps:,}: {self.full:,} full, {self.partial:,} partial{masks}"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What attention would do: the squares it needs and executes, its parts, kernels and time.
+    """What attention would do: the pairs it needs and executes, its parts, kernels and time.
 
-    Squares are those of one head of one batch element; of all heads where the rule speaks of heads, and
-    of the whole batch where an array differs along it: `grids` says how many grids are counted.
+    Pairs are those of one head of one batch element; of all heads where the rule names `head`, and
+    of the whole batch where an array differs along it: `grids` says how many masks are counted.
     """
 
     title: str
@@ -97,16 +114,16 @@ class Explanation:
     bound: str  # "at most" or "about", where executed is not exact
     dense: int
     as_written: str  # why the plan follows the rule's text rather than its set, if it does
-    parts: tuple[PartExplained, ...]
+    parts: tuple[ExplainedPart, ...]
     kernels: dict[str, str | None]  # why each cannot run it, None where it can
     kernel: str | None
     refused: str  # what attention would raise
     backward: str | None
-    backward_words: str
+    backward_text: str
     tf32: str
-    forward_time: Time
-    backward_time: Time
-    _asked: Supposition = field(repr=False, compare=False)
+    forward_time: PredictedTime
+    backward_time: PredictedTime
+    _asked: MetaCall = field(repr=False, compare=False)
     _rule: Rule = field(repr=False, compare=False)
 
     @property
@@ -116,17 +133,17 @@ class Explanation:
 
     @property
     def useful(self) -> float | None:
-        """The share of executed squares that are needed."""
+        """The share of executed pairs that are needed."""
         return None if self.needed is None or not self.executed else self.needed / self.executed
 
     @property
     def why(self) -> str:
-        """Why it is no faster than dense, or does much in vain; nothing where it is fine."""
-        return sentences.why_slow(self)
+        """Why it is no faster than dense, or much of its work is wasted; nothing where it is fine."""
+        return why_slow(self)
 
     @property
     def of(self) -> str:
-        """What the squares are those of: `of a head`."""
+        """What the pairs are those of: `of a head`."""
         if self.grids == 1:
             return "of a head"
         return (
@@ -141,7 +158,7 @@ class Explanation:
         return f"q {q}{keys}, {self.dtype} on {self.device}"
 
     @property
-    def useful_words(self) -> str:
+    def useful_text(self) -> str:
         """`79.8% of the executed pairs are needed`."""
         if self.needed is None or not self.executed:
             return ""
@@ -151,21 +168,21 @@ class Explanation:
         )
 
     @property
-    def time_words(self) -> str:
+    def time_text(self) -> str:
         """`forward about 2.1 ms, backward about 6.3 ms, on an H200`."""
         found = {"forward": self.forward_time, "backward": self.backward_time}
-        said = [
+        predicted = [
             f"{way} {t.bound} {seconds(t.seconds, 2)}" for way, t in found.items() if t.seconds is not None
         ]
-        if not said:
+        if not predicted:
             return "not predicted"
         left = [f"{way} not predicted" for way, t in found.items() if t.seconds is None]
         on = next(t.on for t in found.values() if t.seconds is not None)
-        return f"{', '.join([*said, *left])}, on {on}"
+        return f"{', '.join([*predicted, *left])}, on {on}"
 
     def text(self, width: int = 80) -> str:
         """The explanation in lines of at most `width` columns."""
-        return sentences.text(self, width)
+        return format_explanation(self, width)
 
     def picture(self, *, size: int | None = None, title: str | None = None) -> Picture:
         """The rule with the tiles over it, each part in its own colour, at most `size` positions a side.
@@ -173,9 +190,9 @@ class Explanation:
         A long line is drawn at a smaller size, with numbers and tiles scaled down alike; of an image, the
         keys that one tile reads.
         """
-        from lattend.attend.explain.picture import sketch
+        from lattend.attend.explain.picture import plan_picture
 
-        return sketch(self, self._rule, self._asked, size, title)
+        return plan_picture(self, self._rule, self._asked, size, title)
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
@@ -187,7 +204,7 @@ class Explanation:
             "shapes": {name: list(shape) for name, shape in zip("qkv", self.shapes, strict=True)},
             "dtype": self.dtype,
             "device": self.device,
-            "squares": {
+            "pairs": {
                 "grids": self.grids,
                 "needed": self.needed,
                 "not_counted": self.not_counted,
@@ -202,7 +219,7 @@ class Explanation:
                 {
                     "condition": part.condition,
                     "layout": part.layout,
-                    "asked": part.asked,
+                    "checked": part.checked,
                     "rows": list(part.rows),
                     "step": part.step,
                     "tiles": part.tiles,
@@ -225,7 +242,7 @@ class Explanation:
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<Explanation {self.title}: {self.kernel or 'no kernel'}, {self.useful_words or self.of}>"
+        return f"<Explanation {self.title}: {self.kernel or 'no kernel'}, {self.useful_text or self.of}>"
 
     def _repr_svg_(self) -> str | None:
         try:
@@ -251,7 +268,7 @@ def explain(
     bias: Bias | Tensor | None = None,
     **values: Any,
 ) -> Explanation:
-    """What attention(q, k, v, rule, …) would do: which squares, which tiles, which kernel, and why.
+    """What attention(q, k, v, rule, …) would do: which pairs, which tiles, which kernel, and why.
 
     `like` is q, or (q, k, v), as tensors (meta tensors too) or as shapes; without it sizes come from
     `values`, by default n = 4096, 8 heads of 64, float32 on a CPU. `dtype` and `device` take the place of
@@ -264,10 +281,10 @@ def explain(
     """
     settings = Settings(kernel, deterministic, dtype, device, head_dim, heads, batch, bias)
     rule = read_rule(rule)
-    asked = suppose(rule, like, settings, values)
+    asked = meta_call(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v
     whole = replace(call.rule, about=rule.about, source=rule.source, budget=rule.budget)
-    found, many = plan(call.rule), grids(call, q)
+    found, many = plan(call.rule), masks_of(call, q)
     refused, taken, back = "", None, None
     try:
         taken = chosen(call, q, k, v)
@@ -275,16 +292,16 @@ def explain(
     except LattendError as error:
         refused = str(error)
     needed, not_counted = _needed(whole, asked, many)
-    done = effort(taken, call, q, needed)
+    done = executed_work(taken, call, q, needed)
     sizes = {size: whole.values[size] for size in [*whole.sizes, *whole.parameters] if size in whole.values}
-    nothing = Time(None, "")
+    nothing = PredictedTime(None, "")
     return Explanation(
-        title=f"{name(whole)} ({sentences.numbers(sizes)})" if whole.about else clipped(whole.text),
-        subtitle=clipped(whole.text) if whole.about else sentences.numbers(sizes),
+        title=f"{name(whole)} ({format_numbers(sizes)})" if whole.about else clipped(whole.text),
+        subtitle=clipped(whole.text) if whole.about else format_numbers(sizes),
         rule=whole.text,
         at=sizes,
         shapes=tuple(tuple(x.shape) for x in (q, k, v)),
-        dtype=str(q.dtype).removeprefix("torch."),
+        dtype=dtype_name(q.dtype),
         device=str(q.device),
         grids=many.count,
         needed=needed,
@@ -298,42 +315,42 @@ def explain(
         kernel=taken,
         refused=refused,
         backward=back,
-        backward_words="" if back is None else _backward(taken, back, asked),
+        backward_text="" if back is None else _backward(taken, back, asked),
         tf32=_tf32(taken, q),
-        forward_time=time_of(taken, "forward", call, q, v, done),
+        forward_time=predicted_time(taken, "forward", call, q, v, done),
         backward_time=nothing
         if back is None
-        else time_of(back, "backward", call, q, v, _same(taken, back, done)),
+        else predicted_time(back, "backward", call, q, v, _same(taken, back, done)),
         _asked=asked,
         _rule=whole,
     )
 
 
-def _same(taken: str | None, back: str, done: Effort) -> Effort:
+def _same(taken: str | None, back: str, done: ExecutedWork) -> ExecutedWork:
     """The work of the forward pass, where the backward pass goes through the same tiles."""
-    return done if back == taken else Effort((), None)
+    return done if back == taken else ExecutedWork((), None)
 
 
-def _needed(rule: Rule, asked: Supposition, many: Grids) -> tuple[int | None, str]:
-    """The marked squares of all grids, or why they are not counted."""
+def _needed(rule: Rule, asked: MetaCall, many: Masks) -> tuple[int | None, str]:
+    """The attended pairs of all masks, or why they are not counted."""
     try:
         return sum(_counted(rule, asked, element) for element in range(many.batch)), ""
     except LattendError as error:
         return None, str(error)
 
 
-def _counted(rule: Rule, asked: Supposition, element: int) -> int:
-    """The marked squares of one batch element."""
+def _counted(rule: Rule, asked: MetaCall, element: int) -> int:
+    """The attended pairs of one batch element."""
     return replace(rule, data=arrays_of(asked.call, element), open=()).total()
 
 
-def _part(work: Work) -> PartExplained:
+def _part(work: PartWork) -> ExplainedPart:
     shape = work.cut.shape
-    return PartExplained(
-        condition=sentences.condition(work.part),
-        layout=work.block or sentences.layout(work.part, work.cut.rows),
-        asked=sentences.asked(work.part),
-        span=sentences.span(work.part),
+    return ExplainedPart(
+        condition=format_condition(work.part),
+        layout=work.block or format_layout(work.part, work.cut.rows),
+        checked=format_rest(work.part),
+        span=format_span(work.part),
         rows=work.cut.rows,
         step=work.cut.step,
         tiles=work.tiles,
@@ -345,18 +362,18 @@ def _part(work: Work) -> PartExplained:
     )
 
 
-def _backward(taken: str | None, back: str, asked: Supposition) -> str:
+def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     """The kernel of the backward pass, and why it is another one."""
     if taken == back:
         anyhow = taken == "sdpa" and asked.q.device.type != "cpu"
-        return f"{back}, which adds up in any order" if anyhow else f"{back}, the same on every run"
+        return f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
     return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, None)}"
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:
     """Whether float32 products are rounded to TF32, and why."""
     if q.dtype != torch.float32:
-        return f"not used: q is {str(q.dtype).removeprefix('torch.')}"
+        return f"not used: q is {dtype_name(q.dtype)}"
     if q.device.type != "cuda":
         return f"not used: it is a format of GPUs, and q is on {q.device.type}"
     if taken == "reference":

@@ -1,4 +1,4 @@
-"""Sketch: the picture of a plan, its tiles over the rule's squares, at a size that can be looked at."""
+"""The picture of a plan: its tiles over the rule's grid, at a size that can be read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from lattend.attend.arrays import arrays_of
 from lattend.attend.call import Call
-from lattend.attend.explain import sentences
+from lattend.attend.explain.meta_call import MetaCall
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
-from lattend.attend.explain.shapes import Supposition
+from lattend.attend.explain.text import format_box, format_condition, format_numbers
 from lattend.draw.grid import overlay
 from lattend.draw.grid.overlay import Tile
 from lattend.draw.grid.panel import Panel, Side, cell_side
@@ -53,8 +53,8 @@ class Drawn:
     kernel: str
 
 
-def sketch(
-    found: Explanation, rule: Rule, asked: Supposition, size: int | None, title: str | None
+def plan_picture(
+    found: Explanation, rule: Rule, asked: MetaCall, size: int | None, title: str | None
 ) -> Picture:
     """The picture: the whole line with all tiles, or the keys that one tile of an image reads."""
     if not prod(axis.outer_size * axis.inner_size for axis in plan(asked.call.rule).axes):
@@ -66,7 +66,7 @@ def sketch(
     heading = found.title if title is None else clipped(title)
     lines = [found.subtitle] if title is None else [found.title, found.subtitle]
     if len(true.parts) > 1:
-        lines += [f"part {i + 1}: {sentences.condition(part)}" for i, part in enumerate(true.parts)]
+        lines += [f"part {i + 1}: {format_condition(part)}" for i, part in enumerate(true.parts)]
     if len(rule.axes) > 1:
         whole = Drawn(rule, true, cuts, data, asked.call, kernel)
         return _image(whole, heading, lines)
@@ -77,7 +77,7 @@ def sketch(
     return _line(drawn, heading, lines, found if shrink > 1 or small.values != rule.values else None)
 
 
-def _cut(kernel: str, found: Plan, place: int, asked: Supposition) -> Cut:
+def _cut(kernel: str, found: Plan, place: int, asked: MetaCall) -> Cut:
     if kernel in ("triton", "cpu"):
         return cut_of(kernel, found, place, min(256, asked.q.shape[-1]), asked.q.dtype)
     if kernel == "sdpa":
@@ -144,50 +144,50 @@ def _line(drawn: Drawn, heading: str, lines: list[str], true: Explanation | None
     axis = drawn.rule.axes[0]
     queries, keys = (drawn.rule.values[size] for size in (axis.queries, axis.keys))
     every = np.arange(queries), np.arange(keys)
-    marks = [_marks(part, drawn, *every) for part in drawn.plan.parts] or [np.zeros((queries, keys), bool)]
+    masks = [_mask(part, drawn, *every) for part in drawn.plan.parts] or [np.zeros((queries, keys), bool)]
     boxes = [list(_tiles(drawn, place)) for place in range(len(drawn.plan.parts))]
     several = [place for place, part in enumerate(drawn.plan.parts) if _has_layout(part)]
     overlays = [
         overlay.squares(
-            marks,
+            masks,
             [tile for part in boxes for tile in part],
             cell_side("query", queries),
             cell_side("key", keys),
             "positions in order" if several else "",
         )
     ]
-    overlays += [_own_order(drawn, place, marks, boxes[place]) for place in several[: MOST_PANELS - 1]]
-    needed = sum(int(mark.sum()) for mark in marks)
+    overlays += [_own_order(drawn, place, masks, boxes[place]) for place in several[: MOST_PANELS - 1]]
+    needed = sum(int(mask.sum()) for mask in masks)
     executed = sum(tile.rows.size * tile.cols.size for part in boxes for tile in part)
-    caption = [f"here {needed:,} squares are needed and {executed:,} executed, of {queries * keys:,}"]
+    caption = [f"here {needed:,} pairs are needed and {executed:,} executed, of {queries * keys:,}"]
     if true is not None:
-        caption.append(_smaller_words(drawn, true))
+        caption.append(_smaller_text(drawn, true))
     if drawn.rule.has_heads:
         caption.append(f"head 0 of {drawn.rule.values['heads']:,} is drawn")
     return overlay.picture(heading, lines, overlays, caption)
 
 
-def _smaller_words(drawn: Drawn, true: Explanation) -> str:
+def _smaller_text(drawn: Drawn, true: Explanation) -> str:
     """What is drawn in place of what."""
     here = {name: drawn.rule.values[name] for name in true.at}
     changed = [name for name, value in here.items() if value != true.at[name]]
     numbers, instead = ({name: values[name] for name in changed} for values in (here, true.at))
     cut = drawn.cuts[0] if drawn.cuts else None
     if not cut or not true.parts or (cut.rows, cut.step) == (true.parts[0].rows, true.parts[0].step):
-        return f"drawn with {sentences.numbers(numbers)} in place of {sentences.numbers(instead)}"
+        return f"drawn with {format_numbers(numbers)} in place of {format_numbers(instead)}"
     before = Cut(true.parts[0].rows, true.parts[0].step)
     return (
-        f"drawn with {sentences.numbers(numbers)} and tiles of {_tile(cut)}, "
-        f"in place of {sentences.numbers(instead)} and {_tile(before)}"
+        f"drawn with {format_numbers(numbers)} and tiles of {_tile(cut)}, "
+        f"in place of {format_numbers(instead)} and {_tile(before)}"
     )
 
 
 def _tile(cut: Cut) -> str:
-    return f"{sentences.times(cut.rows)} queries" + (f" by {cut.step:,} keys" if cut.step else "")
+    return f"{format_box(cut.rows)} queries" + (f" by {cut.step:,} keys" if cut.step else "")
 
 
-def _marks(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
-    """The squares of one part at these positions of a line."""
+def _mask(part: Part, drawn: Drawn, queries: Ints, keys: Ints) -> NDArray[np.bool_]:
+    """The attended pairs of one part at these positions of a line."""
     axis = part.axes[0]
     places = {axis.outer: queries[:, None], axis.inner: keys[None, :], "head": 0}
     held = evaluate(expr.all_of(*part.branch), {**part.numbers, **places}, drawn.data)
@@ -223,7 +223,7 @@ def _has_layout(part: Part) -> bool:
     return any(order.period > 1 for axis in part.axes for order in (axis.outer_order, axis.inner_order))
 
 
-def _own_order(drawn: Drawn, place: int, marks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
+def _own_order(drawn: Drawn, place: int, masks: list[NDArray[np.bool_]], boxes: list[Tile]) -> Panel:
     """The part alone, its positions in the order the plan takes them."""
     axis = drawn.plan.parts[place].axes[0]
     rows, row_ends = _in_order(axis.outer_order, axis.outer_bases, axis.outer_size)
@@ -234,9 +234,9 @@ def _own_order(drawn: Drawn, place: int, marks: list[NDArray[np.bool_]], boxes: 
         for tile in boxes
         if tile.rows.size and tile.cols.size
     ]
-    mine = [mark[np.ix_(rows, cols)] for mark in marks]
+    mine = [mask[np.ix_(rows, cols)] for mask in masks]
     sides = (_ordered_side("query", rows, row_ends), _ordered_side("key", cols, col_ends))
-    title = f"part {place + 1} in its own order" if len(marks) > 1 else "in its own order"
+    title = f"part {place + 1} in its own order" if len(masks) > 1 else "in its own order"
     return overlay.squares(mine, moved, *sides, title)
 
 
@@ -271,9 +271,9 @@ def _image(drawn: Drawn, heading: str, lines: list[str]) -> Picture:
     panels: list[Panel] = []
     caption: list[str] = []
     for place in range(min(len(drawn.plan.parts), MOST_PANELS)):
-        shown, said = _one_tile(drawn, place)
-        panels += shown
-        caption.append(said)
+        tile, sentence = _one_tile(drawn, place)
+        panels += tile
+        caption.append(sentence)
     if len(drawn.plan.parts) > MOST_PANELS:
         caption.append(f"parts 1 to {MOST_PANELS} of {len(drawn.plan.parts)} are drawn")
     if drawn.rule.has_heads:
@@ -300,34 +300,36 @@ def _one_tile(drawn: Drawn, place: int) -> tuple[list[Panel], str]:
     if depth is not None:  # the slice of the middle query
         inside = np.flatnonzero(keys[0] == depth)
         counts = counts[inside[0]] if len(inside) else np.zeros(counts.shape[1:], np.int64)
-    shown = [_shown(axis, *both) for axis, *both in zip(part.axes[-2:], queries[-2:], keys[-2:], strict=True)]
-    shares, query = np.full([len(along) for along in shown], -1.0), np.zeros([len(x) for x in shown], bool)
-    kept = np.ix_(*(np.isin(inner, along) for along, inner in zip(shown, keys[-2:], strict=True)))
-    shares[_within(shown, keys)] = counts[kept] / prod(len(outer) for outer in queries)
-    query[_within(shown, queries)] = True
-    boxes = [
-        Tile(place, *(along.ravel() for along in _within(shown, both)))
-        for both in _boxes(part, cut, table[0, 0].astype(np.int64), row, shown)
+    window = [
+        _window(axis, *both) for axis, *both in zip(part.axes[-2:], queries[-2:], keys[-2:], strict=True)
     ]
-    sides = [cell_side(what, len(x), x.start) for what, x in zip(("row", "column"), shown, strict=True)]
+    shares, query = np.full([len(along) for along in window], -1.0), np.zeros([len(x) for x in window], bool)
+    inside = np.ix_(*(np.isin(inner, along) for along, inner in zip(window, keys[-2:], strict=True)))
+    shares[_within(window, keys)] = counts[inside] / prod(len(outer) for outer in queries)
+    query[_within(window, queries)] = True
+    boxes = [
+        Tile(place, *(along.ravel() for along in _within(window, both)))
+        for both in _boxes(part, cut, table[0, 0].astype(np.int64), row, window)
+    ]
+    sides = [cell_side(what, len(x), x.start) for what, x in zip(("row", "column"), window, strict=True)]
     panel = overlay.keys(
         place, parts, shares, query, sides[0], sides[1], boxes, f"part {place + 1}" if parts > 1 else ""
     )
     sliced = f", in the slice z = {depth}" if depth is not None else ""
-    box = sentences.times([len(outer) for outer in queries])
-    said = (
-        f"{name}a tile of {box} queries reads {sentences.times([len(inner) for inner in keys])} keys{sliced}"
+    box = format_box([len(outer) for outer in queries])
+    sentence = (
+        f"{name}a tile of {box} queries reads {format_box([len(inner) for inner in keys])} keys{sliced}"
     )
-    return [panel], said
+    return [panel], sentence
 
 
-def _boxes(part: Part, cut: Cut, table: Ints, row: Ints, shown: list[range]) -> Iterator[list[Ints]]:
+def _boxes(part: Part, cut: Cut, table: Ints, row: Ints, window: list[range]) -> Iterator[list[Ints]]:
     """The queries of the tiles that can be seen, where positions are in order."""
     if any(axis.outer_order.period > 1 for axis in part.axes) or min(cut.rows[-2:]) < THICK:
         return
     ends = _ends(part, cut, table)
     seen = table[:, 0] == row[0] if len(part.axes) == 3 else np.ones(len(table), bool)
-    for (first, last), along in zip(ends[-2:], shown, strict=True):
+    for (first, last), along in zip(ends[-2:], window, strict=True):
         seen &= (last >= along.start) & (first < along.stop)
     for other in table[seen]:
         yield [_queries(axis, other, a, cut.rows[a]) for a, axis in enumerate(part.axes)]
@@ -357,7 +359,7 @@ def _ends(part: Part, cut: Cut, table: Ints) -> list[tuple[Ints, Ints]]:
 
 
 def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> Ints:
-    """For each key that the tile reads, how many of its queries it is marked for."""
+    """For each key that the tile reads, how many of its queries attend to it."""
     grid = np.ix_(*queries, *keys)
     names = [axis.outer for axis in part.axes] + [axis.inner for axis in part.axes]
     places = {**part.numbers, **dict(zip(names, grid, strict=True)), "head": 0}
@@ -366,7 +368,7 @@ def _counts(part: Part, drawn: Drawn, queries: list[Ints], keys: list[Ints]) -> 
     return np.broadcast_to(held, sizes).sum(axis=tuple(range(len(queries))))
 
 
-def _shown(axis: PartAxis, queries: Ints, keys: Ints) -> range:
+def _window(axis: PartAxis, queries: Ints, keys: Ints) -> range:
     """The rows or columns to draw: all, or those around the tile and its keys."""
     size = axis.inner_size
     if size <= ALONE:
@@ -380,11 +382,11 @@ def _shown(axis: PartAxis, queries: Ints, keys: Ints) -> range:
     return range(first, end)
 
 
-def _within(shown: list[range], positions: list[Ints]) -> tuple[Ints, ...]:
+def _within(window: list[range], positions: list[Ints]) -> tuple[Ints, ...]:
     """Where these rows and columns are in what is drawn, as an index; those outside are left out."""
     return np.ix_(
         *(
             at[(at >= along.start) & (at < along.stop)] - along.start
-            for along, at in zip(shown, positions[-2:], strict=True)
+            for along, at in zip(window, positions[-2:], strict=True)
         )
     )

@@ -1,4 +1,4 @@
-"""Effort: the tiles and squares that each kernel goes through for a plan, and the time it should take."""
+"""ExecutedWork: the tiles and pairs that each kernel goes through for a plan, and the time it should take."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import Call
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to
-from lattend.attend.kernels.sdpa import Blocks, blocks
+from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
@@ -29,14 +29,14 @@ from lattend.rules.language.expr import Term
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
 FLOAT = 4  # bytes
-# Nanoseconds of cuDNN on an H200 for a query and for a square in those tiles (benchmarks/calibrate_gpu.py)
+# Nanoseconds of cuDNN on an H200 for a query and for a pair in those tiles (benchmarks/calibrate_gpu.py)
 LIBRARY_COST = {
     **{("forward", 64): (0.077, 0.589e-3), ("forward", 128): (0.131, 0.826e-3)},
     **{("backward", 64): (0.520, 1.51e-3), ("backward", 128): (0.847, 2.29e-3)},
 }
-# Squares times (head size + value size) in a second: float32, one thread of an AMD EPYC, within some 25%
+# Pairs times (head_dim + value_dim) in a second: float32, one thread of an AMD EPYC, within some 25%
 CPU_RATE = {"forward": 3.7e10, "backward": 1.3e10}
-CPU_ROW = 96  # what a query of a tile costs beside its squares, in squares
+CPU_ROW = 96  # what a query of a tile costs beside its pairs, in pairs
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The tiles of one part: how many, in how many steps, how many of these full, with how many squares.
+class PartWork:
+    """The tiles of one part: how many, in how many steps, how many of these full, with how many pairs.
 
     `full` is None where it is not known; `block` says what a library takes in place of tiles.
     """
@@ -65,17 +65,17 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """The work on all parts; `bound` is "at most" or "about" where the squares are not known exactly."""
+class ExecutedWork:
+    """The work on all parts; `bound` is "at most" or "about" where the pairs are not known exactly."""
 
-    parts: tuple[Work, ...]
+    parts: tuple[PartWork, ...]
     executed: int | None
     bound: str = ""
 
 
 @dataclass(frozen=True)
-class Grids:
-    """How many grids of squares are counted: one, or one for each head or batch element where they differ."""
+class Masks:
+    """How many masks are counted: one, or one for each head or batch element where they differ."""
 
     batch: int
     heads: int
@@ -85,26 +85,26 @@ class Grids:
         return self.batch * self.heads
 
 
-def grids(call: Call, q: Tensor) -> Grids:
-    """The grids of a call that differ."""
-    return Grids(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
+def masks_of(call: Call, q: Tensor) -> Masks:
+    """The masks of a call that differ."""
+    return Masks(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
 
 
-def effort(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> Effort:
-    """What the kernel goes through; squares are those of all grids that differ."""
-    found, many = plan(call.rule), grids(call, q)
+def executed_work(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> ExecutedWork:
+    """What the kernel goes through; pairs are those of all masks that differ."""
+    found, many = plan(call.rule), masks_of(call, q)
     dense = prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count
     match kernel:
         case "triton" | "cpu":
             return _of_tiles(kernel, call, found, q, many)
         case "sdpa":
-            return _of_blocks(found, blocks(found) or Blocks(False, None))
+            return _of_blocks(found, diagonal_blocks(found) or DiagonalBlocks(False, None))
         case "dense":
-            return Effort((), dense)
+            return ExecutedWork((), dense)
         case "reference":
-            return Effort((), needed)
+            return ExecutedWork((), needed)
         case _:
-            return Effort((), None)
+            return ExecutedWork((), None)
 
 
 def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dtype) -> Cut:
@@ -115,8 +115,8 @@ def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dty
     return Cut(best_rows(found, place), None)
 
 
-def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> Effort:
-    works: list[Work] = []
+def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Masks) -> ExecutedWork:
+    works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
         cut = cut_of(kernel, found, place, q.shape[-1], q.dtype)
@@ -124,12 +124,12 @@ def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Grids) -> E
         batch, heads = table.shape[:2]
         each = many.batch // batch * (many.heads // heads)
         numbers = [_counted(part, cut, Tiles(cut.rows, element)) for element in table]
-        count, taken, full, squares = (sum(column) * each for column in zip(*numbers, strict=True))
+        count, taken, full, pairs = (sum(column) * each for column in zip(*numbers, strict=True))
         seen = part.knows_full and known if cut.shape is not None else part.block_table is None
-        works.append(Work(part, cut, count, taken, full if seen else None, squares))
+        works.append(PartWork(part, cut, count, taken, full if seen else None, pairs))
         if not known or (kernel == "cpu" and not part.exact):
             bound = "at most"
-    return Effort(tuple(works), sum(work.executed for work in works), bound)
+    return ExecutedWork(tuple(works), sum(work.executed for work in works), bound)
 
 
 def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray[np.int32], bool]:
@@ -152,7 +152,7 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
 
 
 def _counted(part: Part, cut: Cut, tiles: Tiles) -> tuple[int, int, int, int]:
-    """Tiles, steps, full ones of them, and squares, of all heads of the table."""
+    """Tiles, steps, full ones of them, and pairs, of all heads of the table."""
     heads, live = len(tiles.table), tiles.inner > 0
     if cut.shape is not None:
         partial, full = (round(x * heads) for x in steps(tiles, part, replace(cut.shape, split=True)))
@@ -181,7 +181,7 @@ def _ends(axis: PartAxis, tiles: Tiles, a: int) -> tuple[Ints, Ints]:
 
 
 def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
-    """Which tiles are surely marked all over: what the bounds say at the ends of each."""
+    """Which tiles are surely attended all over: what the bounds say at the ends of each."""
     heads = np.arange(len(tiles.table))[:, None]
     names = {name: Interval(value, value) for name, value in part.numbers.items()}
     names[HEAD] = Interval(heads, heads)
@@ -206,8 +206,8 @@ def _every(terms: tuple[Term, ...], names: dict[str, Interval], end: int, holds:
     return found
 
 
-def _of_blocks(found: Plan, these: Blocks) -> Effort:
-    """Blocks of a library: all squares of each, or of the tiles up to the diagonal."""
+def _of_blocks(found: Plan, these: DiagonalBlocks) -> ExecutedWork:
+    """Blocks of a library: all pairs of each, or of the tiles up to the diagonal."""
     queries = prod(axis.outer_size for axis in found.axes)
     keys = prod(axis.inner_size for axis in found.axes)
     side, other = these.window or queries, these.window or keys
@@ -218,20 +218,20 @@ def _of_blocks(found: Plan, these: Blocks) -> Effort:
     part = found.parts[0]
     if not these.causal:
         taken = count * rows * columns
-        work = Work(part, cut, count * rows, taken, taken, count * side * other, f"{name}, whole")
-        return Effort((work,), work.executed)
+        work = PartWork(part, cut, count * rows, taken, taken, count * side * other, f"{name}, whole")
+        return ExecutedWork((work,), work.executed)
     ends = [min(side, (i + 1) * LIBRARY_TILE) for i in range(rows)]
-    squares = count * sum((end - i * LIBRARY_TILE) * end for i, end in enumerate(ends))
+    pairs = count * sum((end - i * LIBRARY_TILE) * end for i, end in enumerate(ends))
     taken, full = count * rows * (rows + 1) // 2, count * rows * (rows - 1) // 2
-    work = Work(part, cut, count * rows, taken, full, squares, f"{name}, up to the diagonal")
-    return Effort((work,), squares, "about")
+    work = PartWork(part, cut, count * rows, taken, full, pairs, f"{name}, up to the diagonal")
+    return ExecutedWork((work,), pairs, "about")
 
 
 # Time
 
 
 @dataclass(frozen=True)
-class Time:
+class PredictedTime:
     """Seconds that are expected, on what, and "at most" where they may be fewer."""
 
     seconds: float | None
@@ -239,7 +239,9 @@ class Time:
     bound: str = "about"
 
 
-def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work: Effort) -> Time:
+def predicted_time(
+    kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work: ExecutedWork
+) -> PredictedTime:
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]
     if kernel == "triton":
@@ -252,7 +254,7 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
             for place in range(len(parts[name]))
         ]
         if not all(choice.measured for choice in choices):
-            return Time(None, "")
+            return PredictedTime(None, "")
         sums = {
             "forward": v.shape[-1],
             "backward_dq": q.shape[-1],
@@ -261,15 +263,15 @@ def time_of(kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work
         carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
         total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / MACHINES["H200"].bandwidth
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps
-        return Time(total * members, "an H200, launches not counted", "at most" if cut else "about")
+        return PredictedTime(total * members, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:
-        row, square = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
-        return Time((row * q.shape[2] + square * work.executed) * members * 1e-9, "an H200")
+        row, pair = LIBRARY_COST[way, 64 if q.shape[-1] <= 64 else 128]
+        return PredictedTime((row * q.shape[2] + pair * work.executed) * members * 1e-9, "an H200")
     if kernel == "cpu" and work.executed is not None:
         threads = torch.get_num_threads()
-        each = grids(call, q).count
+        each = masks_of(call, q).count
         begun = sum(CPU_ROW * prod(part.cut.rows) * part.tiles for part in work.parts)
         products = (work.executed + begun) * members / each * (q.shape[-1] + v.shape[-1])
         on = f"{threads} threads of an EPYC" if threads > 1 else "one thread of an EPYC"
-        return Time(products / (CPU_RATE[way] * threads), on)
-    return Time(None, "")
+        return PredictedTime(products / (CPU_RATE[way] * threads), on)
+    return PredictedTime(None, "")

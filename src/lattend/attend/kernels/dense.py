@@ -1,8 +1,8 @@
-"""The dense kernel: every square is computed and the unmarked ones are thrown away.
+"""The dense kernel: every pair is computed and those that are not attended are thrown away.
 
 Slow and plain, for what no faster kernel takes. In float32, or float64 for float64 inputs.
 
-    S = scale * Q K^T, -inf where unmarked     P = exp(S - lse)     O = P V
+    S = scale * Q K^T, -inf where masked       P = exp(S - lse)     O = P V
     delta = rowsum(dO * O) - dlse              dS = P * (dO V^T - delta)
     dQ = scale * dS K        dK = scale * dS^T Q        dV = P^T dO
 """
@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.bias import Placed, add_gradients, added, as_gradients, empty_sums
+from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import BackwardInputs, Call, Gradients
 
-MAX_SQUARES = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
+MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the dense kernel cannot take the call, or None when it can."""
-    squares = prod(q.shape[:3]) * k.shape[2]
-    if squares > MAX_SQUARES:
-        return f"it holds all squares at once, at most {MAX_SQUARES:,} of them, and these are {squares:,}"
+    pairs = prod(q.shape[:3]) * k.shape[2]
+    if pairs > MAX_PAIRS:
+        return f"it holds all pairs at once, at most {MAX_PAIRS:,} of them, and these are {pairs:,}"
     return None
 
 
@@ -47,22 +47,22 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
-    scores, marked = _scores(call, q_, wide_k)
+    scores, mask = _scores(call, q_, wide_k)
     weights = _weights(scores, lse)  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
     slope = weights * (grad @ wide_v.mT - delta[..., None])
-    slope = torch.where(marked, slope, 0)
+    slope = torch.where(mask, slope, 0)
     dq = slope @ wide_k * call.scale
-    dk = _per_key_head(slope.mT @ q_, k) * call.scale
-    dv = _per_key_head(weights.mT @ grad, v)
+    dk = _per_kv_head(slope.mT @ q_, k) * call.scale
+    dv = _per_kv_head(weights.mT @ grad, v)
     sums = empty_sums(call, exact)
-    add_gradients(call, _squares(q, k), slope.sum(0), sums)
+    add_gradients(call, _pairs(q, k), slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
-def marks(call: Call, device: torch.device) -> Tensor:
-    """The marked squares, [1 or batch, 1 or heads, n, m]."""
+def attention_mask(call: Call, device: torch.device) -> Tensor:
+    """The attended pairs, [1 or batch, 1 or heads, n, m]."""
     rule, batch = call.rule, batch_of(call)
     elements = range(1 if batch is None else batch)
     masks = [replace(rule, data=arrays_of(call, element), open=()).mask() for element in elements]
@@ -74,17 +74,17 @@ def marks(call: Call, device: torch.device) -> Tensor:
 
 
 def _scores(call: Call, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    marked = marks(call, q.device)
+    mask = attention_mask(call, q.device)
     scores = q @ k.mT * call.scale
     if call.term is not None:
-        scores = scores + added(call, _squares(q, k), q.dtype)
-    return scores.masked_fill(~marked, -inf), marked
+        scores = scores + bias_of(call, _pairs(q, k), q.dtype)
+    return scores.masked_fill(~mask, -inf), mask
 
 
-def _squares(q: Tensor, k: Tensor) -> Placed:
-    """All squares of all heads, [heads, n, m]."""
+def _pairs(q: Tensor, k: Tensor) -> PairPositions:
+    """All pairs of all heads, [heads, n, m]."""
     heads, queries, keys = (torch.arange(x, device=q.device) for x in (q.shape[1], q.shape[2], k.shape[2]))
-    return Placed(heads[:, None, None], queries[:, None], keys)
+    return PairPositions(heads[:, None, None], queries[:, None], keys)
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:
@@ -97,6 +97,6 @@ def _per_query_head(x: Tensor, q: Tensor) -> Tensor:
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
 
 
-def _per_key_head(grad: Tensor, x: Tensor) -> Tensor:
-    """The gradients of the query heads that share a key head, added up."""
+def _per_kv_head(grad: Tensor, x: Tensor) -> Tensor:
+    """The gradients of the query heads that share a kv head, added up."""
     return grad.unflatten(1, (x.shape[1], grad.shape[1] // x.shape[1])).sum(2)

@@ -1,6 +1,6 @@
-"""The reference: attention written out, one marked square after another, in NumPy and float64.
+"""The reference: attention written out, one attended pair at a time, in NumPy and float64.
 
-Every other kernel is held against it. It visits each marked square once forward and once backward, and
+Every other kernel is held against it. It visits each attended pair once forward and once backward, and
 touches no other, so that a NaN or an infinity stays where the mathematics lets it go.
 """
 
@@ -21,28 +21,28 @@ from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
-MAX_SQUARES = 1 << 24  # of all heads and batch elements
+MAX_PAIRS = 1 << 24  # of all heads and batch elements
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the reference cannot take the call, or None when it can."""
-    squares = prod(q.shape[:3]) * k.shape[2]
-    if squares > MAX_SQUARES:
-        return f"it looks at squares one by one, at most {MAX_SQUARES:,} of them, and these are {squares:,}"
+    pairs = prod(q.shape[:3]) * k.shape[2]
+    if pairs > MAX_PAIRS:
+        return f"it takes pairs one by one, at most {MAX_PAIRS:,} of them, and these are {pairs:,}"
     return None
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryRow:
     """One query of one head of one batch element: its keys and the places of all tensors it meets."""
 
     at: tuple[int, int, int]
-    shared: tuple[int, int]  # batch element and key head
+    shared: tuple[int, int]  # batch element and kv head
     keys: NDArray[np.intp]
 
 
-def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
-    """All queries with their marked keys, from the rule itself."""
+def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[QueryRow]:
+    """All queries with the keys they attend to, from the rule itself."""
     batch, heads, queries, _ = q.shape
     share = heads // k.shape[1]
     for element in range(batch):
@@ -52,7 +52,7 @@ def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[Row]:
         for head in range(heads):
             for query in range(queries):
                 keys = np.flatnonzero(mask[head % differ, query])
-                yield Row((element, head, query), (element, head // share), keys)
+                yield QueryRow((element, head, query), (element, head // share), keys)
 
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,7 +65,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
             if len(row.keys):
                 scores = _scores(call, q_, k_, row)
                 lse[row.at] = _log_sum_exp(scores)
-                if lse[row.at] == -np.inf:  # a bias may be -inf, as if the square were not marked
+                if lse[row.at] == -np.inf:  # a bias may be -inf, as if the pair were not attended
                     continue
                 for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
                     out[row.at] += weight * v_[(*row.shared, key)]
@@ -100,7 +100,7 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     return _like(dq, q), _like(dk, k), _like(dv, v), [_like(biases[x], t) for x, t in call.bias.items()]
 
 
-def _scores(call: Call, q: Floats, k: Floats, row: Row) -> Floats:
+def _scores(call: Call, q: Floats, k: Floats, row: QueryRow) -> Floats:
     added = [0.0 if call.term is None else _dual(call, row, key)[0] for key in row.keys]
     return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys]) + added
 
@@ -108,8 +108,8 @@ def _scores(call: Call, q: Floats, k: Floats, row: Row) -> Floats:
 Dual = tuple[Any, dict[tuple[str, tuple[int, ...]], float]]  # a number, and its derivative by each entry
 
 
-def _dual(call: Call, row: Row, key: int) -> Dual:
-    """The bias of one square and its derivatives."""
+def _dual(call: Call, row: QueryRow, key: int) -> Dual:
+    """The bias of one pair and its derivatives."""
     if call.term is None:
         return 0.0, {}
     names: dict[str, int] = {**call.rule.values, "head": row.at[1]}
@@ -117,10 +117,10 @@ def _dual(call: Call, row: Row, key: int) -> Dual:
     for axis in reversed(call.rule.axes):
         query, names[axis.query] = divmod(query, call.rule.values[axis.queries])
         key, names[axis.key] = divmod(int(key), call.rule.values[axis.keys])
-    return _walked(call.term, names, {name: _exact(tensor) for name, tensor in call.bias.items()})
+    return _dual_of(call.term, names, {name: _exact(tensor) for name, tensor in call.bias.items()})
 
 
-def _walked(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Dual:
+def _dual_of(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Dual:
     match term:
         case Num():
             return term.value, {}
@@ -129,12 +129,12 @@ def _walked(term: Term, names: dict[str, int], tensors: dict[str, Floats]) -> Du
         case Name():
             return float(tensors[term.name]), {(term.name, ()): 1.0}
         case Lookup():
-            asked = [int(_walked(index, names, tensors)[0]) for index in term.indices]
+            asked = [int(_dual_of(index, names, tensors)[0]) for index in term.indices]
             sizes = tensors[term.array].shape  # outside, the nearest end
             place = tuple(max(0, min(size - 1, at)) for at, size in zip(asked, sizes, strict=True))
             return float(tensors[term.array][place]), {(term.array, place): 1.0}
         case Arith():
-            (a, da), *others = [_walked(arg, names, tensors) for arg in term.args]
+            (a, da), *others = [_dual_of(arg, names, tensors) for arg in term.args]
             if term.op in ("neg", "abs"):
                 return (-a, {at: -x for at, x in da.items()}) if term.op == "neg" else (abs(a), {})
             if term.op in ("min", "max"):

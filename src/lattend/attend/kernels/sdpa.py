@@ -4,43 +4,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from lattend.attend.bias import dtype_name
 from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
-from lattend.rules.language.expr import Compare, Condition, Name
+from lattend.rules.language.expr import Compare, Name
 
 DTYPES = {
     "cuda": (torch.bfloat16, torch.float16),  # cuDNN
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),  # torch's own
 }
-MAX_HEAD = 128
+MAX_HEAD_DIM = 128
 SMALL_WINDOW = 256 * 128  # numbers in a window's keys; measured on an H200
 
 
 @dataclass(frozen=True)
-class Blocks:
-    """All squares of blocks on the diagonal, or those up to it; `window` None is one block."""
+class DiagonalBlocks:
+    """All pairs of blocks on the diagonal, or those up to it; `window` None is one block."""
 
     causal: bool
     window: int | None
 
 
 @lru_cache(maxsize=256)
-def blocks(found: Plan) -> Blocks | None:
+def diagonal_blocks(found: Plan) -> DiagonalBlocks | None:
     """The blocks a plan consists of, if it is blocks that torch's own attention can run."""
     if len(found.parts) != 1:
         return None
     part, line = found.parts[0], found.axes[0]
     if len(part.axes) > 1:
-        return Blocks(False, None) if not part.branch else None
-    left = list(part.branch)
-    causal = _take(left, lambda c: _is_causal(c, line.outer, line.inner))
-    window = None
+        return DiagonalBlocks(False, None) if not part.branch else None
+    query, key = Name(line.outer), Name(line.inner)
+    diagonal = (Compare("<=", key, query), Compare(">=", query, key))
+    left = [condition for condition in part.branch if condition not in diagonal]
+    causal, window = len(left) < len(part.branch), None
     for condition in list(left):
         pair = pairing(condition, line.outer, line.inner, part.numbers)
         if pair is not None and pair.kind == "windows" and pair.shift == 0:
@@ -53,18 +54,7 @@ def blocks(found: Plan) -> Blocks | None:
         window = None
     if window is not None and line.outer_size % window:
         return None
-    return Blocks(causal, window)
-
-
-def _take(conditions: list[Condition], wanted: Any) -> bool:
-    found = [condition for condition in conditions if wanted(condition)]
-    for condition in found:
-        conditions.remove(condition)
-    return bool(found)
-
-
-def _is_causal(condition: Condition, query: str, key: str) -> bool:
-    return condition in (Compare("<=", Name(key), Name(query)), Compare(">=", Name(query), Name(key)))
+    return DiagonalBlocks(causal, window)
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
@@ -73,14 +63,14 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if device not in DTYPES:
         return f"it runs on CPU and CUDA, and q is on {device}"
     if q.dtype not in DTYPES[device]:
-        return f"it does not compute in {str(q.dtype).removeprefix('torch.')} on {device}"
-    sizes = (q.shape[-1], v.shape[-1])
-    if device == "cuda" and (max(sizes) > MAX_HEAD or any(size % 8 for size in sizes)):
-        return f"its heads are multiples of 8 up to {MAX_HEAD}, and these are {sizes[0]} and {sizes[1]}"
-    if device == "cpu" and sizes[0] != sizes[1]:
-        return f"its values are as wide as its keys, and these have {sizes[1]} and {sizes[0]}"
+        return f"it does not compute in {dtype_name(q.dtype)} on {device}"
+    head_dim, value_dim = q.shape[-1], v.shape[-1]
+    if device == "cuda" and (max(head_dim, value_dim) > MAX_HEAD_DIM or head_dim % 8 or value_dim % 8):
+        return f"it takes a head_dim in multiples of 8 up to {MAX_HEAD_DIM}, not {head_dim} and {value_dim}"
+    if device == "cpu" and head_dim != value_dim:
+        return f"its value_dim is its head_dim, and these are {value_dim} and {head_dim}"
     if q.shape[1] != k.shape[1]:
-        return f"{q.shape[1]} query heads share {k.shape[1]} key heads"
+        return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if call.scale <= 0:
         return f"it takes a positive scale, and this is {call.scale:g}"
     if 0 in (*q.shape, *k.shape):
@@ -89,7 +79,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "there is a bias"
     if call.rule.has_heads:
         return "heads differ"
-    if blocks(plan(call.rule)) is None:
+    if diagonal_blocks(plan(call.rule)) is None:
         return "the attended pairs are not whole or causal blocks of one size"
     return None
 
@@ -101,8 +91,8 @@ def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | No
     if q.device.type == "cpu":
         return None
     if call.deterministic:
-        return "its backward pass adds up in any order: ask with deterministic=False"
-    found = blocks(plan(call.rule))
+        return "its backward pass is nondeterministic (atomics): ask with deterministic=False"
+    found = diagonal_blocks(plan(call.rule))
     if found is not None and found.window is not None and found.window * q.shape[-1] < SMALL_WINDOW:
         return "its backward pass is slower on windows this small"
     return None
@@ -110,7 +100,7 @@ def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | No
 
 def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    found = blocks(plan(call.rule)) or Blocks(False, None)
+    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     given = [_in_windows(x, found.window) for x in (q, k, v)]
     aten = torch.ops.aten
     if q.device.type == "cpu":
@@ -126,7 +116,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
 def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
-    found = blocks(plan(call.rule)) or Blocks(False, None)
+    found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     cut = [_in_windows(x, found.window) for x in (grad_out, q, k, v, out)]
     sums = lse.reshape(cut[1].shape[:-1])
     aten = torch.ops.aten

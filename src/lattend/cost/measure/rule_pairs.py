@@ -10,9 +10,9 @@ from torch import Tensor
 
 from lattend.attend.call import Call
 from lattend.attend.dispatch import chosen
-from lattend.attend.explain.prediction import effort, grids
-from lattend.attend.explain.shapes import Supposed
-from lattend.attend.flop_formulas import call_of, needed_squares
+from lattend.attend.explain.meta_call import MetaTensor
+from lattend.attend.explain.prediction import executed_work, masks_of
+from lattend.attend.flop_formulas import call_of, needed_pairs
 from lattend.cost.measure.pairs import Pairs
 from lattend.errors import LattendError
 from lattend.recent import Recent
@@ -30,12 +30,12 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
     q, k, v = given["q"], given["k"], given["v"]
     n, m, members = q.shape[2], k.shape[2], q.shape[0] * q.shape[1]
     call = call_of(given)
-    each = grids(call, q)
+    each = masks_of(call, q)
     dense = n * m * each.count
     notes: list[str] = []
     needed = executed = None
     try:
-        needed = needed_squares(given, call, each.batch)
+        needed = needed_pairs(given, call, each.batch)
     except LattendError as error:
         notes.append(f"{PAIRS} ({error})")
     try:
@@ -58,13 +58,13 @@ def executed_pairs(
         raise LattendError(f"{next(iter(call.data))} has no values here")
     name = chosen(call, *shown)
     if call.data:
-        return effort(name, call, shown[0], needed).executed
+        return executed_work(name, call, shown[0], needed).executed
     at = (name, call.rule.key, tuple(call.rule.values.items()), q.shape, q.dtype, needed)
-    return _EXECUTED.find(at, lambda: effort(name, call, shown[0], needed).executed)
+    return _EXECUTED.find(at, lambda: executed_work(name, call, shown[0], needed).executed)
 
 
 def _supposed(x: Tensor, device: str | torch.device) -> Tensor:
     """A tensor without memory that says it is on that device: nothing is computed with it."""
-    found = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta").as_subclass(Supposed)
+    found = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="meta").as_subclass(MetaTensor)
     found.on = torch.device(device)
     return found

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from lattend.attend.attention import attention
-from lattend.attend.bias import Bias, shape_text, value
+from lattend.attend.bias import Bias, shape_text
+from lattend.attend.tensor_terms import evaluate
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention as price_of
 from lattend.errors import DomainError, NamingError, TooLarge
@@ -96,7 +97,7 @@ def _added(bias: Bias, bound: Rule, place: tuple[int, ...], heads: int, like: Te
         along = [-1 if other == at else 1 for other in range(axes)]
         names |= {axis.query: place[at], axis.key: torch.arange(lengths[at], device=like.device).view(along)}
     tensors = {name: tensor.to(like.dtype) for name, tensor in bias.tensors.items()}
-    return value(bias.term, names, tensors)
+    return evaluate(bias.term, names, tensors)
 
 
 def _marks(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:

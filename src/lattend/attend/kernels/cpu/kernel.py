@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.bias import Placed, add_gradients, added, as_gradients, empty_sums
+from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
-from lattend.attend.kernels.cpu.tiles import Gradients as Backward
-from lattend.attend.kernels.cpu.tiles import Running
+from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
@@ -33,9 +32,9 @@ ROWS = {
     2: ((4, 8), (8, 8), (8, 16), (1, 128), (128, 1)),
     3: ((4, 4, 4), (1, 8, 8)),
 }
-GROUP = 30_000  # what a group of tiles costs beside its squares, in squares: measured on two cores
-MOST_MASKS = 1 << 22  # squares with masks of their own that are remembered
-CHUNK = 1 << 22  # squares whose masks or bias are made at once
+GROUP = 30_000  # what a group of tiles costs beside its pairs, in pairs: measured on two cores
+MOST_MASKS = 1 << 22  # pairs with masks of their own that are remembered
+CHUNK = 1 << 22  # pairs whose masks or bias are made at once
 
 
 def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
@@ -53,7 +52,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     )
     for some in _members(call, q):
         mine = _of(some, q, k, v)
-        run = Running(*mine, call.scale, biased=call.term is not None)
+        run = OnlineSoftmax(*mine, call.scale, biased=call.term is not None)
         for group in some.pieces(call):
             run.add(group, _bias(call, some, group, run.q.dtype))
         found, sums = run.finish()
@@ -71,13 +70,15 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     sums = empty_sums(call, wide)
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
-        run = Backward(*_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs)
+        run = GradientSums(
+            *_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs
+        )
         for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
             slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
             run.add(group, bias, slopes)
             if slopes is not None:
-                add_gradients(call, _squares(some, group), slopes, sums)
+                add_gradients(call, _pairs(some, group), slopes, sums)
         for whole, mine in ((dq, run.dq), (dk, run.dk), (dv, run.dv)):
             some.put(whole, mine)
     share = (k.shape[1], q.shape[1] // k.shape[1])
@@ -87,14 +88,14 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Members:
-    """Heads of batch elements that have the same marked squares, and those squares as groups of tiles."""
+    """Heads of batch elements that attend the same pairs, and those pairs as groups of tiles."""
 
     batch: slice
     heads: slice
     groups: list[TileGroup]
 
     def pieces(self, call: Call) -> Iterator[TileGroup]:
-        """The groups; with a bias in pieces, since a bias is held for all squares of a group."""
+        """The groups; with a bias in pieces, since a bias is held for all pairs of a group."""
         members = (self.batch.stop - self.batch.start) * (self.heads.stop - self.heads.start)
         for group in self.groups:
             _, rows, columns = group.shape
@@ -119,7 +120,7 @@ def _of(some: Members, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor,
 
 
 def _members(call: Call, q: Tensor) -> Iterator[Members]:
-    """All heads of all batch elements, together where they have the same squares."""
+    """All heads of all batch elements, together where they attend the same pairs."""
     found = plan(call.rule)
     batch, heads = q.shape[:2]
     by_head = any(part.by_head for part in found.parts)
@@ -145,7 +146,7 @@ def _groups(found: Plan, head: int, arrays: Data, *, remember: bool) -> list[Til
         tiles = cut_to(part, found.tiles(place, best_rows(found, place)), arrays)
         tiles = with_lists(part, tiles, arrays)
         made += _part_groups(part, tiles, head, arrays)
-    masks = sum(group.unmarked.numel() for group in made if group.unmarked is not None)
+    masks = sum(group.masked.numel() for group in made if group.masked is not None)
     if remember and masks * found.rule.values.get("heads", 1) <= MOST_MASKS:
         known[head] = made
     return made
@@ -161,7 +162,7 @@ def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
 
 
 def best_rows(found: Plan, place: int) -> tuple[int, ...]:
-    """The box of queries with the least work: the squares in tiles, and what it takes to begin them."""
+    """The box of queries with the least work: the pairs in tiles, and what it takes to begin them."""
     axes, listed = len(found.parts[place].axes), found.parts[place].block_table
     if listed is not None:  # all rows of a block have the same keys
         return (min(listed.outer, ROWS[1][-1][0]),)
@@ -224,10 +225,10 @@ def _alike(
     if not part.exact:
         yield from _each_its_own(part, bounds, queries, keys, rows, columns, names, arrays, inner)
         return
-    marks, which = np.unique(np.stack(bounds, axis=1), axis=0, return_inverse=True)
-    for kind, mark in enumerate(marks):
+    shapes, which = np.unique(np.stack(bounds, axis=1), axis=0, return_inverse=True)
+    for kind, shape in enumerate(shapes):
         mine = which.ravel() == kind
-        mask = _mask(mark[None], inner)[0]
+        mask = _mask(shape[None], inner)[0]
         yield _group(queries[mine], keys[mine], mask)
 
 
@@ -266,21 +267,21 @@ def _flat(part: Part, positions: list[Ints], side: str) -> Ints:
 
 
 def _mask(bounds: Ints, inner: list[int]) -> NDArray[np.bool_]:
-    """Which columns each row is marked at, [tiles, rows, columns], from its bounds [tiles, 2*axes, rows]."""
+    """Which columns each row attends, [tiles, rows, columns], from its bounds [tiles, 2*axes, rows]."""
     tiles, _, rows = bounds.shape
-    marked = np.ones((tiles, rows, 1), bool)
+    attended = np.ones((tiles, rows, 1), bool)
     for a, size in enumerate(inner):
         slot = np.arange(size)
         along = (slot >= bounds[:, 2 * a, :, None]) & (slot < bounds[:, 2 * a + 1, :, None])
-        marked = (marked[:, :, :, None] & along[:, :, None, :]).reshape(tiles, rows, -1)
-    return marked
+        attended = (attended[:, :, :, None] & along[:, :, None, :]).reshape(tiles, rows, -1)
+    return attended
 
 
 def _each_its_own(
     part: Part, bounds: list[Ints], queries: Ints, keys: Ints, rows: list[Ints], columns: list[Ints],
     names: dict[str, Any], arrays: Data, inner: list[int],
 ) -> Iterator[TileGroup]:  # fmt: skip
-    """Tiles whose masks are asked of every square, some at a time."""
+    """Tiles whose masks are computed pair by pair, some at a time."""
     count = max(1, CHUNK // max(1, queries.shape[1] * keys.shape[1]))
     axes = len(inner)
     for begin in range(0, len(queries), count):
@@ -308,16 +309,16 @@ def _group(queries: Ints, keys: Ints, mask: NDArray[np.bool_]) -> TileGroup:
     return tile_group(torch.from_numpy(queries), torch.from_numpy(keys), given)
 
 
-def _squares(some: Members, group: TileGroup) -> Placed:
-    """The squares of a group for each member, [members, tiles, rows, columns]."""
+def _pairs(some: Members, group: TileGroup) -> PairPositions:
+    """The pairs of a group for each member, [members, tiles, rows, columns]."""
     heads = torch.arange(some.heads.start, some.heads.stop).repeat(some.batch.stop - some.batch.start)
     queries, keys = (x if isinstance(x, Tensor) else x.positions() for x in (group.queries, group.keys))
-    return Placed(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
+    return PairPositions(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
 
 
 def _bias(call: Call, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:
     if call.term is None:
         return None
-    squares = _squares(some, group)
-    shape = torch.broadcast_shapes(*(x.shape for x in squares))
-    return added(call, squares, dtype).expand(shape).contiguous()
+    pairs = _pairs(some, group)
+    shape = torch.broadcast_shapes(*(x.shape for x in pairs))
+    return bias_of(call, pairs, dtype).expand(shape).contiguous()

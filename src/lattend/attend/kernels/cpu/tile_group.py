@@ -1,4 +1,4 @@
-"""TileGroup: equal tiles of queries and keys, where they lie, and which of their squares are marked."""
+"""TileGroup: equal tiles of queries and keys, where they lie, and which of their pairs are attended."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch import Tensor
 
 from lattend.errors import TensorError
 
-MAX_STRIPS = 4
-BLOCKED = -3e38  # added to the score of a square without a mark
+MAX_MASKED_RUNS = 4
+BLOCKED = -3e38  # added to the score of a pair that is not attended
 
 
 @dataclass(frozen=True)
-class Span:
+class Strided:
     """Positions start + tile * tile_step + row * row_step, which are read in place.
 
-    >>> Span(0, 2, 3, tile_step=2).positions().tolist()  # 2 tiles of 3 rows, the second 2 further on
+    >>> Strided(0, 2, 3, tile_step=2).positions().tolist()  # 2 tiles of 3 rows, the second 2 further on
     [[0, 1, 2], [2, 3, 4]]
     """
 
@@ -30,7 +30,7 @@ class Span:
     tile_step: int
     row_step: int = 1
 
-    def __getitem__(self, tiles: slice) -> Span:
+    def __getitem__(self, tiles: slice) -> Strided:
         """Those of some tiles that follow each other."""
         first, end, _ = tiles.indices(self.tiles)
         return replace(self, start=self.start + self.tile_step * first, tiles=end - first)
@@ -58,11 +58,11 @@ class Span:
         return rest == 0 and rows < self.rows
 
 
-Positions = Span | Tensor
+Positions = Strided | Tensor
 
 
-class Strip(NamedTuple):
-    """Keys first..end of a tile, not all marked for all its queries, and what is added to their scores."""
+class MaskedRun(NamedTuple):
+    """Keys first..end of a tile that not all its queries attend to, and what is added to their scores."""
 
     first: int
     end: int
@@ -77,27 +77,27 @@ class TileGroup:
     keys: Positions
     shape: tuple[int, int, int]  # T, M, W
     last: tuple[int, int]  # the last query and the last key
-    strips: tuple[Strip, ...]  # where a mask of all tiles is not all marked
-    unmarked: Tensor | None  # uint8 [T, W, M], where tiles have masks of their own
+    masked_runs: tuple[MaskedRun, ...]  # where the mask that all tiles share is not all True
+    masked: Tensor | None  # uint8 [T, W, M], where tiles have masks of their own
 
     def pieces(self, tiles: int) -> Iterator[TileGroup]:
-        """The same squares in groups of at most so many tiles."""
+        """The same pairs in groups of at most so many tiles."""
         if tiles >= self.shape[0]:
             yield self
             return
         for first in range(0, self.shape[0], tiles):
             some = slice(first, first + tiles)
             queries, keys = self.queries[some], self.keys[some]
-            last = tuple(x.last if isinstance(x, Span) else int(x.max()) for x in (queries, keys))
+            last = tuple(x.last if isinstance(x, Strided) else int(x.max()) for x in (queries, keys))
             shape = (min(tiles, self.shape[0] - first), *self.shape[1:])
-            own = None if self.unmarked is None else self.unmarked[some]
-            yield replace(self, queries=queries, keys=keys, shape=shape, last=last, unmarked=own)
+            own = None if self.masked is None else self.masked[some]
+            yield replace(self, queries=queries, keys=keys, shape=shape, last=last, masked=own)
 
 
 def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) -> TileGroup:
-    """A group from positions [T, M] and [T, W] and a bool mask [M, W] or [T, M, W]; None marks all squares.
+    """A group from positions [T, M] and [T, W] and a bool mask [M, W] or [T, M, W]; None attends all pairs.
 
-    A query comes once in a group, a key once in a tile. Positions in even steps become a Span.
+    A query comes once in a group, a key once in a tile. Positions in even steps become a Strided.
     """
     queries, (t, m), last_query = _checked("queries", queries)
     keys, (t_keys, w), last_key = _checked("keys", keys)
@@ -105,7 +105,7 @@ def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) 
         raise TensorError(f"queries come in {t} tiles and keys in {t_keys}; a group has one number of tiles")
     if _repeats(queries, last_query):
         raise TensorError("a query comes twice in a group; put its keys into one tile, or into two groups")
-    shape, strips, unmarked = (t, m, w), (), None
+    shape, masked_runs, masked = (t, m, w), (), None
     if mask is not None:
         if mask.dtype != torch.bool or mask.shape not in ((m, w), shape):
             raise TensorError(
@@ -114,47 +114,47 @@ def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) 
         if mask.ndim == 3 and bool((mask == mask[:1]).all()):
             mask = mask[0]
         if mask.ndim == 2:
-            strips = tuple(_strips(mask.mT))
+            masked_runs = tuple(_masked_runs(mask.mT))
         else:
-            unmarked = (~mask).mT.contiguous().to(torch.uint8)
-    return TileGroup(queries, keys, shape, (last_query, last_key), strips, unmarked)
+            masked = (~mask).mT.contiguous().to(torch.uint8)
+    return TileGroup(queries, keys, shape, (last_query, last_key), masked_runs, masked)
 
 
 def _checked(name: str, at: Positions) -> tuple[Positions, tuple[int, ...], int]:
-    """The positions, as a Span if they can be, how many they are, and the last of them."""
-    if isinstance(at, Span):
+    """The positions, as a Strided if they can be, how many they are, and the last of them."""
+    if isinstance(at, Strided):
         if min(at.start, at.tile_step, at.tiles - 1, at.rows - 1, at.row_step - 1) < 0:
             raise TensorError(f"{name} must be at least one position from 0 on, in steps forward, not {at}")
         return at, (at.tiles, at.rows), at.last
     if at.dtype != torch.int64 or at.ndim != 2 or at.numel() == 0 or int(at.min()) < 0:
         raise TensorError(f"{name} must be positions from 0 on, int64 [tiles, rows], not {at}")
-    return _span(at) or at, tuple(at.shape), int(at.max())
+    return _strided(at) or at, tuple(at.shape), int(at.max())
 
 
 def _repeats(at: Positions, last: int) -> bool:
-    if isinstance(at, Span):
+    if isinstance(at, Strided):
         return at.phases > 1
     seen = torch.zeros(last + 1, dtype=torch.bool)
     seen[at.flatten()] = True
     return int(seen.sum()) < at.numel()
 
 
-def _span(positions: Tensor) -> Span | None:
+def _strided(positions: Tensor) -> Strided | None:
     tiles, rows = positions.shape
     start = int(positions[0, 0])
     tile_step = int(positions[1, 0]) - start if tiles > 1 else rows
     row_step = int(positions[0, 1]) - start if rows > 1 else 1
-    span = Span(start, tiles, rows, tile_step, row_step)
+    span = Strided(start, tiles, rows, tile_step, row_step)
     even = tile_step >= 0 and row_step > 0 and torch.equal(span.positions(), positions)
     return span if even else None
 
 
-def _strips(marked: Tensor) -> Iterator[Strip]:
-    """The runs of keys that a mask [W, M] does not mark for all queries."""
-    part = (~marked.all(1)).to(torch.int8)
+def _masked_runs(mask: Tensor) -> Iterator[MaskedRun]:
+    """The runs of keys that a mask [W, M] does not attend for all queries."""
+    part = (~mask.all(1)).to(torch.int8)
     edge = part.new_zeros(1)
     turns = torch.diff(part, prepend=edge, append=edge).nonzero().flatten().tolist()
-    if len(turns) > 2 * MAX_STRIPS:  # a few long additions rather than many short ones
+    if len(turns) > 2 * MAX_MASKED_RUNS:  # a few long additions rather than many short ones
         turns = [turns[0], turns[-1]]
     for first, end in zip(turns[::2], turns[1::2], strict=True):
-        yield Strip(first, end, torch.where(marked[first:end], 0.0, BLOCKED).contiguous())
+        yield MaskedRun(first, end, torch.where(mask[first:end], 0.0, BLOCKED).contiguous())

@@ -2,7 +2,7 @@
 
 Tensors are [B, positions, D] with B = batch * heads; narrow floats are widened to float32 first. Scores
 stand keys first, [tiles, W, M]: so all five products read their operands in order, and sums over keys
-run along vectors. They are in base 2, for exp2 is three times as fast as exp. A block of tiles has a few
+run along vectors. They are in base 2, for exp2 is three times as fast as exp. A chunk of tiles has a few
 MB, which the cache holds.
 """
 
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Span, TileGroup
+from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
 from lattend.errors import TensorError
 
-BLOCK = 1 << 20  # numbers of a block for each thread: 4 MB
+CHUNK = 1 << 20  # numbers of a chunk for each thread: 4 MB
 MIN_BATCH = 2  # products for each thread, before the keys of a tile are taken all at once
 LOG2E = 1 / log(2)
 LOW = -1e37  # the largest of no scores: below all scores, yet finite, so that no difference is NaN
@@ -26,7 +26,7 @@ BOUND = 40.0  # scores within ±40 are summed as they are: exp(40) = 2.4e17, far
 ALL = slice(None)
 
 
-class _Block(NamedTuple):
+class _Chunk(NamedTuple):
     """Some keys of several tiles of one member of the batch, or of one tile of several members."""
 
     group: TileGroup
@@ -38,8 +38,8 @@ class _Block(NamedTuple):
     def members(self) -> int:
         return self.b.stop - self.b.start
 
-    def view(self, x: Tensor, at: Span, rows: slice = ALL) -> Tensor:
-        """The block's rows of a Span in x [B, positions, D], as [tiles, rows, D]; tiles may overlap."""
+    def view(self, x: Tensor, at: Strided, rows: slice = ALL) -> Tensor:
+        """The chunk's strided rows in x [B, positions, D], as [tiles, rows, D]; tiles may overlap."""
         first, end, _ = rows.indices(at.rows)
         by_member, by_row, by_column = x.stride()
         row = at.start + self.tiles.start * at.tile_step + first * at.row_step
@@ -49,14 +49,14 @@ class _Block(NamedTuple):
         return x.as_strided(sizes, steps, offset).flatten(0, 1)
 
     def part_of(self, bias: Tensor) -> Tensor:
-        """The block's part of a bias [B or 1, T or 1, M, W], as [tiles or 1, M, keys]."""
+        """The chunk's part of a bias [B or 1, T or 1, M, W], as [tiles or 1, M, keys]."""
         b = self.b if bias.shape[0] > 1 else ALL
         tiles = self.tiles if bias.shape[1] > 1 else ALL
         return bias[b, tiles, :, self.keys].flatten(0, 1)
 
 
 class _Pass:
-    """q, k and v, what blocks read and write of them, and products in memory that outlives a block."""
+    """q, k and v, what chunks read and write of them, and products in memory that outlives a chunk."""
 
     def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
         if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
@@ -67,8 +67,8 @@ class _Pass:
         self.scale = scale
         self._memory: dict[str, Tensor] = {}
 
-    def blocks(self, group: TileGroup, held: int) -> Iterator[_Block]:
-        """All squares of a group in blocks of few enough keys; of each, `held` numbers are in use."""
+    def chunks(self, group: TileGroup, held: int) -> Iterator[_Chunk]:
+        """All pairs of a group in chunks of few enough keys; of each, `held` numbers are in use."""
         for name, last, x in zip(("query", "key"), group.last, (self.q, self.k), strict=True):
             if last >= x.shape[1]:
                 raise TensorError(f"{name} {last} of a group is past the last of {x.shape[1]} positions")
@@ -76,16 +76,16 @@ class _Pass:
         members, threads = len(self.q), torch.get_num_threads()
         by_tile = t >= members
         one, many = (members, t) if by_tile else (t, members)
-        room = BLOCK * threads // held
+        room = CHUNK * threads // held
         width = min(w, max(64, room // min(many, MIN_BATCH * threads) // 64 * 64))
         count = max(1, room // width)
-        count = ceil(many / ceil(many / count))  # blocks of one size
+        count = ceil(many / ceil(many / count))  # chunks of one size
         for i in range(one):
             for j in range(0, many, count):
                 alone, several = slice(i, i + 1), slice(j, min(j + count, many))
                 b, tiles = (alone, several) if by_tile else (several, alone)
                 for key in range(0, w, width):
-                    yield _Block(group, b, tiles, slice(key, min(key + width, w)))
+                    yield _Chunk(group, b, tiles, slice(key, min(key + width, w)))
 
     def _held(self, name: str, *shape: int) -> Tensor:
         """Memory under a name: fresh pages cost more than the sums done in them."""
@@ -94,26 +94,26 @@ class _Pass:
             self._memory[name] = self.q.new_empty(size)
         return self._memory[name][:size].view(shape)
 
-    def _read(self, block: _Block, name: str, x: Tensor, at: Positions, rows: slice = ALL) -> Tensor:
-        """The block's rows in x [B, positions, D], as [tiles, rows, D]: a view for a Span, else a copy."""
-        if isinstance(at, Span):
-            return block.view(x, at, rows)
-        index = at[block.tiles, rows]
-        out = self._held(name, block.members, index.numel(), x.shape[2])
-        for member, part in zip(x[block.b], out, strict=True):  # threads share the work only on a matrix
+    def _read(self, chunk: _Chunk, name: str, x: Tensor, at: Positions, rows: slice = ALL) -> Tensor:
+        """The chunk's rows in x [B, positions, D], as [tiles, rows, D]: a view where they are strided."""
+        if isinstance(at, Strided):
+            return chunk.view(x, at, rows)
+        index = at[chunk.tiles, rows]
+        out = self._held(name, chunk.members, index.numel(), x.shape[2])
+        for member, part in zip(x[chunk.b], out, strict=True):  # threads share the work only on a matrix
             torch.index_select(member, 0, index.flatten(), out=part)
         return out.view(-1, index.shape[1], x.shape[2])
 
-    def _queries(self, block: _Block, name: str, x: Tensor) -> Tensor:
-        return self._read(block, name, x, block.group.queries)
+    def _queries(self, chunk: _Chunk, name: str, x: Tensor) -> Tensor:
+        return self._read(chunk, name, x, chunk.group.queries)
 
-    def _keys(self, block: _Block, name: str, x: Tensor) -> Tensor:
-        return self._read(block, name, x, block.group.keys, block.keys)
+    def _keys(self, chunk: _Chunk, name: str, x: Tensor) -> Tensor:
+        return self._read(chunk, name, x, chunk.group.keys, chunk.keys)
 
-    def _write(self, block: _Block, x: Tensor, value: Tensor) -> None:
+    def _write(self, chunk: _Chunk, x: Tensor, value: Tensor) -> None:
         """Puts back what was read of x at the queries, if it was a copy."""
-        if isinstance(at := block.group.queries, Tensor):
-            x[block.b].index_copy_(1, at[block.tiles].flatten(), value.view(block.members, -1, x.shape[2]))
+        if isinstance(at := chunk.group.queries, Tensor):
+            x[chunk.b].index_copy_(1, at[chunk.tiles].flatten(), value.view(chunk.members, -1, x.shape[2]))
 
     def _product(self, name: str, a: Tensor, b: Tensor, factor: float = 1.0) -> Tensor:
         """The products factor * a b, [tiles, rows, columns], until the next ones of that name."""
@@ -127,25 +127,25 @@ class _Pass:
         else:
             to.add_(self._product("added", a, b, factor))
 
-    def _scores(self, block: _Block, q: Tensor, k: Tensor, bias: Tensor | None) -> Tensor:
-        """Scores in base 2, [tiles, keys, M]: far below LOW where there is no mark."""
+    def _scores(self, chunk: _Chunk, q: Tensor, k: Tensor, bias: Tensor | None) -> Tensor:
+        """Scores in base 2, [tiles, keys, M]: far below LOW where not attended."""
         s = self._product("scores", k, q.mT, self.scale * LOG2E)
-        first, end = block.keys.start, block.keys.stop
-        for strip in block.group.strips:
-            low, high = max(first, strip.first), min(end, strip.end)
+        first, end = chunk.keys.start, chunk.keys.stop
+        for run in chunk.group.masked_runs:
+            low, high = max(first, run.first), min(end, run.end)
             if low < high:
-                s[:, low - first : high - first].add_(strip.added[low - strip.first : high - strip.first])
-        if block.group.unmarked is not None:
-            s.add_(block.group.unmarked[block.tiles, block.keys], alpha=BLOCKED)
+                s[:, low - first : high - first].add_(run.added[low - run.first : high - run.first])
+        if chunk.group.masked is not None:
+            s.add_(chunk.group.masked[chunk.tiles, chunk.keys], alpha=BLOCKED)
         if bias is not None:
-            s.add_(block.part_of(bias).mT, alpha=LOG2E)
+            s.add_(chunk.part_of(bias).mT, alpha=LOG2E)
         return s
 
 
-class Running(_Pass):
+class OnlineSoftmax(_Pass):
     """Attention so far: of each query, the sum of exp(score) over its keys and the values so weighed.
 
-    Groups are added one after another; no square may be marked twice. `biased` says that some will come
+    Groups are added in sequence; no pair may be in two of them. `biased` says that some will come
     with a bias.
     """
 
@@ -158,24 +158,24 @@ class Running(_Pass):
         self._values = self.q.new_zeros(b, n, v.shape[2])
 
     def add(self, group: TileGroup, bias: Tensor | None = None) -> None:
-        """Adds the squares of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
+        """Adds the pairs of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
         if bias is not None and self._top is None:
-            raise TensorError("a bias was not announced; make Running with biased=True")
-        copied = 0 if isinstance(group.keys, Span) else self.k.shape[2]
-        for block in self.blocks(group, 2 * group.shape[1] + copied):  # half the room is for what is read
-            q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
-            s = self._scores(block, q, k, bias)
-            total = self._queries(block, "total", self._total)
-            values = self._queries(block, "values", self._values)
+            raise TensorError("a bias was not announced; make OnlineSoftmax with biased=True")
+        copied = 0 if isinstance(group.keys, Strided) else self.k.shape[2]
+        for chunk in self.chunks(group, 2 * group.shape[1] + copied):  # half the room is for what is read
+            q, k = self._queries(chunk, "q", self.q), self._keys(chunk, "k", self.k)
+            s = self._scores(chunk, q, k, bias)
+            total = self._queries(chunk, "total", self._total)
+            values = self._queries(chunk, "values", self._values)
             if self._top is not None:
-                top = self._queries(block, "top", self._top)
+                top = self._queries(chunk, "top", self._top)
                 s.sub_(_raise(top, s.amax(1, keepdim=True).mT, total, values).mT)
-                self._write(block, self._top, top)
+                self._write(chunk, self._top, top)
             s.exp2_()
             total.add_(s.sum(1).unsqueeze(2))
-            self._add_product(values, s.mT, self._keys(block, "v", self.v))
-            self._write(block, self._total, total)
-            self._write(block, self._values, values)
+            self._add_product(values, s.mT, self._keys(chunk, "v", self.v))
+            self._write(chunk, self._total, total)
+            self._write(chunk, self._values, values)
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """The output [B, n, Dv] and the log-sum-exp of scores [B, n]: 0 and -inf for a query without keys.
@@ -200,7 +200,7 @@ def _raise(top: Tensor, fresh: Tensor, total: Tensor, values: Tensor) -> Tensor:
     return top.copy_(largest)
 
 
-class Gradients(_Pass):
+class GradientSums(_Pass):
     """Gradients of q, k and v so far: `dq`, `dk` and `dv`, in float32.
 
     `out` and `lse` are those of all groups together, `dout` and `dlse` their gradients.
@@ -228,28 +228,28 @@ class Gradients(_Pass):
 
     def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
         """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
-        copied = 0 if isinstance(group.keys, Span) else self.k.shape[2]
-        for block in self.blocks(group, 2 * group.shape[1] + self.k.shape[2] + copied):
-            q, k = self._queries(block, "q", self.q), self._keys(block, "k", self.k)
-            v, dout = self._keys(block, "v", self.v), self._queries(block, "dout", self._dout)
-            lse, delta = self._queries(block, "lse", self._lse), self._queries(block, "delta", self._delta)
-            p = self._scores(block, q, k, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
-            _add(block, self.dv, group.keys, block.keys, self._product("by key", p, dout))
+        copied = 0 if isinstance(group.keys, Strided) else self.k.shape[2]
+        for chunk in self.chunks(group, 2 * group.shape[1] + self.k.shape[2] + copied):
+            q, k = self._queries(chunk, "q", self.q), self._keys(chunk, "k", self.k)
+            v, dout = self._keys(chunk, "v", self.v), self._queries(chunk, "dout", self._dout)
+            lse, delta = self._queries(chunk, "lse", self._lse), self._queries(chunk, "delta", self._delta)
+            p = self._scores(chunk, q, k, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
+            _add(chunk, self.dv, group.keys, chunk.keys, self._product("by key", p, dout))
             ds = self._product("slopes", v, dout.mT).sub_(delta.mT).mul_(p)
-            _add(block, self.dq, group.queries, ALL, self._product("by query", ds.mT, k, self.scale))
-            _add(block, self.dk, group.keys, block.keys, self._product("by key", ds, q, self.scale))
+            _add(chunk, self.dq, group.queries, ALL, self._product("by query", ds.mT, k, self.scale))
+            _add(chunk, self.dk, group.keys, chunk.keys, self._product("by key", ds, q, self.scale))
             if dbias is not None:
-                part = block.part_of(dbias)
+                part = chunk.part_of(dbias)
                 part.add_(ds.mT if len(part) == len(ds) else ds.sum(0, keepdim=True).mT)
 
 
-def _add(block: _Block, x: Tensor, at: Positions, rows: slice, sums: Tensor) -> None:
-    """Adds sums [tiles, rows, D] to x at the block's rows; tiles that share positions one after another."""
-    if isinstance(at, Span):
-        view, phases = block.view(x, at, rows), at.phases if block.members == 1 else 1
+def _add(chunk: _Chunk, x: Tensor, at: Positions, rows: slice, sums: Tensor) -> None:
+    """Adds sums [tiles, rows, D] to x at the chunk's rows; tiles that share positions in sequence."""
+    if isinstance(at, Strided):
+        view, phases = chunk.view(x, at, rows), at.phases if chunk.members == 1 else 1
         for phase in range(min(phases, len(sums))):
             view[phase::phases].add_(sums[phase::phases])
         return
-    index = at[block.tiles, rows].flatten()
-    for member, part in zip(x[block.b], sums.view(block.members, -1, x.shape[2]), strict=True):
+    index = at[chunk.tiles, rows].flatten()
+    for member, part in zip(x[chunk.b], sums.view(chunk.members, -1, x.shape[2]), strict=True):
         member.index_add_(0, index, part)  # four times as fast on a matrix

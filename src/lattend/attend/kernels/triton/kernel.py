@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import as_gradients, empty_sums
+from lattend.attend.bias import as_gradients, dtype_name, empty_sums
 from lattend.attend.call import BackwardInputs, Call, Gradients, rule_of
-from lattend.attend.form import axes_looked_up
+from lattend.attend.rule_names import axes_looked_up
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
 
-MAX_HEAD = 256
+MAX_HEAD_DIM = 256
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -28,10 +28,10 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     if find_spec("triton") is None:
         return "Triton is not installed: pip install triton"
     if q.dtype not in DTYPES:
-        return f"it computes in bfloat16, float16 or float32, and q is {_name(q.dtype)}"
+        return f"it computes in bfloat16, float16 or float32, and q is {dtype_name(q.dtype)}"
     size = max(q.shape[-1], v.shape[-1])
-    if size > MAX_HEAD:
-        return f"its tiles hold heads of size {MAX_HEAD} at most, and this one has {size}"
+    if size > MAX_HEAD_DIM:
+        return f"its tiles hold a head dimension of {MAX_HEAD_DIM} at most, and this is {size}"
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
@@ -76,7 +76,3 @@ def _runner(call: Call, device: torch.device) -> Any:
     found, tensors = plan(call.rule), tuple(call.bias)
     key = (found, device, call.term, tensors)
     return _RUNNERS.find(key, lambda: Runner(found, device, term=call.term, tensors=tensors))
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

@@ -1,11 +1,10 @@
-"""A few queries against keys at hand: one step of decoding, or one piece of a prompt."""
+"""One step of decoding, or one piece of a prefill: its queries against the keys in the cache."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, reduce
+from functools import lru_cache
 from math import inf, prod
-from operator import add, and_, floordiv, mod, mul, neg, or_, pos, sub
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,16 @@ from torch import Tensor
 from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
-from lattend.attend.bias import Bias, shape_text, value
-from lattend.attend.form import form_of
+from lattend.attend.bias import Bias, shape_text
 from lattend.attend.inputs import term_given
+from lattend.attend.rule_names import rule_names
+from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
 from lattend.errors import DomainError, LattendError, TensorError
 from lattend.plans.retention import row_by_row
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
-from lattend.rules.language.evaluation import COMPARE, evaluate
-from lattend.rules.language.expr import And, Arith, Compare, Condition, Name, Not, Num, Or, Term, Truth
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Arith, Condition, Name, Num, Term
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import Rule
 
@@ -34,59 +34,59 @@ def attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    marked: Tensor | None,
+    mask: Tensor | None,
     scale: float,
     return_lse: bool = False,
     bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
-    `marked` is [s, m], or [heads, s, m]; None marks all squares. A row without marks gives zeros and -inf.
+    `mask` is [s, m], or [heads, s, m]; None attends all pairs. A row without keys gives zeros and -inf.
     `bias` is broadcast to [heads, s, m].
     """
     batch, heads, s, _ = q.shape
-    key_heads, m = k.shape[1:3]
+    kv_heads, m = k.shape[1:3]
     if m == 0 or q.numel() == 0:
         lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
     if return_lse or bias is not None:  # a bias in bfloat16 would be too coarse for the library
-        return _written_out(q, k, v, marked, scale, bias)
-    group = heads // key_heads
-    if marked is None:  # the queries that share a key head are rows of one matrix
-        out = _library(q.reshape(batch, key_heads, group * s, -1), k, v, None, scale)
+        return _written_out(q, k, v, mask, scale, bias)
+    group = heads // kv_heads
+    if mask is None:  # the queries that share a kv head are rows of one matrix
+        out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, None, scale)
         return out.reshape(batch, heads, s, -1), None
-    rows = q.reshape(batch * key_heads, group, s, -1)
+    rows = q.reshape(batch * kv_heads, group, s, -1)
     keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
-    if marked.ndim == 3:
-        marked = marked.reshape(key_heads, group, s, m).repeat(batch, 1, 1, 1)
-    out = _library(rows, keys, values, marked, scale).masked_fill(~marked.any(-1, keepdim=True), 0)
+    if mask.ndim == 3:
+        mask = mask.reshape(kv_heads, group, s, m).repeat(batch, 1, 1, 1)
+    out = _library(rows, keys, values, mask, scale).masked_fill(~mask.any(-1, keepdim=True), 0)
     return out.reshape(batch, heads, s, -1), None
 
 
 def _written_out(
-    q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float, bias: Tensor | None
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, in float32 at least."""
     wide = _wide(q)
-    shared = q.to(wide).reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a key head, one below another
+    shared = q.to(wide).reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a kv head, one below another
     scores = (shared * scale @ k.to(wide).mT).view(*q.shape[:3], -1)  # [batch, heads, s, m]
     if bias is not None:
         scores = scores + bias
-    if marked is not None:
-        scores = scores.masked_fill(~marked, -inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -inf)
     lse = scores.logsumexp(-1, keepdim=True)
     weights = (scores - lse.masked_fill(lse == -inf, 0)).exp()
     out = weights.view(*shared.shape[:3], -1) @ v.to(wide)
     return out.view(*q.shape[:3], -1).to(q.dtype), lse[..., 0]
 
 
-def _library(q: Tensor, k: Tensor, v: Tensor, marked: Tensor | None, scale: float) -> Tensor:
+def _library(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float) -> Tensor:
     """PyTorch's attention without cuDNN, which takes 50 ms to prepare for each new number of keys."""
     if not q.is_cuda or not cudnn_sdp_enabled():
-        return scaled_dot_product_attention(q, k, v, attn_mask=marked, scale=scale)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     enable_cudnn_sdp(False)
     try:
-        return scaled_dot_product_attention(q, k, v, attn_mask=marked, scale=scale)
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     finally:
         enable_cudnn_sdp(True)
 
@@ -95,33 +95,36 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-class Marks:
-    """Which squares at given positions are marked: by NumPy here, or by PyTorch where the keys are."""
+class AttendedPairs:
+    """Which pairs at given positions are attended: by NumPy on the host, or by PyTorch where the keys are."""
 
     def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]], heads: int | None) -> None:
         self.condition, self.data, self.heads = condition, data, heads
         self.plain = not data and _fits(condition)
 
-    def here(self, q: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The squares of one query, or of a column of queries, and keys; heads first where they differ."""
+    def on_host(self, q: NDArray[np.int64] | int, k: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The mask of one query, or of a column of queries, and keys; heads first where they differ."""
         shape = np.broadcast_shapes(np.shape(q), np.shape(k))
         places: dict[str, Any] = {"q": q, "k": k}
         if self.heads is not None:
             places[HEAD] = np.arange(self.heads).reshape(-1, *(1 for _ in shape))
             shape = (self.heads, *shape)
-        found = holds(self.condition, places) if self.plain else evaluate(self.condition, places, self.data)
+        if self.plain:
+            found = evaluate_unchecked(self.condition, places)
+        else:
+            found = evaluate(self.condition, places, self.data)
         return np.asarray(found) if np.shape(found) == shape else np.broadcast_to(np.asarray(found), shape)
 
-    def there(self, q: NDArray[np.int64], k: NDArray[np.int64], device: torch.device) -> Tensor:
-        """The squares [s, m], or [heads, s, m], of positions q and k as a tensor on the device."""
+    def on_device(self, q: NDArray[np.int64], k: NDArray[np.int64], device: torch.device) -> Tensor:
+        """The mask [s, m], or [heads, s, m], of positions q and k as a tensor on the device."""
         if not self.plain:
-            return moved(np.array(self.here(q[:, None], k)), device)
+            return moved(np.array(self.on_host(q[:, None], k)), device)
         places: dict[str, Any] = {"q": moved(q, device)[:, None], "k": moved(k, device)}
         shape = [len(q), len(k)]
         if self.heads is not None:
             places[HEAD] = torch.arange(self.heads, device=device)[:, None, None]
             shape = [self.heads, *shape]
-        found = holds(self.condition, places)
+        found = evaluate_unchecked(self.condition, places)
         return torch.full(shape, found, device=device) if isinstance(found, bool) else found.expand(shape)
 
 
@@ -146,60 +149,17 @@ def _fits(condition: Condition) -> bool:
     return True
 
 
-def holds(node: Condition, places: Mapping[str, Any]) -> Any:
-    """Whether the condition holds where the names have these values: numbers, arrays, tensors; unchecked."""
-    match node:
-        case Truth():
-            return node.value
-        case Not():
-            held = holds(node.arg, places)
-            return not held if isinstance(held, bool) else ~held
-        case And():
-            return reduce(and_, (holds(arg, places) for arg in node.args))
-        case Or():
-            return reduce(or_, (holds(arg, places) for arg in node.args))
-        case Compare():
-            return COMPARE[node.op](_number(node.left, places), _number(node.right, places))
-
-
-def _number(node: Term, places: Mapping[str, Any]) -> Any:
-    match node:
-        case Num():
-            return node.value
-        case Name():
-            return places[node.name]
-        case Arith():
-            numbers = [_number(arg, places) for arg in node.args]
-            return reduce(_JOIN[node.op], numbers) if len(numbers) > 1 else _ALONE[node.op](numbers[0])
-        case _:
-            raise ValueError(f"{expr.term_text(node)} is data")
-
-
-def _least(a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    if isinstance(a, Tensor) or isinstance(b, Tensor):
-        a, b = (a, b) if isinstance(a, Tensor) else (b, a)
-        return torch.minimum(a, b) if isinstance(b, Tensor) else a.clamp(max=b)
-    return np.minimum(a, b)
-
-
-_JOIN = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "min": _least}
-_JOIN["max"] = lambda a, b: -_least(-a, -b)
-_ALONE = {"neg": neg, "abs": abs, "min": pos, "max": pos}
-
-
 # A bias
 
 
 def on_a_line(bias: Bias | Tensor, rule: Rule, length: int | None, seen: int, heads: int, q: Tensor) -> Bias:
-    """The bias of positions on a line, the rule's numbers put in; raises unless it fits the first `seen`.
+    """The bias of positions on a line, the rule's numbers in it; raises unless it fits the first `seen`.
 
     `length` is the number of all positions, if it is known.
     """
     if isinstance(bias, Tensor) and length is None:
         raise LattendError(
-            f"bias is a table of shape {shape_text(bias)} for all squares, and how many there will be is not "
+            f"bias is a table of shape {shape_text(bias)} for all pairs, and how many there will be is not "
             "known: make the cache with n=…, or write the bias with positions: "
             'Bias("table[head, k - q + 63]", table=…)'
         )
@@ -208,7 +168,7 @@ def on_a_line(bias: Bias | Tensor, rule: Rule, length: int | None, seen: int, he
     positions = seen if length is None else length
     sizes = {outer.queries: -(-positions // prod(sizes.values())), **sizes}
     sizes |= {HEADS: heads} if rule.has_heads else {}
-    term_given(form_of(rule.key), rule.key, bias, sizes, q)
+    term_given(rule_names(rule.key), rule.key, bias, sizes, q)
     line = Bias.table(bias) if isinstance(bias, Tensor) else bias
     for name, tensor in line.tensors.items():
         if tensor.requires_grad and torch.is_grad_enabled():
@@ -242,21 +202,21 @@ def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int
         outer = rule.axes[0]
         numbers |= dict.fromkeys((outer.queries, outer.keys), Num(length // step))
 
-    def put(name: Name) -> Term:
+    def substitute(name: Name) -> Term:
         if name.name not in numbers:
             raise LattendError(
-                f'bias "{text}" speaks of {name.name}, the size of the whole, which is not known before its '
+                f'bias "{text}" names {name.name}, the size of the whole, which is not known before its '
                 f"end; if you know it, make the cache with {name.name}=…"
             )
         return numbers[name.name]
 
-    return expr.term_text(expr.replaced(parse_term(text), put))
+    return expr.term_text(expr.replaced(parse_term(text), substitute))
 
 
-def added(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
+def bias_at(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor) -> Tensor:
     """What a bias on a line adds at positions q and k, for the heads of `like`; up to broadcasting."""
     device, wide = like.device, _wide(like)
     places = {"q": moved(q, device)[:, None], "k": moved(k, device)}
     places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]
     tensors = {name: tensor.detach().to(device, wide) for name, tensor in bias.tensors.items()}
-    return torch.as_tensor(value(bias.term, places, tensors), dtype=wide, device=device)
+    return torch.as_tensor(evaluate_unchecked(bias.term, places, tensors), dtype=wide, device=device)

@@ -1,7 +1,7 @@
-"""Form: the names in a rule, all that the front of attention asks of it.
+"""RuleNames: the names in a rule, all that the front of attention asks of it.
 
 Under torch.compile the front is traced. It reads the rule's key, a string that Dynamo guards on, and
-its values; the Form follows from the key and is held as a constant. Nothing of the rule's tree is traced.
+its values; the names follow from the key and are held as a constant. Nothing of the rule's tree is traced.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lattend.attend.compiled import constant
 from lattend.rules.language.expr import Lookup, Name, term_text, walk
 
 
-class Array(NamedTuple):
+class OpenArray(NamedTuple):
     """An array left open: how it is first looked up, and the positions that index each of its axes."""
 
     name: str
@@ -22,7 +22,7 @@ class Array(NamedTuple):
     positions: tuple[tuple[str, ...], ...]
 
 
-class Form(NamedTuple):
+class RuleNames(NamedTuple):
     """The text of a rule and its names: sizes as in Rule.sizes, the query and key of each axis."""
 
     text: str
@@ -30,19 +30,19 @@ class Form(NamedTuple):
     queries: tuple[str, ...]
     keys: tuple[str, ...]
     parameters: tuple[str, ...]
-    arrays: tuple[Array, ...]
+    arrays: tuple[OpenArray, ...]
 
 
 @constant
-def form_of(key: str) -> Form:
-    """The form of the rule with this key."""
-    return _form(key)
+def rule_names(key: str) -> RuleNames:
+    """The names in the rule with this key."""
+    return _names(key)
 
 
 @lru_cache(maxsize=1024)
-def _form(key: str) -> Form:
+def _names(key: str) -> RuleNames:
     rule = rule_of(key)
-    return Form(
+    return RuleNames(
         rule.text,
         tuple(rule.sizes),
         tuple(axis.query for axis in rule.axes),
@@ -52,16 +52,16 @@ def _form(key: str) -> Form:
     )
 
 
-def _array(name: str, key: str) -> Array:
+def _array(name: str, key: str) -> OpenArray:
     rule = rule_of(key)
     lookups = [n for n in walk(rule.condition) if isinstance(n, Lookup) and n.array == name]
     if not lookups:
-        return Array(name, f"{name}[...]", ())
+        return OpenArray(name, f"{name}[...]", ())
     places = zip(*(node.indices for node in lookups), strict=True)
     plain = ([p.name for p in at if isinstance(p, Name) and p.name in rule.positions] for at in places)
-    return Array(name, term_text(lookups[0]), tuple(tuple(dict.fromkeys(found)) for found in plain))
+    return OpenArray(name, term_text(lookups[0]), tuple(tuple(dict.fromkeys(found)) for found in plain))
 
 
 def axes_looked_up(key: str) -> list[int]:
     """How many axes each open array of a rule has, less that of the batch."""
-    return [len(array.positions) for array in _form(key).arrays]
+    return [len(array.positions) for array in _names(key).arrays]

@@ -1,4 +1,4 @@
-"""Words: what a plan and a kernel do, said so that a person can read it."""
+"""The text of an explanation: what a plan and a kernel do, so that a person can read it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from lattend.report.numbers import percent
 from lattend.rules.language import expr
 
 if TYPE_CHECKING:
-    from lattend.attend.explain.explain import Explanation, PartExplained
+    from lattend.attend.explain.explain import ExplainedPart, Explanation
 
 INDENT = 12
-LITTLE = 0.2  # of the executed squares needed: worth a sentence
-NEARLY = 0.75  # of the dense squares executed
+LITTLE = 0.2  # of the executed pairs needed: worth a sentence
+NEARLY = 0.75  # of the dense pairs executed
 ALONG = {"q": "", "qz": "z", "qy": "y", "qx": "x"}
 
 
 # Parts
 
 
-def condition(part: Part) -> str:
+def format_condition(part: Part) -> str:
     """`k <= q and q - k < l`."""
-    return str(part) if part.branch else "all squares"
+    return str(part) if part.branch else "all pairs"
 
 
-def layout(part: Part, rows: Sequence[int]) -> str:
+def format_layout(part: Part, rows: Sequence[int]) -> str:
     """In which order the positions of a part are taken."""
     found = [text for axis in part.axes if (text := _order(axis))]
     if part.block_table is not None:
@@ -38,7 +38,7 @@ def layout(part: Part, rows: Sequence[int]) -> str:
     if len(part.axes) == 1:
         return found[0] if found else "in order"
     what = "pixels" if len(part.axes) == 2 else "voxels"
-    return "; ".join([*found, f"boxes of {times(rows)} {what}"])
+    return "; ".join([*found, f"boxes of {format_box(rows)} {what}"])
 
 
 def _order(axis: PartAxis) -> str:
@@ -62,7 +62,7 @@ def _some(order: Order, what: str) -> str:
     return f"{order.group:,} of every {order.period:,} {what}" if order.period > 1 else ""
 
 
-def span(part: Part) -> str:
+def format_span(part: Part) -> str:
     """`queries 4 to 4,095`, where not all have keys in the part."""
     found: list[str] = []
     for axis in part.axes:
@@ -71,20 +71,20 @@ def span(part: Part) -> str:
     return ", ".join(found)
 
 
-def asked(part: Part) -> str:
-    """What is left to ask of each square."""
+def format_rest(part: Part) -> str:
+    """What the bounds leave to check for each pair."""
     return "" if part.exact else expr.text(part.rest)
 
 
 # Numbers
 
 
-def times(numbers: Sequence[int]) -> str:
+def format_box(numbers: Sequence[int]) -> str:
     """`8 × 8`."""
     return " × ".join(f"{number:,}" for number in numbers)
 
 
-def numbers(values: Mapping[str, int]) -> str:
+def format_numbers(values: Mapping[str, int]) -> str:
     """`n = 65,536, t = 255`."""
     return ", ".join(f"{name} = {value:,}" for name, value in values.items())
 
@@ -103,7 +103,9 @@ def why_slow(found: Explanation) -> str:
         return ""
     useful, rest = found.needed / found.executed, found.executed / max(1, found.dense)
     if found.kernel == "dense":
-        return "the dense kernel computes every square and throws the unmarked ones away" * (useful < 0.9)
+        return "the dense kernel computes every pair and throws away those that are not attended" * (
+            useful < 0.9
+        )
     if useful >= LITTLE and rest < NEARLY:
         return ""
     if found.needed >= 0.5 * found.dense:
@@ -111,7 +113,7 @@ def why_slow(found: Explanation) -> str:
     begun = (
         f"only {percent(found.needed, found.executed)} of the executed pairs are needed"
         if useful < LITTLE
-        else f"{percent(found.executed, found.dense)} of the dense squares are executed"
+        else f"{percent(found.executed, found.dense)} of the dense pairs are executed"
     )
     return f"{begun}: {_cause(found)}"
 
@@ -119,24 +121,24 @@ def why_slow(found: Explanation) -> str:
 def _cause(found: Explanation) -> str:
     heavy = max(found.parts, key=lambda part: part.executed, default=None)
     if heavy is None:
-        return "its tiles hold few marked squares"
+        return "its tiles hold few attended pairs"
     keys = (found.needed or 0) / max(1, found.queries * found.grids)
-    if "[" in heavy.asked:
-        return f'"{heavy.asked}" looks up data, and the {found.kernel} kernel asks it of each square'
-    if heavy.asked:
-        return f'no layout was found for "{heavy.asked}", so each square of its tiles is asked'
+    if "[" in heavy.checked:
+        return f'"{heavy.checked}" looks up data, and the {found.kernel} kernel checks it for each pair'
+    if heavy.checked:
+        return f'no layout was found for "{heavy.checked}", so each pair of its tiles is checked'
     if found.queries < prod(heavy.rows):
-        return f"{found.queries:,} queries fill little of a tile of {times(heavy.rows)}"
+        return f"{found.queries:,} queries fill little of a tile of {format_box(heavy.rows)}"
     if len(found.parts) >= 4:
         return f"there are {len(found.parts)} parts, each with tiles of its own that are partly filled"
     if len(heavy.rows) > 1:
         return (
-            f"a query has {keys:,.1f} keys on average, and a box of {times(heavy.rows)} queries reads "
+            f"a query has {keys:,.1f} keys on average, and a box of {format_box(heavy.rows)} queries reads "
             "the keys of all of them"
         )
     step = f" by {heavy.step:,} keys" if heavy.step else ""
     return (
-        f"a query has {keys:,.1f} keys on average, and tiles of {times(heavy.rows)} queries{step} "
+        f"a query has {keys:,.1f} keys on average, and tiles of {format_box(heavy.rows)} queries{step} "
         "are coarser than that"
     )
 
@@ -144,7 +146,7 @@ def _cause(found: Explanation) -> str:
 # The whole text
 
 
-def text(found: Explanation, width: int) -> str:
+def format_explanation(found: Explanation, width: int) -> str:
     """The explanation in lines of at most `width` columns."""
     return "\n".join(_lines(found, max(20, width)))
 
@@ -154,7 +156,7 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
     yield from _wrapped(found.subtitle, width)
     yield from _wrapped(found.tensors, width)
     yield ""
-    yield from _squares(found, width)
+    yield from _pairs(found, width)
     if found.why:
         yield from _entry("why", found.why, width, indent=0)
     if found.as_written:
@@ -173,12 +175,12 @@ def _lines(found: Explanation, width: int) -> Iterator[str]:
         yield from _wrapped(f"attention would raise: {refused}", width)
         return
     yield ""
-    yield from _entry("backward", found.backward_words, width, indent=0)
+    yield from _entry("backward", found.backward_text, width, indent=0)
     yield from _entry("TF32", found.tf32, width, indent=0)
-    yield from _entry("time", found.time_words, width, indent=0)
+    yield from _entry("time", found.time_text, width, indent=0)
 
 
-def _squares(found: Explanation, width: int) -> Iterator[str]:
+def _pairs(found: Explanation, width: int) -> Iterator[str]:
     """Needed, executed and dense beside each other, or below each other where that is too wide."""
     values = (found.needed, found.executed, found.dense)
     bound = {"at most": "<= ", "about": "~ "}.get(found.bound, "")
@@ -186,7 +188,7 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
     counts[1] = bound + counts[1] if found.executed is not None else "-"
     of = found.dense
     table = [["needed", "executed", "dense"], counts]
-    labels = ["squares", found.of]
+    labels = ["pairs", found.of]
     if found.needed:
         each = [1.0, None if found.executed is None else found.executed / found.needed, of / found.needed]
         table.append(["-" if value is None else ratio(value) for value in each])
@@ -207,13 +209,13 @@ def _squares(found: Explanation, width: int) -> Iterator[str]:
                 f"{row[column]} {label}" for row, label in zip(table[2:], labels[2:], strict=True)
             )
             yield from _entry(name, f"{table[1][column]}, {extra}" if extra else table[1][column], width, 0)
-        yield from _wrapped(f"squares {found.of}", width)
+        yield from _wrapped(f"pairs {found.of}", width)
     if found.not_counted:
         yield from _wrapped(f"needed: not counted: {found.not_counted}", width)
     elif found.needed == 0:
-        yield "no square is marked"
+        yield "no pair is attended"
     elif found.executed:
-        yield from _wrapped(found.useful_words, width)
+        yield from _wrapped(found.useful_text, width)
 
 
 def _part_of(value: int, of: int) -> str:
@@ -221,14 +223,14 @@ def _part_of(value: int, of: int) -> str:
     return percent(value, of) if value <= of else f"{100 * value / of:,.0f}%"
 
 
-def _part(part: PartExplained, place: int, parts: int, width: int) -> Iterator[str]:
+def _part(part: ExplainedPart, place: int, parts: int, width: int) -> Iterator[str]:
     yield from _entry(f"part {place + 1} of {parts}", part.condition, width, indent=0)
     yield from _entry("layout", part.layout, width)
-    if part.asked:
-        yield from _entry("asked", f"of each square: {part.asked}", width)
-    yield from _entry("tiles", part.tile_words, width)
-    yield from _entry("steps", part.step_words, width)
-    yield from _entry("executed", f"{part.executed:,} square{'s' * (part.executed != 1)}", width)
+    if part.checked:
+        yield from _entry("checked", f"for each pair: {part.checked}", width)
+    yield from _entry("tiles", part.tile_text, width)
+    yield from _entry("steps", part.step_text, width)
+    yield from _entry("executed", f"{part.executed:,} pair{'s' * (part.executed != 1)}", width)
 
 
 def _entry(name: str, words: str, width: int, indent: int = 2) -> Iterator[str]:

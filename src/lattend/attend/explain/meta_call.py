@@ -1,4 +1,4 @@
-"""Supposed tensors: shape, dtype and device of a call that nobody runs, and no memory."""
+"""Meta tensors: shape, dtype and device of a call that nobody runs, and no memory."""
 
 from __future__ import annotations
 
@@ -10,26 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import Bias, parts_of
-from lattend.attend.call import Call, rule_at
+from lattend.attend.bias import Bias, dtype_name
+from lattend.attend.call import Call
 from lattend.attend.dispatch import KERNELS
-from lattend.attend.form import Form, form_of
-from lattend.attend.inputs import (
-    DTYPES,
-    arrays_given,
-    as_one_kind,
-    check_names,
-    check_shapes,
-    numbers_given,
-    sizes_given,
-    term_given,
-)
+from lattend.attend.inputs import DTYPES, check_names, checked_inputs
+from lattend.attend.operator import call_of
+from lattend.attend.rule_names import RuleNames, rule_names
 from lattend.errors import DomainError, LattendError, NamingError, TensorError, TooLarge
 from lattend.rules.rule import Rule
 
 SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
 VOLUME = {"depth": 16, "rows": 16, "cols": 16}
-HEADS, HEAD_SIZE = 8, 64
+HEADS, HEAD_DIM = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
 OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_dim", "batch", "bias")
 
@@ -37,7 +29,7 @@ Shape = Sequence[int]
 Like = Tensor | Shape | Sequence[Tensor | Shape] | None
 
 
-class Supposed(Tensor):
+class MetaTensor(Tensor):
     """A tensor without memory that says it is on some device, there or not."""
 
     on: torch.device
@@ -49,7 +41,7 @@ class Supposed(Tensor):
 
 @dataclass(frozen=True)
 class Settings:
-    """What explain was told besides the rule and its numbers."""
+    """What explain is given besides the rule and its numbers."""
 
     kernel: str | None = None
     deterministic: bool = True
@@ -62,7 +54,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Supposition:
+class MetaCall:
     """A call as attention would make it, with tensors that only say what they are."""
 
     call: Call
@@ -71,7 +63,7 @@ class Supposition:
     v: Tensor
 
 
-def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> Supposition:
+def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any]) -> MetaCall:
     """The call, checked as attention checks it."""
     if settings.kernel is not None and settings.kernel not in KERNELS:
         known = ", ".join(KERNELS)
@@ -81,40 +73,31 @@ def suppose(rule: Rule, like: Like, settings: Settings, values: Mapping[str, Any
             raise NamingError(
                 f"{name} is an argument of explain too; bind the rule's first: rule.at({name}=…)"
             )
-    form = form_of(rule.key)
-    check_names(form, rule.values, values)
+    names = rule_names(rule.key)
+    check_names(names, rule.values, values)
     device, dtype = _device(like, settings), _dtype(like, settings)
-    q, k, v = (_meta(shape, dtype) for shape in _shapes(rule, form, like, settings, values))
-    check_shapes(form, q, k, v)
-    as_one_kind(q, k, v)
-    sizes = sizes_given(form, rule.values, values, q, k)
-    rule.at(**{name: size for name, size in sizes.items() if name not in rule.values})  # within its domain
-    numbers = numbers_given(form, rule.values, values, sizes)
-    arrays = arrays_given(form, {name: _moved(x) for name, x in values.items()}, sizes, q)
-    given = [values[array.name] for array in form.arrays] if arrays else []
-    key, _ = term_given(form, rule.key, _moved(settings.bias), sizes, q)
-    names, term = ([], None) if key is None else parts_of(key)
-    call = Call(
-        rule_at(rule.key, tuple(numbers)),
-        q.shape[-1] ** -0.5,
-        settings.kernel,
-        settings.deterministic,
-        dict(zip([array.name for array in form.arrays], given, strict=True)),
-        term,
-        dict(zip(names, _tensors(settings.bias), strict=True)),
+    q, k, v = (_meta(shape, dtype) for shape in _shapes(rule, names, like, settings, values))
+    arrays = {name: _on_meta(value) for name, value in values.items()}
+    q, k, v, numbers, _, term, _ = checked_inputs(
+        (rule.key, rule.values), arrays, (q, k, v), _on_meta(settings.bias)
     )
+    sizes = zip(names.sizes, numbers, strict=False)
+    rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
+    data = [values[array.name] for array in names.arrays]
+    how = (term, _tensors(settings.bias), None, settings.kernel, settings.deterministic)
+    call = call_of(q, rule.key, numbers, data, *how)
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
-    return Supposition(call, *(_on(x, device) for x in flat))
+    return MetaCall(call, *(_on(x, device) for x in flat))
 
 
 def _on(x: Tensor, device: torch.device) -> Tensor:
-    found = x.as_subclass(Supposed)
+    found = x.as_subclass(MetaTensor)
     found.on = device
     return found
 
 
-def _moved(value: Any) -> Any:
-    """An array or a bias where the supposed tensors are, which is nowhere."""
+def _on_meta(value: Any) -> Any:
+    """An array or a bias without values, as the tensors of the call are."""
     if isinstance(value, Bias):
         return Bias(value.text, **{name: tensor.to("meta") for name, tensor in value.tensors.items()})
     return value.to("meta") if isinstance(value, Tensor) else value
@@ -137,12 +120,12 @@ def _meta(shape: Shape, dtype: torch.dtype) -> Tensor:
 
 
 def _shapes(
-    rule: Rule, form: Form, like: Like, settings: Settings, values: Mapping[str, Any]
+    rule: Rule, names: RuleNames, like: Like, settings: Settings, values: Mapping[str, Any]
 ) -> list[tuple[int, ...]]:
     """The shapes of q, k and v."""
     found = [_shape(one) for one in _three(like)]
     if not found:
-        found = [_shape_from_numbers(rule, form, settings, values)]
+        found = [_shape_from_numbers(rule, names, settings, values)]
     asked = {
         0: ("batch", settings.batch),
         1: ("heads", settings.heads),
@@ -154,7 +137,7 @@ def _shapes(
     if len(found) == 3:
         return found
     (q,) = found
-    keys = values.get("m", rule.values.get("m")) if form.queries == ("q",) and len(q) == 4 else None
+    keys = values.get("m", rule.values.get("m")) if names.queries == ("q",) and len(q) == 4 else None
     k = q if keys is None else (*q[:2], _whole("m", keys, 0), q[3])
     return [q, k, k]
 
@@ -183,14 +166,14 @@ def _shape(one: Tensor | Shape) -> tuple[int, ...]:
 
 
 def _shape_from_numbers(
-    rule: Rule, form: Form, settings: Settings, values: Mapping[str, Any]
+    rule: Rule, names: RuleNames, settings: Settings, values: Mapping[str, Any]
 ) -> tuple[int, ...]:
-    sizes = form.sizes[: len(form.queries)]
+    sizes = names.sizes[: len(names.queries)]
     default = VOLUME if "depth" in sizes else SIZES
     long = [_whole(size, values.get(size, rule.values.get(size, default[size])), 0) for size in sizes]
     heads = rule.values.get("heads", HEADS) if settings.heads is None else settings.heads
     batch = 1 if settings.batch is None else settings.batch
-    size = HEAD_SIZE if settings.head_dim is None else settings.head_dim
+    size = HEAD_DIM if settings.head_dim is None else settings.head_dim
     return (
         _whole("batch", batch, 1),
         _whole("heads", heads, 1),
@@ -228,7 +211,7 @@ def _device(like: Like, settings: Settings) -> torch.device:
 def _dtype(like: Like, settings: Settings) -> torch.dtype:
     tensor = _first(like)
     if settings.dtype is not None:
-        names = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES}
+        names = {dtype_name(dtype): dtype for dtype in DTYPES}
         name = str(settings.dtype).removeprefix("torch.")
         if name not in names:
             raise LattendError(f"dtype is one of {', '.join(names)}, not {name}")
