@@ -10,7 +10,7 @@ diagonals in float64. A time is the median of triton.testing.do_bench; backward 
 less forward.
 
 Two floors: `roofline` is one read and one write of everything at 4.3 TB/s, or the multiply-adds at 798
-TFLOP/s if those take longer; `chain` is 2n - 1 steps at the time a step takes in a single strip of 16 rows,
+TFLOP/s if those take longer; `chain` is 2n - 1 steps at the time of one in a single row block of 16 rows,
 where no program waits for another.
 """
 
@@ -31,7 +31,7 @@ from torch import Tensor
 from lattend.machines import MACHINES
 from lattend.nn.grid.rnn import GridRNN
 
-BATCH, CHANNELS, STRIP = 16, 3, 16
+BATCH, CHANNELS, ROW_BLOCK = 16, 3, 16
 RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
 SIZES = ("32x128", "64x128", "128x64", "128x128", "128x256", "128x512", "256x128")
 OURS, GRAPHED, DIAGONALS, GRAPH, NAIVE, FLAT = (
@@ -173,13 +173,13 @@ def measure(n: int, h: int, slow_peers: bool) -> list[Row]:
             rows[0].times[NAIVE] = time_of(partial(naive, *tensors), slow=True)
             flat = torch.nn.RNN(CHANNELS, h, bias=False, batch_first=True, device=device, dtype=dtype)
             rows[0].times[FLAT] = time_of(partial(flat, x.detach().flatten(1, 2)), slow=True)
-    single = torch.randn(BATCH, STRIP, 8 * STRIP, CHANNELS, device=device, dtype=dtype)
-    strip = torch.randn(BATCH, STRIP, 8 * STRIP, h, device=device, dtype=dtype)
+    single = torch.randn(BATCH, ROW_BLOCK, 8 * ROW_BLOCK, CHANNELS, device=device, dtype=dtype)
+    row_block = torch.randn(BATCH, ROW_BLOCK, 8 * ROW_BLOCK, h, device=device, dtype=dtype)
     with torch.no_grad():
         alone = time_of(graphed(lambda: model(single)))
-    both = time_of(graphed(lambda: torch.autograd.grad(model(single), list(model.parameters()), strip)))
+    both = time_of(graphed(lambda: torch.autograd.grad(model(single), list(model.parameters()), row_block)))
     for row, time in zip(rows, (alone, both - alone), strict=True):
-        row.chain_floor = time / (9 * STRIP - 1) * (2 * n - 1)
+        row.chain_floor = time / (9 * ROW_BLOCK - 1) * (2 * n - 1)
     return rows
 
 

@@ -14,7 +14,7 @@ def test_text(lattend):
         "heads          3 × 3 = 9, one a tap, centres Δ from (−1, −1) to (1, 1)",
         "α = 2          at most 0.381 of a head's weight misses its pixel",
         "convolution    247,808 multiplies; 294,912 with the zeros of the padding",
-        "heads, soft    1,389,312 multiplies: each head on all of 57,600 squares",
+        "heads, soft    1,389,312 multiplies: each head on all of 57,600 pairs",
         "−1 - - - - - - - - - -    −1 0 1 2 - - - - - - -",
         " 4 - · · · 3 4 5 · · -     4 - · · · · · · · · -",
     ):
@@ -53,7 +53,7 @@ def test_json(lattend):
     data = json.loads(ran.out)
     assert data["queries"] == [5, 6]
     assert data["centres"] == [[-1, -1], [-1, 0], [-1, 1], [0, -1], [0, 0], [0, 1]]
-    assert data["price"]["squares"] == 9 * 17  # rows: 4 + 5 inside; columns: 5 + 6 + 6
+    assert data["price"]["pairs"] == 9 * 17  # rows: 4 + 5 inside; columns: 5 + 6 + 6
     assert data["price"]["convolution"]["needed"] == data["price"]["hard"] == "153c_in*c_out"
     same = json.loads(lattend("conv", "--kernel", "4", "--padding", "same", "--error", "0.01", "--json").out)
     assert same["padding"] == [[1, 2], [1, 2]]

@@ -8,7 +8,7 @@ FRAMES = """\
 A 2-D RNN on 2 × 3 pixels, step by step
 1 direction: down and right
 
-steps    4, one after another: cell (row, col) runs at step col + row
+steps    4, sequential: cell (row, col) runs at step col + row
 at once  up to 2 of 6 cells
 2-D RNN  h(7h + 6c) multiplies, h(2h + c) parameters
 
@@ -35,7 +35,7 @@ def test_frames(lattend):
 def test_text(lattend):
     ran = lattend("grid", "8", "--at", "c=3,h=64")
     assert (ran.code, ran.err) == (0, "")
-    assert "steps         15, one after another: cell (row, col) runs at step col + row" in ran.out
+    assert "steps         15, sequential: cell (row, col) runs at step col + row" in ran.out
     assert "2-D RNN       471,040 multiplies, 8,384 parameters" in ran.out  # 64*192 + 112*4096
     assert "7 7  8  9  10 11 12 13 14    7 · · · · · · · ·" in ran.out
     assert "4 · 3 2 1 ██1 2 3" in ran.out
@@ -61,7 +61,7 @@ def test_an_image_too_large_for_a_picture(lattend):
     ran = lattend("grid", "224x200", "--at", "h=2,c=3")
     assert ran.code == 0
     assert "no picture: " in ran.out and "row down" not in ran.out
-    assert "423, one after another: cell (row, col) runs at step col + row" in ran.out
+    assert "423, sequential: cell (row, col) runs at step col + row" in ran.out
     multiplies = 224 * 200 * 6 + (223 * 200 + 224 * 199) * 4  # h*c a pixel, h*h a neighbour
     assert f"{multiplies:,} multiplies, {6 + 8} parameters" in ran.out
     data = json.loads(lattend("grid", "224x200", "--json").out)

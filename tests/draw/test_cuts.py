@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lattend.errors import DomainError, NamingError
 from lattend.nn.images.patch_grid import Cuts, patch_grid
-from lattend.nn.pictures.patch_picture import LEFT_OUT, ZEROS, patches
+from lattend.nn.pictures.patches import LEFT_OUT, ZEROS, draw_patches
 
 sizes = st.integers(1, 40)
 patch_sizes = st.integers(1, 9)
@@ -75,7 +75,7 @@ def test_a_stride_longer_than_the_patch():
         patch_grid(10, 2, 5)
     assert patch_grid(10, 2, 5, "zeros").rows == Cuts(10, 2, 5, 3)
     assert patch_grid(12, 2, 5).rows.tokens == 3
-    assert patches(10, 2, 5, "zeros").facts[2:] == (
+    assert draw_patches(10, 2, 5, "zeros").facts[2:] == (
         ("between patches", "6 rows and 6 columns in no patch"),
         ("zeros added", "2 rows and 2 columns at the end"),
     )
@@ -97,7 +97,7 @@ def test_messages():
 
 
 def test_the_picture_of_a_vision_transformer():
-    found = patches(224, 16)
+    found = draw_patches(224, 16)
     assert found.facts == (
         ("tokens", "14 × 14 = 196"),
         ("a patch", "16 × 16 = 256 pixels, one every 16"),
@@ -117,7 +117,7 @@ def painted(found) -> np.ndarray:
 
 @given(st.integers(1, 16), st.integers(1, 16), st.integers(1, 5), st.integers(1, 5))
 def test_pixels_show_how_many_patches_lie_over_them(rows, cols, patch, stride):
-    found = patches((rows, cols), patch, stride, "zeros")
+    found = draw_patches((rows, cols), patch, stride, "zeros")
     grid = patch_grid((rows, cols), patch, stride, "zeros")
     shape = [max(cuts.size, cuts.end) for cuts in grid]
     over = np.zeros(shape, int)
@@ -138,7 +138,7 @@ def test_pixels_show_how_many_patches_lie_over_them(rows, cols, patch, stride):
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 40), st.integers(1, 40))
 def test_any_patches_are_drawn_and_written(rows, cols, patch, stride):
-    found = patches((rows, cols), patch, stride, "zeros")
+    found = draw_patches((rows, cols), patch, stride, "zeros")
     assert max(found.panels[0].cells.shape) <= 300
     assert found.scene.width < 900
     for width in (16, 40, 100):
@@ -146,7 +146,7 @@ def test_any_patches_are_drawn_and_written(rows, cols, patch, stride):
 
 
 def test_many_patches_are_cut_to_a_corner():
-    found = patches(2048, 4, 2, "crop")
+    found = draw_patches(2048, 4, 2, "crop")
     assert "shown: 130 by 130 of 2,048 by 2,048 pixels, from the upper left corner" in found.caption
     assert Cuts(2048, 4, 2, 1023) == patch_grid(2048, 4, 2).cols
     assert "the upper left corner" in found.terminal(80, False, "utf-8")

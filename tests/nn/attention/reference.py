@@ -27,7 +27,7 @@ def outputs(
 
 
 def softmax(scored: Tensor, marks: Tensor) -> Tensor:
-    """Shares of each row's marked squares; a row without any has none."""
+    """Shares of each row's attended pairs; a row without any has none."""
     powers = scored.exp() * marks
     total = powers.sum(-1, keepdim=True)
     return powers / total.where(total > 0, 1.0)

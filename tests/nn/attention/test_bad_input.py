@@ -169,7 +169,7 @@ def test_what_cannot_be_looked_at() -> None:
         layer(rule="axial").scores(3)
     with pytest.raises(DomainError, match="qx = 5 lies outside 0 … 3"):
         layer(rule="axial").scores((0, 5), rows=4, cols=4)
-    with pytest.raises(TooLarge, match=r"9,216 × 9,216 squares in 2 heads .* ask for one query"):
+    with pytest.raises(TooLarge, match=r"9,216 × 9,216 pairs in 2 heads .* ask for one query"):
         layer().weights(torch.zeros(1, 96, 96, 4))
     with pytest.raises(DomainError, match="n = 6 is asked for, and the layer was made for 5"):
         layer(encoding="absolute", n=5).cost(n=6)

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import lattend as lt
 from lattend.attend import operator
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.nn.convolution import mixing
+from lattend.nn.convolution import layer as layers
 
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
 F64 = torch.float64
@@ -173,8 +173,8 @@ def test_it_compiles_whole_and_for_other_sizes(execution: Any) -> None:
 @pytest.mark.parametrize("execution", ["hard", "soft"])
 def test_where_the_batch_stays_apart(execution: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU, whose kernels hold few numbers a key: here 4, so that channels are cut in three parts."""
-    monkeypatch.setattr(mixing, "joined", lambda values: False)
-    monkeypatch.setattr(mixing, "WIDEST", 4)
+    monkeypatch.setattr(layers, "_joins_batch", lambda values: False)
+    monkeypatch.setattr(layers, "WIDEST", 4)
     conv = nn.Conv2d(9, 10, 3, padding=1, stride=2, dtype=F64)
     x = torch.randn(3, 9, 5, 6, dtype=F64)
     layer = lt.nn.from_conv(conv, execution=execution)

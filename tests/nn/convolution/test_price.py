@@ -35,12 +35,12 @@ def test_proved_for_all_rows_and_cols(options: dict[str, Any], quantity: str) ->
 @given(convolutions())
 @settings(max_examples=25)
 def test_at_numbers_all_three_counts_agree(case: tuple[nn.Conv2d, Tensor]) -> None:
-    """The rule's squares one by one, the price, and lt.cost.conv."""
+    """The rule's pairs one by one, the price, and lt.cost.conv."""
     conv, x = case
     layer, (rows, cols) = lt.nn.from_conv(conv), x.shape[2:]
-    squares = int(layer.rule(rows, cols).mask().sum())
+    pairs = int(layer.rule(rows, cols).mask().sum())
     cost, theirs = layer.cost(rows=rows, cols=cols), price.of_conv(layer, rows, cols)
-    assert cost.multiplies == squares * conv.weight[0].numel() // layer.geometry.heads * conv.out_channels
+    assert cost.multiplies == pairs * conv.weight[0].numel() // layer.geometry.heads * conv.out_channels
     for quantity in ("parameters", "multiplies", "adds"):
         for way in ("needed", "dense"):
             mine, wanted = (getattr(getattr(c, way), quantity) for c in (cost, theirs))

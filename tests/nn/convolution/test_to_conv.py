@@ -115,13 +115,13 @@ def test_what_is_no_convolution() -> None:
         layer.centres[5] = torch.tensor([1.0, 1.0])
     with pytest.raises(
         DomainError,
-        match=r"do not cover a 3 × 3 kernel: none looks at \(0, 0\), \(0, 1\); add a head there",
+        match=r"do not cover a 3 × 3 kernel: none attends to \(0, 0\), \(0, 1\); add a head there",
     ):
         lt.nn.to_conv(layer)
     with torch.no_grad():
         layer.centres[4] = torch.tensor([0.0, 2.0])
     with pytest.raises(
-        DomainError, match=r"head 4 looks at \(0, 2\), which is no shift of the 3 × 3 kernel: \(-1, -1\)"
+        DomainError, match=r"head 4 attends to \(0, 2\), which is no shift of the 3 × 3 kernel: \(-1, -1\)"
     ):
         lt.nn.to_conv(layer)
 
@@ -197,11 +197,11 @@ def test_attention_with_sharp_heads(rows: tuple[int, ...], cols: tuple[int, ...]
         (
             lambda: attention([(0, 0), (0, 2)], alpha=40.0),
             DomainError,
-            r"1 × 3 kernel: none looks at \(0, -2\)",
+            r"1 × 3 kernel: none attends to \(0, -2\)",
         ),
         (lambda: attention([(0, 0)], alpha=3.0), DomainError, "head 0 leaks 0.173 of its weight at α = 3"),
         (lambda: attention([(0, 0)], precision=[(40, 1, 40)]), DomainError, "head 0 is tilted, precision"),
-        (lambda: attention([(0, 0)], alpha=40.0, content=True), NamingError, "look at what pixels hold too"),
+        (lambda: attention([(0, 0)], alpha=40.0, content=True), NamingError, "attend by what pixels hold too"),
         (
             lambda: attention([(0, 0)], alpha=40.0, rule="neighbourhood(r=1)"),
             NamingError,
@@ -210,7 +210,7 @@ def test_attention_with_sharp_heads(rows: tuple[int, ...], cols: tuple[int, ...]
         (
             lambda: lt.nn.MultiHeadAttention(2, 4, 5, 3, 1, encoding=lt.nn.Quadratic(1, axes=1, alpha=40.0)),
             NamingError,
-            "heads look from the pixels of an image at the same image",
+            "heads attend from the pixels of an image to the same image",
         ),
         (lambda: lt.nn.MultiHeadAttention(2, 4, 5, 3, 1), NamingError, "by queries and keys; a convolution"),
         (lambda: nn.Linear(2, 2), NamingError, "to_conv found no layer made by from_conv in Linear"),

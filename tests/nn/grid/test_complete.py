@@ -14,7 +14,8 @@ from torch.nn import functional
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError, TensorError
-from lattend.nn.grid import walk as walking
+from lattend.nn.grid import incremental
+from lattend.nn.grid.incremental import IncrementalGrid
 from lattend.nn.grid.particles import Race
 from lattend.nn.grid.pixels import PixelModel
 
@@ -85,11 +86,11 @@ def test_the_walk_gives_the_features_of_the_net(cell: str, directions: int, laye
     x = torch.randn(2, 3, 4, 3, dtype=torch.float64)
     wanted = net(x)
     with torch.no_grad():
-        walk = walking.Walk(net, 2, 3, 4)
+        running = IncrementalGrid(net, 2, 3, 4)
         for row, col in itertools.product(range(3), range(4)):
             at = torch.tensor([row]), torch.tensor([col])
-            torch.testing.assert_close(walk.features(*at), wanted[:, row, col : col + 1])
-            walk.see(*at, x[:, row, col : col + 1])
+            torch.testing.assert_close(running.features(*at), wanted[:, row, col : col + 1])
+            running.see(*at, x[:, row, col : col + 1])
 
 
 @pytest.mark.parametrize(("order", "steps"), [("raster", 5 * 7), ("diagonal", 5 + 7 - 1)])
@@ -102,8 +103,8 @@ def test_each_cell_runs_once_and_the_first_layers_twice(
         ran.append(pre.shape[2])
         return state(cell, pre, *rest)  # pyright: ignore
 
-    state = walking.state
-    monkeypatch.setattr(walking, "state", counted)
+    state = incremental.state
+    monkeypatch.setattr(incremental, "state", counted)
     monkeypatch.setattr(lt.nn.GridRNN, "forward", None)  # the whole net is never run
     told: list[tuple[int, int]] = []
     lt.nn.sample(made(layers=2), 5, 7, order=order, progress=lambda done, all_: told.append((done, all_)))
@@ -161,13 +162,13 @@ def test_particles_take_later_pixels_into_account(
     image[:, known] = torch.tensor(levels)
     shares = probabilities(model, images) * ((images == image) | ~known).all(-1).all(-1)
     picked: list[int] = []
-    pick = walking.Walk.pick
+    pick = IncrementalGrid.pick
 
-    def counted(walk: walking.Walk, index: Tensor) -> None:
+    def counted(running: IncrementalGrid, index: Tensor) -> None:
         picked.append(len(index))
-        pick(walk, index)
+        pick(running, index)
 
-    monkeypatch.setattr(walking.Walk, "pick", counted)
+    monkeypatch.setattr(IncrementalGrid, "pick", counted)
 
     def far(particles: int) -> float:
         found = lt.nn.complete(
@@ -202,17 +203,17 @@ def test_a_walk_goes_on_with_the_images_picked() -> None:
     x, index = torch.randn(2, 3, 4, 3, dtype=torch.float64), torch.tensor([1, 1, 0])
     with torch.no_grad():
         wanted = net(x[index])
-        walk = walking.Walk(net, 2, 3, 4)
+        running = IncrementalGrid(net, 2, 3, 4)
         for row, col in itertools.product(range(3), range(4)):
             if (row, col) == (1, 2):
-                walk.pick(index)
+                running.pick(index)
                 x = x[index]
             at = torch.tensor([row]), torch.tensor([col])
             if len(x) == 3:
-                torch.testing.assert_close(walk.features(*at), wanted[:, row, col : col + 1])
+                torch.testing.assert_close(running.features(*at), wanted[:, row, col : col + 1])
             else:
-                walk.features(*at)
-            walk.see(*at, x[:, row, col : col + 1])
+                running.features(*at)
+            running.see(*at, x[:, row, col : col + 1])
 
 
 def test_the_most_likely_level_of_each_pixel_in_turn() -> None:

@@ -18,15 +18,15 @@ from torch import Tensor
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.errors import LattendError
 from lattend.nn.grid import reference, scan
-from lattend.nn.grid.cells import Cell, neighbours
+from lattend.nn.grid.cells import CellKind, neighbours
 from lattend.nn.grid.gpu import backend, launch
-from lattend.nn.grid.gpu.wave import wait_for
-from lattend.nn.grid.layout import Plain
+from lattend.nn.grid.gpu.wavefront import wait_for
+from lattend.nn.grid.layout import RowMajorLayout
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 INTERPRETED = DEVICE.type == "cpu"
-CELLS = [Cell("rnn"), Cell("rnn", "relu"), Cell("rnn", "sigmoid"), Cell("rnn", "identity")]
-CELLS += [Cell("lstm"), Cell("gru")]
+CELLS = [CellKind("rnn"), CellKind("rnn", "relu"), CellKind("rnn", "sigmoid"), CellKind("rnn", "identity")]
+CELLS += [CellKind("lstm"), CellKind("gru")]
 
 pytestmark = [  # of the interpreter: its NumPy warns of overflow in exp, and of scalars in arrays
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
@@ -34,21 +34,23 @@ pytestmark = [  # of the interpreter: its NumPy warns of overflow in exp, and of
 ]
 
 
-STRIP = 4 if INTERPRETED else backend.STRIP  # the interpreter multiplies small matrices too, and is slow
+ROW_BLOCK = (
+    4 if INTERPRETED else backend.ROW_BLOCK
+)  # the interpreter multiplies small matrices too, and is slow
 
 
 @pytest.fixture(autouse=True)
 def watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
     """No program may look for its neighbour more often than this; the interpreter's never need to."""
-    monkeypatch.setattr(launch, "patience", 3 if INTERPRETED else 10_000_000)
-    monkeypatch.setattr(backend, "STRIP", STRIP)
+    monkeypatch.setattr(launch, "spins", 3 if INTERPRETED else 10_000_000)
+    monkeypatch.setattr(backend, "ROW_BLOCK", ROW_BLOCK)
 
 
 class Problem:
     """Random tensors of a grid in float64, and what the reference makes of them."""
 
     def __init__(
-        self, cell: Cell, directions: int, batch: int, rows: int, cols: int, h: int, masked: bool = False
+        self, cell: CellKind, directions: int, batch: int, rows: int, cols: int, h: int, masked: bool = False
     ) -> None:
         source = torch.Generator().manual_seed(rows * 100 + cols)
 
@@ -84,7 +86,7 @@ class Problem:
         pre, left, top, mask = given(self.pre), given(self.left), given(self.top), given(self.mask)
         gates = backend.forward(self.cell, pre, left, top, h, c, mask, keep)
         if not keep:
-            gates = scan._gates_again(self.cell, Plain(*pre.shape[:-1]), pre, left, top, h)
+            gates = scan._gates_again(self.cell, RowMajorLayout(*pre.shape[:-1]), pre, left, top, h)
         grad_h, grad_c = given(self.grad_h), given(self.grad_c)
         d_pre, d_hidden, _ = backend.backward(self.cell, grad_h, grad_c, left, top, h, c, gates, mask)
         near = neighbours(h)
@@ -107,63 +109,66 @@ class Problem:
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("cell", CELLS, ids="-".join)
-def test_outputs_and_gradients(cell: Cell, masked: bool) -> None:
-    Problem(cell, 1, 2, STRIP + 2, 5, 5, masked).check()  # two strips, the second with 2 rows
+def test_outputs_and_gradients(cell: CellKind, masked: bool) -> None:
+    Problem(cell, 1, 2, ROW_BLOCK + 2, 5, 5, masked).check()  # two row blocks, the second with 2 rows
 
 
 @pytest.mark.parametrize("cell", CELLS[-3:], ids="-".join)
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (2, 1, 3, 6, 17), (1, 1, 2 * STRIP + 1, 2, 3)])
-def test_odd_shapes(cell: Cell, shape: tuple[int, int, int, int, int]) -> None:
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (2, 1, 3, 6, 17), (1, 1, 2 * ROW_BLOCK + 1, 2, 3)])
+def test_odd_shapes(cell: CellKind, shape: tuple[int, int, int, int, int]) -> None:
     Problem(cell, *shape).check()
 
 
-@pytest.mark.parametrize("cell", [Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
-def test_gates_made_again(cell: Cell) -> None:
-    Problem(cell, 1, 1, STRIP + 1, 3, 5, True).check(keep=False)
+@pytest.mark.parametrize("cell", [CellKind("lstm"), CellKind("gru")], ids=lambda cell: cell.name)
+def test_gates_made_again(cell: CellKind) -> None:
+    Problem(cell, 1, 1, ROW_BLOCK + 1, 3, 5, True).check(keep=False)
 
 
-@pytest.mark.parametrize("cell", [Cell("rnn"), Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
-def test_half_precision(cell: Cell) -> None:
-    Problem(cell, 1, 1, STRIP + 2, 4, 16).check(torch.bfloat16)
+@pytest.mark.parametrize(
+    "cell", [CellKind("rnn"), CellKind("lstm"), CellKind("gru")], ids=lambda cell: cell.name
+)
+def test_half_precision(cell: CellKind) -> None:
+    Problem(cell, 1, 1, ROW_BLOCK + 2, 4, 16).check(torch.bfloat16)
 
 
 def test_weights_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plain rnn too large for the chip, its weights in several blocks each way."""
     monkeypatch.setattr(backend, "ON_CHIP", 0)
-    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.Blocks(16, 16, 4, 2))
-    Problem(Cell("rnn"), 2, 1, STRIP + 1, 3, 35, True).check()
+    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.BlockSizes(16, 16, 4, 2))
+    Problem(CellKind("rnn"), 2, 1, ROW_BLOCK + 1, 3, 35, True).check()
 
 
-@pytest.mark.parametrize("cell", [Cell("lstm"), Cell("gru")], ids=lambda cell: cell.name)
-def test_gates_block_by_block(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.Blocks(16, 16, 4, 2))
-    Problem(cell, 1, 1, STRIP + 1, 2, 20).check()
+@pytest.mark.parametrize("cell", [CellKind("lstm"), CellKind("gru")], ids=lambda cell: cell.name)
+def test_gates_block_by_block(cell: CellKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "_blocks", lambda *_: backend.BlockSizes(16, 16, 4, 2))
+    Problem(cell, 1, 1, ROW_BLOCK + 1, 2, 20).check()
 
 
 @pytest.mark.parametrize("room", [1, 2, 5])
 def test_little_room(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer programs fit than there are strips and images: they come one group after the other."""
+    """Fewer programs fit than there are row blocks and images: they come one group after the other."""
     monkeypatch.setattr(launch, "_fits", lambda *_: room)
-    Problem(Cell("rnn"), 1, 3, 3 * STRIP - 1, 3, 4).check()
+    Problem(CellKind("rnn"), 1, 3, 3 * ROW_BLOCK - 1, 3, 4).check()
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 50))
-def test_groups_cover_every_strip_once_and_in_order(strips: int, images: int, room: int) -> None:
+def test_groups_cover_every_row_block_once_and_in_order(row_blocks: int, images: int, room: int) -> None:
     done: set[tuple[int, int]] = set()
-    for group in launch.groups(strips, images, room):
-        assert strips == 1 or group.strips * group.images <= room
+    for group in launch.groups(row_blocks, images, room):
+        assert row_blocks == 1 or group.row_blocks * group.images <= room
         own = {
-            (strip, image)
-            for strip in range(group.first_strip, group.first_strip + group.strips)
+            (row_block, image)
+            for row_block in range(group.first_block, group.first_block + group.row_blocks)
             for image in range(group.first_image, group.first_image + group.images)
         }
         assert not own & done
-        # The strip above the first is there already
+        # The row block above the first is there already
         assert all(
-            strip != group.first_strip or strip == 0 or (strip - 1, image) in done for strip, image in own
+            row_block != group.first_block or row_block == 0 or (row_block - 1, image) in done
+            for row_block, image in own
         )
         done |= own
-    assert len(done) == strips * images
+    assert len(done) == row_blocks * images
 
 
 def test_how_many_programs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +187,8 @@ def test_how_many_programs_fit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @triton.jit
-def waiting_kernel(Flag, Stuck, patience):
-    wait_for(Flag, 2, Stuck, patience)
+def waiting_kernel(Flag, Stuck, spins):
+    wait_for(Flag, 2, Stuck, spins)
 
 
 def test_the_watchdog_bites() -> None:
@@ -207,9 +212,9 @@ def test_a_program_that_waits_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -
             return lambda _, flags, stuck, *rest, **constants: stuck.fill_(1)
 
     monkeypatch.setattr(launch, "_fits", lambda *_: 1)
-    monkeypatch.setattr(launch, "patience", 7)
-    with pytest.raises(LattendError, match="a program looked 7 times for the strip above it"):
-        launch.launch(Never(), (torch.zeros(1, device=DEVICE),), launch.Grid(1, 1, 20, 3), {"BR": 16})
+    monkeypatch.setattr(launch, "spins", 7)
+    with pytest.raises(LattendError, match="a program read the flag of the row block above it 7 times"):
+        launch.launch(Never(), (torch.zeros(1, device=DEVICE),), launch.GridShape(1, 1, 20, 3), {"BR": 16})
 
 
 def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,16 +223,16 @@ def test_no_room_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(launch, "_fits", full)
     with pytest.raises(
-        LattendError, match=r"no room for a strip of 16 rows with h = 9: .*kernel=\"diagonals\""
+        LattendError, match=r"no room for a row block of 16 rows with h = 9: .*kernel=\"diagonals\""
     ):
         x = torch.zeros(1, device=DEVICE)
-        launch.launch(None, (x,), launch.Grid(1, 1, 20, 3), {"BR": 16, "H": 9})
+        launch.launch(None, (x,), launch.GridShape(1, 1, 20, 3), {"BR": 16, "H": 9})
 
 
-@pytest.mark.parametrize(("row", "col"), [(0, 1), (STRIP - 1, 2), (STRIP, 0)])
+@pytest.mark.parametrize(("row", "col"), [(0, 1), (ROW_BLOCK - 1, 2), (ROW_BLOCK, 0)])
 def test_what_is_not_a_number_stays_in_its_quadrant(row: int, col: int) -> None:
-    rows = STRIP + 2
-    problem = Problem(Cell("rnn", "identity"), 1, 1, rows, 4, 3)
+    rows = ROW_BLOCK + 2
+    problem = Problem(CellKind("rnn", "identity"), 1, 1, rows, 4, 3)
     with torch.no_grad():
         problem.pre[0, 0, row, col] = torch.nan
     h = problem.found(torch.float32)["h"]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import cpu, scan
-from lattend.nn.grid.cells import Cell
+from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.rnn import GridRNN
 
 KERNELS = ["cpu", "diagonals"]
@@ -62,9 +62,9 @@ CASES = list(product(CELLS, [False, True], [((),), ((), (2,)), ((), (2,), (1,), 
 
 def problem(
     cell: tuple[str, str], masked: bool, flips: scan.Flips
-) -> tuple[Cell, Tensor | None, list[Tensor]]:
+) -> tuple[CellKind, Tensor | None, list[Tensor]]:
     """A cell, a mask, and x, into, bias, left, top and the edges of a 2 x 3 image."""
-    kind = Cell(*cell)
+    kind = CellKind(*cell)
     many, rows, cols, c, h = len(flips), 2, 3, 2, 2
     height = kind.gates * h
     shapes = [(2, rows, cols, c), (many, height, c), (many, height), (many, height, h), (many, height, h)]
@@ -73,7 +73,7 @@ def problem(
     return kind, holes(2, rows, cols, seed=3) if masked else None, tensors
 
 
-def run(cell: Cell, mask: Tensor | None, flips: scan.Flips, **how: Any) -> Any:
+def run(cell: CellKind, mask: Tensor | None, flips: scan.Flips, **how: Any) -> Any:
     def scanned(*tensors: Tensor) -> Any:
         x, into, bias, left, top, *edges = tensors
         h, c = scan.scan(cell, x, into, bias, left, top, scan.Edges(*edges), mask, flips=flips, **how)
@@ -207,7 +207,7 @@ def test_gpu_kernel_through_the_module(name: str, recompute: bool, monkeypatch: 
     pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":
-        monkeypatch.setattr("lattend.nn.grid.gpu.backend.STRIP", 2)  # the interpreter is slow
+        monkeypatch.setattr("lattend.nn.grid.gpu.backend.ROW_BLOCK", 2)  # the interpreter is slow
     wide = model(2, 3, name, 2, kernel="diagonals")
     net = by("gpu", wide, recompute=recompute).to(device, torch.float32)
     x = some(1, 1, 2, 2)

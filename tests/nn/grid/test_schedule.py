@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lattend.nn.grid.packed import packing
-from lattend.nn.grid.schedule import WAITS, diagonals, order, steps
+from lattend.nn.grid.schedule import WAITS, diagonals, steps, wavefront_order
 from lattend.rules.language.parser import parse
 from lattend.sets.chains import schedule
 
@@ -46,7 +46,7 @@ def test_steps(rows: int, cols: int) -> None:
 
 @given(rows=SIZES, cols=SIZES)
 def test_neighbours_stand_side_by_side(rows: int, cols: int) -> None:
-    framed = order(rows + 1, cols + 1)
+    framed = wavefront_order(rows + 1, cols + 1)
     met = 0
     for diagonal in diagonals(rows, cols):
         for i in range(diagonal.cells):

@@ -63,7 +63,7 @@ def test_heads_take_what_the_convolution_takes(rows, cols, options, data):
         for head, (y, x) in enumerate(kernel.taken((row, col)))
         if 0 <= y < rows and 0 <= x < cols
     ]
-    assert kernel.squares() == len(pairs) == kernel.cost(1, 1).multiplies
+    assert kernel.pairs() == len(pairs) == kernel.cost(1, 1).multiplies
 
 
 def test_the_price_of_both():
@@ -74,11 +74,11 @@ def test_the_price_of_both():
     )
     assert (
         facts["heads, hard"]
-        == f"484 squares × 16 × 32 = {22**2 * 512:,} multiplies: those the convolution needs"
+        == f"484 pairs × 16 × 32 = {22**2 * 512:,} multiplies: those the convolution needs"
     )
     # 9 heads, 64 queries, 10*10 keys: 3 for the score and 16 to mix; then 16*32 a query and head
     soft = 9 * 64 * (100 * (3 + 16) + 512)
-    assert facts["heads, soft"] == f"{soft:,} multiplies: each head on all of 57,600 squares"
+    assert facts["heads, soft"] == f"{soft:,} multiplies: each head on all of 57,600 pairs"
     formulas = dict(draw_conv(3, size=8, padding="valid").facts)
     assert formulas["convolution"] == "324c_in*c_out multiplies"
 

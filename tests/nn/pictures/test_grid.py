@@ -63,7 +63,7 @@ def test_a_convnet_pixel_sees_what_its_output_depends_on(kernel, layers):
 def test_what_it_says():
     found = draw_grid(8, c=3, h=64)
     facts = dict(found.facts)
-    assert facts["steps"] == "15, one after another: cell (row, col) runs at step col + row"
+    assert facts["steps"] == "15, sequential: cell (row, col) runs at step col + row"
     assert facts["at once"] == "up to 8 of 64 cells"
     multiplies = 64 * 64 * 3 + 2 * 8 * 7 * 64 * 64  # n²hc + 2n(n-1)h²
     assert facts["2-D RNN"] == f"{multiplies:,} multiplies, {64 * 3 + 2 * 64 * 64:,} parameters"

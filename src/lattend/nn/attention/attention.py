@@ -179,13 +179,13 @@ class MultiHeadAttention(nn.Module):
         if self.W_q is None or self.W_k is None:  # the encoding alone decides
             q, k = (v.new_zeros(v.shape[0], self.head_count, *y.shape[1:-1], 1) for y in (x, others))
             return q, k, v
-        asked = self.encoding.moved(x)
-        looked_at = self.encoding.moved(others, "keys") if self.cross else self.encoding.moved(others)
-        q = _by_heads(asked, self.W_q, self.b_q)
-        k = _by_heads(looked_at, self.W_k, self.b_k)
+        from_queries = self.encoding.moved(x)
+        from_keys = self.encoding.moved(others, "keys") if self.cross else self.encoding.moved(others)
+        q = _by_heads(from_queries, self.W_q, self.b_q)
+        k = _by_heads(from_keys, self.W_k, self.b_k)
         return *self.encoding.lengthened(q, k), v
 
-    # Looking inside
+    # Inspection
 
     def split(self) -> Tensor:
         """The matrix W^(h) = W_v^(h) W_out^(h) of each head, [heads, d_values, d_out].
@@ -213,7 +213,7 @@ class MultiHeadAttention(nn.Module):
         return inspection.heads_of(found)
 
     def scores(self, query: int | tuple[int, ...], x: Tensor | None = None, **sizes: int) -> Tensor:
-        """The scores of one query, -inf where the rule marks nothing: [heads, *places].
+        """The scores of one query, -inf where no pair is attended: [heads, *places].
 
         Without x those of zeros, which positions alone decide; with x [batch, heads, *places].
         """

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lattend.attend.bias import Bias, shape_text
 from lattend.errors import DomainError, TensorError
 from lattend.nn.attention.checks import check_positive, read_places
-from lattend.nn.attention.waves import LONGEST, check_width, turned, waves
+from lattend.nn.attention.waves import LONGEST, check_width, rotated, waves
 from lattend.rules.rule import check_integer
 
 SMALL = 0.02  # spread of learned positions to begin with
@@ -40,7 +40,7 @@ class Encoding(nn.Module):
         return None
 
     def price(self) -> dict[str, Any]:
-        """What lt.cost.attention is told of it."""
+        """Its arguments to lt.cost.attention."""
         return {}
 
     def reset_parameters(self) -> None:
@@ -193,7 +193,7 @@ class Relative(Encoding):
         here = waves(places, self.d_p, self.longest, like=q)
         there = waves(k.shape[2:-1], self.d_p, self.longest, like=k).flatten(-3)
         far = there.expand(*k.shape[:-1], self.d_p)
-        return torch.cat([q + u, turned(asked, here)], -1), torch.cat([k, far], -1)
+        return torch.cat([q + u, rotated(asked, here)], -1), torch.cat([k, far], -1)
 
     def price(self) -> dict[str, Any]:
         return {"encoding": "relative", "D_p": self.d_p}

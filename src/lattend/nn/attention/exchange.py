@@ -23,9 +23,9 @@ def from_torch(
     if not isinstance(module, nn.MultiheadAttention):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"from_torch takes a torch.nn.MultiheadAttention, not {type(module).__name__}")
     if module.bias_k is not None:
-        raise LattendError("add_bias_kv=True adds a learned key, which a rule cannot mark")
+        raise LattendError("add_bias_kv=True adds a learned key, which no rule attends to")
     if module.add_zero_attn:
-        raise LattendError("add_zero_attn=True adds a key of zeros, which a rule cannot mark")
+        raise LattendError("add_zero_attn=True adds a key of zeros, which no rule attends to")
     if module.dropout and module.training:
         raise LattendError(
             f"dropout = {module.dropout} drops weights in training, which this layer does not: "
@@ -70,7 +70,7 @@ def to_torch(layer: MultiHeadAttention) -> nn.MultiheadAttention:
     if rule.condition != Truth(True):
         raise LattendError(
             f'torch takes a mask with each call and keeps none: the rule "{rule.text}" would be lost; '
-            "its mask is rule.mask(n=…), True where a query sees a key, and torch wants the opposite"
+            "its mask is rule.mask(n=…), True where a query attends to a key, and torch wants the opposite"
         )
     if layer.scale != width**-0.5:
         raise LattendError(

@@ -1,4 +1,4 @@
-"""Heads of a layer as places: where each one looks from a query pixel, and how wide it looks."""
+"""Heads of a layer as places: the centre of each one's attention from a query pixel, and its width."""
 
 from __future__ import annotations
 

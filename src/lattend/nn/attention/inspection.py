@@ -1,4 +1,4 @@
-"""What a layer looks at: scores of one query, all weights, its heads as places, its price."""
+"""What a layer attends to: scores of one query, all weights, its heads as places, its price."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def scores(
     bias = layer.encoding.bias()
     if bias is not None:
         found = found + _added(bias, bound, place, layer.head_count, found)
-    marks = torch.from_numpy(_marks(bound, place)).to(found.device)
-    found = found.masked_fill(~marks, float("-inf"))
+    attended = torch.from_numpy(_attended(bound, place)).to(found.device)
+    found = found.masked_fill(~attended, float("-inf"))
     return found[0] if x is None else found
 
 
@@ -100,8 +100,8 @@ def _added(bias: Bias, bound: Rule, place: tuple[int, ...], heads: int, like: Te
     return evaluate(bias.term, names, tensors)
 
 
-def _marks(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """The marked keys of one query: [heads or 1, *places]."""
+def _attended(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The attended keys of one query: [heads or 1, *places]."""
     ranges = {name: np.arange(length) for name, length in bound.lengths.items()}
     ranges |= {axis.query: np.array([at]) for axis, at in zip(bound.axes, place, strict=True)}
     return bound.mask_at(ranges).reshape(-1, *[bound.lengths[axis.key] for axis in bound.axes])
@@ -114,7 +114,7 @@ def weights(layer: MultiHeadAttention, x: Tensor, given: Mapping[str, Any]) -> T
     n = prod(places)
     if x.shape[0] * layer.head_count * n * n > MOST_WEIGHTS:
         raise TooLarge(
-            f"the weights of {n:,} × {n:,} squares in {layer.head_count} heads are more than "
+            f"the weights of {n:,} × {n:,} pairs in {layer.head_count} heads are more than "
             f"{MOST_WEIGHTS:,} numbers; ask for one query: layer.scores(query, x).softmax(…)"
         )
     q, k, _ = layer.projected(x)
@@ -125,7 +125,7 @@ def weights(layer: MultiHeadAttention, x: Tensor, given: Mapping[str, Any]) -> T
 
 
 def heads_of(encoding: Quadratic) -> list[Head]:
-    """Heads as plain numbers; those of a line look along one row."""
+    """Heads as plain numbers; those of a line lie along one row."""
     centres, precisions = encoding.centres.tolist(), encoding.precision.tolist()
     padded = [(0.0, *centre) if len(centre) == 1 else tuple(centre) for centre in centres]
     return [Head(centre, tuple(p)) for centre, p in zip(padded, precisions, strict=True)]
@@ -140,11 +140,11 @@ def cost(layer: MultiHeadAttention, sizes: Mapping[str, Any]) -> Cost:
     for name, size in sizes.items():
         if name in rule.values and rule.values[name] != size:
             raise DomainError(f"{name} = {size} is asked for, and the layer was made for {rule.values[name]}")
-    told: dict[str, Any] = {"heads": layer.head_count, "D_i": layer.d_in, "D_hid": layer.d_hidden}
-    told |= {"D_o": layer.d_head_out, "D_out": layer.d_out}
-    told |= {"D_keys": layer.d_keys, "D_values": layer.d_values} if layer.cross else {}
-    told |= {"bias": layer.b_v is not None, "out_bias": layer.b_out is not None}
-    return price_of(rule, **told, **layer.encoding.price(), **sizes)
+    options: dict[str, Any] = {"heads": layer.head_count, "D_i": layer.d_in, "D_hid": layer.d_hidden}
+    options |= {"D_o": layer.d_head_out, "D_out": layer.d_out}
+    options |= {"D_keys": layer.d_keys, "D_values": layer.d_values} if layer.cross else {}
+    options |= {"bias": layer.b_v is not None, "out_bias": layer.b_out is not None}
+    return price_of(rule, **options, **layer.encoding.price(), **sizes)
 
 
 def _axes(layer: MultiHeadAttention) -> str:

@@ -1,4 +1,4 @@
-"""Quadratic: heads that look around a centre, the more narrowly the greater their precision."""
+"""Quadratic: heads that attend around a centre, the more narrowly the greater their precision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1e18  # of a sharpness: times the squares of shifts it stays far from the
 
 
 class Quadratic(Encoding):
-    """-(δ - Δ)ᵀ P (δ - Δ) + Δᵀ P Δ added to the score of shift δ = k - q: head h looks around its centre Δ.
+    """-(δ - Δ)ᵀ P (δ - Δ) + Δᵀ P Δ added to the score of shift δ = k - q: head h attends around its centre Δ.
 
     P = α I with the sharpness α, so that it is -α(‖δ - Δ‖² - ‖Δ‖²), or with isotropic=False any precision,
     (a, b, c) for a dy² + 2b dy dx + c dx². What is learned is a root of it, and no step makes it negative.
@@ -66,7 +66,7 @@ class Quadratic(Encoding):
                     raise DomainError(f"centres must be finite, got {places.tolist()}")
                 self.centres.copy_(places)
             if alpha is not None:
-                self.put_alpha(alpha)
+                self.set_alpha(alpha)
             if precision is not None:
                 self.root.copy_(_root_of(_shaped("precision", precision, (heads, 3), kind["dtype"])))
 
@@ -90,7 +90,7 @@ class Quadratic(Encoding):
         low, cross, high = self.root.unbind(-1)  # P = L Lᵀ with L = [[low, 0], [cross, high]]
         return torch.stack([low * low, low * cross, cross * cross + high * high], -1)
 
-    def put_alpha(self, alpha: Tensor | Sequence[float] | float) -> None:
+    def set_alpha(self, alpha: Tensor | Sequence[float] | float) -> None:
         """Sets the sharpness of each head, from one number for all or one each."""
         given = torch.as_tensor(alpha, dtype=self.root.dtype)
         each = given.expand(self.centres.shape[0]) if given.dim() == 0 else given
@@ -118,8 +118,8 @@ class Quadratic(Encoding):
     def price(self) -> dict[str, Any]:
         """r_δ has ‖δ‖² and the components of δ, or its three squares and the components."""
         numbers = (self.axes or 2) + (1 if self.isotropic else 3)
-        told = {"encoding": "quadratic", "D_p": numbers, "content": self.content}
-        return told | ({} if self.learned else {"learned": False})
+        options = {"encoding": "quadratic", "D_p": numbers, "content": self.content}
+        return options | ({} if self.learned else {"learned": False})
 
     def reset_parameters(self) -> None:
         """Centres within a few positions of the query, and a sharpness of 1."""

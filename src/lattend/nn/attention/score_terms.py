@@ -15,7 +15,7 @@ ENCODINGS = ("absolute", "relative", "quadratic", "sinusoidal")
 LONGEST = 10_000.0  # the slowest wave of the sinusoids is 2π times as long, in pixels
 
 
-class Term(NamedTuple):
+class ScoreTerm(NamedTuple):
     """One summand of the score: what meets what, its formula, and its value for every key."""
 
     name: str
@@ -33,7 +33,7 @@ def terms(
     seed: int = 0,
     centre: tuple[float, float] = (0.0, 0.0),
     alpha: float = 1.0,
-) -> tuple[Term, ...]:
+) -> tuple[ScoreTerm, ...]:
     """The four terms of a score for every key of an image; their sum is the score.
 
     Contents and weights are drawn at random from `seed`, `width` numbers a pixel. The quadratic encoding has
@@ -74,26 +74,26 @@ class _Example:
         )
         self.u, self.v = random.standard_normal((2, width))
 
-    def absolute(self, encoding: str) -> tuple[Term, ...]:
+    def absolute(self, encoding: str) -> tuple[ScoreTerm, ...]:
         rows, cols = self.shape
         y, x = shifts(rows, cols, (0, 0))
         p = waves(y, x, self.width) if encoding == "sinusoidal" else self.learned
         content, place = self.x[self.query] @ self.w_q, p[self.query] @ self.w_q
         return (
-            Term("content to content", "x_q W_q W_kᵀ x_kᵀ", self._scaled(content, self.x @ self.w_k)),
-            Term("content to place", "x_q W_q W_kᵀ p_kᵀ", self._scaled(content, p @ self.w_k)),
-            Term("place to content", "p_q W_q W_kᵀ x_kᵀ", self._scaled(place, self.x @ self.w_k)),
-            Term("place to place", "p_q W_q W_kᵀ p_kᵀ", self._scaled(place, p @ self.w_k)),
+            ScoreTerm("content to content", "x_q W_q W_kᵀ x_kᵀ", self._scaled(content, self.x @ self.w_k)),
+            ScoreTerm("content to place", "x_q W_q W_kᵀ p_kᵀ", self._scaled(content, p @ self.w_k)),
+            ScoreTerm("place to content", "p_q W_q W_kᵀ x_kᵀ", self._scaled(place, self.x @ self.w_k)),
+            ScoreTerm("place to place", "p_q W_q W_kᵀ p_kᵀ", self._scaled(place, p @ self.w_k)),
         )
 
-    def relative(self) -> tuple[Term, ...]:
+    def relative(self) -> tuple[ScoreTerm, ...]:
         r = waves(*shifts(*self.shape, self.query), self.width)
         content = self.x[self.query] @ self.w_q
         return (
-            Term("content to content", "x_q W_q W_kᵀ x_kᵀ", self._scaled(content, self.x @ self.w_k)),
-            Term("content to shift", "x_q W_q W'_k r_δ", self._scaled(content, r @ self.w_r)),
-            Term("content alone", "uᵀ W_kᵀ x_kᵀ", self._scaled(self.u, self.x @ self.w_k)),
-            Term("shift alone", "vᵀ W'_k r_δ", self._scaled(self.v, r @ self.w_r)),
+            ScoreTerm("content to content", "x_q W_q W_kᵀ x_kᵀ", self._scaled(content, self.x @ self.w_k)),
+            ScoreTerm("content to shift", "x_q W_q W'_k r_δ", self._scaled(content, r @ self.w_r)),
+            ScoreTerm("content alone", "uᵀ W_kᵀ x_kᵀ", self._scaled(self.u, self.x @ self.w_k)),
+            ScoreTerm("shift alone", "vᵀ W'_k r_δ", self._scaled(self.v, r @ self.w_r)),
         )
 
     def _scaled(self, one: Floats, keys: Floats) -> Floats:
@@ -102,15 +102,15 @@ class _Example:
 
 def _quadratic(
     rows: int, cols: int, query: tuple[int, int], centre: tuple[float, float], alpha: float
-) -> tuple[Term, ...]:
+) -> tuple[ScoreTerm, ...]:
     if not alpha > 0:
         raise DomainError(f"alpha must be above 0, got {alpha:g}")
     dy, dx = shifts(rows, cols, query)
     nothing = np.zeros((rows, cols))
     score = -alpha * (dy * dy + dx * dx - 2 * (dy * centre[0] + dx * centre[1]))  # v·r_δ
     return (
-        Term("content to content", "0", nothing),
-        Term("content to shift", "0", nothing),
-        Term("content alone", "0", nothing),
-        Term("shift alone", "vᵀ r_δ = −α(‖δ − Δ‖² − ‖Δ‖²)", score),
+        ScoreTerm("content to content", "0", nothing),
+        ScoreTerm("content to shift", "0", nothing),
+        ScoreTerm("content alone", "0", nothing),
+        ScoreTerm("shift alone", "vᵀ r_δ = −α(‖δ − Δ‖² − ‖Δ‖²)", score),
     )

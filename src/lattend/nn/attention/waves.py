@@ -35,8 +35,8 @@ def waves(places: Sequence[int], d: int, longest: float = LONGEST, *, like: Tens
     return whole if like is None else whole.to(like.dtype)
 
 
-def turned(numbers: Tensor, at: Tensor) -> Tensor:
-    """Numbers g that meet waves of k - q, as numbers that meet waves of k: turned by the waves `at` q.
+def rotated(numbers: Tensor, at: Tensor) -> Tensor:
+    """Numbers g that meet waves of k - q, as numbers that meet waves of k: rotated by the waves `at` q.
 
     sin(k-q) = sin k cos q - cos k sin q and cos(k-q) = cos k cos q + sin k sin q, so that
     g_s sin(k-q) + g_c cos(k-q) = (g_s cos q + g_c sin q) sin k + (g_c cos q - g_s sin q) cos k.

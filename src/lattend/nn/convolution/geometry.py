@@ -1,4 +1,4 @@
-"""Geometry: where the kernel of a convolution looks, as shifts, as a rule with `head` in it, and as scores.
+"""Geometry: the receptive field of a kernel, as shifts, as a rule with `head` in it, and as scores.
 
 Head h stands for one tap of the kernel, rows first. Its shift is Δ = k − q, so that pixel stride·q + Δ is the
 one the tap is multiplied with: no tap is flipped.
@@ -89,7 +89,7 @@ class Geometry:
         return self.y.outputs(rows), self.x.outputs(cols)
 
     def keys(self, rows: int, cols: int) -> tuple[int, int]:
-        """Rows and columns of what soft heads look at: with zeros the padded image, else the image alone."""
+        """Rows and columns of the keys of soft heads: with zeros the padded image, else the image alone."""
         if self.mode == "replicate":
             return rows, cols
         return rows + self.y.before + self.y.after, cols + self.x.before + self.x.after

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from lattend.attend import Bias
+from lattend.attend.attention import attention
 from lattend.cost.cost import Cost
 from lattend.cost.sizes import Size
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.convolution.geometry import Geometry
-from lattend.nn.convolution.mixing import mixed
 from lattend.nn.convolution.price import price, same_price
 from lattend.nn.convolution.sharpness import check_alpha, enough
 from lattend.rules.rule import Rule
 
 Execution = Literal["hard", "soft"]
 EXECUTIONS = ("hard", "soft")
-TILE = 32  # squares that a tile computes for each one the rule marks
+TILE = 32  # pairs that a tile computes for each one attended
+WIDEST = 256  # numbers a key that the kernels of a GPU hold
 SHARPEST = 1e18  # an α whose products with squared distances stay finite in float32
 
 
@@ -49,7 +50,7 @@ class ConvAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.geometry, self.groups, self.learn = geometry, groups, learn
-        self._marks, self._every, self._scores = geometry.rule(), geometry.everywhere(), geometry.scores()
+        self._one_key, self._every, self._scores = geometry.rule(), geometry.everywhere(), geometry.scores()
         self.execution = execution
         self.weight = nn.Parameter(weight)
         self.bias = None if bias is None else nn.Parameter(bias)
@@ -90,18 +91,18 @@ class ConvAttention(nn.Module):
         return torch.einsum("higo,fg->hfigo", parts, same).reshape(heads, self.c_in, self.c_out)
 
     def heads(self) -> list[Head]:
-        """Where each head looks and how sharply, as plain numbers: its centre and (α, 0, α)."""
+        """Each head as plain numbers: its centre and its precision (α, 0, α)."""
         pairs = zip(self.centres.tolist(), self.alpha.tolist(), strict=True)
         return [Head((y, x), (alpha, 0.0, alpha)) for (y, x), alpha in pairs]
 
     def rule(self, rows: int, cols: int) -> Rule:
         """The one key of each head, on an image of this size: queries and keys row by row."""
         high, wide = self.geometry.outputs(rows, cols)
-        heads = {"heads": self.geometry.heads} if self._marks.has_heads else {}
-        return self._marks.at(n=high * wide, m=rows * cols, **heads, **self.geometry.numbers(rows, cols))
+        heads = {"heads": self.geometry.heads} if self._one_key.has_heads else {}
+        return self._one_key.at(n=high * wide, m=rows * cols, **heads, **self.geometry.numbers(rows, cols))
 
     def cost(self, *, rows: Size = "rows", cols: Size = "cols") -> Cost:
-        """The price of hard execution for one image: a matrix for every marked square."""
+        """The price of hard execution for one image: a matrix for every attended pair."""
         return price(self, rows, cols)
 
     def same_price(self, quantity: str = "multiplies") -> Verdict:
@@ -152,7 +153,7 @@ class ConvAttention(nn.Module):
     def _hard(self, x: Tensor) -> Tensor:
         if not (torch.compiler.is_compiling() or self.centres.is_meta):
             check_centres(self)
-        return self._run(x, x.shape[2:], self._marks, None)
+        return self._run(x, x.shape[2:], self._one_key, None)
 
     def _soft(self, x: Tensor) -> Tensor:
         y, across, sizes = self.geometry.y, self.geometry.x, x.shape[2:]
@@ -175,6 +176,33 @@ class ConvAttention(nn.Module):
             return mixed(values, heads, n, rule, bias, numbers).sum(0)
         moved = mixed(z[:, None], heads, n, rule, bias, numbers).unflatten(3, (self.groups, depth))
         return torch.einsum("hqngi,higo->qngo", moved, weight).flatten(2)
+
+
+def mixed(
+    values: Tensor, heads: int, n: int, rule: Rule, bias: Bias | None, numbers: dict[str, Any]
+) -> Tensor:
+    """What each head gives n queries, [heads, n, N, D], of values [N, heads or 1, m, D].
+
+    Weights depend on positions alone: where the batch can join the width of the values, softmax runs once for
+    all images.
+    """
+    batch, _, m, width = values.shape
+    together = _joins_batch(values)
+    if together:
+        values = values.permute(1, 2, 0, 3).flatten(2)[None]
+    nothing = values.new_zeros(1, 1, 1, 1)  # scores come from the bias alone, or do not matter
+    q, k = (nothing.expand(len(values), heads, size, 1) for size in (n, m))
+    found = [
+        attention(q, k, part.expand(-1, heads, -1, -1), rule, bias=bias, scale=1.0, **numbers)
+        for part in ((values,) if together else values.split(WIDEST, 3))
+    ]
+    whole = found[0] if len(found) == 1 else torch.cat(found, 3)
+    return whole[0].unflatten(2, (batch, width)) if together else whole.permute(1, 2, 0, 3)
+
+
+def _joins_batch(values: Tensor) -> bool:
+    """Whether the batch may join the width, which has no limit on a CPU."""
+    return values.device.type == "cpu"
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:

@@ -20,33 +20,33 @@ from lattend.nn.convolution.geometry import Along, Geometry
 if TYPE_CHECKING:
     from lattend.nn.convolution.layer import ConvAttention
 
-SQUARES = "marked (head, q, k)"
+PAIRS = "attended (head, q, k)"
 QUANTITIES = ("parameters", "multiplies", "adds")
 
 
 def price(layer: ConvAttention, rows: Size, cols: Size) -> Cost:
-    """The cost of hard execution: a marked square (head, q, k) is c_in · c_out / groups products.
+    """The cost of hard execution: an attended pair (head, q, k) is c_in · c_out / groups products.
 
     A head with one key has weight 1 whatever its score, so that there is nothing to compute before W^(h).
     """
     sizes = {"rows": read_size("rows", rows), "cols": read_size("cols", cols)}
     if isinstance(rows, int) and isinstance(cols, int):
         layer.geometry.outputs(rows, cols)
-    fits, marked, large = squares_text(layer.geometry)
-    squares, queries = points(marked, sizes, where=large), points(fits, sizes, where=large)
-    seeing = points(marked, sizes, ("qy", "qx"), large)
+    fits, attended, large = attended_text(layer.geometry)
+    attended_pairs, queries = points(attended, sizes, where=large), points(fits, sizes, where=large)
+    seeing = points(attended, sizes, ("qy", "qx"), large)
     heads, depth, c_out = layer.weight.shape
     every = queries * heads
     # the image and which of its pixels and taps take part are the convolution's own
     image, kernel = of_conv(layer, rows, cols).parts[0][1].statements[0].reads
-    moved = Array("moved", Columns.of(squares * layer.c_in, every * layer.c_in))
+    moved = Array("moved", Columns.of(attended_pairs * layer.c_in, every * layer.c_in))
     weight = Array("W^(h)", Columns.same(Amount.number(heads * depth * c_out)), "parameter", kernel.touched)
     made, filled = Columns.same(queries * c_out), Columns.of(seeing * c_out, queries * c_out)
     out = Array("y", made, touched=filled)
-    products, longest = Columns.of(squares, every) * (depth * c_out), (Amount.number(heads * depth),)
-    over = f"{SQUARES}, channel in, channel out"
+    products, longest = Columns.of(attended_pairs, every) * (depth * c_out), (Amount.number(heads * depth),)
+    over = f"{PAIRS}, channel in, channel out"
     steps = [
-        Statement("the one key", "copies", moved.size, (image,), moved, over=f"{SQUARES}, channel in"),
+        Statement("the one key", "copies", moved.size, (image,), moved, over=f"{PAIRS}, channel in"),
         Statement("W^(h)", "products", products, (moved, weight), out, filled, over, longest),
     ]
     parameters = [weight]
@@ -59,21 +59,21 @@ def price(layer: ConvAttention, rows: Size, cols: Size) -> Cost:
     return single(Layer("heads", tuple(steps), tuple(parameters), ONE_STEP, mixes_tokens=heads > 1))
 
 
-def squares_text(geometry: Geometry) -> tuple[str, str, str]:
-    """The queries, the marked squares, and the images that are large enough: as texts over rows and cols.
+def attended_text(geometry: Geometry) -> tuple[str, str, str]:
+    """The queries, the attended pairs, and the images that are large enough: as texts over rows and cols.
 
-    The rule is k = f(head, q), so that a marked square is a head and a query whose key is there.
+    The rule is k = f(head, q), so that an attended pair is a head and a query whose key is there.
     """
     (fits_y, large_y), (fits_x, large_x) = (
         _limits(along, query, size)
         for along, query, size in ((geometry.y, "qy", "rows"), (geometry.x, "qx", "cols"))
     )
     fits = f"{fits_y} and {fits_x}"
-    marked = f"{fits} and head < {geometry.heads}"
+    attended = f"{fits} and head < {geometry.heads}"
     if geometry.mode == "zeros":
         row, col = geometry.pixels("qy", "qx")
-        marked += f" and 0 <= {row} and {row} < rows and 0 <= {col} and {col} < cols"
-    return fits, marked, f"{large_y} and {large_x}"
+        attended += f" and 0 <= {row} and {row} < rows and 0 <= {col} and {col} < cols"
+    return fits, attended, f"{large_y} and {large_x}"
 
 
 def _limits(along: Along, query: str, size: str) -> tuple[str, str]:

@@ -202,7 +202,7 @@ def check_share(name: str, share: float) -> None:
 
 
 def enough(eps: float) -> float:
-    """2 arcosh(1/√ε): an α that keeps the leak at ε or less, wherever the head looks.
+    """2 arcosh(1/√ε): an α that keeps the leak at ε or less, wherever its centre lies.
 
     >>> round(enough(1e-6), 6)
     15.201804

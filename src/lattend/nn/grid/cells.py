@@ -26,8 +26,8 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Cell(NamedTuple):
-    """The kind of a cell: Cell("rnn", "tanh"), Cell("lstm"), Cell("gru")."""
+class CellKind(NamedTuple):
+    """The kind of a cell: CellKind("rnn", "tanh"), CellKind("lstm"), CellKind("gru")."""
 
     name: str
     activation: str = "tanh"
@@ -47,10 +47,10 @@ class Neighbours(NamedTuple):
     c_top: Tensor | None = None
 
 
-def checked(name: str, activation: str) -> Cell:
+def checked(name: str, activation: str) -> CellKind:
     """The cell of that name, or an error that lists those there are."""
     check_cell(name, activation)
-    return Cell(name, activation)
+    return CellKind(name, activation)
 
 
 def neighbours(h: Tensor, c: Tensor | None = None) -> Neighbours:
@@ -71,7 +71,7 @@ def hidden(near: Neighbours, weights: Tensor) -> Tensor:
     return (pairs.flatten(1, -2) @ weights).view(*pairs.shape[:-1], weights.shape[-1])
 
 
-def opened(cell: Cell, pre: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
+def gate_values(cell: CellKind, pre: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
     """The gates as backward needs them: lstm i, f, l, g, o; gru r, z, l, n and hidden_n."""
     size = pre.shape[-1] // cell.gates
     if cell.name == "lstm":
@@ -82,11 +82,11 @@ def opened(cell: Cell, pre: Tensor, hidden: Tensor) -> tuple[Tensor, ...]:
     return r, z, share, torch.tanh(here + r * past), past
 
 
-def state(cell: Cell, pre: Tensor, hidden: Tensor, near: Neighbours) -> tuple[Tensor, Tensor | None]:
+def state(cell: CellKind, pre: Tensor, hidden: Tensor, near: Neighbours) -> tuple[Tensor, Tensor | None]:
     """The states h and, for an lstm, c of pixels whose neighbours are known; torch differentiates it."""
     if cell.name == "rnn":
         return ACTIVATIONS[cell.activation](pre + hidden), None
-    gates = opened(cell, pre, hidden)
+    gates = gate_values(cell, pre, hidden)
     if cell.name == "lstm":
         assert near.c_left is not None and near.c_top is not None
         i, f, share, g, o = gates

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, NamingError
+from lattend.nn.grid.incremental import IncrementalGrid
 from lattend.nn.grid.particles import Race, uniform
 from lattend.nn.grid.pixels import PixelModel, mask_of
-from lattend.nn.grid.schedule import order as anti_diagonals
-from lattend.nn.grid.walk import Walk
+from lattend.nn.grid.schedule import wavefront_order
 
 ORDERS = ("raster", "diagonal")
 MODES = ("draw", "most likely")
@@ -60,16 +60,16 @@ def complete(
     steps = _steps(order, rows, cols, model, pixels.device)
     race = Race(batch * many, particles, generator, pixels.device)
     with torch.autocast(pixels.device.type, enabled=False):
-        walk = Walk(model.net, len(pixels), rows, cols)
+        net = IncrementalGrid(model.net, len(pixels), rows, cols)
         for done, (row, col) in enumerate(steps, 1):
-            features = walk.features(row, col)
+            features = net.features(row, col)
             chance = None if mode == "most likely" else chances[:, row, col]
             new, nats = _pixels(model, features, pixels[:, row, col], given[:, row, col], chance, temperature)
             pixels[:, row, col] = new
-            walk.see(row, col, model.encode(new))
+            net.see(row, col, model.encode(new))
             survivors = race.after(nats)
             if survivors is not None:
-                walk.pick(survivors)
+                net.pick(survivors)
                 pixels = pixels[survivors]
             if progress is not None:
                 progress(done, len(steps))
@@ -154,7 +154,7 @@ def _steps(
     if order == "raster":
         cells = torch.arange(rows * cols).split(1)
     else:
-        found = anti_diagonals(rows, cols)
+        found = wavefront_order(rows, cols)
         cells = torch.from_numpy(found.cells).split(found.counts)
     return [((c // cols).to(device), (c % cols).to(device)) for c in cells]
 

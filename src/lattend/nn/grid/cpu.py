@@ -11,17 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell
-from lattend.nn.grid.cpu_backward import BACKWARD, Given
+from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.cpu_backward import BACKWARD, BackwardInputs
 from lattend.nn.grid.cpu_forward import FORWARD
 from lattend.nn.grid.packed import Packing, packing
 
 
 def forward(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
-    keep: bool,
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
+    save_gates: bool,
 ) -> Tensor | None:  # fmt: skip
-    """Fills h and c, and gives the gates if they are to be kept, [D, pixels, 5h]; pre is used up.
+    """Fills h and c, and gives the gates if they are to be saved, [D, pixels, 5h]; pre is used up.
 
     pre [D, pixels, gates*h]; left, top [D, gates*h, h]; mask [D, pixels]. Row 0 and column 0 of h and c
     [D, batch, rows + 1, cols + 1, h] hold the edges.
@@ -29,14 +29,14 @@ def forward(
     kind = torch.promote_types(pre.dtype, torch.float32)
     if kind != pre.dtype:  # NumPy has no bfloat16
         wide_h, wide_c = h.to(kind), None if c is None else c.to(kind)
-        gates = forward(cell, pre.to(kind), left.to(kind), top.to(kind), wide_h, wide_c, mask, keep)
+        gates = forward(cell, pre.to(kind), left.to(kind), top.to(kind), wide_h, wide_c, mask, save_gates)
         h.copy_(wide_h)
         if c is not None and wide_c is not None:
             c.copy_(wide_c)
         return None if gates is None else gates.to(pre.dtype)
     p = packing(h.shape[2] - 1, h.shape[3] - 1, h.shape[1])
     size, gates = h.shape[-1], None
-    if keep and cell.name != "rnn":
+    if save_gates and cell.name != "rnn":
         gates = pre if cell.name == "lstm" else pre.new_empty(*pre.shape[:-1], 5 * size)
 
     for d in range(len(h)):
@@ -52,8 +52,8 @@ def forward(
 
 
 def backward(
-    cell: Cell, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None,
-    gates: Tensor | None, mask: Tensor | None,
+    cell: CellKind, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor,
+    c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at the state that an lstm or gru hands on.
 
@@ -64,8 +64,8 @@ def backward(
         given = (grad_h, grad_c, left, top, h, c, gates)
         wide: list[Any] = [None if x is None else x.to(kind) for x in given]
         d_pre, d_hidden, d_state = backward(cell, *wide, mask=mask)
-        kept = None if d_state is None else d_state.to(h.dtype)
-        return d_pre.to(h.dtype), d_hidden.to(h.dtype), kept
+        state = None if d_state is None else d_state.to(h.dtype)
+        return d_pre.to(h.dtype), d_hidden.to(h.dtype), state
     p = packing(h.shape[2] - 1, h.shape[3] - 1, h.shape[1])
     size, shape = h.shape[-1], (len(h), len(p.pixels))
     d_pre = h.new_empty(*shape, cell.gates * size)
@@ -75,7 +75,7 @@ def backward(
         packed_h, packed_c = (_packed(x, d, p.framed_pixels) for x in (h, c))
         from_h, from_c = (_packed(x, d, p.framing) for x in (grad_h, grad_c))
         assert packed_h is not None and from_h is not None
-        given = Given(
+        given = BackwardInputs(
             from_h, from_c, packed_h, packed_c,
             None if gates is None else gates[d].numpy().reshape(-1, 5, size),
             None if mask is None else ~mask[d].numpy()[:, None],

@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell
+from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.packed import Packing
 
 Array = NDArray[Any]
 
 
-class Given(NamedTuple):
+class BackwardInputs(NamedTuple):
     """What backward of one direction is given; all but the gates and the mask are packed with a frame."""
 
     grad_h: Tensor  # from outside; what later cells hand on is added to it
@@ -27,7 +27,7 @@ class Given(NamedTuple):
     gone: Array | None  # [pixels, 1]: where there is no pixel
 
 
-class Step(NamedTuple):
+class BackwardStep(NamedTuple):
     """The rows of one step, and the slabs that matrix products read and write."""
 
     inner: slice  # in tensors without a frame
@@ -39,18 +39,18 @@ class Step(NamedTuple):
     to_top: Tensor
 
 
-def steps_back(sums: Tensor, grad_h: Tensor, p: Packing) -> Iterator[Step]:
+def steps_back(sums: Tensor, grad_h: Tensor, p: Packing) -> Iterator[BackwardStep]:
     """The steps, the last one first."""
     ranges = (p.inner.ranges, p.here.ranges, p.left.ranges, p.top.ranges)
     slabs = (p.inner.of(sums), p.left.of(grad_h), p.top.of(grad_h))
-    return (Step(*each) for each in zip(*(reversed(x) for x in (*ranges, *slabs)), strict=True))
+    return (BackwardStep(*each) for each in zip(*(reversed(x) for x in (*ranges, *slabs)), strict=True))
 
 
 def rnn(
-    cell: Cell, given: Given, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor, d_state: None,
-    p: Packing,
+    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    d_state: None, p: Packing,
 ) -> None:  # fmt: skip
-    """d_pre = grad_h σ'(sum), with σ' told from h."""
+    """d_pre = grad_h σ'(sum), with σ' computed from h."""
     grads, states, sums, slope = given.grad_h.numpy(), given.h.numpy(), d_pre.numpy(), SLOPES[cell.activation]
     for step in steps_back(d_pre, given.grad_h, p):
         new = sums[step.inner]
@@ -82,15 +82,15 @@ SLOPES: dict[str, Callable[[Array, Array, Array], Any]] = {
 
 
 def lstm(
-    cell: Cell, given: Given, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor, d_state: Tensor,
-    p: Packing,
+    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    d_state: Tensor, p: Packing,
 ) -> None:  # fmt: skip
     """With c = f (l c_left + (1 - l) c_top) + i g and h = o tanh(c); d_state is the gradient at c."""
     assert given.gates is not None and given.c is not None
     grad_c = torch.zeros_like(given.grad_h) if given.grad_c is None else given.grad_c
     grads_h, grads_c, states = given.grad_h.numpy(), grad_c.numpy(), given.c.numpy()
     size = states.shape[1]
-    sums, kept = d_pre.numpy().reshape(-1, 5, size), d_state.numpy()
+    sums, d_states = d_pre.numpy().reshape(-1, 5, size), d_state.numpy()
     room = np.empty((2, max(p.inner.sizes), size), sums.dtype)
     for step in steps_back(d_pre, given.grad_h, p):
         gate, new = given.gates[step.inner], sums[step.inner]
@@ -123,7 +123,7 @@ def lstm(
         np.multiply(new[:, :4], grad[:, None], out=new[:, :4])
         torch.addmm(step.to_left, step.sums, left, out=step.to_left)
         torch.addmm(step.to_top, step.sums, top, out=step.to_top)
-        np.copyto(kept[step.inner], grad)
+        np.copyto(d_states[step.inner], grad)
         np.multiply(grad, f, out=one)
         np.multiply(one, share, out=two)
         grads_c[step.left] += two
@@ -132,15 +132,15 @@ def lstm(
 
 
 def gru(
-    cell: Cell, given: Given, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor, d_state: Tensor,
-    p: Packing,
+    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    d_state: Tensor, p: Packing,
 ) -> None:  # fmt: skip
     """With h = n + z (l h_left + (1 - l) h_top - n), n = tanh(pre_n + r m); d_state is the gradient at h."""
     assert given.gates is not None
     grads, states = given.grad_h.numpy(), given.h.numpy()
     size = states.shape[1]
     sums, before = (x.numpy().reshape(-1, 4, size) for x in (d_hidden, d_pre))
-    kept = d_state.numpy()
+    d_states = d_state.numpy()
     room = np.empty((2, max(p.inner.sizes), size), sums.dtype)
     for step in steps_back(d_hidden, given.grad_h, p):
         gate, new, grad = given.gates[step.inner], sums[step.inner], grads[step.here]
@@ -149,7 +149,7 @@ def gru(
         one, two = room[:, : len(grad)]
         if given.gone is not None:
             np.copyto(grad, 0, where=given.gone[step.inner])
-        np.copyto(kept[step.inner], grad)
+        np.copyto(d_states[step.inner], grad)
         np.subtract(1, z, out=one)
         np.multiply(one, grad, out=one)
         np.subtract(states[step.here], n, out=two)  # z (mix - n)

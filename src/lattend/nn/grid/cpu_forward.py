@@ -14,14 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell
+from lattend.nn.grid.cells import CellKind
 from lattend.nn.grid.packed import Packing
 
 Array = NDArray[Any]
 
 
 def rnn(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
     gates: Tensor | None, p: Packing,
 ) -> None:  # fmt: skip
     """Fills h = σ(pre + W_left h_left + W_top h_top); pre becomes the sums. Weights are [h, gates*h]."""
@@ -49,7 +49,7 @@ _BEND: dict[str, Callable[[Array, Array], Any]] = {
 
 
 def lstm(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
     gates: Tensor | None, p: Packing,
 ) -> None:  # fmt: skip
     """Fills c = f (l c_left + (1 - l) c_top) + i g and h = o tanh(c); pre becomes the gates."""
@@ -81,10 +81,10 @@ def lstm(
 
 
 def gru(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, states: list[Tensor], gone: Array | None,
     gates: Tensor | None, p: Packing,
 ) -> None:  # fmt: skip
-    """Fills h = n + z (l h_left + (1 - l) h_top - n), where n = tanh(pre_n + r m), and gates if kept."""
+    """Fills h = n + z (l h_left + (1 - l) h_top - n), where n = tanh(pre_n + r m), and gates if saved."""
     h = states[0]
     size, most = h.shape[1], max(p.inner.sizes)
     sums, new = pre.numpy().reshape(-1, 4, size), h.numpy()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell, Neighbours, beside, hidden, masked, state
-from lattend.nn.grid.schedule import Diagonal, diagonals, order
+from lattend.nn.grid.cells import CellKind, Neighbours, beside, hidden, masked, state
+from lattend.nn.grid.schedule import Diagonal, diagonals, wavefront_order
 
 
 def grid(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """The states h of all pixels, [D, batch, rows, cols, h], and c for an lstm; takes what reference does."""
     rows, cols = pre.shape[2:4]
-    inner = order(rows, cols)
+    inner = wavefront_order(rows, cols)
     cells = torch.from_numpy(inner.cells).to(pre.device)
     slabs = pre.flatten(2, 3).index_select(2, cells).split(inner.counts, 2)
     there = None if mask is None else mask.flatten(2, 3).index_select(2, cells).split(inner.counts, 2)

@@ -13,7 +13,7 @@ from lattend.nn.grid.packed import packing, selected
 MANY = 4096  # packed rows whose neighbours are laid out at a time, so that they stay in the cache
 
 
-class Plain:
+class RowMajorLayout:
     """Pixels image by image, row by row: [D, batch, rows, cols, ..]."""
 
     def __init__(self, directions: int, batch: int, rows: int, cols: int) -> None:
@@ -48,7 +48,7 @@ class Plain:
         yield slice(None), torch.cat((states.h_left, states.h_top), -1).flatten(1, 3)
 
 
-class Packed(Plain):
+class PackedLayout(RowMajorLayout):
     """Pixels in the order they run: [D, pixels, ..]."""
 
     def __init__(self, directions: int, batch: int, rows: int, cols: int) -> None:

@@ -1,6 +1,6 @@
 """Packed images: pixels in the order they run, so that a diagonal and its neighbours are contiguous slabs.
 
-A packed tensor has a row for every (place, image): places as in schedule.order, and the images of a batch
+A packed tensor has a row for every (place, image): places as in wavefront_order, and the images of a batch
 next to each other. Framed ones hold the left and top edges as well: 2 images of 1 x 1 have 2 rows, framed 8.
 """
 
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.nn.grid.schedule import diagonals, order
+from lattend.nn.grid.schedule import diagonals, wavefront_order
 
 
 class Slabs(NamedTuple):
@@ -59,7 +59,7 @@ class Packing(NamedTuple):
 @lru_cache(maxsize=4)  # some 9 numbers a pixel
 def packing(rows: int, cols: int, batch: int) -> Packing:
     """How to pack that many images of rows x cols pixels."""
-    inner, framed = order(rows, cols), order(rows + 1, cols + 1)
+    inner, framed = wavefront_order(rows, cols), wavefront_order(rows + 1, cols + 1)
     images = np.arange(batch)
     pixels, framed_pixels = rows * cols, (rows + 1) * (cols + 1)
 

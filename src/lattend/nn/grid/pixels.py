@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.grid.rnn import GridRNN
-from lattend.nn.grid.states import told
+from lattend.nn.grid.states import format_tensor
 
 HEADS = ("categorical", "bernoulli")
 
@@ -111,10 +111,12 @@ class PixelModel(nn.Module):
         """The images as [batch, rows, cols, channels]; raises where they are not of that shape."""
         axes = "[batch, rows, cols]" if self.channels == 1 else f"[batch, rows, cols, {self.channels}]"
         if images.is_floating_point() or images.is_complex():
-            raise TensorError(f"pixels are whole numbers from 0 to {self.levels - 1}, got {told(images)}")
+            raise TensorError(
+                f"pixels are whole numbers from 0 to {self.levels - 1}, got {format_tensor(images)}"
+            )
         whole = images[..., None] if self.channels == 1 else images
         if whole.dim() != 4 or whole.shape[-1] != self.channels or 0 in whole.shape:
-            raise TensorError(f"images must be {axes} with at least one pixel, got {told(images)}")
+            raise TensorError(f"images must be {axes} with at least one pixel, got {format_tensor(images)}")
         home = self.net.W_in[0].device
         if images.device != home:
             raise TensorError(f"images are on {images.device} and the model is on {home}; move one of them")
@@ -159,7 +161,7 @@ def mask_of(name: str, mask: Tensor, images: Tensor) -> Tensor:
     """A mask [batch, rows, cols] or [rows, cols] as one of all pixels of images [batch, rows, cols, ..]."""
     shape = list(images.shape[:3])
     if mask.dtype != torch.bool or list(mask.shape) not in (shape, shape[1:]):
-        raise TensorError(f"{name} must be bool {shape} or {shape[1:]}, got {told(mask)}")
+        raise TensorError(f"{name} must be bool {shape} or {shape[1:]}, got {format_tensor(mask)}")
     if mask.device != images.device:
         raise TensorError(f"{name} is on {mask.device}, the images on {images.device}; move one of them")
     return mask.expand(shape)

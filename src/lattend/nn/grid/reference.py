@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell, Neighbours, beside, hidden, masked, state
+from lattend.nn.grid.cells import CellKind, Neighbours, beside, hidden, masked, state
 
 
 def grid(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """The states h of all pixels, [D, batch, rows, cols, h], and c for an lstm.
 

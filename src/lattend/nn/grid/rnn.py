@@ -11,12 +11,12 @@ from lattend.cost.reference.grid import check_directions
 from lattend.errors import DomainError, TensorError
 from lattend.nn.grid.cells import Neighbours, beside, checked, hidden, masked, state
 from lattend.nn.grid.scan import Edges, Flips, known, scan
-from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, told
+from lattend.nn.grid.states import GridStates, Side, Sizes, edges_of, ends_of, format_tensor
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
-# Axes of [batch, rows, cols, c] along which each direction sees the image turned round
+# Axes of [batch, rows, cols, c] along which each direction sees the image flipped
 FLIPS: dict[int, Flips] = {1: ((),), 2: ((), (2,)), 4: ((), (2,), (1,), (1, 2))}
 
 
@@ -35,7 +35,7 @@ class GridRNN(nn.Module):
     x [batch, rows, cols, c] gives h [batch, rows, cols, directions*h]. `cell` is "rnn", "lstm" or "gru";
     `directions` 1 goes down and right, 2 also down and left, 4 from all corners, and layer k + 1 reads all
     directions of layer k. With `shift` the output at a pixel knows only pixels before it, for generation.
-    `recompute` keeps no gates for backward. `kernel` is "cpu", "gpu", "diagonals" or "reference"; None
+    `recompute` saves no gates for backward. `kernel` is "cpu", "gpu", "diagonals" or "reference"; None
     takes the fastest that runs.
 
     Layer k has W_in[k] [directions*gates*h, c], W_left[k] and W_top[k] [directions*gates*h, h] and, with
@@ -95,7 +95,7 @@ class GridRNN(nn.Module):
 
     @property
     def flips(self) -> Flips:
-        """For each direction, the axes of [batch, rows, cols, c] along which it sees the image turned."""
+        """For each direction, the axes of [batch, rows, cols, c] along which it sees the image flipped."""
         return FLIPS[self.directions]
 
     def weights(self, layer: int) -> Weights:
@@ -166,8 +166,8 @@ class GridRNN(nn.Module):
             h, c = scan(self.cell, x, *weights, edges, mask, **how)
             found.append((h, c))
             maps = self._shifted(layer, weights, edges, h, c, mask) if self.shift else h.unbind(0)
-            turned = [m.flip(axes) if axes else m for m, axes in zip(maps, self.flips, strict=True)]
-            x = torch.cat(turned, -1) if len(turned) > 1 else turned[0]
+            flipped = [m.flip(axes) if axes else m for m, axes in zip(maps, self.flips, strict=True)]
+            x = torch.cat(flipped, -1) if len(flipped) > 1 else flipped[0]
         return (x, ends_of(found, self.flips)) if return_states else x
 
     def _shifted(
@@ -199,18 +199,18 @@ class GridRNN(nn.Module):
             hint = "; write x.movedim(1, -1)" if x.dim() == 4 and x.shape[1] == self.c else ""
             hint = "; write x[None] for a batch of one" if x.dim() == 3 and x.shape[-1] == self.c else hint
             raise TensorError(
-                f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {told(x)}{hint}"
+                f"x must be floats [batch, rows, cols, c] with c = {self.c}, got {format_tensor(x)}{hint}"
             )
         if 0 in x.shape:
-            raise TensorError(f"x has no pixels: it is {told(x)}")
+            raise TensorError(f"x has no pixels: it is {format_tensor(x)}")
         weight = self.W_in[0]
         if x.device != weight.device:
             raise TensorError(f"x is on {x.device} and the weights are on {weight.device}; move one of them")
         if _autocast(x) is None and x.dtype != weight.dtype:
-            raise TensorError(f"x is {told(x)} and the weights are {weight.dtype}; cast one of them")
+            raise TensorError(f"x is {format_tensor(x)} and the weights are {weight.dtype}; cast one of them")
         if mask is not None and (mask.dtype != torch.bool or mask.shape != x.shape[:3]):
             wanted = f"bool [batch, rows, cols] = {list(x.shape[:3])}"
-            raise TensorError(f"mask must be {wanted}, True where a pixel is, got {told(mask)}")
+            raise TensorError(f"mask must be {wanted}, True where a pixel is, got {format_tensor(mask)}")
 
     def __repr__(self) -> str:
         return f"GridRNN({self.extra_repr()})"

@@ -18,8 +18,8 @@ from torch import Tensor
 from lattend import amx
 from lattend.errors import LattendError, NamingError
 from lattend.nn.grid import diagonals, reference
-from lattend.nn.grid.cells import Cell, beside, opened
-from lattend.nn.grid.layout import Packed, Plain
+from lattend.nn.grid.cells import CellKind, beside, gate_values
+from lattend.nn.grid.layout import PackedLayout, RowMajorLayout
 
 KERNELS = ("gpu", "cpu", "diagonals", "reference")
 PLAIN = {"diagonals": diagonals.grid, "reference": reference.grid}
@@ -38,10 +38,10 @@ class Edges(NamedTuple):
 class How(NamedTuple):
     """Everything about a call that is not a tensor."""
 
-    cell: Cell
+    cell: CellKind
     flips: Flips = ((),)
     kernel: str = "cpu"
-    keep: bool = True  # gates for backward; without, backward works them out again
+    save_gates: bool = True  # for backward, which works them out again without
 
 
 ON_GPU = (torch.float32, torch.bfloat16, torch.float16)
@@ -81,7 +81,7 @@ def known(kernel: str) -> None:
 
 
 def scan(
-    cell: Cell,
+    cell: CellKind,
     x: Tensor,
     into: Tensor,
     bias: Tensor | None,
@@ -98,7 +98,7 @@ def scan(
 
     x [batch, rows, cols, c], and mask [batch, rows, cols]; into [D, gates*h, c], bias [D, gates*h], left and
     top [D, gates*h, h]. Direction d sees the image flipped along the axes flips[d] (1 rows, 2 cols); its
-    edges and its states are in the order in which it travels. With `recompute` no gates are kept.
+    edges and its states are in the order in which it travels. With `recompute` no gates are saved.
     """
     amx.check(x)
     name = chosen(kernel, x)
@@ -143,7 +143,7 @@ class _Scan(torch.autograd.Function):
     def forward(ctx: Any, how: How, mask: Tensor | None, *tensors: Tensor | None) -> Any:
         begun = _begun(how, mask, *tensors)
         _, _, _, h, c, _ = begun
-        gates = _backend(how.kernel).forward(how.cell, *begun, how.keep)
+        gates = _backend(how.kernel).forward(how.cell, *begun, how.save_gates)
         ctx.how = how
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(mask, *tensors, h, c, gates)
@@ -181,18 +181,20 @@ def _twice(
     return [next(found) if w else None for w in wanted]
 
 
-def _gates_again(cell: Cell, layout: Plain, pre: Tensor, left: Tensor, top: Tensor, h: Tensor) -> Tensor:
-    """The gates of all pixels from the states that were kept: products over many pixels, no recurrence."""
+def _gates_again(
+    cell: CellKind, layout: RowMajorLayout, pre: Tensor, left: Tensor, top: Tensor, h: Tensor
+) -> Tensor:
+    """The gates of all pixels from the saved states: products over many pixels, no recurrence."""
     gates = pre.new_empty(*pre.shape[:-1], 5 * h.shape[-1])
     weights, flat, sums = beside(left, top), layout.joined(gates), layout.joined(pre)
     for rows, near in layout.near(h):
-        torch.cat(opened(cell, sums[:, rows], near @ weights), -1, out=flat[:, rows])
+        torch.cat(gate_values(cell, sums[:, rows], near @ weights), -1, out=flat[:, rows])
     return gates
 
 
 def _gradients(
-    how: How, layout: Plain, tensors: list[Any], wanted: tuple[bool, ...], h: Tensor, gates: Tensor | None,
-    d_pre: Tensor, d_hidden: Tensor, d_state: Tensor | None,
+    how: How, layout: RowMajorLayout, tensors: list[Any], wanted: tuple[bool, ...], h: Tensor,
+    gates: Tensor | None, d_pre: Tensor, d_hidden: Tensor, d_state: Tensor | None,
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients of x, into, bias, left, top and the edges, from those at the sums and states."""
     x, into, _, left, top, *_ = tensors
@@ -202,8 +204,8 @@ def _gradients(
         each = layout.give((sums @ into).view(*d_pre.shape[:-1], into.shape[-1]))
         found[0] = torch.stack([e.flip(f) if f else e for e, f in zip(each, how.flips, strict=True)]).sum(0)
     if wanted[1]:
-        turned = layout.joined(layout.take(_turned(x, how.flips)))
-        found[1] = (turned.mT @ sums).mT  # this way round the thin side comes first, which is much faster
+        flipped = layout.joined(layout.take(_flipped(x, how.flips)))
+        found[1] = (flipped.mT @ sums).mT  # this way round the thin side comes first, which is much faster
     if wanted[2]:
         found[2] = sums.sum(1)
     if wanted[3] or wanted[4]:
@@ -217,7 +219,7 @@ def _gradients(
 
 
 def _edges(
-    cell: Cell, layout: Plain, left: Tensor, top: Tensor, gates: Tensor | None, d_hidden: Tensor,
+    cell: CellKind, layout: RowMajorLayout, left: Tensor, top: Tensor, gates: Tensor | None, d_hidden: Tensor,
     d_state: Tensor | None,
 ) -> list[Tensor | None]:  # fmt: skip
     """The gradients of the states on the left and the top edge, and of their c."""
@@ -237,32 +239,34 @@ def _edges(
 # Laying out
 
 
-def _layout(how: How, x: Tensor) -> Plain:
+def _layout(how: How, x: Tensor) -> RowMajorLayout:
     batch, rows, cols, _ = x.shape
     if how.kernel == "cpu":
-        return Packed(len(how.flips), batch, rows, cols)
-    return Plain(len(how.flips), batch, rows, cols)
+        return PackedLayout(len(how.flips), batch, rows, cols)
+    return RowMajorLayout(len(how.flips), batch, rows, cols)
 
 
-def _turned(x: Tensor, flips: Flips) -> Tensor:
+def _flipped(x: Tensor, flips: Flips) -> Tensor:
     """The image as each direction meets it, [D, batch, rows, cols, ..]."""
     return x[None] if flips == ((),) else torch.stack([x.flip(axes) if axes else x for axes in flips])
 
 
-def _there(how: How, layout: Plain, mask: Tensor | None) -> Tensor | None:
+def _there(how: How, layout: RowMajorLayout, mask: Tensor | None) -> Tensor | None:
     """The mask as each direction meets it, in the kernel's order."""
-    return None if mask is None else layout.take(_turned(mask, how.flips))
+    return None if mask is None else layout.take(_flipped(mask, how.flips))
 
 
-def _pre(how: How, layout: Plain, x: Tensor, into: Tensor, bias: Tensor | None) -> Tensor:
+def _pre(how: How, layout: RowMajorLayout, x: Tensor, into: Tensor, bias: Tensor | None) -> Tensor:
     """W_in x + b of all pixels, in the kernel's order."""
-    turned = layout.take(_turned(x, how.flips))
-    pixels = layout.joined(turned)
+    flipped = layout.take(_flipped(x, how.flips))
+    pixels = layout.joined(flipped)
     sums = pixels @ into.mT if bias is None else torch.baddbmm(bias[:, None], pixels, into.mT)
-    return sums.view(*turned.shape[:-1], into.shape[1])
+    return sums.view(*flipped.shape[:-1], into.shape[1])
 
 
-def _framed(cell: Cell, layout: Plain, pre: Tensor, edges: Edges) -> tuple[Tensor, Tensor | None]:
+def _framed(
+    cell: CellKind, layout: RowMajorLayout, pre: Tensor, edges: Edges
+) -> tuple[Tensor, Tensor | None]:
     """Room for h and c [D, batch, rows + 1, cols + 1, h], with the edges in row 0 and column 0."""
 
     def frame(left: Tensor | None, top: Tensor | None) -> Tensor:

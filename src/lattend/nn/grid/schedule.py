@@ -12,7 +12,7 @@ WAITS = ((0, -1), (-1, 0))  # the left neighbour and the top one
 
 
 class Diagonal(NamedTuple):
-    """The cells of one step; places are those of `order` on the grid with its edges.
+    """The cells of one step; places are those of `wavefront_order` on the grid with its edges.
 
     Cell number i of the step is at here + i, its left neighbour at left + i, its top neighbour at top + i.
     """
@@ -24,7 +24,7 @@ class Diagonal(NamedTuple):
     cells: int  # how many
 
 
-class Order(NamedTuple):
+class WavefrontOrder(NamedTuple):
     """All cells of a grid, step after step, and within a step row after row."""
 
     cells: NDArray[np.int64]  # the cell at each place, numbered row by row
@@ -43,17 +43,17 @@ def steps(rows: int, cols: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=64)
-def order(rows: int, cols: int) -> Order:
+def wavefront_order(rows: int, cols: int) -> WavefrontOrder:
     """The cells in the order they run.
 
-    >>> order(2, 3).cells.tolist()  # pixels 0 1 2 over 3 4 5
+    >>> wavefront_order(2, 3).cells.tolist()  # pixels 0 1 2 over 3 4 5
     [0, 1, 3, 2, 4, 5]
     """
     step = steps(rows, cols).ravel()
     cells = np.argsort(step, kind="stable")  # numbered row by row, so rows ascend within a step
     places = np.empty_like(cells)
     places[cells] = np.arange(len(cells))
-    return Order(cells, places.reshape(rows, cols), np.bincount(step).tolist())
+    return WavefrontOrder(cells, places.reshape(rows, cols), np.bincount(step).tolist())
 
 
 @lru_cache(maxsize=64)
@@ -63,7 +63,7 @@ def diagonals(rows: int, cols: int) -> tuple[Diagonal, ...]:
     >>> diagonals(2, 3)[0]  # pixel 0; before it the corner, the top edge's first and the left edge's first
     Diagonal(here=4, left=2, top=1, before=1, cells=1)
     """
-    inner, framed = order(rows, cols), order(rows + 1, cols + 1)
+    inner, framed = wavefront_order(rows, cols), wavefront_order(rows + 1, cols + 1)
     found: list[Diagonal] = []
     first, before = 0, framed.counts[0]  # the corner of the edges is nobody's neighbour
     for step, cells in enumerate(inner.counts):

@@ -1,6 +1,6 @@
 """States on the edges of an image: those that come in from the left and the top, and those that go on.
 
-They are held in the order of the image; a direction that travels left or up meets them turned round.
+They are held in the order of the image; a direction that travels left or up meets them flipped.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def _layers(name: str, part: Tensor, sizes: Sizes, like: Tensor) -> list[Tensor 
     if whole.device != like.device:
         raise TensorError(f"states: {name} is on {whole.device} and x on {like.device}; move one of them")
     layers = whole.to(like.dtype).unflatten(0, (sizes.layers, -1))
-    return [turned(layer, sizes.flips, axis) for layer in layers]
+    return [flipped(layer, sizes.flips, axis) for layer in layers]
 
 
-def turned(edge: Tensor, flips: Flips, axis: int) -> Tensor:
+def flipped(edge: Tensor, flips: Flips, axis: int) -> Tensor:
     """Edges [directions, batch, length, h] in the order of travel, or back in that of the image."""
     if not any(axis in axes for axes in flips):
         return edge
@@ -96,13 +96,13 @@ def ends_of(found: list[tuple[Tensor, Tensor | None]], flips: Flips) -> GridStat
 
     def side(states: list[Tensor], axis: int) -> Tensor:
         last = [x[:, :, :, -1] if axis == ROWS else x[:, :, -1] for x in states]
-        return torch.cat([turned(x, flips, axis) for x in last])
+        return torch.cat([flipped(x, flips, axis) for x in last])
 
     h, c = [h for h, _ in found], [c for _, c in found if c is not None]
     left, top = side(h, ROWS), side(h, COLS)
     return GridStates((left, side(c, ROWS)), (top, side(c, COLS))) if c else GridStates(left, top)
 
 
-def told(x: Tensor) -> str:
+def format_tensor(x: Tensor) -> str:
     """A tensor in an error: float32 [2, 3]."""
     return f"{str(x.dtype).removeprefix('torch.')} {list(x.shape)}"

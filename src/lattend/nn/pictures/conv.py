@@ -59,8 +59,8 @@ def draw_conv(
     it, and the `size` of the image; without a `padding` the kernel is padded as much as keeps the size at
     stride 1. `alpha` marks that sharpness on the curve, `error` the least one whose leak is no more.
 
-    >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 squares
-    '484 squares × 16 × 32 = 247,808 multiplies: those the convolution needs'
+    >>> dict(draw_conv(3, size=8, c_in=16, c_out=32).facts)["heads, hard"]  # (3*8 - 2)^2 pairs
+    '484 pairs × 16 × 32 = 247,808 multiplies: those the convolution needs'
     """
     module = of_conv(kernel)
     if module is not None:
@@ -108,7 +108,7 @@ def draw_conv(
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Prices:
     """Rows of words and the same as data."""
 
     facts: tuple[tuple[str, str], ...]
@@ -143,7 +143,7 @@ class _Kernel:
         return [self._nearest((own[0] + dy, own[1] + dx)) for dy, dx in self.geometry.shifts()]
 
     def asks(self, output: Pixel) -> Pixel:
-        """The pixel whose shifts the heads look at: stride times the output."""
+        """The pixel whose shifts the heads take: stride times the output."""
         return self.axes[0].stride * output[0], self.axes[1].stride * output[1]
 
     def _nearest(self, pixel: Pixel) -> Pixel:
@@ -196,8 +196,8 @@ class _Kernel:
             ("queries", f"{rows:,} × {cols:,} = {rows * cols:,}"),
         ]
 
-    def squares(self) -> int:
-        """How many (head, query, key) the heads' rule marks: along rows, times along columns."""
+    def pairs(self) -> int:
+        """How many pairs (head, query, key) are attended: along rows, times along columns."""
         return math.prod(
             self._pairs(along, outputs, size)
             for along, outputs, size in zip(self.axes, self.outputs, (self.rows, self.cols), strict=True)
@@ -225,13 +225,13 @@ class _Kernel:
             bias=False,
         )
 
-    def price(self, c_in: Size, c_out: Size) -> _Told:
-        """The multiplies of the convolution, of hard heads, and of soft heads that look at every pixel."""
+    def price(self, c_in: Size, c_out: Size) -> _Prices:
+        """The multiplies of the convolution, of hard heads, and of soft heads that attend to every pixel."""
         queries, keys = math.prod(self.outputs), math.prod(self.geometry.keys(self.rows, self.cols))
-        heads, squares = self.geometry.heads, self.squares()
+        heads, pairs = self.geometry.heads, self.pairs()
         whole = self.cost(c_in, c_out)
         needed, dense = whole.needed.multiplies, whole.dense.multiplies
-        hard = linear(n=squares, d_in=c_in, d_out=c_out, bias=False).multiplies
+        hard = linear(n=pairs, d_in=c_in, d_out=c_out, bias=False).multiplies
         mixed = attention_cost(
             "full",
             n=queries,
@@ -245,26 +245,26 @@ class _Kernel:
         )
         soft = (mixed + linear(n=heads * queries, d_in=c_in, d_out=c_out, bias=False)).multiplies
         channels = [format_value(width) if isinstance(width, int) else str(width) for width in (c_in, c_out)]
-        product = f"{many(squares, 'square')} × {' × '.join(channels)}"
+        product = f"{many(pairs, 'pair')} × {' × '.join(channels)}"
         product += f" = {hard:,}" if isinstance(hard, int) else ""
-        equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == squares else ""
+        equal = ": those the convolution needs" if self.cost(1, 1).needed.multiplies == pairs else ""
         zeros = "" if str(needed) == str(dense) else f"; {format_value(dense)} with the zeros of the padding"
-        every = f"each head on all of {many(heads * queries * keys, 'square')}"
+        every = f"each head on all of {many(heads * queries * keys, 'pair')}"
         facts = (
             ("convolution", f"{format_value(needed)} multiplies{zeros}"),
             ("heads, hard", f"{product} multiplies{equal}"),
             ("heads, soft", f"{format_value(soft)} multiplies: {every}"),
         )
         data = {
-            "squares": squares,
+            "pairs": pairs,
             "convolution": {"needed": _plain(needed), "dense": _plain(dense)},
             "hard": _plain(hard),
             "soft": _plain(soft),
         }
-        return _Told(facts, data)
+        return _Prices(facts, data)
 
     def centres(self) -> tuple[list[int], list[int]]:
-        """The rows and the columns that the heads of all queries look at, counted on the keys."""
+        """The rows and the columns that the heads of all queries attend to, counted on the keys."""
         rows, cols = (
             [
                 along.stride * at + shift + (along.before if self.geometry.mode == "zeros" else 0)
@@ -300,8 +300,8 @@ def _usual(kernel: Pair, stride: Pair, dilation: Pair) -> Pair | str:
 def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, mode: str) -> Geometry:
     if mode not in ("zeros", "replicate"):
         raise NamingError(
-            f'padding_mode is "zeros" or "replicate", not "{mode}": a head looks at the pixel nearest to its '
-            "centre, and no other padding is a distance"
+            f'padding_mode is "zeros" or "replicate", not "{mode}": a head attends to the pixel '
+            "nearest to its centre, and no other padding is a distance"
         )
     if isinstance(padding, str) and padding not in ("same", "valid"):
         raise NamingError(f'padding is a number, "same" or "valid", not "{padding}"')

@@ -24,7 +24,7 @@ from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
-# Rows and columns turned around before the sweep, and back after it
+# Whether rows and columns are flipped before the sweep, and back after it
 WAYS = {
     1: {"down and right": (False, False)},
     2: {"down and right": (False, False), "down and left": (False, True)},
@@ -62,7 +62,7 @@ def draw_grid(
     rows or columns no picture is drawn.
 
     >>> dict(draw_grid(8).facts)["steps"]
-    '15, one after another: cell (row, col) runs at step col + row'
+    '15, sequential: cell (row, col) runs at step col + row'
     """
     module = of_grid(source)
     if module is not None:
@@ -108,7 +108,7 @@ class _Grid:
 
     @cached_property
     def ways(self) -> dict[str, Ints]:
-        """The step of each cell, by direction: those of the proved schedule, turned around."""
+        """The step of each cell, by direction: those of the proved schedule, flipped."""
         own = steps(self.rows, self.cols)
         return {
             name: own[:: -1 if up else 1, :: -1 if left else 1]
@@ -131,7 +131,7 @@ class _Grid:
     def seen(self, pixel: Pixel) -> Any:
         """What flows into a pixel from all directions."""
         found = [
-            wavefront.reached((self.rows, self.cols), pixel, _turned(WAITS, *flips))
+            wavefront.reached((self.rows, self.cols), pixel, _flipped(WAITS, *flips))
             for flips in WAYS[self.directions].values()
         ]
         return np.logical_or.reduce(found)
@@ -180,7 +180,7 @@ class _Grid:
         stack = f"{many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
         cells = many(total * self.directions, "cell")
         return (
-            ("steps", f"{self.depth}, one after another: {_schedule(rnn)}"),
+            ("steps", f"{self.depth}, sequential: {_schedule(rnn)}"),
             ("at once", f"up to {self.widest * self.directions} of {cells}"),
             ("2-D RNN", _price(rnn)),
             ("convnet", f"{stack}: {_price(net)}"),
@@ -274,7 +274,7 @@ def _used(panels: list[Panel], looks: tuple[Look, ...]) -> tuple[Look, ...]:
     return tuple(look for look in looks if look in used)
 
 
-def _turned(waits: tuple[Shift, ...], up: bool, left: bool) -> list[Shift]:
+def _flipped(waits: tuple[Shift, ...], up: bool, left: bool) -> list[Shift]:
     return [(-dy if up else dy, -dx if left else dx) for dy, dx in waits]
 
 

@@ -38,7 +38,7 @@ def spots(
 ) -> Picture:
     """The heads of one layer, or of layers by name: an ellipse each, and its number at its centre.
 
-    Without `size` the image has no edges and is drawn as far as the heads look. `pixel` is the query, in
+    Without `size` the image has no edges and is drawn as far as the heads attend. `pixel` is the query, in
     the middle if not given.
 
     >>> from lattend.nn.attention.gaussian_heads import kernel_heads

@@ -70,7 +70,7 @@ def heads_of_arrays(arrays: Mapping[str, Any]) -> Layers:
 
 def _heads(name: str, centres: Any, kind: str, widths: Any) -> list[Head]:
     places, wide = _floats(f"centres of {name}", centres), _floats(f"{kind} of {name}", widths)
-    if places.ndim == 2 and places.shape[1] == 1:  # on a line heads look along one row
+    if places.ndim == 2 and places.shape[1] == 1:  # on a line heads lie along one row
         places = np.concatenate([np.zeros_like(places), places], axis=1)
     if places.ndim != 2 or places.shape[1] != 2:
         raise TensorError(f"centres of {name} are [heads, 2], got {list(places.shape)}")

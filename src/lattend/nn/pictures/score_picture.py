@@ -12,7 +12,7 @@ from lattend.draw.grid.panel import Panel, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.nn.attention.gaussian_heads import softmax
-from lattend.nn.attention.score_terms import Floats, Term, terms
+from lattend.nn.attention.score_terms import Floats, ScoreTerm, terms
 from lattend.report.numbers import format_number
 
 LARGEST = 64  # rows or columns of an example
@@ -70,7 +70,7 @@ def scores(
     )
 
 
-def _scale(encoding: str, found: tuple[Term, ...], total: Floats) -> Scale:
+def _scale(encoding: str, found: tuple[ScoreTerm, ...], total: Floats) -> Scale:
     """One scale for all terms and their sum; the quadratic score is cut where it no longer weighs."""
     values = np.array([*(term.values for term in found), total])
     if encoding == "quadratic":
@@ -100,7 +100,7 @@ def _data(
     encoding: str,
     size: tuple[int, int],
     query: tuple[int, int],
-    found: tuple[Term, ...],
+    found: tuple[ScoreTerm, ...],
     total: Floats,
     weights: Floats,
     made: str,

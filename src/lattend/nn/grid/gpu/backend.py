@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.nn.grid.cells import Cell
-from lattend.nn.grid.gpu.launch import INTERPRETED, Grid, launch
+from lattend.nn.grid.cells import CellKind
+from lattend.nn.grid.gpu.launch import INTERPRETED, GridShape, launch
 from lattend.nn.grid.gpu.resident import grid_rnn_kernel
 from lattend.nn.grid.gpu.streamed import grid_bwd_kernel, grid_fwd_kernel
 
-STRIP = (
+ROW_BLOCK = (
     16  # rows of a program: the least that a matrix product takes, so that the most programs share the work
 )
 CHUNK = 4  # columns handed on together: fewer wait longer for flags, more wait longer for columns
@@ -21,7 +21,7 @@ BUFFER = 96 << 10  # bytes of weights that are read at a time,
 SHARED = 200 << 10  # and of all that are under way
 
 
-class Blocks(NamedTuple):
+class BlockSizes(NamedTuple):
     """Columns of a state at a time, length of a product at a time, warps, loads ahead."""
 
     columns: int
@@ -31,28 +31,28 @@ class Blocks(NamedTuple):
 
 
 def forward(
-    cell: Cell, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
-    keep: bool,
+    cell: CellKind, pre: Tensor, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None, mask: Tensor | None,
+    save_gates: bool,
 ) -> Tensor | None:  # fmt: skip
-    """Fills h and c; gives the gates if they are to be kept. Shapes are those of `scan`."""
+    """Fills h and c; gives the gates if they are to be saved. Shapes are those of `scan`."""
     pre, left, top = pre.contiguous(), left.contiguous(), top.contiguous()
     size, grid = left.shape[-1], _grid(pre)
-    keeps = keep and cell.name != "rnn"
-    gates = pre.new_empty(*pre.shape[:-1], 5 * size) if keeps else None
+    saves = save_gates and cell.name != "rnn"
+    gates = pre.new_empty(*pre.shape[:-1], 5 * size) if saves else None
     constants = _constants(cell, size, pre, mask)
     if _on_chip(cell, size, pre):
         constants |= {"BACKWARD": False, "HP": _padded(size), "num_warps": 8 if size > 64 else 4}
         launch(grid_rnn_kernel, (pre, h, h, mask, left, top), grid, constants)
         return None
     blocks = _blocks(size, size, 2 * cell.gates, pre)
-    constants |= {"CELL": cell.name, "G": cell.gates, "KEEP": keeps, **_named(blocks)}
+    constants |= {"CELL": cell.name, "G": cell.gates, "SAVE": saves, **_named(blocks)}
     launch(grid_fwd_kernel, (pre, h, c, gates, mask, left, top), grid, constants)
     return gates
 
 
 def backward(
-    cell: Cell, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor, c: Tensor | None,
-    gates: Tensor | None, mask: Tensor | None,
+    cell: CellKind, grad_h: Tensor, grad_c: Tensor | None, left: Tensor, top: Tensor, h: Tensor,
+    c: Tensor | None, gates: Tensor | None, mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
     """The gradients at pre, at W_left h_left + W_top h_top, and at c of an lstm or h of a gru."""
     grad_h, left, top = grad_h.contiguous(), left.contiguous(), top.contiguous()
@@ -73,42 +73,42 @@ def backward(
     return d_pre, d_hidden, d_state
 
 
-def _grid(x: Tensor) -> Grid:
+def _grid(x: Tensor) -> GridShape:
     directions, batch, rows, cols, _ = x.shape
-    return Grid(directions * batch, batch, rows, cols)
+    return GridShape(directions * batch, batch, rows, cols)
 
 
-def _constants(cell: Cell, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:
+def _constants(cell: CellKind, size: int, x: Tensor, mask: Tensor | None) -> dict[str, Any]:
     return {
         "NAME": cell.activation,
         "H": size,
         "MASKED": mask is not None,
-        "BR": STRIP,
+        "BR": ROW_BLOCK,
         "CHUNK": CHUNK,
         "PRECISION": "tf32x3" if x.dtype == torch.float32 else "tf32",
         "UPCAST": INTERPRETED,
     }
 
 
-def _on_chip(cell: Cell, size: int, x: Tensor) -> bool:
-    """Whether the weights stay on the chip for the whole walk."""
+def _on_chip(cell: CellKind, size: int, x: Tensor) -> bool:
+    """Whether the weights stay on the chip for the whole wavefront."""
     return cell.name == "rnn" and 2 * _padded(size) ** 2 * x.element_size() <= ON_CHIP
 
 
-def _blocks(size: int, length: int, matrices: int, x: Tensor) -> Blocks:
+def _blocks(size: int, length: int, matrices: int, x: Tensor) -> BlockSizes:
     """Blocks for products of this length that give `size` numbers, with so many weight matrices at a time.
 
-    Narrow strips and wide blocks were the fastest of those tried: each step reads all weights from the
+    Narrow row blocks and wide blocks were the fastest of those tried: each step reads all weights from the
     cache that the programs share, and few turns of the loop hide more of that.
     """
     columns = min(256 if matrices == 2 else 128, _padded(size))
     each = matrices * columns * x.element_size()
     fitting = [k for k in (64, 32, 16) if k * each <= BUFFER]
     deep = min(fitting[0] if fitting else 16, _padded(length))
-    return Blocks(columns, deep, 8 if columns > 64 else 4, 3 if 2 * deep * each <= SHARED else 2)
+    return BlockSizes(columns, deep, 8 if columns > 64 else 4, 3 if 2 * deep * each <= SHARED else 2)
 
 
-def _named(blocks: Blocks) -> dict[str, int]:
+def _named(blocks: BlockSizes) -> dict[str, int]:
     names = ("BN", "BK", "num_warps", "num_stages")
     return dict(zip(names, blocks, strict=True))
 

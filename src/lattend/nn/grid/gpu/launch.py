@@ -1,7 +1,7 @@
-"""Launching a kernel over strips and images so that every program can run: none waits for one that cannot.
+"""Launching a kernel over row blocks and images so that no program waits for one that cannot run.
 
 Programs that wait for each other must be on the chip together. So we ask how many fit, and launch no more at
-a time: fewer images, or, where one image has more strips than fit, some strips after the others.
+a time: fewer images, or, where one image has more row blocks than fit, some row blocks after the others.
 """
 
 # Kernels take plain numbers for constexpr
@@ -25,11 +25,11 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 FOR_EVER = -1
 BLOCK_SHARED = 1024  # bytes of shared memory that CUDA keeps for itself in each program
 
-patience = FOR_EVER  # how often a program looks at the flag it waits for; tests set it to find a deadlock
+spins = FOR_EVER  # how often a program reads the flag it waits for; tests set it to find a deadlock
 _room: Recent[object, int] = Recent(1024)
 
 
-class Grid(NamedTuple):
+class GridShape(NamedTuple):
     """How many images there are, how many share the weights of a direction, and their size."""
 
     images: int
@@ -38,55 +38,61 @@ class Grid(NamedTuple):
     cols: int
 
 
-class Group(NamedTuple):
+class LaunchGroup(NamedTuple):
     """Strips and images that are launched together."""
 
-    first_strip: int
-    strips: int
+    first_block: int
+    row_blocks: int
     first_image: int
     images: int
 
 
-def groups(strips: int, images: int, room: int) -> Iterator[Group]:
-    """Launches of at most `room` programs; strips follow each other in order.
+def groups(row_blocks: int, images: int, room: int) -> Iterator[LaunchGroup]:
+    """Launches of at most `room` programs; row blocks follow each other in order.
 
-    >>> [(group.first_image, group.images) for group in groups(strips=8, images=4, room=16)]
+    >>> [(group.first_image, group.images) for group in groups(row_blocks=8, images=4, room=16)]
     [(0, 2), (2, 2)]
-    >>> [group.strips for group in groups(strips=10, images=1, room=4)]
+    >>> [group.row_blocks for group in groups(row_blocks=10, images=1, room=4)]
     [4, 4, 2]
     """
-    if strips == 1:  # nobody waits
-        yield Group(0, 1, 0, images)
+    if row_blocks == 1:  # nobody waits
+        yield LaunchGroup(0, 1, 0, images)
         return
-    together = max(1, min(images, room // strips))
+    together = max(1, min(images, room // row_blocks))
     for first in range(0, images, together):
-        for strip in range(0, strips, room):
-            yield Group(strip, min(room, strips - strip), first, min(together, images - first))
+        for row_block in range(0, row_blocks, room):
+            yield LaunchGroup(
+                row_block, min(room, row_blocks - row_block), first, min(together, images - first)
+            )
 
 
-def launch(kernel: Any, tensors: tuple[Tensor | None, ...], grid: Grid, constants: dict[str, Any]) -> None:
-    """Runs the kernel over all strips and images, as many at a time as the GPU holds."""
+def launch(
+    kernel: Any, tensors: tuple[Tensor | None, ...], grid: GridShape, constants: dict[str, Any]
+) -> None:
+    """Runs the kernel over all row blocks and images, as many at a time as the GPU holds."""
     device = next(x.device for x in tensors if x is not None)
-    strips = triton.cdiv(grid.rows, constants["BR"])
-    flags = torch.zeros(grid.images * strips + 1, dtype=torch.int32, device=device)
+    row_blocks = triton.cdiv(grid.rows, constants["BR"])
+    flags = torch.zeros(grid.images * row_blocks + 1, dtype=torch.int32, device=device)
     stuck = flags[-1:]
 
-    def arguments(group: Group) -> tuple[Any, ...]:
-        where = (group.first_image, group.images, group.first_strip, grid.batch, grid.rows, grid.cols)
-        return (*tensors, flags, stuck, patience, *where)
+    def arguments(group: LaunchGroup) -> tuple[Any, ...]:
+        where = (group.first_image, group.images, group.first_block, grid.batch, grid.rows, grid.cols)
+        return (*tensors, flags, stuck, spins, *where)
 
     with torch.cuda.device(device if device.type == "cuda" else -1):
         try:
-            room = _fits(kernel, arguments(Group(0, strips, 0, grid.images)), constants, device)
-            for group in groups(strips, grid.images, room):
-                kernel[(group.strips * group.images,)](*arguments(group), **constants)
+            room = _fits(kernel, arguments(LaunchGroup(0, row_blocks, 0, grid.images)), constants, device)
+            for group in groups(row_blocks, grid.images, room):
+                kernel[(group.row_blocks * group.images,)](*arguments(group), **constants)
         except OutOfResources as error:
             raise LattendError(
-                f"the GPU has no room for a strip of {constants['BR']} rows with h = {constants['H']}: "
+                f"the GPU has no room for a row block of {constants['BR']} rows with h = {constants['H']}: "
                 f'{error}; take a smaller h, or kernel="diagonals"'
             ) from None
-    if patience != FOR_EVER and stuck.item():
-        raise LattendError(f"a program looked {patience} times for the strip above it, which did not come")
+    if spins != FOR_EVER and stuck.item():
+        raise LattendError(
+            f"a program read the flag of the row block above it {spins} times, and it did not come"
+        )
 
 
 def _fits(kernel: Any, arguments: tuple[Any, ...], constants: dict[str, Any], device: torch.device) -> int:

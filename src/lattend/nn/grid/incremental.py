@@ -1,4 +1,4 @@
-"""Walk: a shifted GridRNN run a few pixels at a time, as they become known."""
+"""IncrementalGrid: a shifted GridRNN run a few pixels at a time, as they become known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lattend.nn.grid.rnn import GridRNN
 from lattend.nn.grid.scan import Edges, scan
 
 
-class Walk:
+class IncrementalGrid:
     """The states of the pixels seen so far, so that no pixel is run twice.
 
     A step takes pixels that do not wait for each other, by their rows and columns, each [pixels]: `features`
@@ -70,14 +70,14 @@ class Walk:
         return hidden(near, self.near_weights[layer]), near
 
     def _run(self, layer: int, x: Tensor, past: Tensor, near: Neighbours, row: Tensor, col: Tensor) -> Tensor:
-        """The states h of pixels from what the layer reads there; they are kept for those that follow."""
+        """The states h of pixels from what the layer reads there; they are saved for those that follow."""
         weights = self.weights[layer]
         pre = functional.linear(x, weights.into[0], None if weights.bias is None else weights.bias[0])
         h, c = state(self.net.cell, pre[None], past, near)
         here = (row + 1) * (self.cols + 1) + col + 1
-        for kept, new in zip(self.states[layer], (h, c), strict=False):
+        for own, new in zip(self.states[layer], (h, c), strict=False):
             assert new is not None
-            kept.index_copy_(2, here, new)
+            own.index_copy_(2, here, new)
         if self.above:
             self.read[layer][:, 0].index_copy_(1, col, x)
         return h
@@ -89,7 +89,7 @@ class Walk:
         return torch.cat((h[0], self.above[layer][0][0].index_select(1, self.cols - 1 - col)), -1)
 
     def _go_left(self) -> None:
-        """Runs the other direction over the row that is now whole, for the row below to look at."""
+        """Runs the other direction over the row that is now whole, for the row below to read."""
         for layer, (into, bias, left, top) in enumerate(self.weights):
             h, *c = self.above[layer]
             found = scan(

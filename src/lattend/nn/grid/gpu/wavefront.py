@@ -1,8 +1,8 @@
-"""What the kernels share: where a program stands, how it waits for the strip above, functions of a cell.
+"""What the kernels share: loads, products, functions of a cell, and the spin-wait for the row block above.
 
-A program takes one strip of BR rows of one image and walks along its anti-diagonals: at step s its row i
-is at column s - i. It reads the row above its strip, which another program writes; that one says in a flag
-how many chunks of CHUNK columns of its last row are done. Programs are numbered strip by strip, so each
+A program takes one row block of BR rows of one image and runs along its anti-diagonals: at step s its row i
+is at column s - i. It reads the row above its own, which another program writes; that one says in a flag how
+many chunks of CHUNK columns of its last row are done. Programs are numbered row block by row block, so each
 waits for a lower number only.
 """
 
@@ -62,7 +62,7 @@ def slope(y, NAME: tl.constexpr):
 
 
 @triton.jit
-def rows_of(Base, place, inside, column, SIZE: tl.constexpr, WIDTH: tl.constexpr):
+def load_rows(Base, place, inside, column, SIZE: tl.constexpr, WIDTH: tl.constexpr):
     """[rows, columns] of a matrix with WIDTH numbers a row, zeros where a row or column is not there.
 
     Read past the nearest cache: another program may have written it.
@@ -73,19 +73,19 @@ def rows_of(Base, place, inside, column, SIZE: tl.constexpr, WIDTH: tl.constexpr
 
 
 @triton.jit
-def weights_of(Base, k, n, SIZE_K: tl.constexpr, SIZE_N: tl.constexpr, STEP_K, STEP_N):
+def load_weights(Base, k, n, SIZE_K: tl.constexpr, SIZE_N: tl.constexpr, STEP_K, STEP_N):
     """[k, n] of a weight matrix with these strides, zeros beyond its sizes."""
     there = (k < SIZE_K)[:, None] & (n < SIZE_N)[None, :]
     return tl.load(Base + k[:, None] * STEP_K + n[None, :] * STEP_N, mask=there, other=0.0)
 
 
 @triton.jit
-def wait_for(flag, chunks, Stuck, patience):
-    """Until the flag says that so many chunks are done, or after `patience` looks at it (-1: for ever)."""
-    looks = 0
-    while (tl.atomic_add(flag, 0, sem="acquire", scope="gpu") < chunks) & (looks != patience):
-        looks += 1
-    if looks == patience:
+def wait_for(flag, chunks, Stuck, spins):
+    """Until the flag says that so many chunks are done, or after `spins` reads of it (-1: for ever)."""
+    reads = 0
+    while (tl.atomic_add(flag, 0, sem="acquire", scope="gpu") < chunks) & (reads != spins):
+        reads += 1
+    if reads == spins:
         tl.store(Stuck, 1)
 
 
