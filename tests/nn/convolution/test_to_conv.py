@@ -201,7 +201,11 @@ def test_attention_with_sharp_heads(rows: tuple[int, ...], cols: tuple[int, ...]
         ),
         (lambda: attention([(0, 0)], alpha=3.0), DomainError, "head 0 leaks 0.173 of its weight at α = 3"),
         (lambda: attention([(0, 0)], precision=[(40, 1, 40)]), DomainError, "head 0 is tilted, precision"),
-        (lambda: attention([(0, 0)], alpha=40.0, content=True), NamingError, "attend by what pixels hold too"),
+        (
+            lambda: attention([(0, 0)], alpha=40.0, content=True),
+            NamingError,
+            "attend by what pixels hold too",
+        ),
         (
             lambda: attention([(0, 0)], alpha=40.0, rule="neighbourhood(r=1)"),
             NamingError,
