@@ -157,8 +157,8 @@ def game(
 
 def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, json: bool) -> None:
     """One method's orbit, what is proved of it, and its pictures."""
+    from lattend.study.figures import figure
     from lattend.study.games.pictures import with_pictures
-    from lattend.study.games.report import analysis_told, equilibria_told, orbit_told
 
     file = None if out is None else str(with_pictures(orbit, at).save(out))
     if file is not None and not json:
@@ -170,15 +170,18 @@ def _one(orbit: Orbit, at: list[str] | None, portrait: bool, out: str | None, js
         found = {"orbit": orbit.json(), "equilibria": equilibria, "analysis": analysis and analysis.json()}
         say_json({**found, "why": why or None, "file": file})
         return
-    charts = with_pictures(orbit).charts[:1] if portrait else ()
-    say(replace(orbit_told(orbit), charts=charts).terminal(width=width()).rstrip())
+    if portrait:
+        say(figure(orbit.report(), with_pictures(orbit).charts[:1]).terminal(width=width()).rstrip())
+    else:
+        say(orbit.text(width()))
     if analysis is not None:
-        more = replace(analysis_told(analysis), title="For which steps")
+        more = replace(analysis.report(), title="For which steps")
     else:
         found = orbit.game.equilibria()
-        nowhere = found.complete and not found.points  # which the figure says itself
-        more = replace(equilibria_told(found), title="Equilibria", caption=() if nowhere else (why,))
-    say(f"\n{more.terminal(width=width()).rstrip()}")
+        nowhere = found.complete and not found.points  # which the report says itself
+        parts = (*found.report().parts, *(() if nowhere else ("", why)))
+        more = replace(found.report(), title="Equilibria", parts=parts)
+    say(f"\n{more.text(width())}")
 
 
 def _analysed(orbit: Orbit, at: list[str] | None) -> tuple[Analysis | None, str]:

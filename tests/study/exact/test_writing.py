@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lattend.errors import TextError
 from lattend.study.exact.formula import formula
-from lattend.study.exact.writing import decimal, latex, text
+from lattend.study.exact.writing import decimal, format_exact, latex
 
 h = sympy.Symbol("h", real=True)
 fractions = st.fractions(min_value=-9, max_value=9, max_denominator=12)
@@ -34,7 +34,7 @@ fractions = st.fractions(min_value=-9, max_value=9, max_denominator=12)
     ],
 )
 def test_written_as_people_do(value: sympy.Expr, written: str) -> None:
-    assert text(value) == written
+    assert format_exact(value) == written
 
 
 expressions = st.recursive(
@@ -53,7 +53,7 @@ expressions = st.recursive(
 
 @given(expressions)
 def test_what_is_written_is_read_again(value: sympy.Expr) -> None:
-    again = formula(text(value))
+    again = formula(format_exact(value))
     at = {symbol: sympy.Rational(3, 7) for symbol in value.free_symbols | again.free_symbols}
     assert abs(sympy.N((again - value).subs(at), 30)) < 1e-12 * (1 + abs(sympy.N(value.subs(at), 30)))
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.errors import DomainError
 from lattend.study.games.game import Game
-from lattend.study.games.report import orbit_told
 
 small = st.fractions(min_value=-2, max_value=2, max_denominator=4)
 
@@ -38,8 +37,7 @@ alternating, q first, step 1
 
 numbers        exact
 period         6, proved: the state after 6 steps is that after 0
-f stays equal  from step 1 to 2, 4 to 5, though the gradient is not 0: no sign
-               of an equilibrium
+f stays equal  from step 1 to 2, 4 to 5, though the gradient is not 0: no sign of an equilibrium
 
 step   p   q   f
    0   1   1   1
@@ -48,10 +46,10 @@ step   p   q   f
    3  -1  -1   1
    4   1  -2  -2
    5   2  -1  -2
-   6   1   1   1
-"""
+   6   1   1   1"""
     )
-    narrow = orbit_told(orbit).terminal(width=40, colour=False)
+    assert orbit._repr_html_().count("<table>") == 2  # facts, and the places
+    narrow = orbit.text(40)
     assert max(map(len, narrow.splitlines())) <= 40
     assert orbit.json()["points"][1] == ["-1", "2"] and orbit.json()["period"] == 6
 
@@ -138,12 +136,12 @@ def test_a_period_after_a_while() -> None:
 
 
 def test_long_numbers_are_shown_by_six_digits() -> None:
-    table = orbit_told(Game("p^2*q^2").orbit((1, 1), 3, 3)).table
-    assert table[-1][1:3] == ("-1.75135e97", "1.1301e40")
-    tiny = orbit_told(Game("p*q").orbit(("1e400", 1), "1e-400", 0))
-    assert tiny.subtitle == ("alternating, q first, step 1e-400",)
+    about, _, table = Game("p^2*q^2").orbit((1, 1), 3, 3).report().parts
+    assert table.rows[-1][1:3] == ("-1.75135e97", "1.1301e40")
+    about, _, table = Game("p*q").orbit(("1e400", 1), "1e-400", 0).report().parts
+    assert about == "alternating, q first, step 1e-400"
     assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).draw().facts
-    assert tiny.table[-1] == ("0", "1e400", "1", "1e400")
+    assert table.rows[-1] == ("0", "1e400", "1", "1e400")
 
 
 @pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic"])

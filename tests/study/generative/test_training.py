@@ -11,7 +11,7 @@ import torch
 
 from lattend.errors import DomainError, LattendError, TensorError
 from lattend.study.generative import VAE
-from lattend.study.generative.training import Epoch, Plan, mean_elbo
+from lattend.study.generative.training import Epoch, TrainingPlan, mean_elbo
 
 
 def two_images(many: int = 64) -> torch.Tensor:
@@ -242,7 +242,7 @@ def test_beta_rises_in_the_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_rate_rises_and_falls() -> None:
-    plan = Plan(epochs=1, batch=1, rate=2.0, decay=0.0, warm_up=0, seed=0)
+    plan = TrainingPlan(epochs=1, batch=1, rate=2.0, decay=0.0, warm_up=0, seed=0)
     rates = [plan.rate_at(done / 1000) for done in range(1001)]
     assert rates[0] == 0 and rates[-1] == pytest.approx(0)
     assert max(rates) == pytest.approx(2 * (1 + math.cos(math.pi * 0.0978)) / 2, rel=0.01)

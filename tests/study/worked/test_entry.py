@@ -33,7 +33,7 @@ def test_ties_and_signs(value, text):
 @settings(max_examples=50, deadline=None)
 @given(st.fractions(max_denominator=10**20))
 def test_lengths_are_nearly_right(value):
-    written = writing.text(sympy.Rational(value.numerator, value.denominator))
+    written = writing.format_exact(sympy.Rational(value.numerator, value.denominator))
     assert abs(length(sympy.Rational(value.numerator, value.denominator)) - len(written)) <= 3
 
 

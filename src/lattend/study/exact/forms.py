@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from lattend.study.exact.writing import decimal, text
+from lattend.study.exact.writing import decimal, format_exact
 
 LONGEST = 60  # characters of a formula beside others
 PLACES = 6
@@ -23,7 +23,7 @@ def polynomial_text(expression: Any, names: Sequence[Any]) -> str:
     parts: list[str] = []
     for powers, coefficient in sympy.Poly(sympy.expand(expression), *names).terms():
         power = sympy.prod([name**k for name, k in zip(names, powers, strict=True)])
-        parts.append(_term(coefficient, text(power) if any(powers) else ""))
+        parts.append(_term(coefficient, format_exact(power) if any(powers) else ""))
     return " + ".join(parts).replace("+ -", "- ")
 
 
@@ -38,7 +38,7 @@ def number_text(number: Any) -> str:
     >>> number_text(sympy.sqrt(2) / 2), number_text(sympy.rootof("x**3 - x - 1", 0))
     ('sqrt(2)/2', '1.324718…')
     """
-    if not has_no_formula(number) and len(written := text(number)) <= LONGEST:
+    if not has_no_formula(number) and len(written := format_exact(number)) <= LONGEST:
         return written
     return short_decimal(number, PLACES, "…")
 
@@ -66,15 +66,15 @@ def equation_text(number: Any) -> str:
         return ""
     h = sympy.Symbol("h", positive=True)
     _, whole = sympy.Poly(root.poly.as_expr().subs(root.poly.gen, h / factor), h).clear_denoms(convert=True)
-    return f"{text(whole.primitive()[1].as_expr())} = 0"
+    return f"{format_exact(whole.primitive()[1].as_expr())} = 0"
 
 
 def _term(coefficient: Any, power: str) -> str:
     if not power:
-        return text(coefficient)
+        return format_exact(coefficient)
     if coefficient in (1, -1):
         return power if coefficient == 1 else f"-{power}"
-    written = text(coefficient)
+    written = format_exact(coefficient)
     if coefficient.is_Add:
         return f"({written})*{power}"
     return f"{written}{'' if coefficient.is_Integer else '*'}{power}"

@@ -19,7 +19,7 @@ MOST_UNKNOWNS, MOST_SOLUTIONS = 4, 16  # beyond these a Gröbner basis can take 
 
 
 @dataclass(frozen=True)
-class Solution:
+class RealSolution:
     """A real solution: as formulas, and as numbers of a field."""
 
     formulas: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Solutions:
     note    why the system was not solved, or empty
     """
 
-    points: tuple[Solution, ...]
+    points: tuple[RealSolution, ...]
     complete: bool
     curve: tuple[Any, ...] = ()
     note: str = ""
@@ -78,7 +78,7 @@ def _linear(equations: Sequence[Poly], unknowns: Sequence[Any]) -> Solutions:
     for row, column in enumerate(pivots):
         point[column] = reduced[row, size]
     field = NumberField(sympy.QQ)
-    found = Solution(tuple(point), field, tuple(field.of(x) for x in point))
+    found = RealSolution(tuple(point), field, tuple(field.of(x) for x in point))
     left = [
         sum(reduced[row, k] * unknowns[k] for k in range(size)) - reduced[row, size]
         for row in range(len(pivots))
@@ -86,7 +86,7 @@ def _linear(equations: Sequence[Poly], unknowns: Sequence[Any]) -> Solutions:
     return Solutions((found,), True, () if len(pivots) == size else tuple(left))
 
 
-def _isolated(basis: list[Any], unknowns: list[Any]) -> list[Solution]:
+def _isolated(basis: list[Any], unknowns: list[Any]) -> list[RealSolution]:
     """Solutions as polynomials in one number u that tells them apart, the root of one polynomial."""
     for name in unknowns:  # one square-free polynomial in each unknown makes every solution simple
         others = [one for one in unknowns if one != name]
@@ -112,7 +112,7 @@ def _isolated(basis: list[Any], unknowns: list[Any]) -> list[Solution]:
     return sorted(found, key=lambda one: [near(x) for x in one.formulas])
 
 
-def _solution(root: Any, values: Sequence[Poly]) -> Solution:
+def _solution(root: Any, values: Sequence[Poly]) -> RealSolution:
     domain = sympy.QQ if root.is_Rational else sympy.QQ.algebraic_field(root)
     field, at = NumberField(domain), domain.from_sympy(root)
     numbers = tuple(
@@ -120,7 +120,7 @@ def _solution(root: Any, values: Sequence[Poly]) -> Solution:
         for one in values
     )
     formulas = tuple(simplest(number, domain) for number in numbers)
-    return Solution(formulas, field, tuple(field.of(x) for x in formulas) if field.rational else numbers)
+    return RealSolution(formulas, field, tuple(field.of(x) for x in formulas) if field.rational else numbers)
 
 
 def simplest(number: Any, domain: Any) -> Any:

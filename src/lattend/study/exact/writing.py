@@ -13,13 +13,13 @@ SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a text holds together
 MOST_DIGITS = 4000
 
 
-def text(value: Any) -> str:
+def format_exact(value: Any) -> str:
     """The expression as people type it; `formula` reads it again.
 
-    >>> text(sympy.exp(2) / (2 + 2 * sympy.E))
+    >>> format_exact(sympy.exp(2) / (2 + 2 * sympy.E))
     'e^2/(2e + 2)'
     """
-    return _written(sympy.sympify(value))[0]
+    return _format(sympy.sympify(value))[0]
 
 
 def latex(value: Any) -> str:
@@ -51,7 +51,7 @@ def fraction(value: Any) -> Fraction:
     return Fraction(int(value.p), int(value.q))
 
 
-def _written(value: Any) -> tuple[str, int]:
+def _format(value: Any) -> tuple[str, int]:
     """The text, and how tightly it holds together."""
     if value.is_Integer:
         return str(value), ATOM if value >= 0 else SUM
@@ -68,15 +68,15 @@ def _written(value: Any) -> tuple[str, int]:
     if value is sympy.I:
         return "i", ATOM
     if isinstance(value, sympy.Abs):
-        return f"abs({text(value.args[0])})", ATOM
+        return f"abs({format_exact(value.args[0])})", ATOM
     if value.is_Function:
-        return f"{value.func.__name__}({', '.join(text(part) for part in value.args)})", ATOM
+        return f"{value.func.__name__}({', '.join(format_exact(part) for part in value.args)})", ATOM
     return str(value).replace("**", "^"), ATOM if value.is_Atom else SUM
 
 
 def _sum(value: Any) -> str:
     parts: list[str] = []
-    terms = [(term, text(term)) for term in sorted(value.args, key=_rank)]
+    terms = [(term, format_exact(term)) for term in sorted(value.args, key=_rank)]
     first = next((place for place, (_, written) in enumerate(terms) if not written.startswith("-")), 0)
     if not terms[first][0].has(sympy.I):  # 1 - h^2 rather than -h^2 + 1
         terms.insert(0, terms.pop(first))
@@ -112,7 +112,7 @@ def _product(value: Any) -> tuple[str, int]:
     if number == 1:
         return factors, PRODUCT
     digit = factors[0].isdigit()  # 2*3^p, but 2e
-    return f"{text(number)}{'*' if digit else ''}{factors}", PRODUCT if number > 0 else SUM
+    return f"{format_exact(number)}{'*' if digit else ''}{factors}", PRODUCT if number > 0 else SUM
 
 
 def _product_over(above: Any, below: Any) -> tuple[str, int]:
@@ -125,14 +125,14 @@ def _order(factor: Any) -> tuple[bool, Any]:
 
 def _power(base: Any, exponent: Any) -> tuple[str, int]:
     if exponent == 1:
-        return _written(base)
+        return _format(base)
     if exponent.is_number and exponent.is_negative:
         return f"1/{_inside(base**-exponent, POWER)}", PRODUCT
     if exponent == sympy.Rational(1, 2):
-        return f"sqrt({text(base)})", ATOM
+        return f"sqrt({format_exact(base)})", ATOM
     return f"{_inside(base, ATOM)}^{_inside(exponent, ATOM)}", POWER
 
 
 def _inside(value: Any, at_least: int) -> str:
-    written, tightness = _written(value)
+    written, tightness = _format(value)
     return written if tightness >= at_least else f"({written})"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError, NamingError, NoClosedForm
+from lattend.report.report import Printed, Report
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.forms import has_no_formula, number_text
 from lattend.study.exact.function import as_float, symbols
@@ -20,15 +21,15 @@ from lattend.study.exact.numbers import exact
 from lattend.study.exact.powers.eigenvalues import eigenvalues
 from lattend.study.exact.powers.invariants import all_of_period, form_change, periodic, quadratic_invariants
 from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range, merged
-from lattend.study.exact.powers.radius import Piece, least_radius, radius, radius_at
+from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius, radius_at
 from lattend.study.exact.roots import near
 from lattend.study.exact.sign import sign_of
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import format_exact
 from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, where
 from lattend.study.games.linear import both_steps, step_rows
 from lattend.study.games.methods import Method
+from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
 from lattend.study.games.search import least
-from lattend.study.games.sentences import behaviour_text, factor_text
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -78,7 +79,7 @@ class Here:
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis:
+class Analysis(Printed):
     """A method near an equilibrium, as a function of the step h of the minimiser; the other's is ratio·h.
 
     matrix   one step's matrix, exact, in h; None where the second derivatives are in no small number field
@@ -150,7 +151,7 @@ class Analysis:
         return None if None in found else [pair for pairs in found for pair in pairs or ()]
 
     @cached_property
-    def radius(self) -> tuple[Piece, ...] | None:
+    def radius(self) -> tuple[RadiusPiece, ...] | None:
         """The factor a step, in pieces over h, of all that moves; None where that is too much work."""
         try:
             return radius(self._moving) if self.rational else None
@@ -232,7 +233,7 @@ class Analysis:
         """
         h = exact(step)
         if sign_of(h) <= 0:
-            raise DomainError(f"a step must be above 0, got {written(h)}")
+            raise DomainError(f"a step must be above 0, got {format_exact(h)}")
         found = self._decided(self.matrix.at(h)) if self.matrix else None
         if found is None:
             factor = self.float_factor(h)
@@ -274,14 +275,11 @@ class Analysis:
 
     def json(self) -> dict[str, Any]:
         """The analysis as plain data; formulas are texts that `h` may be put into."""
-        from lattend.study.games.report import plain
+        return analysis_data(self)
 
-        return plain(self)
-
-    def __str__(self) -> str:
-        from lattend.study.games.report import analysis_told
-
-        return analysis_told(self).terminal(colour=False)
+    def report(self) -> Report:
+        """What is proved, and for which steps."""
+        return analysis_report(self)
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.game.text}: {self.method}>"

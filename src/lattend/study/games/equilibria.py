@@ -10,12 +10,13 @@ import numpy as np
 
 from lattend.errors import DomainError
 from lattend.report.numbers import significant
+from lattend.report.report import Printed, Report
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.forms import has_no_formula, number_text
 from lattend.study.exact.function import first_change
 from lattend.study.exact.inertia import Inertia, inertia
 from lattend.study.exact.systems import solve
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import format_exact
 from lattend.study.games.search import search
 
 if TYPE_CHECKING:
@@ -56,13 +57,13 @@ class Equilibrium:
         return tuple(float(x) for x in self.point)
 
     def __str__(self) -> str:
-        return f"{self._said}: {self.reason}"
+        return f"{self._name}: {self.reason}"
 
     def __repr__(self) -> str:
-        return f"<Equilibrium {where(self.game, self.point)}: {self._said}>"
+        return f"<Equilibrium {where(self.game, self.point)}: {self._name}>"
 
     @property
-    def _said(self) -> str:
+    def _name(self) -> str:
         return "no solution" if self.kind == "none" else self.kind
 
     def draw(self) -> Picture:
@@ -73,12 +74,12 @@ class Equilibrium:
 
     def json(self) -> dict[str, Any]:
         """The point exactly where that is known, as texts, and as floats; its kind and the reason."""
-        plain = [written(x) if self.exact else float(x) for x in self.point]
+        plain = [format_exact(x) if self.exact else float(x) for x in self.point]
         return {"point": plain, "floats": list(self.floats), "kind": self.kind, "reason": self.reason}
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibria:
+class Equilibria(Printed):
     """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
 
     game: Game
@@ -126,10 +127,11 @@ class Equilibria:
             "note": self.note,
         }
 
-    def __str__(self) -> str:
-        from lattend.study.games.report import equilibria_told
+    def report(self) -> Report:
+        """Where each equilibrium is, and what it is."""
+        from lattend.study.games.reports import equilibria_report
 
-        return equilibria_told(self).terminal(colour=False)
+        return equilibria_report(self)
 
     def __repr__(self) -> str:
         return f"<Equilibria of {self.game.text}: {len(self.points)}>"
@@ -150,7 +152,7 @@ def equilibria(game: Game) -> Equilibria:
     if found.note:
         return _searched(game, f"{found.note}; ")
     points = [classified(game, one.formulas, one.field, one.numbers) for one in found.points]
-    return Equilibria(game, tuple(points), found.complete, tuple(written(one) for one in found.curve))
+    return Equilibria(game, tuple(points), found.complete, tuple(format_exact(one) for one in found.curve))
 
 
 def confirmed(game: Game, point: Sequence[Any]) -> Equilibrium:

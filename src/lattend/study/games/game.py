@@ -17,7 +17,7 @@ from lattend.study.exact.formula import formula
 from lattend.study.exact.function import Function, is_formula, symbols
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.sign import sign_of
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import format_exact
 from lattend.study.games.fields import FormulaField
 from lattend.study.games.methods import Method, method_of
 
@@ -49,7 +49,9 @@ class Game:
         self.function: Callable[..., Any] | None = None
         found, listed = _read(f)
         if found is not None and found.is_number:
-            raise DomainError(f"f has no gradient: it is {written(found)} everywhere, and nobody would move")
+            raise DomainError(
+                f"f has no gradient: it is {format_exact(found)} everywhere, and nobody would move"
+            )
         self.minimise, self.maximise = _players(listed, minimise, maximise)
         self.names = (*self.minimise, *self.maximise)
         if found is None:
@@ -59,7 +61,7 @@ class Game:
             _try(self.field())
         else:
             self.formula = Function(found, symbols(self.names))
-            self.text = written(found)
+            self.text = format_exact(found)
             _needs_gradient(self.formula, self.text, self.minimise, self.maximise)
 
     @property

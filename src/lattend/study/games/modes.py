@@ -17,7 +17,7 @@ from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.report.numbers import significant
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import format_exact
 
 Samples = NDArray[np.floating[Any]]
 
@@ -131,7 +131,7 @@ class RingRun:
         """The run as plain data, without the samples."""
         return {
             "method": self.method,
-            "step": [written(h) for h in self.step],
+            "step": [format_exact(h) for h in self.step],
             "steps": self.steps,
             "seed": self.seed,
             "seconds": round(self.seconds, 2),
@@ -176,7 +176,7 @@ def draw_runs(runs: Sequence[RingRun]) -> Picture:
         tuple(_over_time(run, scale) for run in firsts),
         (judged,),
         (f"{runs[0].steps:,} steps; maps and samples of seed {firsts[0].seed}",),
-        facts=tuple((name, _told(of_method)) for name, of_method in methods.items()),
+        facts=tuple((name, _outcome(of_method)) for name, of_method in methods.items()),
         scales=(scale,),
         charts=(_coverage(methods), *(chart for run in firsts for chart in _snapshots(run))),
         columns=MOMENTS,
@@ -185,7 +185,7 @@ def draw_runs(runs: Sequence[RingRun]) -> Picture:
     )
 
 
-def _told(runs: Sequence[RingRun]) -> str:
+def _outcome(runs: Sequence[RingRun]) -> str:
     """The outcome of one method, seed by seed."""
     if len(runs) == 1:
         return f"seed {runs[0].seed}: {runs[0].sentence()}"

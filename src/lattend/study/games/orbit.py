@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.errors import DomainError
-from lattend.report.numbers import significant
+from lattend.report.report import Printed, Report
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import format_exact
 from lattend.study.games.methods import Method, State
+from lattend.study.games.reports import format_coordinate, orbit_report
+from lattend.wording import many
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -27,7 +28,7 @@ LARGEST = 1e100  # a float beyond it has left for good
 
 
 @dataclass(frozen=True, eq=False)
-class Orbit:
+class Orbit(Printed):
     """The places of both players: `points[t]` is a number for each name after t steps, exact or float.
 
     period   the state at `returns[1]` is that at `returns[0]`, so it repeats for ever; None if not seen
@@ -78,13 +79,13 @@ class Orbit:
 
     def json(self) -> dict[str, Any]:
         """The orbit as plain data; exact numbers are texts."""
-        plain = cache(written) if self.exact else float
+        plain = cache(format_exact) if self.exact else float
         return {
             "game": self.game.text,
             "minimise": list(self.game.minimise),
             "maximise": list(self.game.maximise),
             "method": str(self.method),
-            "step": [written(h) for h in self.step],
+            "step": [format_exact(h) for h in self.step],
             "exact": self.exact,
             "points": [[plain(x) for x in point] for point in self.points],
             "values": [plain(x) for x in self.values],
@@ -94,10 +95,9 @@ class Orbit:
             "note": self.note,
         }
 
-    def __str__(self) -> str:
-        from lattend.study.games.report import orbit_told
-
-        return orbit_told(self).terminal(colour=False)
+    def report(self) -> Report:
+        """The orbit's facts and a table of its places."""
+        return orbit_report(self)
 
     def __repr__(self) -> str:
         return (
@@ -130,7 +130,7 @@ def _exact(
     for t in range(1, steps + 1):
         state = method.step(field, state, h)
         if sum(numbers.digits(x) for part in state for x in part) > MOST_DIGITS:
-            gone = f"stopped after {t - 1} of {steps_said(steps)}"
+            gone = f"stopped after {t - 1} of {many(steps, 'step')}"
             note = f"{gone}, before {MOST_DIGITS:,} digits; floats go on"
             break
         before = seen.setdefault(_key(state), t)
@@ -157,7 +157,7 @@ def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: 
         state = _begin(game, method, field, [as_float(x) for x in start], float)
         value = float(field.value((*state[0], *state[1])))
         if not np.isfinite([*state[0], *state[1], value]).all():
-            place = ", ".join(map(shown, start))
+            place = ", ".join(map(format_coordinate, start))
             raise DomainError(f"at the start, {place}, f is no finite number in floats; start elsewhere")
         points: list[tuple[float, ...]] = []
         values: list[float] = []
@@ -171,10 +171,10 @@ def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: 
             place = [*state[0], *state[1]]
             value = float(field.value(place))
             if np.abs(place).max() >= LARGEST or np.isinf(value):
-                note = f"stopped after {t} of {steps_said(steps)}: the next numbers are too large"
+                note = f"stopped after {t} of {many(steps, 'step')}: the next numbers are too large"
                 break
             if np.isnan([*place, value]).any():
-                note = f"stopped after {t} of {steps_said(steps)}: f has no value at the next place"
+                note = f"stopped after {t} of {many(steps, 'step')}: f has no value at the next place"
                 break
         still = tuple(not np.any(field.all(point)) for point in points)
     return Orbit(game, method, step, tuple(points), False, None, note, tuple(values), still)
@@ -188,23 +188,9 @@ def _begin(game: Game, method: Method, field: Any, numbers: list[Any], kind: typ
 
 
 def _step_text(step: tuple[Any, Any]) -> str:
-    h, k = map(shown, step)
+    h, k = map(format_coordinate, step)
     return f"step {h}" if h == k else f"steps {h} and {k}"
-
-
-def steps_said(many: int) -> str:
-    """`1 step`, `2 steps`."""
-    return f"{many} step{'' if many == 1 else 's'}"
 
 
 def _key(state: State) -> tuple[Any, ...]:
     return tuple(x if isinstance(x, Fraction | int) else tuple(x.to_list()) for part in state for x in part)
-
-
-def shown(number: Any) -> str:
-    """The number exactly where that is short, else its first six digits, as of a float."""
-    if not isinstance(number, float):
-        if len(exactly := written(number)) <= 24:
-            return exactly
-        number = Decimal(str(number.evalf(12)))
-    return significant(number, 6)

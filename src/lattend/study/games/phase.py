@@ -59,7 +59,7 @@ def phase_plane(
         if rest.line:
             lines.append(_still_line(game, rest, SOLVED if solved else UNSOLVED, x, y))
         for orbit in orbits:
-            lines += _kept(orbit, x, y)
+            lines += _invariant_lines(orbit, x, y)
     dots: list[Dots] = []
     for place, (orbit, name, track) in enumerate(zip(orbits, names, flat, strict=True)):
         line, points = _drawn(orbit, track, name, place, alone=len(orbits) == 1)
@@ -167,7 +167,7 @@ def _still_line(game: Game, rest: Rest, name: str, x: Ends, y: Ends) -> Stroke:
     return Stroke(np.array([middle - far, middle + far]), name, STILL, 1.6)
 
 
-def _kept(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
+def _invariant_lines(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
     """The lines that the orbit cannot leave: where a quantity that every step keeps has its first value."""
     if not orbit.game.quadratic or orbit.method.remembers:
         return []

@@ -14,12 +14,12 @@ from lattend.errors import DomainError, LattendError
 from lattend.report.numbers import format_number, significant
 from lattend.study.exact.forms import number_text
 from lattend.study.exact.function import as_float
+from lattend.study.figures import figure
 from lattend.study.games.analysis import Analysis
 from lattend.study.games.equilibria import Equilibria, Equilibrium, where
 from lattend.study.games.game import Game
 from lattend.study.games.orbit import Orbit
 from lattend.study.games.phase import phase_plane
-from lattend.study.games.report import analysis_told, equilibria_told, orbit_told
 from lattend.study.games.rest import Rest, rest_of
 
 if TYPE_CHECKING:
@@ -97,17 +97,15 @@ def with_pictures(orbit: Orbit, at: Any = None) -> Picture:
     if rest.points and len(orbit.points) > 1:
         curve, more = _distances([orbit], rest)
         over_time, notes = (curve,), (*notes, *more)
-    told = orbit_told(orbit)
-    facts = (*told.facts, *(("this step", said) for said in _outcome(orbit, rest)))
-    return Picture(
-        str(game), (), notes, told.subtitle, facts=facts, charts=(phase, *over_time), data=told.data
-    )
+    found = figure(orbit.report(), (phase, *over_time), notes)
+    facts = (*found.facts, *(("this step", said) for said in _outcome(orbit, rest)))
+    return replace(found, facts=facts, table=())
 
 
 def with_equilibria(found: Equilibria) -> Picture:
     """What each equilibrium is, with all of them in the phase portrait."""
     phase, notes = phase_plane(found.game, (), (), rest_of(found.game))
-    return replace(equilibria_told(found), charts=(phase,), caption=notes)
+    return figure(found.report(), (phase,), notes)
 
 
 def around(found: Equilibrium) -> Picture:
@@ -132,12 +130,11 @@ def with_factors(analysis: Analysis) -> Picture:
         dots.append((f"h = {number_text(analysis.step)}", (asked[0], as_float(analysis.here.factor))))
     places = {far * place / FACTORS for place in range(1, FACTORS + 1)} | {h for _, (h, _) in dots}
     line = [(h, factor) for h in sorted(places) if math.isfinite(factor := analysis.float_factor(h))]
-    told = analysis_told(analysis)
     if not line:
-        return told
+        return figure(analysis.report())
     lines = curves([("factor", line), ("1: no nearer, no farther", [(h, 1.0) for h, _ in line])])
     marks = tuple(Dots([place], "", "#1c1f26", 3.0, "square", [name]) for name, place in dots)
-    return replace(told, charts=(Chart("Factor a step", "step h", "factor", lines, marks),))
+    return figure(analysis.report(), (Chart("Factor a step", "step h", "factor", lines, marks),))
 
 
 def _best(analysis: Analysis) -> tuple[float, float] | None:

@@ -16,12 +16,11 @@ from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError
 from lattend.report.numbers import fixed, significant
 from lattend.study.exact.numbers import exact
-from lattend.study.exact.writing import decimal
-from lattend.study.exact.writing import text as written
+from lattend.study.exact.writing import decimal, format_exact
 from lattend.study.games.analysis import Analysis, Here
 from lattend.study.games.game import Game
 from lattend.study.games.methods import Method, momentum
-from lattend.study.games.sentences import behaviour_text, factor_text, steps_text
+from lattend.study.games.reports import behaviour_text, factor_text, steps_text
 
 STEPS = ("1/10", "1/4", "1/2", "3/4", "1", "3/2", "2", "5/2")
 ROWS: tuple[Method | str, ...] = (
@@ -49,7 +48,7 @@ def compare_methods(
     found = [game.analyse(one, at=at) for one in rows]
     cells = [[one.at(step) for step in numbers] for one in found]
     names = [str(one.method) for one in found]
-    panel, scale = _panel(cells, _short(names), [written(step) for step in numbers])
+    panel, scale = _panel(cells, _short(names), [format_exact(step) for step in numbers])
     reading = _reading(cells)
     return Picture(
         str(game),
@@ -63,7 +62,7 @@ def compare_methods(
         grid=44.0 * max(len(numbers), len(names)),
         data={
             "game": game.text,
-            "steps": [written(step) for step in numbers],
+            "steps": [format_exact(step) for step in numbers],
             "methods": {
                 name: [{"kind": here.kind, "factor": float(here.factor)} for here in row]
                 for name, row in zip(names, cells, strict=True)
@@ -131,13 +130,15 @@ def _ranges(one: Analysis) -> str:
     for part in one.ranges:
         steps = steps_text(part.low, part.high, part.low_in, part.high_in)
         kinds.setdefault(behaviour_text(part.behaviour), []).append(steps)
-    best = f"; best factor {_said(one.best.factor)} at h = {_said(one.best.step)}" if one.best else ""
+    best = (
+        f"; best factor {_best_text(one.best.factor)} at h = {_best_text(one.best.step)}" if one.best else ""
+    )
     if "converges" in kinds:
         return f"converges for {' and '.join(kinds['converges'])}{best}"
     return "; ".join(f"{kind} for {' and '.join(steps)}" for kind, steps in kinds.items())
 
 
-def _said(number: Any) -> str:
+def _best_text(number: Any) -> str:
     """An exact number with its decimals, the decimals alone where it has no short form."""
     said = factor_text(number)
     return said if said[0] == "s" or said.replace("/", "").isdigit() else decimal(number)

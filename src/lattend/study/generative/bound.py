@@ -12,13 +12,13 @@ from lattend.errors import DomainError, TensorError
 from lattend.study.generative import divergence
 from lattend.study.generative.checks import check_data, choice, count, real
 from lattend.study.generative.distributions import Distribution
-from lattend.study.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
+from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.study.generative.writing import number
 from lattend.wording import many
 
 
 @dataclass(frozen=True, eq=False)
-class ELBO(Bound):
+class ELBO(EvidenceBound):
     """A lower bound of log p(x), mean over the batch: value = reconstruction − kl, whatever beta is.
 
     `unit` is that of all numbers but `loss`, which is in nats: −reconstruction + beta · KL, with free bits

@@ -12,13 +12,13 @@ from torch import Tensor
 from lattend.study.generative.checks import check_data, choice, count
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.divergence import score
-from lattend.study.generative.terms import UNITS, Bound, Decode, log_likelihood, log_prob, pair
+from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 from lattend.study.generative.writing import fixed, number
 from lattend.wording import many
 
 
 @dataclass(frozen=True, eq=False)
-class Importance(Bound):
+class Importance(EvidenceBound):
     """A lower bound of log p(x) from k weighted samples, mean over the batch and over independent repeats.
 
     `value` and `loss` carry gradients; `loss` is in nats, all else in `unit`.

@@ -22,7 +22,7 @@ Decode = Callable[[Tensor], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Bound(ABC):
+class EvidenceBound(ABC):
     """A lower bound of log p(x), in one of the units."""
 
     dimensions: int  # numbers in one example

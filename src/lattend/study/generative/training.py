@@ -73,7 +73,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """How a VAE is trained."""
 
     epochs: int
@@ -94,7 +94,7 @@ class Plan:
     def rate_at(self, done: float) -> float:
         """The learning rate where a share of the steps is done.
 
-        >>> plan = Plan(epochs=10, batch=32, rate=1.0, decay=0, warm_up=0, seed=0)
+        >>> plan = TrainingPlan(epochs=10, batch=32, rate=1.0, decay=0, warm_up=0, seed=0)
         >>> plan.rate_at(0.05), plan.rate_at(0.5)  # half-way up; half-way down
         (0.5, 0.5)
         """
@@ -105,7 +105,7 @@ def train(
     vae: VAE,
     data: Tensor,
     test: Tensor | None,
-    plan: Plan,
+    plan: TrainingPlan,
     checkpoint: str | os.PathLike[str] | None,
     progress: Callable[[Epoch], object] | None,
 ) -> None:
@@ -114,7 +114,7 @@ def train(
     try:
         with torch.enable_grad(), torch.random.fork_rng([home] if home.type == "cuda" else []):
             torch.manual_seed(plan.seed)
-            run = _Run(vae, data, test, plan)
+            run = _TrainingRun(vae, data, test, plan)
             kept = _Checkpoint(Path(checkpoint), run) if checkpoint is not None else None
             if not (kept and kept.read()) and not len(vae.history):
                 vae.start(data.to(home))
@@ -129,10 +129,10 @@ def train(
         vae.eval()
 
 
-class _Run:
+class _TrainingRun:
     """One call of `fit`: what it needs to do another epoch."""
 
-    def __init__(self, vae: VAE, data: Tensor, test: Tensor | None, plan: Plan) -> None:
+    def __init__(self, vae: VAE, data: Tensor, test: Tensor | None, plan: TrainingPlan) -> None:
         self.vae, self.data, self.test, self.plan = vae, data, test, plan
         self.home = vae.decoder.bias.device
         groups = [[p for p in vae.parameters() if (p.ndim > 1) == many] for many in (True, False)]
@@ -196,7 +196,7 @@ def mean_elbo(vae: VAE, data: Tensor, seed: int, samples: int = 1) -> float:
 class _Checkpoint:
     """The file of a run: weights, optimiser, random numbers, history, and which run it is."""
 
-    def __init__(self, path: Path, run: _Run) -> None:
+    def __init__(self, path: Path, run: _TrainingRun) -> None:
         if not path.parent.is_dir():
             raise LattendError(f'cannot keep "{path}": there is no folder "{path.parent}"; make it first')
         self.path, self.run = path, run

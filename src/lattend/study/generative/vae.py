@@ -18,7 +18,7 @@ from lattend.study.generative.distributions import Distribution, Gaussian
 from lattend.study.generative.importance_bound import Importance, importance
 from lattend.study.generative.nets import MLP, Conv
 from lattend.study.generative.observations import observation
-from lattend.study.generative.training import Epoch, History, Plan, train
+from lattend.study.generative.training import Epoch, History, TrainingPlan, train
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,7 +134,7 @@ class VAE(nn.Module):
         self._checked("data", data)
         if test is not None:
             self._checked("test", test)
-        train(self, data, test, Plan(epochs, batch, rate, decay, warm_up, seed), checkpoint, progress)
+        train(self, data, test, TrainingPlan(epochs, batch, rate, decay, warm_up, seed), checkpoint, progress)
         return self.history
 
     @torch.no_grad()

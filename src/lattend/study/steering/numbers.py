@@ -21,7 +21,7 @@ LONGEST = 24  # characters of a number that are shown
 ROWS = (list, tuple, np.ndarray)
 
 
-class Given(NamedTuple):
+class NumberArray(NamedTuple):
     """Numbers in float64, as Fractions where all are exact and not too many, and how well they are known."""
 
     floats: NDArray[np.float64]
@@ -29,7 +29,7 @@ class Given(NamedTuple):
     small: float = SMALL
 
 
-def read(name: str, given: Any) -> Given:
+def read(name: str, given: Any) -> NumberArray:
     """The numbers of a list, a list of lists or an array: Fractions, floats, text as "1/3" or "sqrt(2)".
 
     >>> read("weights", ["1/3", 0.25, 2]).fractions.tolist()
@@ -44,13 +44,13 @@ def read(name: str, given: Any) -> Given:
             entries[at], floats[at] = _number(name, at, entries[at])
     check_finite(name, floats)
     if floats.size > MOST_EXACT:
-        return Given(floats, None, small)
+        return NumberArray(floats, None, small)
     found = [fraction(entry) for entry in entries.ravel().tolist()]
     if None in found:
-        return Given(floats, None, small)
+        return NumberArray(floats, None, small)
     fractions = np.empty(len(found), dtype=object)
     fractions[:] = found
-    return Given(floats, fractions.reshape(floats.shape), small)
+    return NumberArray(floats, fractions.reshape(floats.shape), small)
 
 
 def rounding(dtype: Any) -> float:

@@ -9,9 +9,9 @@ import numpy as np
 
 from lattend.draw.charts.chart import Arrows, Chart, Dots, Shape, Stroke, curves
 from lattend.draw.picture import Picture
+from lattend.study.steering.explanation import number, numbers, tidy, why
 from lattend.study.steering.fit import divergence, softmax
 from lattend.study.steering.ray import LIMIT, NEVER
-from lattend.study.steering.sentences import number, numbers, tidy, why
 from lattend.study.steering.steered import one, plain
 from lattend.wording import many
 

@@ -24,7 +24,7 @@ from lattend.study.steering.linear import (
     relations,
     with_ones,
 )
-from lattend.study.steering.numbers import Given
+from lattend.study.steering.numbers import NumberArray
 
 EXACTLY, LIMIT, NEVER = "exactly", "in the limit", "never"
 MOST_FACTORS = 4096  # of weights multiplied exactly
@@ -157,7 +157,7 @@ def sharpness_of(error: float, keys: int, many: int) -> float:
     return math.log((keys - many) * (1 - error) / (many * error))
 
 
-def aim(keys: Given, wanted: Given) -> Ray:
+def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
     """The ray of queries whose attention comes nearest to the wanted weights [m], for keys [m, D]."""
     unit = unit_of(keys.floats)
     numbers, weights = keys.floats / unit, wanted.floats
@@ -181,7 +181,7 @@ def aim(keys: Given, wanted: Given) -> Ray:
     if relation is None:
         within = None if wanted.fractions is None else wanted.fractions[face.keys]
         small = max(keys.small, wanted.small)
-        found, total = _broken(exact[face.keys], Given(weights[face.keys], within, small), order)
+        found, total = _broken(exact[face.keys], NumberArray(weights[face.keys], within, small), order)
         relation = None if found is None else _spread(found, face.keys)
     if relation is None:
         start = shortest(held, log_of(weights[face.keys]), order)
@@ -221,7 +221,7 @@ def unit_of(keys: Floats) -> float:
     return 2.0 ** min(1023, math.floor(math.log2(top) + math.log2(spread)))
 
 
-def _broken(keys: Rows, weights: Given, order: int) -> tuple[Rows | None, float]:
+def _broken(keys: Rows, weights: NumberArray, order: int) -> tuple[Rows | None, float]:
     """A relation of the keys that these positive weights break, and Σ yᵢ log wᵢ; None where they keep all."""
     logs, fractions = np.log(weights.floats), weights.fractions
     zero = weights.small * (1 + float(np.abs(logs).max()))

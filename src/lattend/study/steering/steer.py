@@ -10,7 +10,7 @@ import numpy as np
 from lattend.errors import NamingError
 from lattend.study.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
 from lattend.study.steering.fit import Floats, apart, softmax
-from lattend.study.steering.numbers import Given, read
+from lattend.study.steering.numbers import NumberArray, read
 from lattend.study.steering.ray import Ray, aim, sharpness_of
 from lattend.study.steering.steered import Steered, SteeredHeads
 
@@ -113,17 +113,19 @@ def farthest(values: Floats) -> tuple[int, int]:
     return found
 
 
-def normal(weights: Given) -> Given:
+def normal(weights: NumberArray) -> NumberArray:
     """The weights with sum 1; exact only where they have it exactly."""
     if weights.fractions is not None and sum(weights.fractions) == 1:
         return weights
-    return Given(weights.floats / weights.floats.sum(), None, weights.small)
+    return NumberArray(weights.floats / weights.floats.sum(), None, weights.small)
 
 
-def at_head(given: Given, place: tuple[int, ...], lead: tuple[int, ...], axes: int) -> Given:
+def at_head(given: NumberArray, place: tuple[int, ...], lead: tuple[int, ...], axes: int) -> NumberArray:
     """The numbers of one head; those with fewer leading axes are for all."""
 
     def one(numbers: Any) -> Any:
         return np.broadcast_to(numbers, lead + numbers.shape[numbers.ndim - axes :])[place]
 
-    return Given(one(given.floats), None if given.fractions is None else one(given.fractions), given.small)
+    return NumberArray(
+        one(given.floats), None if given.fractions is None else one(given.fractions), given.small
+    )

@@ -68,7 +68,7 @@ class Steered:
     @property
     def how(self) -> str:
         """How the query comes about, in a sentence or two."""
-        from lattend.study.steering.sentences import how
+        from lattend.study.steering.explanation import how
 
         return how(self)
 

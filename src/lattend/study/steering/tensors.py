@@ -12,7 +12,7 @@ from torch import Tensor
 from lattend.errors import TensorError
 from lattend.study.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
 from lattend.study.steering.fit import Floats
-from lattend.study.steering.numbers import Given, check_finite, read, rounding
+from lattend.study.steering.numbers import NumberArray, check_finite, read, rounding
 from lattend.study.steering.ray import EXACTLY, NEVER, Ray, aim
 from lattend.study.steering.steer import USUAL_ERROR, farthest, shoot
 from lattend.study.steering.steered import Steered, SteeredHeads
@@ -46,7 +46,9 @@ def steer_tensors(
     for place in np.ndindex(lead):
         one = {name: x[place] for name, x in wide.items()}
         one["weights"] = one["weights"] / one["weights"].sum()
-        row, wanted = (Given(one[name].detach().cpu().numpy(), None, small) for name in ("keys", "weights"))
+        row, wanted = (
+            NumberArray(one[name].detach().cpu().numpy(), None, small) for name in ("keys", "weights")
+        )
         heads.append(_shoot(aim(row, wanted), one, factor, like.dtype))
     return heads[0] if not lead else SteeredHeads(lead, tuple(heads), torch.stack)
 

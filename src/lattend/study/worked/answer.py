@@ -13,7 +13,7 @@ from lattend.errors import DomainError, NamingError, TensorError
 from lattend.study.exact.numbers import exact
 from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of, settled
 from lattend.study.worked.inputs import depth
-from lattend.study.worked.span import Span
+from lattend.study.worked.interval import Interval
 from lattend.wording import many, short
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenNumber:
     """A number as it was written, and how far from it the true one may be."""
 
     text: str
@@ -50,16 +50,16 @@ class Written:
         """The decimals it has; those that an exact form is compared in."""
         return max(0, -int(self.half.adjusted()) - 1)
 
-    def near(self, number: Decimal | Span) -> bool:
+    def near(self, number: Decimal | Interval) -> bool:
         """Whether a number, or one of a span, rounds to this one; of a tie, either neighbour passes."""
-        low, high = (number.low, number.high) if isinstance(number, Span) else (number, number)
+        low, high = (number.low, number.high) if isinstance(number, Interval) else (number, number)
         if not self.value.is_finite() or low == high == MASKED:
             return low == self.value
         with localcontext(CONTEXT):
             return settled(low) - self.half <= self.value <= settled(high) + self.half
 
 
-def read_number(value: Any, places: int | None = None) -> Written | None:
+def read_number(value: Any, places: int | None = None) -> WrittenNumber | None:
     """The number that is written, None where there is none: "", "?" and None.
 
     With `places`, a decimal with fewer of them is taken as exact.
@@ -73,20 +73,20 @@ def read_number(value: Any, places: int | None = None) -> Written | None:
     if text in ABSENT:
         return None
     if text.lower() in HIDDEN:
-        return Written(text, MASKED, NEAR)
+        return WrittenNumber(text, MASKED, NEAR)
     if _DECIMAL.fullmatch(text):
         number = CONTEXT.create_decimal(text)
         last = int(number.as_tuple().exponent) if number.is_finite() else MOST_POWER + 1
         if abs(last) > MOST_POWER:
             raise DomainError(f"{text} has a power of ten beyond {MOST_POWER:,}; no number here has")
         half = CONTEXT.scaleb(Decimal(5), last - 1)
-        return Written(text, number, NEAR if places is not None and -last < places else half)
-    return Written(text, decimal_of(exact(value)), NEAR, is_form=True)
+        return WrittenNumber(text, number, NEAR if places is not None and -last < places else half)
+    return WrittenNumber(text, decimal_of(exact(value)), NEAR, is_form=True)
 
 
 def read_answer(
     worked: Worked, answer: Any, places: int | None = None, nothing: str = "None"
-) -> dict[Place, Written]:
+) -> dict[Place, WrittenNumber]:
     """Every number of an answer by its place; raises where its shape is not that of the step."""
     if not isinstance(answer, Mapping) or not answer:
         known = ", ".join(step.name for step in worked.steps)
@@ -94,7 +94,7 @@ def read_answer(
             f'an answer has rows of numbers for some of {known}, as in {{"sums": [["13.8256"], …]}}; '
             f"got {short(answer)}"
         )
-    found: dict[Place, Written] = {}
+    found: dict[Place, WrittenNumber] = {}
     for given, rows in answer.items():
         name = _name(worked, str(given))
         step = worked.parts[name]
@@ -174,7 +174,7 @@ def _listed(values: Any) -> Any:
 
 def _read(
     name: str, head: int | None, row: int, column: int, number: Any, places: int | None
-) -> Written | None:
+) -> WrittenNumber | None:
     try:
         return read_number(number, places)
     except DomainError as error:

@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 from lattend.study.exact.numbers import exact
-from lattend.study.exact.writing import text
-from lattend.study.worked.entry import MASKED, Entry, exponential, length, mixture, number, total
-from lattend.study.worked.inputs import Given, Matrix, columns
+from lattend.study.exact.writing import format_exact
+from lattend.study.worked.entry import MASKED, MatrixEntry, exponential, length, mixture, number, total
+from lattend.study.worked.inputs import Exercise, Matrix, columns
 from lattend.study.worked.recipes import Decimals, Have
 from lattend.study.worked.step import Rows, Step
 
@@ -17,9 +17,9 @@ ZERO, ONE = exact(0), exact(1)
 NOTHING = number(ZERO)
 
 
-def steps(given: Given, have: Have) -> dict[str, Step]:
+def steps(given: Exercise, have: Have) -> dict[str, Step]:
     """Every step by its name, in order; `have` holds the decimals."""
-    heads = [_Head(given, have, head) for head in range(given.heads)]
+    heads = [_HeadTables(given, have, head) for head in range(given.heads)]
     source = "{} = y W_{}, y the memory" if given.crosses else "{} = x W_{}"
     mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
     words = (  # name, title, formula, what a row is, what a column is
@@ -42,7 +42,7 @@ def steps(given: Given, have: Have) -> dict[str, Step]:
     return {**found, "outputs": _outputs(given, have, found["mixed"])}
 
 
-def exercise(given: Given) -> tuple[Step, ...]:
+def exercise(given: Exercise) -> tuple[Step, ...]:
     """What the work starts from: tokens, memory and matrices."""
     found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
     if given.crosses:
@@ -64,11 +64,11 @@ def _numbers(matrix: Matrix) -> Rows:
     return tuple(tuple(map(number, row)) for row in matrix)
 
 
-def _score(given: Given) -> str:
+def _score(given: Exercise) -> str:
     """`s = q·k / sqrt(2)`."""
     if given.divisor is not None:
-        return f"s = q·k / {text(given.divisor)}"
-    return "s = q·k" if given.scale == 1 else f"s = {text(given.scale)} · q·k"
+        return f"s = q·k / {format_exact(given.divisor)}"
+    return "s = q·k" if given.scale == 1 else f"s = {format_exact(given.scale)} · q·k"
 
 
 def product(rows: Matrix, matrix: Matrix) -> Matrix:
@@ -97,10 +97,10 @@ def entries(matrix: Matrix, decimals: Decimals) -> Rows:
     )
 
 
-class _Head:
+class _HeadTables:
     """The tables of one head."""
 
-    def __init__(self, given: Given, have: Have, head: int) -> None:
+    def __init__(self, given: Exercise, have: Have, head: int) -> None:
         mask = given.mask[head]
         q = product(given.tokens, given.wq[head])
         k, v = (product(given.memory, matrices[head]) for matrices in (given.wk, given.wv))
@@ -115,7 +115,7 @@ class _Head:
         )
         self.scores = entries(scores, have["scores"][head])
         self.masked = tuple(
-            tuple(one if sees else Entry(MASKED) for one, sees in zip(row, marked, strict=True))
+            tuple(one if sees else MatrixEntry(MASKED) for one, sees in zip(row, marked, strict=True))
             for row, marked in zip(self.scores, mask, strict=True)
         )
         self.exponentials = tuple(
@@ -139,11 +139,11 @@ class _Head:
         )
 
 
-def _weights(scores: list[Any], marked: Sequence[bool], values: Sequence[Decimal]) -> tuple[Entry, ...]:
+def _weights(scores: list[Any], marked: Sequence[bool], values: Sequence[Decimal]) -> tuple[MatrixEntry, ...]:
     """The share of each key that is seen; keys of one score have one entry."""
-    by_score: dict[Any, Entry] = {}
+    by_score: dict[Any, MatrixEntry] = {}
     seen = iter(scores)
-    found: list[Entry] = []
+    found: list[MatrixEntry] = []
     for sees, value in zip(marked, values, strict=True):
         if not sees:
             found.append(NOTHING)
@@ -161,7 +161,7 @@ def _chosen(row: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
     return [one for one, sees in zip(row, marked, strict=True) if sees]
 
 
-def _outputs(given: Given, have: Have, mixed: Step) -> Step:
+def _outputs(given: Exercise, have: Have, mixed: Step) -> Step:
     if given.wo is None and given.heads == 1:
         return Step("outputs", "Outputs", mixed.formula, mixed.tables, across="component")
     joined = tuple(tuple(one for row in rows for one in row) for rows in zip(*mixed.tables, strict=True))
@@ -175,10 +175,10 @@ def _outputs(given: Given, have: Have, mixed: Step) -> Step:
     return Step("outputs", "Outputs", said, (table,), across="component")
 
 
-def _combined(row: Sequence[Entry], column: Sequence[Any], value: Decimal) -> Entry:
+def _combined(row: Sequence[MatrixEntry], column: Sequence[Any], value: Decimal) -> MatrixEntry:
     """What W_o makes of the heads' numbers: known at once where all of them are."""
     used = [(one, factor) for one, factor in zip(row, column, strict=True) if factor != 0]
     if all(one.known is not None for one, _ in used):
         return number(dot([one.known for one, _ in used], [factor for _, factor in used]), value)
     long = sum(one.length + length(factor) + 3 for one, factor in used)
-    return Entry(value, None, lambda: sum(factor * one.exact for one, factor in used), long)
+    return MatrixEntry(value, None, lambda: sum(factor * one.exact for one, factor in used), long)

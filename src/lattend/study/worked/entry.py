@@ -1,4 +1,4 @@
-"""Entry: one number of a worked step, exact and as a decimal of 60 digits."""
+"""MatrixEntry: one number of a worked step, exact and as a decimal of 60 digits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FRACTION = re.compile(r"\d+/\d+")
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class MatrixEntry:
     """A number: its decimal, and its exact form, `known` at once or made when asked for.
 
     `reached` is the decimal as the steps give it, with rounding on the way. `length` is about how many
@@ -60,7 +60,7 @@ class Entry:
             return "-inf"
         if self.length > 4 * LONGEST:
             return None
-        written = writing.text(self.exact)
+        written = writing.format_exact(self.exact)
         fractions = _FRACTION.findall(written)
         short = len(written) <= LONGEST and all(len(found) <= LONGEST_FRACTION for found in fractions)
         return written if short else None
@@ -78,9 +78,9 @@ class Entry:
         return rounded(self.value, places)
 
 
-def number(value: Any, decimal: Decimal | None = None) -> Entry:
+def number(value: Any, decimal: Decimal | None = None) -> MatrixEntry:
     """The entry of an exact number that is at hand, and its decimal where that is too."""
-    return Entry(decimal_of(value) if decimal is None else decimal, value, length=length(value))
+    return MatrixEntry(decimal_of(value) if decimal is None else decimal, value, length=length(value))
 
 
 def length(value: Any) -> int:
@@ -134,22 +134,24 @@ def check_places(places: object) -> None:
         raise DomainError(f"places must be a whole number from 0 to {MOST_PLACES}, got {places!r}")
 
 
-def exponential(score: Any, value: Decimal) -> Entry:
+def exponential(score: Any, value: Decimal) -> MatrixEntry:
     """E to the power of an exact score."""
-    return Entry(value, E**score, length=length(score) + 3)
+    return MatrixEntry(value, E**score, length=length(score) + 3)
 
 
-def total(scores: list[Any], value: Decimal) -> Entry:
+def total(scores: list[Any], value: Decimal) -> MatrixEntry:
     """The sum of e^score."""
     if not scores:
         return number(exact(0))
     counts = _counts(scores)
     if len(counts) == 1:
         return number(len(scores) * E ** scores[0], value)
-    return Entry(value, None, lambda: sum(many * E**score for score, many in counts.items()), _length(counts))
+    return MatrixEntry(
+        value, None, lambda: sum(many * E**score for score, many in counts.items()), _length(counts)
+    )
 
 
-def mixture(scores: list[Any], parts: list[Any], value: Decimal) -> Entry:
+def mixture(scores: list[Any], parts: list[Any], value: Decimal) -> MatrixEntry:
     """The sum of e^score * part over the sum of e^score.
 
     Keys with one score weigh alike, so that the mixture is constant where their means are: it is exact then.
@@ -166,7 +168,7 @@ def mixture(scores: list[Any], parts: list[Any], value: Decimal) -> Entry:
     means = {totals[score] / many for score, many in counts.items()}
     if len(means) == 1:
         return number(means.pop(), value)
-    return Entry(value, None, lambda: _ratio(totals, counts), _length(totals) + _length(counts))
+    return MatrixEntry(value, None, lambda: _ratio(totals, counts), _length(totals) + _length(counts))
 
 
 def _counts(scores: list[Any]) -> dict[Any, Any]:

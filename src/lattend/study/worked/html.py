@@ -7,8 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from lattend.report.numbers import fixed
-from lattend.study.exact.writing import text
-from lattend.study.worked.entry import Entry
+from lattend.study.exact.writing import format_exact
+from lattend.study.worked.entry import MatrixEntry
 from lattend.study.worked.step import Rows, Step
 from lattend.study.worked.terminal import forms_of
 
@@ -37,7 +37,7 @@ _ROOT = re.compile(r"sqrt\((\d+)\)")
 
 def html(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps in one element, with the style they need."""
-    facts = "".join(f"<p>{_signs(said)}</p>\n" for said in worked.said(show))
+    facts = "".join(f"<p>{_signs(said)}</p>\n" for said in worked.statements(show))
     given, steps = ([_step(step, places, show) for step in part] for part in (worked.exercise, worked.steps))
     beside = (f'<div class="beside">\n{"".join(part)}</div>\n' for part in (given, steps[:3]))
     return (
@@ -69,7 +69,7 @@ def _table(step: Step, rows: Rows, places: int, forms: tuple[str, ...], caption:
     return f'<div class="scroll"><table>\n{said}{head}{body}</table></div>\n'
 
 
-def _cell(step: Step, entry: Entry, places: int, forms: tuple[str, ...]) -> str:
+def _cell(step: Step, entry: MatrixEntry, places: int, forms: tuple[str, ...]) -> str:
     share = fixed(entry.value, 3)
     shade = f' style="background: rgba({SHADE}, {share})"' if step.name == "weights" else ""
     parts: list[str] = []
@@ -81,14 +81,14 @@ def _cell(step: Step, entry: Entry, places: int, forms: tuple[str, ...]) -> str:
     return f"<td{shade}>{''.join(parts)}</td>"
 
 
-def _exact(entry: Entry) -> str:
+def _exact(entry: MatrixEntry) -> str:
     """A fraction over its line, other forms in one."""
     if entry.value.is_finite() and not entry.exact.is_Add:
         above, below = entry.exact.as_numer_denom()
         if below != 1:
             return (
-                f'<span class="fraction"><span>{_signs(text(above))}</span>'
-                f"<span>{_signs(text(below))}</span></span>"
+                f'<span class="fraction"><span>{_signs(format_exact(above))}</span>'
+                f"<span>{_signs(format_exact(below))}</span></span>"
             )
     return _signs(entry.text or "")
 

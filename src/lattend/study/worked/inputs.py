@@ -1,4 +1,4 @@
-"""Given: tokens, matrices and rule of a piece of work, read exactly and checked to fit together."""
+"""Exercise: tokens, matrices and rule of a piece of work, read exactly and checked to fit together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lattend.rules.catalogue.names import NAMES
 from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule, check_integer
 from lattend.study.exact.numbers import exact, exact_rows
-from lattend.study.exact.writing import text
+from lattend.study.exact.writing import format_exact
 
 Matrix = tuple[tuple[Any, ...], ...]  # of exact numbers
 MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class Exercise:
     """What the work starts from; matrices are one a head, `mask[head][query][key]` says who sees whom."""
 
     tokens: Matrix
@@ -46,7 +46,7 @@ class Given:
     def divisor(self) -> Any:
         """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
         inverse = 1 / self.scale if self.scale else self.scale
-        return inverse if len(text(inverse)) < len(text(self.scale)) else None
+        return inverse if len(format_exact(inverse)) < len(format_exact(self.scale)) else None
 
     @property
     def masks(self) -> bool:
@@ -65,7 +65,7 @@ def read(
     wo: Any,
     memory: Any,
     sizes: Any,
-) -> Given:
+) -> Exercise:
     """Everything given, as exact numbers; raises where shapes do not fit."""
     check_integer("heads", heads)
     if heads < 1:
@@ -81,7 +81,7 @@ def read(
     queries, keys, values = matrices.values()
     mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
     bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
-    return Given(x, y, queries, keys, values, out, _scale(scale, len(queries[0][0])), bound, mask)
+    return Exercise(x, y, queries, keys, values, out, _scale(scale, len(queries[0][0])), bound, mask)
 
 
 def columns(matrix: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[Any, ...]]:

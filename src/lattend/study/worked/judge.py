@@ -8,11 +8,11 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lattend.study.worked.answer import Place, Written, read_answer
+from lattend.study.worked.answer import Place, WrittenNumber, read_answer
 from lattend.study.worked.entry import CONTEXT, settled
-from lattend.study.worked.inputs import Given
+from lattend.study.worked.inputs import Exercise
+from lattend.study.worked.interval import Interval, hull, interval
 from lattend.study.worked.recipes import ORDER, Have, Tables, follow
-from lattend.study.worked.span import Span, hull, span
 
 if TYPE_CHECKING:
     from lattend.study.worked.work import Worked
@@ -21,7 +21,7 @@ RIGHT, ROUNDED, FOLLOWS, SLIP = "right", "rounded", "follows", "slip"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class NumberVerdict:
     """One number of an answer.
 
     It is right; rounded, where it is off but follows from right numbers as they were rounded; it follows from
@@ -30,7 +30,7 @@ class Verdict:
     """
 
     place: Place
-    written: Written
+    written: WrittenNumber
     exact: Decimal
     kind: str
     own: Decimal
@@ -42,29 +42,29 @@ class Verdict:
 class Judgement:
     """What was found of each number; true when there is no slip. Prints each slip once."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[NumberVerdict, ...]
     heads: int = 1
 
     def __bool__(self) -> bool:
         return not self.slips
 
-    def of(self, kind: str) -> list[Verdict]:
+    def of(self, kind: str) -> list[NumberVerdict]:
         """The verdicts of one kind."""
         return [verdict for verdict in self.verdicts if verdict.kind == kind]
 
     @property
-    def slips(self) -> list[Verdict]:
+    def slips(self) -> list[NumberVerdict]:
         return self.of(SLIP)
 
     def terminal(self, width: int | None = None) -> str:
         """A line for each slip, with what follows from it, and how many numbers are right."""
-        from lattend.study.worked.sentences import judgement_lines
+        from lattend.study.worked.judgement_text import judgement_lines
 
         return "\n".join(judgement_lines(self, width))
 
     def json(self) -> dict[str, Any]:
         """The judgement as plain data; rows and columns are counted from 1."""
-        from lattend.study.worked.sentences import judgement_data
+        from lattend.study.worked.judgement_text import judgement_data
 
         return judgement_data(self)
 
@@ -72,7 +72,7 @@ class Judgement:
         return self.terminal()
 
     def __repr__(self) -> str:
-        from lattend.study.worked.sentences import summary
+        from lattend.study.worked.judgement_text import summary
 
         return f"<Judgement {summary(self)}>"
 
@@ -97,33 +97,35 @@ class _Judge:
     """
 
     worked: Worked
-    written: dict[Place, Written]
-    found: dict[Place, Verdict] = field(default_factory=dict[Place, Verdict])
-    reached: dict[Place, Span] = field(default_factory=dict[Place, Span])  # what a number was compared with
+    written: dict[Place, WrittenNumber]
+    found: dict[Place, NumberVerdict] = field(default_factory=dict[Place, NumberVerdict])
+    reached: dict[Place, Interval] = field(
+        default_factory=dict[Place, Interval]
+    )  # what a number was compared with
     remembered: dict[tuple[Place, int], frozenset[Place]] = field(default_factory=dict[Any, Any])
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def verdicts(self) -> Iterator[NumberVerdict]:
         for step in range(len(ORDER)):
             for place in sorted(place for place in self.written if place[0] == ORDER[step]):
                 self.found[place] = self._verdict(place, step)
                 yield self.found[place]
 
-    def _verdict(self, place: Place, step: int) -> Verdict:
+    def _verdict(self, place: Place, step: int) -> NumberVerdict:
         name, head, row, column = place
         written, entry = self.written[place], self.worked.parts[name].tables[head][row][column]
-        reached = self.reached[place] = span(at(self._chain(step - 1), place))
+        reached = self.reached[place] = interval(at(self._chain(step - 1), place))
         exact, own = entry.value, settled(reached.value)
         if written.near(exact):
-            return Verdict(place, written, exact, RIGHT, own)
+            return NumberVerdict(place, written, exact, RIGHT, own)
         for last in reversed(range(step)):
             if ORDER[last] not in self._given:
                 continue
-            leads_to = span(at(self._chain(last), place))
+            leads_to = interval(at(self._chain(last), place))
             if written.near(leads_to):
                 self.reached[place] = leads_to
                 roots = self._roots(place, last)
-                return Verdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
-        return Verdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
+                return NumberVerdict(place, written, exact, FOLLOWS if roots else ROUNDED, own, roots)
+        return NumberVerdict(place, written, exact, SLIP, own, frozenset({place}), entry.text)
 
     @cached_property
     def _given(self) -> set[str]:
@@ -163,7 +165,7 @@ class _Judge:
             for head, table in enumerate(tables)
         )
 
-    def _stands_for(self, place: Place, beside: bool) -> Span:
+    def _stands_for(self, place: Place, beside: bool) -> Interval:
         """All that may have been gone on with in place of a given number.
 
         A slip stands for what rounds to it, as does a right number `beside` one in its row, since both may
@@ -174,7 +176,7 @@ class _Judge:
         value, low, high = written.value, written.value - written.half, written.value + written.half
         whole = written.places == 0
         if verdict.kind == SLIP:
-            return span(value) if whole else Span(low, value, high)
+            return interval(value) if whole else Interval(low, value, high)
         reached = self.reached[place]
         kept = (max(low, reached.low), min(high, reached.high))
         own = kept if kept[0] <= kept[1] else ()
@@ -202,7 +204,7 @@ def at(have: Have, place: Place) -> Any:
     return have[name][head][row][column]
 
 
-def sources(place: Place, have: Have, given: Given) -> Iterator[Place]:
+def sources(place: Place, have: Have, given: Exercise) -> Iterator[Place]:
     """The numbers of earlier steps that a number is made of; those multiplied by 0 are none."""
     name, head, row, column = place
     if name == "scores":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lattend.study.exact import writing
-from lattend.study.worked.entry import Entry
+from lattend.study.worked.entry import MatrixEntry
 from lattend.study.worked.step import Rows, Step
 from lattend.study.worked.terminal import forms_of
 
@@ -19,8 +19,8 @@ _SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "%&_#{}"} | {"^": r"\^{}
 
 def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps, each a paragraph with its formula and its matrices."""
-    lines = [r"% needs \usepackage{amsmath}", *(_words(said) + r"\par" for said in worked.said(show))]
-    lines += ["", r"\paragraph{Given}", r"\begin{gather*}"]
+    lines = [r"% needs \usepackage{amsmath}", *(_words(said) + r"\par" for said in worked.statements(show))]
+    lines += ["", r"\paragraph{Exercise}", r"\begin{gather*}"]
     wide = sum(len(rows[0]) + 2 for step in worked.exercise for rows in step.tables)
     between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
     lines += [between.join(_given(step, places, show) for step in worked.exercise), r"\end{gather*}"]
@@ -83,7 +83,7 @@ def _matrix(rows: Rows, form: str, places: int) -> str:
     return f"\\left(\\begin{{array}}{{{columns}}}\n{inside}\n\\end{{array}}\\right)"
 
 
-def _cell(entry: Entry, form: str, places: int) -> str:
+def _cell(entry: MatrixEntry, form: str, places: int) -> str:
     if not entry.value.is_finite():
         return r"-\infty"
     return writing.latex(entry.exact) if form == "exact" else entry.decimal(places)

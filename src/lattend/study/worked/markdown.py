@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lattend.study.worked.entry import Entry
+from lattend.study.worked.entry import MatrixEntry
 from lattend.study.worked.step import Rows, Step
 from lattend.study.worked.terminal import forms_of
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def markdown(worked: Worked, places: int = 4, show: str = "both") -> str:
     """What is given and all steps, each under a heading of its own."""
     lines = ["# Attention worked through", ""]
-    for said in worked.said(show):
+    for said in worked.statements(show):
         lines += [said.replace("|", r"\|"), ""]
     for step in (*worked.exercise, *worked.steps):
         lines += [f"## {step.title}", "", f"`{step.formula}`", ""]
@@ -34,7 +34,7 @@ def _table(step: Step, rows: Rows, places: int, forms: tuple[str, ...]) -> list[
     ]
 
 
-def _cell(entry: Entry, places: int, forms: tuple[str, ...]) -> str:
+def _cell(entry: MatrixEntry, places: int, forms: tuple[str, ...]) -> str:
     exact, shown = entry.text or "", entry.decimal(places)
     if "exact" not in forms or exact == shown:
         return shown.replace("-inf", "−∞")

@@ -7,7 +7,7 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of
-from lattend.study.worked.inputs import Given, Matrix, columns
+from lattend.study.worked.inputs import Exercise, Matrix, columns
 
 Decimals = tuple[tuple[Any, ...], ...]  # or spans of them
 Tables = tuple[Decimals, ...]  # one a head, or one for all
@@ -16,7 +16,7 @@ Have = Mapping[str, Tables]
 ORDER = ("q", "k", "v", "scores", "masked", "exponentials", "sums", "weights", "mixed", "outputs")
 
 
-def follow(name: str, have: Have, given: Given) -> Tables:
+def follow(name: str, have: Have, given: Exercise) -> Tables:
     """The step of this name from the earlier ones in `have`."""
     with localcontext(CONTEXT):
         return _RECIPES[name](have, given)
@@ -40,7 +40,7 @@ def _projected(rows: Matrix, weights: tuple[Matrix, ...]) -> Tables:
     return tuple(product(decimals(rows), decimals(matrix)) for matrix in weights)
 
 
-def _scores(have: Have, given: Given) -> Tables:
+def _scores(have: Have, given: Exercise) -> Tables:
     scale = decimal_of(given.scale)
     return tuple(
         tuple(tuple(scale * score for score in row) for row in product(q, tuple(columns(k))))
@@ -48,7 +48,7 @@ def _scores(have: Have, given: Given) -> Tables:
     )
 
 
-def _masked(have: Have, given: Given) -> Tables:
+def _masked(have: Have, given: Exercise) -> Tables:
     return tuple(
         tuple(
             tuple(score if seen else MASKED for score, seen in zip(row, marked, strict=True))
@@ -58,15 +58,15 @@ def _masked(have: Have, given: Given) -> Tables:
     )
 
 
-def _exponentials(have: Have, given: Given) -> Tables:
+def _exponentials(have: Have, given: Exercise) -> Tables:
     return tuple(tuple(tuple(score.exp() for score in row) for row in table) for table in have["masked"])
 
 
-def _sums(have: Have, given: Given) -> Tables:
+def _sums(have: Have, given: Exercise) -> Tables:
     return tuple(tuple((sum(row, Decimal(0)),) for row in table) for table in have["exponentials"])
 
 
-def _weights(have: Have, given: Given) -> Tables:
+def _weights(have: Have, given: Exercise) -> Tables:
     """Where a query sees no key all its weights are 0."""
     return tuple(
         tuple(
@@ -77,16 +77,16 @@ def _weights(have: Have, given: Given) -> Tables:
     )
 
 
-def _mixed(have: Have, given: Given) -> Tables:
+def _mixed(have: Have, given: Exercise) -> Tables:
     return tuple(product(weights, v) for weights, v in zip(have["weights"], have["v"], strict=True))
 
 
-def _outputs(have: Have, given: Given) -> Tables:
+def _outputs(have: Have, given: Exercise) -> Tables:
     joined = tuple(tuple(x for row in rows for x in row) for rows in zip(*have["mixed"], strict=True))
     return (joined if given.wo is None else product(joined, decimals(given.wo)),)
 
 
-_RECIPES: dict[str, Callable[[Have, Given], Tables]] = {
+_RECIPES: dict[str, Callable[[Have, Exercise], Tables]] = {
     "q": lambda have, given: _projected(given.tokens, given.wq),
     "k": lambda have, given: _projected(given.memory, given.wk),
     "v": lambda have, given: _projected(given.memory, given.wv),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.study.worked.entry import LONGEST, LONGEST_FRACTION, Entry
+from lattend.study.worked.entry import LONGEST, LONGEST_FRACTION, MatrixEntry
 
-Rows = tuple[tuple[Entry, ...], ...]
+Rows = tuple[tuple[MatrixEntry, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Step:
         """Whether every exact form is short enough to be read."""
         return all(entry.text is not None for rows in self.tables for row in rows for entry in row)
 
-    def _nested(self, read: Callable[[Entry], Any]) -> Any:
+    def _nested(self, read: Callable[[MatrixEntry], Any]) -> Any:
         found = [[[read(entry) for entry in row] for row in rows] for rows in self.tables]
         return found if self.per_head else found[0]
 

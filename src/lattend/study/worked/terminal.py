@@ -25,7 +25,7 @@ def terminal(worked: Worked, width: int | None = None, places: int = 4, show: st
     """What is given and all steps, in lines no longer than `width`; short tables beside each other."""
     columns = max(NARROWEST, width or terminal_columns())
     lines = wrap_text("Attention worked through", columns)
-    for said in worked.said(show):
+    for said in worked.statements(show):
         lines += wrap_text(said, columns)
     for steps in (worked.exercise, worked.steps[:3], *((step,) for step in worked.steps[3:])):
         blocks = [step_lines(step, columns, places, show) for step in steps]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError
 from lattend.report.numbers import significant
-from lattend.study.exact.writing import text
+from lattend.study.exact.writing import format_exact
 from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
-from lattend.study.worked.inputs import Given, read
+from lattend.study.worked.inputs import Exercise, read
 from lattend.study.worked.recipes import ORDER, Tables, follow
 from lattend.study.worked.step import Step, too_long
 from lattend.wording import many
@@ -82,7 +82,7 @@ class Worked:
     `have` holds the decimals of each step to 60 digits.
     """
 
-    given: Given
+    given: Exercise
     have: dict[str, Tables]
     parts: dict[str, Step]
 
@@ -148,13 +148,13 @@ class Worked:
         given = self.given
         count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
         memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
-        scale = "no scaling" if given.scale == 1 else f"scores times {text(given.scale)}"
+        scale = "no scaling" if given.scale == 1 else f"scores times {format_exact(given.scale)}"
         if given.divisor is not None:
-            scale = f"scores divided by {text(given.divisor)}"
+            scale = f"scores divided by {format_exact(given.divisor)}"
         rule = f"rule {given.rule}" if given.masks else "every query sees every key"
         return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
 
-    def said(self, show: str = "both") -> tuple[str, ...]:
+    def statements(self, show: str = "both") -> tuple[str, ...]:
         """The facts, and which tables have decimals alone though exact forms are asked for."""
         return (*self.facts, *too_long((*self.exercise, *self.steps), show))
 
@@ -200,7 +200,7 @@ class Worked:
         given = self.given
         return {
             "rule": str(given.rule),
-            "scale": text(given.scale),
+            "scale": format_exact(given.scale),
             "heads": given.heads,
             "places": places,
             "facts": list(self.facts),

@@ -25,7 +25,7 @@ TEN = sympy.Integer(10)
 
 
 @dataclass(frozen=True)
-class Piece:
+class RadiusPiece:
     """The h from low to high where the squared radius r is the largest real root of one polynomial in r, h.
 
     `formula` is the radius itself, in h; None where the polynomial has no simple solution.
@@ -56,7 +56,7 @@ def squared_moduli(factor: Poly) -> list[Poly]:
     return list(dict.fromkeys(_monic(one) for one in found if one.has(R)))
 
 
-def radius(factors: Sequence[Poly]) -> tuple[Piece, ...] | None:
+def radius(factors: Sequence[Poly]) -> tuple[RadiusPiece, ...] | None:
     """The largest |z| over all factors, piece by piece over h > 0; None where that is too much work."""
     if not factors or any(factor.degree(Z) > MOST_DEGREE for factor in factors):
         return None
@@ -83,12 +83,12 @@ def radius(factors: Sequence[Poly]) -> tuple[Piece, ...] | None:
     return tuple(found)
 
 
-def least_radius(pieces: Sequence[Piece], low: Any, high: Any) -> tuple[Any, Any] | None:
+def least_radius(pieces: Sequence[RadiusPiece], low: Any, high: Any) -> tuple[Any, Any] | None:
     """The h between low and high with the least radius, and that radius; None where no h reaches it.
 
     Inside a piece the radius is least where its polynomial's derivative by h is 0 too; else at an end.
     """
-    found: list[tuple[Any, Piece]] = []
+    found: list[tuple[Any, RadiusPiece]] = []
     for piece in pieces:
         inner = in_h(sympy.resultant(piece.polynomial, piece.polynomial.diff(H), R))
         turns = [] if inner.is_zero else positive_roots([inner])
@@ -102,12 +102,12 @@ def least_radius(pieces: Sequence[Piece], low: Any, high: Any) -> tuple[Any, Any
     return h, _exact_radius(piece, h)
 
 
-def radius_at(pieces: Sequence[Piece], h: Any) -> Any:
+def radius_at(pieces: Sequence[RadiusPiece], h: Any) -> Any:
     """The radius at one h, exact."""
     return _exact_radius(next(piece for piece in pieces if at_most(h, piece.high)), h)
 
 
-def _lowest(found: Sequence[tuple[Any, Piece]]) -> tuple[Any, Piece]:
+def _lowest(found: Sequence[tuple[Any, RadiusPiece]]) -> tuple[Any, RadiusPiece]:
     """The h with the least radius; the first of those whose radii agree to hundreds of digits."""
     tied = list(found)
     for digits in PRECISIONS:
@@ -119,14 +119,14 @@ def _lowest(found: Sequence[tuple[Any, Piece]]) -> tuple[Any, Piece]:
     return min(tied, key=lambda one: near(one[0]))
 
 
-def _piece(low: Any, high: Any, moduli: Sequence[Poly], real: Sequence[Any]) -> Piece:
+def _piece(low: Any, high: Any, moduli: Sequence[Poly], real: Sequence[Any]) -> RadiusPiece:
     """The piece between two ends: at a fraction there, no two polynomials have a root in common."""
     at = between(low, high)
     for digits in PRECISIONS:
         found = [(interval, one) for one in moduli if (interval := _largest(one, at, digits))]
         (least, most), polynomial = max(found, key=lambda pair: pair[0])
         if len([one for one in found if one[0][1] >= least]) == 1:
-            return Piece(low, high, polynomial, _formula(polynomial, at, (least, most), real))
+            return RadiusPiece(low, high, polynomial, _formula(polynomial, at, (least, most), real))
     raise NoClosedForm(f"which of two radii is larger, that agree to {PRECISIONS[-1]} digits")
 
 
@@ -137,7 +137,7 @@ def _largest(polynomial: Poly, h: Any, digits: int) -> tuple[Any, Any] | None:
     return max((interval for interval, _ in intervals), default=None)
 
 
-def _near_square(piece: Piece, h: Any, digits: int) -> Any:
+def _near_square(piece: RadiusPiece, h: Any, digits: int) -> Any:
     """The squared radius at one h, to about so many digits.
 
     An irrational h is taken a little further into the piece: a double root at its end is not lost there.
@@ -171,7 +171,7 @@ def _is_root(polynomial: Any, number: Any, ends: tuple[Any, Any]) -> bool:
     return inside and sympy.expand(polynomial.subs(R, number)) == 0
 
 
-def _exact_radius(piece: Piece, h: Any) -> Any:
+def _exact_radius(piece: RadiusPiece, h: Any) -> Any:
     """The radius at one h: a formula if there is one, else the root of a polynomial."""
     if piece.formula is not None and not h.has(sympy.CRootOf):
         return sympy.sqrtdenest(sympy.radsimp(sympy.simplify(piece.formula.subs(H, h))))

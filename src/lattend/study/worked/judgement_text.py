@@ -14,7 +14,7 @@ from lattend.study.worked.recipes import ORDER
 from lattend.study.worked.terminal import NARROWEST
 
 if TYPE_CHECKING:
-    from lattend.study.worked.judge import Judgement, Verdict
+    from lattend.study.worked.judge import Judgement, NumberVerdict
 
 NOUNS = {
     "scores": "score",
@@ -45,21 +45,21 @@ def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]
     return lines
 
 
-def _groups(judgement: Judgement) -> list[list[Verdict]]:
+def _groups(judgement: Judgement) -> list[list[NumberVerdict]]:
     """Slips that are alike: one number for another, in the same columns of one row or several."""
-    by_row: dict[tuple[Any, ...], list[Verdict]] = {}
+    by_row: dict[tuple[Any, ...], list[NumberVerdict]] = {}
     for slip in judgement.slips:
         name, head, row, _ = slip.place
         said = (slip.written.text, shown(slip), _shown(slip, slip.own))
         by_row.setdefault((name, head, row, *said), []).append(slip)
-    alike: dict[tuple[Any, ...], list[Verdict]] = {}
+    alike: dict[tuple[Any, ...], list[NumberVerdict]] = {}
     for (name, head, _, *said), slips in by_row.items():
         columns = tuple(slip.place[3] for slip in slips)
         alike.setdefault((name, head, columns, *said), []).extend(slips)
     return list(alike.values())
 
 
-def _sentence(judgement: Judgement, slips: Sequence[Verdict]) -> str:
+def _sentence(judgement: Judgement, slips: Sequence[NumberVerdict]) -> str:
     """`row 1, weight 1: you have .1967, exact .1966; output 2 of row 1 follows from it`."""
     first = slips[0]
     name, head, _, _ = first.place
@@ -101,18 +101,18 @@ def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
     return _joined(parts), sum(map(len, by_step.values())) > 1
 
 
-def shown(verdict: Verdict) -> str:
+def shown(verdict: NumberVerdict) -> str:
     """The exact number, with the digits that the answer gives or four, or its form beside another form."""
     if verdict.written.is_form and verdict.form is not None:
         return verdict.form
     return _shown(verdict, verdict.exact)
 
 
-def _shown(verdict: Verdict, value: Decimal) -> str:
+def _shown(verdict: NumberVerdict, value: Decimal) -> str:
     return _as_written(verdict, value, 0 if is_whole(value) else FEWEST_PLACES)
 
 
-def _as_written(verdict: Verdict, value: Decimal, fewest: int = 0) -> str:
+def _as_written(verdict: NumberVerdict, value: Decimal, fewest: int = 0) -> str:
     """A number with as many digits as the answer's, and at least so many."""
     places = max(fewest, verdict.written.places)
     text = rounded(value, places if places <= MOST_PLACES - 2 else EXACT_PLACES)

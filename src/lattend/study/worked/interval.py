@@ -1,4 +1,4 @@
-"""Span: a number of which only the bounds are known, since it was rounded on the way."""
+"""Interval: a number of which only the bounds are known, since it was rounded on the way."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
-class Span:
+class Interval:
     """All numbers from `low` to `high`; `value` is the one that written digits alone lead to.
 
     It is added, multiplied, divided and raised as decimals are, also together with them; the bounds hold
     every result that numbers between the bounds can have.
 
-    >>> found = Span(Decimal("1.5"), Decimal(2), Decimal("2.5")) * Decimal(-2)
+    >>> found = Interval(Decimal("1.5"), Decimal(2), Decimal("2.5")) * Decimal(-2)
     >>> str(found.low), str(found.value), str(found.high)
     ('-5.0', '-4', '-3.0')
     """
@@ -27,41 +27,41 @@ class Span:
     def __bool__(self) -> bool:
         return bool(self.low or self.high)
 
-    def __add__(self, other: Decimal | Span) -> Span:
-        other = span(other)
-        return Span(self.low + other.low, self.value + other.value, self.high + other.high)
+    def __add__(self, other: Decimal | Interval) -> Interval:
+        other = interval(other)
+        return Interval(self.low + other.low, self.value + other.value, self.high + other.high)
 
     __radd__ = __add__
 
-    def __mul__(self, other: Decimal | Span) -> Span:
-        other = span(other)
+    def __mul__(self, other: Decimal | Interval) -> Interval:
+        other = interval(other)
         ends = [_times(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
-        return Span(min(ends), self.value * other.value, max(ends))
+        return Interval(min(ends), self.value * other.value, max(ends))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Decimal | Span) -> Span:
-        other = span(other)
+    def __truediv__(self, other: Decimal | Interval) -> Interval:
+        other = interval(other)
         least = ZERO if other.low <= 0 < other.high else other.low  # sums of exponentials are above 0
         ends = [x / y if x else ZERO for x in (self.low, self.high) for y in (least, other.high)]
-        return Span(min(ends), self.value / other.value, max(ends))
+        return Interval(min(ends), self.value / other.value, max(ends))
 
-    def __rtruediv__(self, other: Decimal) -> Span:
-        return span(other) / self
+    def __rtruediv__(self, other: Decimal) -> Interval:
+        return interval(other) / self
 
-    def exp(self) -> Span:
+    def exp(self) -> Interval:
         """E to the power of each number."""
-        return Span(self.low.exp(), self.value.exp(), self.high.exp())
+        return Interval(self.low.exp(), self.value.exp(), self.high.exp())
 
 
-def span(number: Decimal | Span) -> Span:
+def interval(number: Decimal | Interval) -> Interval:
     """The span of a number that is known."""
-    return number if isinstance(number, Span) else Span(number, number, number)
+    return number if isinstance(number, Interval) else Interval(number, number, number)
 
 
-def hull(value: Decimal, *others: Decimal) -> Span:
+def hull(value: Decimal, *others: Decimal) -> Interval:
     """From the least to the greatest of the numbers; the first is the one written."""
-    return Span(min(value, *others), value, max(value, *others))
+    return Interval(min(value, *others), value, max(value, *others))
 
 
 def _times(x: Decimal, y: Decimal) -> Decimal:

@@ -1,0 +1,279 @@
+"""Reports of games: orbits, equilibria, ranges of steps, eigenvalues and factors, for people and as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from lattend.report.numbers import significant
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
+from lattend.study.exact.forms import LONGEST, equation_text, number_text, polynomial_text, short_decimal
+from lattend.study.exact.function import as_float, symbols
+from lattend.study.exact.powers.matrix import Behaviour, H, Range
+from lattend.study.exact.powers.radius import RadiusPiece
+from lattend.study.exact.roots import at_most
+from lattend.study.exact.writing import format_exact
+from lattend.study.games.equilibria import where
+from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.study.games.analysis import Analysis
+    from lattend.study.games.equilibria import Equilibria
+    from lattend.study.games.orbit import Orbit
+
+MOST_ROWS = 24  # of an orbit's table
+LONGEST_EXACT = 24  # characters of a coordinate
+LONGEST_EQUATION, LONGEST_EIGENVALUES = 120, 240  # characters
+TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degree; ask at a step"
+
+
+def orbit_report(orbit: Orbit) -> Report:
+    """The orbit as facts and a table of its places."""
+    about = f"{orbit.game.rule_text(orbit.method)}, {orbit.step_text}"
+    return Report(str(orbit.game), [about, Facts(_orbit_facts(orbit)), _places(orbit)], orbit.json())
+
+
+def equilibria_report(found: Equilibria) -> Report:
+    """The equilibria as facts: where each one is, and what it is."""
+    facts = [Facts([(where(found.game, one.point), str(one)) for one in found])] if found.points else []
+    return Report(str(found.game), [found.summary(), *facts], found.json())
+
+
+def analysis_report(analysis: Analysis) -> Report:
+    """The analysis as facts and a table of ranges."""
+    game, ratio = analysis.game, analysis.ratio
+    steps = "steps h" if ratio == 1 else f"steps h and {format_exact(ratio * H)}"
+    about = f"{game.rule_text(analysis.method)}, {steps}, near {where(game, analysis.equilibrium.point)}"
+    parts: list[Facts | Table | str] = [about, Facts(_analysis_facts(analysis))]
+    if analysis.ranges:
+        rows = range_rows(analysis.ranges, analysis.radius)
+        parts.append(Table(("steps", "what happens", "factor a step"), rows))
+    return Report(str(game), parts, analysis.json())
+
+
+def analysis_data(analysis: Analysis) -> dict[str, Any]:
+    """The analysis as plain data; formulas are texts that `h` may be put into."""
+    best, here, matrix = analysis.best, analysis.here, analysis.matrix
+    return {
+        "game": analysis.game.text,
+        "method": str(analysis.method),
+        "equilibrium": analysis.equilibrium.json(),
+        "ratio": format_exact(analysis.ratio),
+        "characteristic": matrix and format_exact(matrix.characteristic.as_expr()),
+        "eigenvalues": analysis.eigenvalues and [format_exact(value) for value in analysis.eigenvalues],
+        "ranges": [
+            {
+                "steps": steps_text(one.low, one.high, one.low_in, one.high_in),
+                "low": _finite(one.low),
+                "high": _finite(one.high),
+                "kind": one.behaviour.kind if one.behaviour else None,
+            }
+            for one in analysis.ranges
+        ],
+        "best": best and {"step": format_exact(best.step), "factor": format_exact(best.factor)},
+        "invariants": [format_exact(form) for form in analysis.invariants],
+        "periodic": analysis.periodic and format_exact(analysis.periodic),
+        "at": here
+        and {
+            "step": format_exact(here.step),
+            "kind": here.kind,
+            "factor": _finite(here.factor),
+            "period": here.period,
+        },
+        "everywhere": analysis.game.quadratic,
+        "note": analysis.note,
+    }
+
+
+def _orbit_facts(orbit: Orbit) -> tuple[tuple[str, str], ...]:
+    kind = "exact" if orbit.exact else "floats"
+    facts = [("numbers", f"{kind}{', ' + orbit.note if orbit.note else ''}")]
+    if orbit.returns:
+        first, again = orbit.returns
+        said = f"the state after {again} steps is that after {first}"
+        if orbit.period == 1:
+            said = f"nobody moves from step {first} on"
+        facts.append(("period", f"{orbit.period}, proved: {said}"))
+    elif orbit.exact:
+        facts.append(("period", f"none within {many(len(orbit.points) - 1, 'step')}"))
+    once = [t for t in orbit.stalls if not orbit.returns or t < orbit.returns[1]]
+    if once:
+        listed = ", ".join(f"{t} to {t + 1}" for t in once[:6]) + (", …" if once[6:] else "")
+        said = f"from step {listed}, though the gradient is not 0: no sign of an equilibrium"
+        facts.append(("f stays equal", said))
+    return tuple(facts)
+
+
+def _places(orbit: Orbit) -> Table:
+    """A row for each step; of a long orbit its beginning and its end."""
+    last = len(orbit.points) - 1
+    head = ("step", *orbit.game.names, "f")
+    rows: list[tuple[str, ...]] = []
+    for t in range(last + 1):
+        if last >= MOST_ROWS and MOST_ROWS - 1 <= t < last:
+            continue
+        if rows and t > int(rows[-1][0]) + 1:
+            rows.append(tuple("…" for _ in head))
+        rows.append((str(t), *map(format_coordinate, (*orbit.points[t], orbit.values[t]))))
+    return Table(head, rows)
+
+
+def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
+    facts = [("equilibrium", str(analysis.equilibrium))]
+    if analysis.note:
+        facts.append(("ranges", analysis.note))
+    if analysis.matrix is not None:
+        if analysis.rational:
+            facts.append(("eigenvalues", _eigenvalues(analysis)))
+        facts.append(("best step", _best(analysis)) if analysis.ranges else ("ranges", TOO_HIGH))
+    facts += [(number_text(end), f"solves {said}") for end, said in _equations(analysis)]
+    quadratic = analysis.game.quadratic
+    for form in analysis.invariants:
+        facts.append(
+            ("stays equal", f"{_in_names(analysis, form)}{'' if quadratic else ', of the linear part'}")
+        )
+    if analysis.periodic is not None:
+        when = f"at h = {format_exact(analysis.periodic)}"
+        facts.append(("period m", f"{when}, 0 < j < m/2, j and m without a common factor"))
+    if analysis.change is not None and analysis.change[1] and analysis.change[0] != 0:
+        said = f"f' - f = {format_exact(analysis.change[0])} is 0 on whole lines"
+        facts.append(("f alone", f"{said}: that f stays equal for a step does not show an equilibrium"))
+    if analysis.here is not None:
+        facts.append((f"at h = {number_text(analysis.here.step)}", str(analysis.here)))
+    reach = (
+        "from every start: the gradient is linear"
+        if quadratic
+        else "close to the equilibrium; undecided where the linear part neither converges nor diverges"
+    )
+    return (*facts, ("holds", reach))
+
+
+def _eigenvalues(analysis: Analysis) -> str:
+    matrix = analysis.matrix
+    assert matrix is not None
+    if analysis.pairs is not None:
+        return ", ".join(dict.fromkeys(map(eigenvalue_text, analysis.pairs)))
+    z = matrix.characteristic.gens[:1]
+    said = " and ".join(f"{polynomial_text(factor.as_expr(), z)} = 0" for factor, _ in matrix.factors)
+    short = len(said) < LONGEST_EIGENVALUES
+    return f"the roots z of {said}" if short else f"{matrix.size}, without a short formula"
+
+
+def _equations(analysis: Analysis) -> list[tuple[Any, str]]:
+    """Steps in this analysis that have no formula, and what they solve."""
+    ends = [one.high for one in analysis.ranges] + ([analysis.best.step] if analysis.best else [])
+    found = [(end, equation_text(end)) for end in dict.fromkeys(ends)]
+    return [(end, said) for end, said in found if said and len(said) < LONGEST_EQUATION]
+
+
+def _best(analysis: Analysis) -> str:
+    if not analysis.converging:
+        kinds = {one.behaviour.kind if one.behaviour else "undecided" for one in analysis.ranges}
+        return f"none: no step {'is proved to converge' if 'undecided' in kinds else 'converges'}"
+    if analysis.best is not None:
+        return f"{factor_text(analysis.best.step)}: factor {factor_text(analysis.best.factor)}"
+    if analysis.searched_best is None:
+        return "not derived, and the numbers are beyond floats"
+    step, factor = (significant(found, 5) for found in analysis.searched_best)
+    return f"about {step}, factor about {factor}: searched for in floats, not proved"
+
+
+def _in_names(analysis: Analysis, form: Any) -> str:
+    if any(analysis.equilibrium.point):
+        return format_exact(form)
+    return polynomial_text(form, symbols(analysis.game.names))
+
+
+def _finite(number: Any) -> float | None:
+    """The number as a float; None for an infinity, which JSON has not."""
+    found = as_float(number)
+    return found if math.isfinite(found) else None
+
+
+def format_coordinate(number: Any) -> str:
+    """The number exactly where that is short, else its first six digits, as of a float."""
+    if not isinstance(number, float):
+        if len(exactly := format_exact(number)) <= LONGEST_EXACT:
+            return exactly
+        number = Decimal(str(number.evalf(12)))
+    return significant(number, 6)
+
+
+def steps_text(low: Any, high: Any, low_in: bool, high_in: bool) -> str:
+    """`0 < h <= 1/2`, `h = 2`, `h > 2`."""
+    if low == high:
+        return f"h = {number_text(low)}"
+    if high.is_infinite:
+        return "every h" if low == 0 else f"h {'>=' if low_in else '>'} {number_text(low)}"
+    return f"{number_text(low)} {'<=' if low_in else '<'} h {'<=' if high_in else '<'} {number_text(high)}"
+
+
+def behaviour_text(behaviour: Behaviour | None) -> str:
+    """`grows like t`."""
+    if behaviour is None:
+        return "undecided"
+    if behaviour.kind == "grows":
+        return "grows like t" if behaviour.order == 1 else f"grows like t^{behaviour.order}"
+    return {"settles": "settles on an equilibrium"}.get(behaviour.kind, behaviour.kind)
+
+
+def eigenvalue_text(pair: tuple[Any, Any]) -> str:
+    """`1 - h^2 ± i*h`."""
+    middle, spread = pair
+    if spread == 0:
+        return format_exact(middle)
+    said = format_exact(spread)
+    loose = spread.is_Add
+    return f"{format_exact(middle)} ± {f'({said})' if loose else said.removeprefix('-')}"
+
+
+def factor_text(number: Any) -> str:
+    """`sqrt(2)/2 = 0.7071`, or the decimal alone where it is a float."""
+    if isinstance(number, float):
+        return significant(number, 6)
+    if number.is_Integer or (number.is_Rational and number.q <= 12):
+        return format_exact(number)
+    said = number_text(number)
+    return said if said[0].isdigit() and "." in said else f"{said} = {short_decimal(number)}"
+
+
+def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) -> list[tuple[str, str, str]]:
+    """A row for each range of steps, cut where the factor's formula changes."""
+    rows: list[tuple[str, str, str]] = []
+    for one in ranges:
+        said = behaviour_text(one.behaviour)
+        if one.low == one.high:
+            known = one.behaviour is not None and one.behaviour.kind in ("cycles", "grows", "undecided")
+            rows.append((steps_text(one.low, one.high, True, True), said, "1" if known else ""))
+            continue
+        cut = [
+            piece
+            for piece in pieces or ()
+            if not at_most(one.high, piece.low) and not at_most(piece.high, one.low)
+        ]
+        if not cut:
+            rows.append((steps_text(one.low, one.high, one.low_in, one.high_in), said, ""))
+        for piece in cut:
+            from_start, to_end = at_most(piece.low, one.low), at_most(one.high, piece.high)
+            rows.append(
+                (
+                    steps_text(
+                        one.low if from_start else piece.low,
+                        one.high if to_end else piece.high,
+                        one.low_in if from_start else True,
+                        one.high_in if to_end else True,
+                    ),
+                    said,
+                    _radius_text(piece),
+                )
+            )
+    return rows
+
+
+def _radius_text(piece: RadiusPiece) -> str:
+    if piece.formula is None or len(said := format_exact(piece.formula)) > LONGEST:
+        return "no short formula"
+    return said
