@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import lattend as lt
-from lattend.study.steering.pictures import figure
+from lattend.study.steering.pictures import figure_of_query
 from lattend.study.steering.steered import Steered
 
 INNER = """\
 Attention over 3 keys, steered to 1 of them
 No query gives these weights: no corner of the hull of the keys has key 1 and no other. This one is
-nearest by KL: KL(wanted ‖ attention) is least.
+  nearest by KL: KL(wanted ‖ attention) is least.
 
 query     (0)
 reached   never
@@ -27,8 +27,7 @@ error     0.666667, half the sum of the differences of weights
 key  wanted  logit    weight
   0       0      0  0.333333
   1       1      0  0.333333
-  2       0      0  0.333333
-"""
+  2       0      0  0.333333"""
 SQUARE = [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]]
 
 
@@ -38,8 +37,7 @@ def steered(*given: Any, **options: Any) -> Steered:
     return found
 
 
-def test_a_certificate_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+def test_a_certificate_in_words() -> None:
     assert str(steered([[0], [1], [2]], [0, 1, 0])) == INNER
     said = dict(steered([[0], [1], [2]], ["1/4", "1/2", "1/4"]).draw().facts)
     assert said["so"] == "attention has a1^2 = a0·a2; the wanted weights have 0.25 and 0.0625"
@@ -102,12 +100,12 @@ def test_curves() -> None:
 
 
 def test_the_map_of_keys() -> None:
-    found = figure(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
+    found = figure_of_query(steered(SQUARE, [0.5, 0.5, 0, 0, 0], sharpness=6))
     plane = found.charts[0]
     assert list(plane.lines[0].points) == [(0, 0), (2, 0), (2, 2), (0, 2), (0, 0)]
     (tail, tip), *_ = plane.arrows[0].pairs
     assert list(tail) == [1, 0] and list(tip) == pytest.approx([1, -0.7])  # away from all other keys
-    assert figure(steered(np.eye(3), [1, 0, 0])).charts[0].title == "What keys get"
+    assert figure_of_query(steered(np.eye(3), [1, 0, 0])).charts[0].title == "What keys get"
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80])

@@ -9,92 +9,28 @@ import numpy as np
 
 from lattend.draw.charts.chart import Arrows, Chart, Dots, Shape, Stroke, curves
 from lattend.draw.picture import Picture
-from lattend.study.steering.explanation import number, numbers, tidy, why
+from lattend.study.figures import figure
 from lattend.study.steering.fit import divergence, softmax
-from lattend.study.steering.ray import LIMIT, NEVER
+from lattend.study.steering.ray import NEVER
+from lattend.study.steering.reports import MOST_ROWS, named_heads, six_digits
 from lattend.study.steering.steered import one, plain
-from lattend.wording import many
 
 if TYPE_CHECKING:
     from lattend.study.steering.steered import Steered, SteeredHeads
 
 PLACES = 65  # of a curve
 MOST_LINES = 4  # keys with a line of their own
-MOST_ROWS = 12  # keys in a table
-MOST_OTHERS = 3  # of them with no wanted weight, where there are more keys
 MOST_HEADS = 5  # with a line of their own
 ROOM = 0.06  # of a map's longer side, on each side, for the names of keys
 
 
-def summary(steered: Steered) -> Picture:
-    """The facts and a table, without pictures."""
-    return Picture(_title(steered), (), (), (steered.how,), facts=_facts(steered), table=_table(steered))
-
-
-def figure(steered: Steered) -> Picture:
-    """The facts, weights and error as curves, and a map where keys have two numbers."""
+def figure_of_query(steered: Steered) -> Picture:
+    """The report, weights and error as curves, and a map where keys have two numbers."""
     ray = steered.ray
     charts = _by_length(steered) if ray.face.all() else _by_sharpness(steered)
     if ray.keys.shape[1] == 2:
         charts = (_map(steered), *charts)
-    return Picture(
-        _title(steered),
-        (),
-        (),
-        (steered.how,),
-        facts=_facts(steered),
-        table=_table(steered),
-        charts=charts,
-        data=steered.json(),
-    )
-
-
-def _title(steered: Steered) -> str:
-    m, s = len(steered.ray.wanted), int((steered.ray.wanted > 0).sum())
-    return f"Attention over {many(m, 'key')}, steered to {s:,} of them"
-
-
-def _facts(steered: Steered) -> tuple[tuple[str, str], ...]:
-    ray = steered.ray
-    facts = [("query", numbers(plain(steered.query)))]
-    if steered.scale != 1:
-        facts.append(("scale", f"{number(steered.scale)}, in logits = scale·Kq"))
-    if not ray.face.all():
-        keys = "the wanted keys" if ray.reach == LIMIT else f"the {ray.face.sum():,} keys of the nearest face"
-        said = f"the mean weight on {keys} is e^β times the greatest other"
-        facts.append(("sharpness", f"β = {number(one(steered.sharpness))}: {said}"))
-    facts.append(("reached", steered.reach))
-    if ray.certificate is not None:
-        facts += why(ray.certificate, ray.wanted)
-    total = "half the sum of the differences of weights"
-    error, bound = one(steered.error), one(steered.bound)
-    said = "" if ray.face.all() else f"; bound {number(bound)}"  # else the error itself
-    facts.append(("error", f"{number(error)}, {total}{said}"))
-    if steered.output is not None:
-        facts.append(("output", numbers(plain(steered.output))))
-        facts.append(("wanted", numbers(plain(steered.wanted_output))))
-        apart, most = one(steered.output_error), one(steered.output_bound)
-        said = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
-        facts.append(("apart", f"{number(apart)}; bound {number(most)}, {said}"))
-    return tuple(facts)
-
-
-def _table(steered: Steered) -> tuple[tuple[str, ...], ...]:
-    """The keys with the greatest wanted or reached weights, and the rest as one."""
-    wanted, weights, logits = steered.ray.wanted, plain(steered.weights), tidy(plain(steered.logits))
-    shown = len(wanted)
-    if shown > MOST_ROWS:
-        shown = min(MOST_ROWS, int((wanted > 0).sum()) + MOST_OTHERS)
-    order = sorted(np.lexsort((-weights, -wanted))[:shown].tolist())
-    rows = [("key", "wanted", "logit", "weight")]
-    for at in order:
-        want, logit, got = (float(column[at]) for column in (wanted, logits, weights))
-        rows.append((str(at), number(want), number(logit), number(got)))
-    rest = np.setdiff1d(np.arange(len(wanted)), order)
-    if len(rest):
-        most, want, got = (float(x) for x in (logits[rest].max(), wanted[rest].sum(), weights[rest].sum()))
-        rows.append((f"{len(rest):,} more", number(want), f"≤ {number(most)}", number(got)))
-    return tuple(rows)
+    return figure(steered.report(), charts)
 
 
 def _lines(steered: Steered, places: Any, weights: Any) -> tuple[Stroke, ...]:
@@ -121,7 +57,7 @@ def _by_sharpness(steered: Steered) -> tuple[Chart, ...]:
         return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
     errors, bounds = _errors(steered, places)
     lines = curves([("bound", _points(places, bounds)), ("error", _points(places, errors))])
-    dot = _here(f"error {number(one(steered.error))}", (here, max(1e-300, one(steered.error))))
+    dot = _here(f"error {six_digits(one(steered.error))}", (here, max(1e-300, one(steered.error))))
     return gets, Chart("Error and bound", "sharpness β", "error", lines, dot, log_y=10)
 
 
@@ -159,7 +95,7 @@ def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: 
     found = divergence(wanted, plain(steered.logits))
     least_line = _points(places, np.full(len(nats), least))
     lines = curves([("this direction", _points(places, nats)), ("least of any query", least_line)])
-    dot = _here(f"this query {number(found)}", (here, found))
+    dot = _here(f"this query {six_digits(found)}", (here, found))
     return Chart("KL(wanted ‖ attention)", across, "nats", lines, dot)
 
 
@@ -210,14 +146,9 @@ def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def summary_of_heads(steered: SteeredHeads) -> Picture:
-    """A table of the heads."""
-    return Picture(_heads_title(steered), (), (), table=_heads_table(steered))
-
-
 def figure_of_heads(steered: SteeredHeads) -> Picture:
     """A table of the heads, and the error of the first ones against their sharpness."""
-    faced = [(name, head) for name, head in _named(steered) if not head.ray.face.all()]
+    faced = [(name, head) for name, head in named_heads(steered) if not head.ray.face.all()]
     charts: tuple[Chart, ...] = ()
     if faced:
         places = np.linspace(0.0, max(8.0, *(1.25 * one(head.sharpness) for _, head in faced)), PLACES)
@@ -225,28 +156,4 @@ def figure_of_heads(steered: SteeredHeads) -> Picture:
             (f"head {name}", _points(places, _errors(head, places)[0])) for name, head in faced[:MOST_HEADS]
         ]
         charts = (Chart("Error by head", "sharpness β", "error", curves(lines), log_y=10),)
-    table = _heads_table(steered)
-    return Picture(_heads_title(steered), (), (), table=table, charts=charts, data=steered.json())
-
-
-def _named(steered: SteeredHeads) -> list[tuple[str, Steered]]:
-    places = np.ndindex(steered.shape)
-    return [(", ".join(map(str, at)), head) for at, head in zip(places, steered, strict=True)]
-
-
-def _heads_title(steered: SteeredHeads) -> str:
-    m, heads = len(steered.heads[0].ray.wanted), len(steered.heads)
-    return f"Attention over {many(m, 'key')}, steered in {many(heads, 'head')}"
-
-
-def _heads_table(steered: SteeredHeads) -> tuple[tuple[str, ...], ...]:
-    rows = [("head", "reached", "sharpness", "error", "bound")]
-    for name, head in _named(steered)[:MOST_ROWS]:
-        beta = "" if head.ray.face.all() else number(one(head.sharpness))
-        reach = "never, nearest by KL" if head.reach == NEVER else head.reach
-        bound = "" if head.ray.face.all() else number(one(head.bound))
-        rows.append((name, reach, beta, number(one(head.error)), bound))
-    more = len(steered.heads) - MOST_ROWS
-    if more > 0:
-        rows.append((f"{more:,} more", "", "", "", ""))
-    return tuple(rows)
+    return figure(steered.report(), charts)

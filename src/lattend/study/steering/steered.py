@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lattend.report.report import Printed, Report
 from lattend.study.steering.ray import EXACTLY, Certificate, Ray
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def one(number: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Steered:
+class Steered(Printed):
     """A query steered to wanted weights over m keys; tensors where tensors were given.
 
     `query` [D] gives `logits` scale·Kq [m] and `weights` softmax(logits). `error` is the total-variation
@@ -68,15 +69,15 @@ class Steered:
     @property
     def how(self) -> str:
         """How the query comes about, in a sentence or two."""
-        from lattend.study.steering.explanation import how
+        from lattend.study.steering.reports import how
 
         return how(self)
 
     def draw(self) -> Picture:
         """The weights against the sharpness, the error with its bound, and keys of two numbers as a map."""
-        from lattend.study.steering.pictures import figure
+        from lattend.study.steering.pictures import figure_of_query
 
-        return figure(self)
+        return figure_of_query(self)
 
     def json(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -109,12 +110,13 @@ class Steered:
             found["output_error"], found["output_bound"] = one(self.output_error), one(self.output_bound)
         return found
 
-    def __str__(self) -> str:
-        from lattend.study.steering.pictures import summary
+    def report(self) -> Report:
+        """The query's facts, and the keys in a table."""
+        from lattend.study.steering.reports import steered_report
 
-        return summary(self).terminal()
+        return steered_report(self)
 
-    __repr__ = __str__
+    __repr__ = Printed.__str__
 
 
 def _stacked(name: str) -> Any:
@@ -131,7 +133,7 @@ def _stacked(name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteeredHeads:
+class SteeredHeads(Printed):
     """Many queries at once: the numbers of `Steered` with the leading axes of the keys; `[head]` is one."""
 
     shape: tuple[int, ...]
@@ -187,9 +189,10 @@ class SteeredHeads:
         """All heads as plain data."""
         return {"shape": list(self.shape), "heads": [head.json() for head in self.heads]}
 
-    def __str__(self) -> str:
-        from lattend.study.steering.pictures import summary_of_heads
+    def report(self) -> Report:
+        """The heads in a table."""
+        from lattend.study.steering.reports import heads_report
 
-        return summary_of_heads(self).terminal()
+        return heads_report(self)
 
-    __repr__ = __str__
+    __repr__ = Printed.__str__

@@ -1,24 +1,111 @@
-"""Words: what is said of a steered query, and of the certificate that none is better."""
+"""Reports of steered queries: how they come about, their facts, and the certificate that none is better."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lattend.report.numbers import significant
-from lattend.study.steering.ray import EXACTLY, LIMIT, Certificate, Ray
-from lattend.study.steering.steered import Steered, one
+from lattend.report.numbers import format_number
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
+from lattend.study.steering.ray import EXACTLY, LIMIT, NEVER, Certificate, Ray
+from lattend.study.steering.steered import Steered, SteeredHeads, one, plain
+from lattend.wording import many
 
+MOST_ROWS = 12  # keys in a table
+MOST_OTHERS = 3  # of them with no wanted weight, where there are more keys
 MOST_TERMS = 8  # of a relation that are written out
 MOST_POWER = 9  # of weights in a product that is written out
 LONGEST = 9  # characters of a fraction
 NOTICED = 1e-9  # of the largest number of a relation
+six_digits = partial(format_number, digits=6)
 LEAST = "KL(wanted ‖ attention) is least"
 FADING = "What the others get fades as β grows, and never is 0."
+
+
+def steered_report(steered: Steered) -> Report:
+    """How the query comes about, its facts, and the keys in a table."""
+    m, s = len(steered.ray.wanted), int((steered.ray.wanted > 0).sum())
+    title = f"Attention over {many(m, 'key')}, steered to {s:,} of them"
+    return Report(title, [steered.how, _facts(steered), _table(steered)], steered.json())
+
+
+def heads_report(steered: SteeredHeads) -> Report:
+    """The heads in a table."""
+    m, heads = len(steered.heads[0].ray.wanted), len(steered.heads)
+    rows: list[tuple[str, ...]] = []
+    for name, head in named_heads(steered)[:MOST_ROWS]:
+        beta = "" if head.ray.face.all() else six_digits(one(head.sharpness))
+        reach = "never, nearest by KL" if head.reach == NEVER else head.reach
+        bound = "" if head.ray.face.all() else six_digits(one(head.bound))
+        rows.append((name, reach, beta, six_digits(one(head.error)), bound))
+    if heads > MOST_ROWS:
+        rows.append((f"{heads - MOST_ROWS:,} more", "", "", "", ""))
+    table = Table(("head", "reached", "sharpness", "error", "bound"), rows)
+    return Report(
+        f"Attention over {many(m, 'key')}, steered in {many(heads, 'head')}", [table], steered.json()
+    )
+
+
+def named_heads(steered: SteeredHeads) -> list[tuple[str, Steered]]:
+    """Each head with its place, `0, 1`."""
+    places = np.ndindex(steered.shape)
+    return [(", ".join(map(str, at)), head) for at, head in zip(places, steered, strict=True)]
+
+
+def _facts(steered: Steered) -> Facts:
+    ray = steered.ray
+    facts = [("query", format_vector(plain(steered.query)))]
+    if steered.scale != 1:
+        facts.append(("scale", f"{six_digits(steered.scale)}, in logits = scale·Kq"))
+    if not ray.face.all():
+        keys = "the wanted keys" if ray.reach == LIMIT else f"the {ray.face.sum():,} keys of the nearest face"
+        said = f"the mean weight on {keys} is e^β times the greatest other"
+        facts.append(("sharpness", f"β = {six_digits(one(steered.sharpness))}: {said}"))
+    facts.append(("reached", steered.reach))
+    if ray.certificate is not None:
+        facts += why(ray.certificate, ray.wanted)
+    total = "half the sum of the differences of weights"
+    error, bound = one(steered.error), one(steered.bound)
+    said = "" if ray.face.all() else f"; bound {six_digits(bound)}"  # else the error itself
+    facts.append(("error", f"{six_digits(error)}, {total}{said}"))
+    if steered.output is not None:
+        facts.append(("output", format_vector(plain(steered.output))))
+        facts.append(("wanted", format_vector(plain(steered.wanted_output))))
+        apart, most = one(steered.output_error), one(steered.output_bound)
+        said = f"the diameter of the values times the {'error' if ray.face.all() else 'bound'} above"
+        facts.append(("apart", f"{six_digits(apart)}; bound {six_digits(most)}, {said}"))
+    return Facts(facts)
+
+
+def _table(steered: Steered) -> Table:
+    """The keys with the greatest wanted or reached weights, and the rest as one."""
+    wanted, weights, logits = steered.ray.wanted, plain(steered.weights), tidy(plain(steered.logits))
+    shown = len(wanted)
+    if shown > MOST_ROWS:
+        shown = min(MOST_ROWS, int((wanted > 0).sum()) + MOST_OTHERS)
+    order = sorted(np.lexsort((-weights, -wanted))[:shown].tolist())
+    rows: list[tuple[str, ...]] = []
+    for at in order:
+        want, logit, got = (float(column[at]) for column in (wanted, logits, weights))
+        rows.append((str(at), six_digits(want), six_digits(logit), six_digits(got)))
+    rest = np.setdiff1d(np.arange(len(wanted)), order)
+    if len(rest):
+        most, want, got = (float(x) for x in (logits[rest].max(), wanted[rest].sum(), weights[rest].sum()))
+        rows.append(
+            (
+                f"{len(rest):,} more",
+                six_digits(want),
+                f"≤ {six_digits(most)}",
+                six_digits(got),
+            )
+        )
+    return Table(("key", "wanted", "logit", "weight"), rows)
 
 
 def how(steered: Steered) -> str:
@@ -26,7 +113,7 @@ def how(steered: Steered) -> str:
     error, promised = one(steered.error), steered.ray.promised(one(steered.sharpness))
     if error <= 1.01 * promised + 1e-6:
         return _way(steered.ray)
-    digits = f"with more of them the error would be at most {number(promised)}"
+    digits = f"with more of them the error would be at most {six_digits(promised)}"
     return f"{_way(steered.ray)} But the digits of these numbers are too few for so long a query: {digits}."
 
 
@@ -76,7 +163,7 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     relation = [y if abs(y) > least * largest else 0 for y in certificate.relation]
     about, which = "", "every query"
     if certificate.within > NOTICED:
-        about = f", within {number(certificate.within, 1)} of the size of the keys"
+        about = f", within {format_number(certificate.within, 1)} of the size of the keys"
         which = "every query that is not extremely long"
     same = f"so that {which} gives both sides the same logit"
     facts = [("because", f"{_sides(relation)}{about}, {same}")]
@@ -91,17 +178,23 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
     elif asks:
         left, right = (_product(relation, wanted, sign) for sign in (1, -1))
         facts.append(
-            ("so", f"attention has {asks}; the wanted weights have {number(left)} and {number(right)}")
+            (
+                "so",
+                f"attention has {asks}; the wanted weights have {six_digits(left)} and {six_digits(right)}",
+            )
         )
     else:
         factors = "with y the factors above, those on the left negative"
-        said = f"attention has Σ yᵢ log aᵢ = 0, and the wanted weights {number(certificate.total)}"
+        said = f"attention has Σ yᵢ log aᵢ = 0, and the wanted weights {six_digits(certificate.total)}"
         facts.append(("so", f"{factors}, {said}"))
     alone = np.flatnonzero(wanted)
     if len(alone) == 1:
-        most = number(float(certificate.weights[alone[0]]))
+        most = six_digits(float(certificate.weights[alone[0]]))
         facts.append(("at most", f"{most} for key {alone[0]}, whatever the query"))
-    return [*facts, ("least KL", f"{number(certificate.nats)} nats from the wanted weights, for {which}")]
+    return [
+        *facts,
+        ("least KL", f"{six_digits(certificate.nats)} nats from the wanted weights, for {which}"),
+    ]
 
 
 def _sides(relation: Sequence[Any]) -> str:
@@ -123,7 +216,7 @@ def _terms(side: Sequence[tuple[int, Any]]) -> str:
 def _factor(y: Any) -> str:
     """A short fraction as it is, other numbers in six digits."""
     text = str(y) if isinstance(y, Fraction) else ""
-    return text if 0 < len(text) <= LONGEST else number(float(y))
+    return text if 0 < len(text) <= LONGEST else six_digits(float(y))
 
 
 def _products(relation: Sequence[Any]) -> str:
@@ -155,22 +248,13 @@ def _count(many: int, noun: str) -> str:
     return f"the {noun}" if many == 1 else f"the {many:,} {noun}s"
 
 
-def number(value: float, digits: int = 6) -> str:
-    """A number in so many digits at most, as people write it.
-
-    >>> number(0.0066928509), number(-2.0), number(1.5e-12)
-    ('0.00669285', '−2', '1.5e−12')
-    """
-    return significant(value, digits).replace("-", "−")
-
-
 def tidy(values: Any) -> Any:
     """The numbers of a vector, those that are nothing but rounding as 0."""
     return np.where(np.abs(values) > 1e-12 * np.abs(values).max(), values, 0.0)
 
 
-def numbers(values: Any) -> str:
+def format_vector(values: Any) -> str:
     """`(5, 0)`, long vectors cut."""
-    shown = [number(value) for value in tidy(values)[:MOST_TERMS]]
+    shown = [six_digits(value) for value in tidy(values)[:MOST_TERMS]]
     more = len(values) - len(shown)
     return f"({', '.join(shown)}{f', … {more} more' if more > 0 else ''})"
