@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from math import floor, isfinite, log10
 from typing import SupportsFloat
 
 DIGITS = 60
+ROUNDING = 1e-6  # an error below it is rounding
 UNKNOWN = "–"
 UNITS = ("", "k", "M", "G", "T", "P", "E", "Z")
 
@@ -86,6 +88,27 @@ def format_number(number: Number, digits: int = 3) -> str:
     ('0.125', '−3', '0.00669285')
     """
     return significant(number, digits).replace("-", "−")
+
+
+def format_fixed(number: Number, places: int = 2) -> str:
+    """The number with so many places, thousands apart and a minus sign that is one.
+
+    >>> format_fixed(-1234.5), format_fixed(-0.001)
+    ('−1,234.50', '0.00')
+    """
+    return fixed(number, places, grouped=True).replace("-", "−")
+
+
+def format_error(number: float, error: float | None = None) -> str:
+    """The number with two digits of its error; four places where there is none but rounding.
+
+    >>> format_error(-84.3123, 0.0512)
+    '−84.312 ± 0.051'
+    """
+    if not error or error < ROUNDING or not isfinite(error):
+        return format_fixed(number, 4)
+    places = max(0, 1 - floor(log10(error)))
+    return f"{format_fixed(number, places)} ± {format_fixed(error, places)}"
 
 
 def format_value(value: object) -> str:

@@ -12,7 +12,7 @@ from torch import distributions as td
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
-from lattend.study.generative.writing import number
+from lattend.report.numbers import format_error
 
 Gaussian, Bernoulli, Categorical, LinearGaussian, elbo = (
     lt.study.generative.Gaussian,
@@ -266,15 +266,15 @@ def test_a_reconstruction_has_no_more_digits_than_its_error_leaves():
     q = Gaussian(torch.zeros(2, 1), 1)
     found = elbo(torch.ones(2, 784), q, lambda z: Bernoulli(z.expand(-1, -1, 784)), samples=9)
     assert found.reconstruction_error == found.standard_error > 1  # pyright: ignore
-    line = str(found).splitlines()[1]
-    assert line == f"reconstruction  {number(found.reconstruction, found.reconstruction_error)}"
+    line = str(found).splitlines()[3]
+    assert line == f"reconstruction  {format_error(found.reconstruction.item(), found.reconstruction_error)}"
     assert "±" in line
 
 
 def test_numbers():
-    assert number(-84.3123, 0.0512) == "−84.312 ± 0.051" and number(1.0, 1234.5) == "1 ± 1,235"
-    assert number(1.0, math.inf) == number(1.0, math.nan) == number(1.0, 0.0) == "1.0000"
-    assert number(-math.inf) == "−inf" and number(-0.00001) == "0.0000"
+    assert format_error(-84.3123, 0.0512) == "−84.312 ± 0.051" and format_error(1.0, 1234.5) == "1 ± 1,235"
+    assert format_error(1.0, math.inf) == format_error(1.0, math.nan) == format_error(1.0, 0.0) == "1.0000"
+    assert format_error(-math.inf) == "−inf" and format_error(-0.00001) == "0.0000"
 
 
 def test_samples_of_any_whole_type():
@@ -286,11 +286,12 @@ def test_shown():
     found = elbo(x, q, lambda z: Bernoulli(flat(z, 2)))
     assert repr(found) == "<ELBO −1.8863 nats>"
     assert str(found) == (
+        "mean of 1 example of 2 numbers, 1 z for each\n\n"
         "ELBO            −1.8863 nats\n"
         "reconstruction  −1.3863\n"
-        "KL              0.5000, closed form\n"
-        "mean of 1 example of 2 numbers, 1 z for each"
+        "KL              0.5000, closed form"
     )
+    assert "<table>" in found._repr_html_()
     data = found.json()
     assert data["elbo"] == pytest.approx(data["reconstruction"] - data["kl"])
     assert (data["standard_error"], data["population_error"], data["kl_error"]) == (None, None, 0.0)

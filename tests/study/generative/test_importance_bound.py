@@ -104,7 +104,7 @@ def test_at_the_posterior_it_is_log_p():
     model, x, _ = linear(1)
     found = importance(x, model.posterior(x), model.decode, k=5)
     torch.testing.assert_close(found.values, model.log_prob(x))
-    assert found.effective == pytest.approx(5)
+    assert found.effective_sample_size == pytest.approx(5)
     assert found.standard_error == pytest.approx(0, abs=1e-7)
 
 
@@ -114,7 +114,7 @@ def test_one_sample_is_the_elbo():
     theirs = elbo(x, q, model.decode, samples=6, kl="sample", generator=seeded(3))
     torch.testing.assert_close(ours.values, theirs.values)
     assert ours.standard_error == pytest.approx(theirs.standard_error)
-    assert ours.effective == 1
+    assert ours.effective_sample_size == 1
     assert importance(x, q, model.decode, k=1).standard_error is None
 
 
@@ -136,7 +136,7 @@ def test_the_error_from_weights_by_hand():
     logs = torch.tensor([1.0, 3.0], dtype=F64).log().view(1, 2, 1)
     found = Importance(logs, logs.logsumexp(1) - math.log(2), dimensions=1)
     assert found.standard_error == pytest.approx(1 / 2)
-    assert found.effective == pytest.approx(16 / 10)  # (1 + 3)² / (1² + 3²)
+    assert found.effective_sample_size == pytest.approx(16 / 10)  # (1 + 3)² / (1² + 3²)
     assert found.value.item() == pytest.approx(math.log(2))
 
 
@@ -179,7 +179,9 @@ def test_weights_that_are_all_0():
             k=4,
         )
         assert found.value.item() == -math.inf
-        assert str(found).startswith("bound      −inf nats, k = 4\neffective  0.0 of 4 weights\n")
+        assert str(found).endswith(
+            "bound                  −inf nats, k = 4\neffective sample size  0.0 of 4 weights"
+        )
 
 
 def test_units_and_what_is_shown():
@@ -191,9 +193,9 @@ def test_units_and_what_is_shown():
     text = f"{nats.value.item():.4f}".replace("-", "−")
     assert repr(nats) == f"<Importance {text} nats, k=3>"
     assert str(nats) == (
-        f"bound      {text} nats, k = 3\n"
-        "effective  3.0 of 3 weights\n"
-        "mean of 3 examples of 4 numbers, 2 times"
+        "mean of 3 examples of 4 numbers, 2 times\n\n"
+        f"bound                  {text} nats, k = 3\n"
+        "effective sample size  3.0 of 3 weights"
     )
     data = nats.json()
     assert (data["k"], data["samples"], data["examples"], data["dimensions"]) == (3, 2, 3, 4)

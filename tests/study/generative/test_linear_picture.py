@@ -80,7 +80,7 @@ def test_forms(figure, tmp_path):
 def test_one_k_and_another_type():
     found = draw_linear(LinearGaussian(W.float()), X, k=1, samples=3)
     assert [bound["k"] for bound in found.json()["bounds"]["prior"]] == [1]
-    assert "1.0 of 1 weight counts" in found.caption[1]
+    assert "effective sample size 1.0 of 1" in found.caption[1]
 
 
 def test_wrong_input():

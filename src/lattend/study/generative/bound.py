@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
+from lattend.report.numbers import format_error
+from lattend.report.report import Report
+from lattend.report.table import Facts
 from lattend.study.generative import divergence
 from lattend.study.generative.checks import check_data, choice, count, real
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
-from lattend.study.generative.writing import number
-from lattend.wording import many
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,21 +98,19 @@ class ELBO(EvidenceBound):
             "dimensions": self.dimensions,
         }
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """The bound and its two terms."""
         samples, examples = self.log_likelihoods.shape
         how = "closed form" if self.closed else "from samples"
-        data = f"{many(examples, 'example')} of {many(self.dimensions, 'number')}"
-        return "\n".join(
-            (
-                f"ELBO            {number(self.value, self.standard_error)} {self.unit}",
-                f"reconstruction  {number(self.reconstruction, self.reconstruction_error)}",
-                f"KL              {number(self.kl, self.kl_error)}, {how}",
-                f"mean of {data}, {samples:,} z for each",
-            )
+        facts = (
+            ("ELBO", f"{format_error(self.value.item(), self.standard_error)} {self.unit}"),
+            ("reconstruction", format_error(self.reconstruction.item(), self.reconstruction_error)),
+            ("KL", f"{format_error(self.kl.item(), self.kl_error)}, {how}"),
         )
+        return Report(f"{self.mean_of(examples)}, {samples:,} z for each", [Facts(facts)], self.json())
 
     def __repr__(self) -> str:
-        return f"<ELBO {number(self.value, self.standard_error)} {self.unit}>"
+        return f"<ELBO {format_error(self.value.item(), self.standard_error)} {self.unit}>"
 
 
 def elbo(

@@ -10,6 +10,7 @@ import torch
 
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
+from lattend.report.numbers import format_error, format_fixed
 from lattend.study.generative import PICTURES
 from lattend.study.generative.bound import ELBO
 from lattend.study.generative.checks import choice, count, seeded
@@ -17,7 +18,6 @@ from lattend.study.generative.handwritten import EPOCHS, Digits, digits, digits_
 from lattend.study.generative.importance_bound import Importance
 from lattend.study.generative.training import Epoch
 from lattend.study.generative.vae import VAE
-from lattend.study.generative.writing import fixed, number
 from lattend.wording import many
 
 K, REPEATS = 128, 2  # of the bound on test digits
@@ -50,19 +50,25 @@ def show_digits(
     figure = digits_picture(picture, vae, data, seed)
     parameters = sum(parameter.numel() for parameter in vae.parameters())
     size = f"{many(latent, 'latent')}, {parameters:,} parameters"
-    reconstruction = number(bound.reconstruction, bound.reconstruction_error)
+    reconstruction = format_error(bound.reconstruction.item(), bound.reconstruction_error)
     facts = (
-        ("test ELBO", f"{number(bound.value, bound.standard_error)} nats, mean of {len(data.test)} digits"),
-        ("", f"{number(bound.into('bits/dim').value)} bits/dim"),
-        ("its terms", f"reconstruction {reconstruction}, KL {number(bound.kl)}"),
-        (f"k = {K}", f"{number(tighter.value, tighter.standard_error)} nats, the importance bound"),
-        ("model", f"{size}, {many(epochs, 'epoch')} in {fixed(seconds, 0)} s"),
+        (
+            "test ELBO",
+            f"{format_error(bound.value.item(), bound.standard_error)} nats, mean of {len(data.test)} digits",
+        ),
+        ("", f"{format_error(bound.into('bits/dim').value.item())} bits/dim"),
+        ("its terms", f"reconstruction {reconstruction}, KL {format_error(bound.kl.item())}"),
+        (
+            f"k = {K}",
+            f"{format_error(tighter.value.item(), tighter.standard_error)} nats, the importance bound",
+        ),
+        ("model", f"{size}, {many(epochs, 'epoch')} in {format_fixed(seconds, 0)} s"),
     )
     if bound.kl.item() < LITTLE:
-        facts += (("z", f"tells little yet: KL {fixed(bound.kl.item())} nats; more epochs help"),)
+        facts += (("z", f"tells little yet: KL {format_fixed(bound.kl.item())} nats; more epochs help"),)
     told = {"elbo": bound.json(), "importance": tighter.json(), "parameters": parameters, "seconds": seconds}
     told |= {"history": vae.history.json(), "picture": dict(figure.data)}
-    title = f"{figure.title}; test ELBO {fixed(bound.value.item())} nats"
+    title = f"{figure.title}; test ELBO {format_fixed(bound.value.item())} nats"
     return replace(figure, title=title, facts=(*facts, *figure.facts), data=told)
 
 

@@ -37,7 +37,7 @@ class Gaussian:
 
     Diagonal with `variance` or `log_variance`, a number or one for each component; full with `covariance`
     or `cholesky` [..., d, d], where covariance = cholesky · choleskyᵀ. Make a new one when they have changed.
-    Numbers of 16 bits are reckoned with in float32; draws have 16 bits again.
+    Numbers of 16 bits are computed with in float32; draws have 16 bits again.
 
     >>> Gaussian([0.0, 0.0], variance=1).log_prob(torch.zeros(2))  # 2 · −½ log 2π
     tensor(-1.8379)

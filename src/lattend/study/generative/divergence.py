@@ -11,10 +11,10 @@ from torch import Tensor
 from torch import distributions as td
 
 from lattend.errors import DomainError, TensorError
+from lattend.report.numbers import format_error
 from lattend.study.generative.checks import choice, count, together, wide
 from lattend.study.generative.distributions import Bernoulli, Categorical, Distribution, Gaussian
 from lattend.study.generative.from_torch import Foreign, as_torch, event_axes, log_odds, read
-from lattend.study.generative.writing import number
 
 WAYS = ("auto", "closed", "sample")
 
@@ -31,7 +31,7 @@ class Divergence:
         how = "closed form" if self.closed else "from samples"
         if self.value.ndim:
             return f"<KL of shape {tuple(self.value.shape)}, {how}>"
-        return f"<KL {number(self.value, self.standard_error.item())} nats, {how}>"
+        return f"<KL {format_error(self.value.item(), self.standard_error.item())} nats, {how}>"
 
 
 def kl(

@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lattend.report.numbers import format_error, format_fixed
+from lattend.report.report import Report
+from lattend.report.table import Facts
 from lattend.study.generative.checks import check_data, choice, count
 from lattend.study.generative.distributions import Distribution
 from lattend.study.generative.divergence import score
 from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
-from lattend.study.generative.writing import fixed, number
 from lattend.wording import many
 
 
@@ -64,7 +66,7 @@ class Importance(EvidenceBound):
         return math.sqrt(variances.sum().item()) / self.bounds.shape[1] * self.factor
 
     @property
-    def effective(self) -> float:
+    def effective_sample_size(self) -> float:
         """How many of the k weights count: the mean of (Σ w)² / Σ w², from 1 to k, or 0 where all w are 0.
 
         Near 1, one weight is nearly the whole sum: log p(x) is then likely to be far above the bound.
@@ -81,25 +83,22 @@ class Importance(EvidenceBound):
             "unit": self.unit,
             "standard_error": self.standard_error,
             "population_error": self.population_error,
-            "effective": self.effective,
+            "effective_sample_size": self.effective_sample_size,
             "examples": self.bounds.shape[1],
             "samples": len(self.bounds),
             "dimensions": self.dimensions,
         }
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """The bound, and how many of its weights count."""
         repeats, examples = self.bounds.shape
-        data = f"{many(examples, 'example')} of {many(self.dimensions, 'number')}"
-        return "\n".join(
-            (
-                f"bound      {number(self.value, self.standard_error)} {self.unit}, k = {self.k:,}",
-                f"effective  {fixed(self.effective, 1)} of {many(self.k, 'weight')}",
-                f"mean of {data}, {many(repeats, 'time')}",
-            )
-        )
+        bound = f"{format_error(self.value.item(), self.standard_error)} {self.unit}, k = {self.k:,}"
+        effective = f"{format_fixed(self.effective_sample_size, 1)} of {many(self.k, 'weight')}"
+        facts = (("bound", bound), ("effective sample size", effective))
+        return Report(f"{self.mean_of(examples)}, {many(repeats, 'time')}", [Facts(facts)], self.json())
 
     def __repr__(self) -> str:
-        return f"<Importance {number(self.value, self.standard_error)} {self.unit}, k={self.k}>"
+        return f"<Importance {format_error(self.value.item(), self.standard_error)} {self.unit}, k={self.k}>"
 
 
 def importance(

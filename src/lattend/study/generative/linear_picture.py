@@ -13,11 +13,11 @@ from torch import Tensor
 from lattend.draw.charts.chart import Chart, curves
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
+from lattend.report.numbers import ROUNDING, format_error, format_fixed
 from lattend.study.generative.checks import check_data, count, counts, seeded
 from lattend.study.generative.distributions import Gaussian
 from lattend.study.generative.importance_bound import Importance, importance
 from lattend.study.generative.linear import Identity, LinearGaussian
-from lattend.study.generative.writing import LEAST, fixed, number
 from lattend.wording import many
 
 KS = tuple(2**power for power in range(10))
@@ -118,7 +118,7 @@ def _figure(
     worst = max(found.error for found in exact.values())
     facts = (
         ("model", f"x = W z + b + noise: {many(D, 'number')} from {many(latent, 'latent')}"),
-        ("log p(x)", f"{fixed(evidence, 12)} nats, mean of {many(len(x), 'example')}"),
+        ("log p(x)", f"{format_fixed(evidence, 12)} nats, mean of {many(len(x), 'example')}"),
         ("identity", f"ELBO + gap = log p(x) within {_power(worst)}, for each example"),
     )
     head = ("q", "reconstruction", "KL", "ELBO", "gap", "ELBO + gap")
@@ -152,7 +152,7 @@ def _chart(places: list[int], evidence: float, bounds: dict[str, list[Importance
     gaps = {name: [evidence - bound.value.item() for bound in found] for name, found in bounds.items()}
     lines = [(f"q = {name}", list(zip(places, gap, strict=True))) for name, gap in gaps.items()]
     clear = all(
-        gap > 2 * (bound.standard_error or 0) + LEAST
+        gap > 2 * (bound.standard_error or 0) + ROUNDING
         for name, found in bounds.items()
         for gap, bound in zip(gaps[name], found, strict=True)
     )
@@ -167,8 +167,8 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
     return (
         f"bounds at k = {first.k:,}, means of {many(len(first.bounds), 'repeat')}:",
         *(
-            f"q = {name}: {number(bound.value, bound.standard_error)}; "
-            f"{fixed(bound.effective, 1)} of {many(bound.k, 'weight')} {'count' if bound.k > 1 else 'counts'}"
+            f"q = {name}: {format_error(bound.value.item(), bound.standard_error)}; "
+            f"effective sample size {format_fixed(bound.effective_sample_size, 1)} of {bound.k:,}"
             for name, bound in last.items()
         ),
     )
@@ -176,7 +176,10 @@ def _caption(bounds: dict[str, list[Importance]]) -> tuple[str, ...]:
 
 def _terms(found: Identity) -> tuple[str, ...]:
     terms = (found.reconstruction, found.kl, found.elbo, found.gap)
-    return (*(number(term.mean()) for term in terms), fixed((found.elbo + found.gap).mean().item(), 12))
+    return (
+        *(format_error(term.mean().item()) for term in terms),
+        format_fixed((found.elbo + found.gap).mean().item(), 12),
+    )
 
 
 def _power(error: float) -> str:

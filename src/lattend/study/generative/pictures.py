@@ -18,10 +18,10 @@ from lattend.draw.formats.palette import AMOUNTS, STEPS
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, TensorError
+from lattend.report.numbers import format_fixed
 from lattend.study.generative.checks import count, seeded
 from lattend.study.generative.distributions import Gaussian
 from lattend.study.generative.divergence import closed
-from lattend.study.generative.writing import fixed
 
 if TYPE_CHECKING:
     from lattend.study.generative.training import History
@@ -56,7 +56,9 @@ def reconstructions(vae: VAE, x: Tensor) -> Picture:
     with torch.no_grad():
         home = vae.decoder.bias.device
         bound = vae.elbo(x, samples=16, generator=seeded(0, home))
-    value, reconstruction, kl = (fixed(term.item()) for term in (bound.value, bound.reconstruction, bound.kl))
+    value, reconstruction, kl = (
+        format_fixed(term.item()) for term in (bound.value, bound.reconstruction, bound.kl)
+    )
     facts = (("ELBO", f"{value} = {reconstruction} − {kl} nats an image"),)
     rows: dict[str, Tensor] = {}
     for at in range(0, len(x), ACROSS):
@@ -96,8 +98,8 @@ def plane(vae: VAE, axes: tuple[int, int], steps: int) -> Picture:
     z[..., across], z[..., up] = places, places.flip(0)[:, None]
     shown = vae.pixels.mean(vae._numbers(z))
     heights = places.flip(0).tolist()
-    rows = {fixed(at): row for at, row in zip(heights, shown, strict=True)}
-    ends = f"z[{across}] from {fixed(heights[-1])} to {fixed(heights[0])} across, z[{up}] up"
+    rows = {format_fixed(at): row for at, row in zip(heights, shown, strict=True)}
+    ends = f"z[{across}] from {format_fixed(heights[-1])} to {format_fixed(heights[0])} across, z[{up}] up"
     rest = "" if vae.latent == 2 else ", the other latents 0"
     figure = gallery("The plane of two latents", rows, vae, (f"means of p(x|z); {ends}{rest}",))
     panel = _sheet(figure.panels, steps, (f"z[{up}]", heights), (f"z[{across}]", heights[::-1]))
@@ -113,7 +115,7 @@ def _sheet(
 
     def side(length: int, named: tuple[str, list[float]]) -> Side:
         step = (length + 1) // many
-        ticks = tuple((step * at + (step - 1) / 2, fixed(place)) for at, place in enumerate(named[1]))
+        ticks = tuple((step * at + (step - 1) / 2, format_fixed(place)) for at, place in enumerate(named[1]))
         return Side(named[0], length, ticks)
 
     return Panel(cells, panels[0].looks, side(cells.shape[0], rows), side(cells.shape[1], cols))
@@ -130,7 +132,7 @@ def latent(vae: VAE, x: Tensor, labels: Any) -> Picture:
     points, across, up, about = _placed(q)
     dots = (Dots(points, ""),) if names is None else classes(points, names)
     used = sum(nats > IN_USE for nats in each)
-    listed = ", ".join(fixed(nats) for nats in each[:8]) + (", …" if len(each) > 8 else "")
+    listed = ", ".join(format_fixed(nats) for nats in each[:8]) + (", …" if len(each) > 8 else "")
     facts = (
         ("KL of each latent", f"{listed} nats"),
         ("in use", f"{used} of {vae.latent}, with more than {IN_USE} nats"),
@@ -199,9 +201,9 @@ def course(history: History, title: str) -> Picture:
         chart("KL", "nats an example", {"training": [epoch.kl for epoch in epochs]}),
     )
     last = epochs[-1]
-    terms = f"{fixed(last.elbo)} = {fixed(last.reconstruction)} − {fixed(last.kl)}"
+    terms = f"{format_fixed(last.elbo)} = {format_fixed(last.reconstruction)} − {format_fixed(last.kl)}"
     facts = [("last epoch", f"{terms} nats in training")]
-    facts += [("", f"{fixed(last.test)} nats on test data")] if last.test is not None else []
+    facts += [("", f"{format_fixed(last.test)} nats on test data")] if last.test is not None else []
     return Picture(title, (), (), facts=tuple(facts), charts=charts, data={"epochs": history.json()})
 
 

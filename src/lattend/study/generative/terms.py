@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,17 +12,19 @@ import torch
 from torch import Tensor
 
 from lattend.errors import NamingError, TensorError
+from lattend.report.report import Printed
 from lattend.study.generative.checks import choice
 from lattend.study.generative.distributions import Distribution, Gaussian
 from lattend.study.generative.divergence import summed
 from lattend.study.generative.from_torch import read
+from lattend.wording import many
 
 UNITS = ("nats", "bits/dim")
 Decode = Callable[[Tensor], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EvidenceBound(ABC):
+class EvidenceBound(Printed):
     """A lower bound of log p(x), in one of the units."""
 
     dimensions: int  # numbers in one example
@@ -35,6 +37,10 @@ class EvidenceBound(ABC):
     def factor(self) -> float:
         """What nats are multiplied by to be in the unit: 1, or 1 / (D log 2) for bits in each of D."""
         return 1.0 if self.unit == "nats" else 1 / (self.dimensions * math.log(2))
+
+    def mean_of(self, examples: int) -> str:
+        """What the bound is the mean of."""
+        return f"mean of {many(examples, 'example')} of {many(self.dimensions, 'number')}"
 
     def into(self, unit: str) -> Self:
         """The same bound in "nats" or "bits/dim"."""

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, LattendError
-from lattend.report.numbers import significant
+from lattend.report.numbers import format_fixed, significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import count, real, seeded
-from lattend.study.generative.writing import fixed
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -40,10 +39,10 @@ class Epoch:
     seconds: float
 
     def __str__(self) -> str:
-        test = "" if self.test is None else f"   test {fixed(self.test):>8}"
-        terms = f"{fixed(self.reconstruction):>8} − {fixed(self.kl):>6}"
-        seconds = f"{fixed(self.seconds, 0):>4} s"
-        return f"epoch {self.epoch:3}   ELBO {fixed(self.elbo):>8} = {terms}{test}   {seconds}"
+        test = "" if self.test is None else f"   test {format_fixed(self.test):>8}"
+        terms = f"{format_fixed(self.reconstruction):>8} − {format_fixed(self.kl):>6}"
+        seconds = f"{format_fixed(self.seconds, 0):>4} s"
+        return f"epoch {self.epoch:3}   ELBO {format_fixed(self.elbo):>8} = {terms}{test}   {seconds}"
 
 
 @dataclass
