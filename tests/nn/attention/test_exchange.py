@@ -86,8 +86,8 @@ def test_weights_are_copies() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"add_bias_kv": True}, "add_bias_kv=True adds a learned key, which a rule cannot mark"),
-        ({"add_zero_attn": True}, "add_zero_attn=True adds a key of zeros, which a rule cannot mark"),
+        ({"add_bias_kv": True}, "add_bias_kv=True adds a learned key, which no rule attends to"),
+        ({"add_zero_attn": True}, "add_zero_attn=True adds a key of zeros, which no rule attends to"),
         ({"dropout": 0.1}, r"dropout = 0.1 drops weights in training, .*: module.eval\(\) first"),
     ],
 )

@@ -318,16 +318,15 @@ eigenvalues  1 - h^2/2 ± h*sqrt(h^2 - 4)/2
 best step    none: no step converges
 stays equal  p^2 + h*p*q + q^2
 period m     at h = 2sin(pi*j/m), 0 < j < m/2, j and m without a common factor
-f alone      f' - f = -h*(h*p - p + q)*(h*p + p + q) is 0 on whole lines: that f
-             stays equal for a step does not show an equilibrium
+f alone      f' - f = -h*(h*p - p + q)*(h*p + p + q) is 0 on whole lines: that f stays equal for a
+             step does not show an equilibrium
 at h = 1     cycles, period 6: the step's matrix has M^6 = 1
 holds        from every start: the gradient is linear
 
 steps      what happens  factor a step
 0 < h < 2  cycles        1
 h = 2      grows like t  1
-h > 2      diverges      h^2/2 + h*sqrt(h^2 - 4)/2 - 1
-"""
+h > 2      diverges      h^2/2 + h*sqrt(h^2 - 4)/2 - 1"""
     )
     data = Game("p*q").analyse("optimistic", 0.5).json()
     assert data["best"] == {"step": "1/2", "factor": "sqrt(2)/2"}

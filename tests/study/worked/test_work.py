@@ -22,7 +22,7 @@ e = sympy.E
 
 
 def oracle(tokens, wq, wk, wv, mask, scale=1.0, memory=None):
-    """One head as it is written in textbooks, in mpmath at 50 digits; zeros where a query sees no key."""
+    """One head as it is written in textbooks, in mpmath at 50 digits; zeros where a query has no key."""
     x, y = (mpmath.matrix(rows) for rows in (tokens, tokens if memory is None else memory))
     q, k, v = x * mpmath.matrix(wq), y * mpmath.matrix(wk), y * mpmath.matrix(wv)
     scores = scale * q * k.T
@@ -182,7 +182,7 @@ def test_a_query_that_sees_nothing():
     assert found.sums.exact[0] == [0]
     assert found.weights.exact[0] == [0, 0, 0, 0]
     assert found.outputs.exact[0] == [0, 0]
-    assert "row 1 sees no key: its weights and output are 0" in str(found)
+    assert "row 1 attends to no key: its weights and output are 0" in str(found)
     assert found.masked.exact[0] == [float("-inf")] * 4
 
 
@@ -200,7 +200,7 @@ def test_a_rule_on_an_image():
     assert (found.weights.values > 0).tolist() == [[True, True, False, False]] * 2 + [
         [False, False, True, True]
     ] * 2
-    with pytest.raises(DomainError, match=r"has 36 squares at these sizes, and 4 tokens with 4 keys have 16"):
+    with pytest.raises(DomainError, match=r"has 36 pairs at these sizes, and 4 tokens with 4 keys have 16"):
         lt.study.work(**EXAMPLE, rule="qy == ky", rows=2, cols=3)
 
 

@@ -115,37 +115,39 @@ class _HeadTables:
         )
         self.scores = entries(scores, have["scores"][head])
         self.masked = tuple(
-            tuple(one if sees else MatrixEntry(MASKED) for one, sees in zip(row, marked, strict=True))
-            for row, marked in zip(self.scores, mask, strict=True)
+            tuple(one if attends else MatrixEntry(MASKED) for one, attends in zip(row, attended, strict=True))
+            for row, attended in zip(self.scores, mask, strict=True)
         )
         self.exponentials = tuple(
             tuple(
-                exponential(score, value) if sees else NOTHING
-                for score, value, sees in zip(*rows, strict=True)
+                exponential(score, value) if attends else NOTHING
+                for score, value, attends in zip(*rows, strict=True)
             )
             for rows in zip(scores, powers, mask, strict=True)
         )
-        seen = [_chosen(row, marked) for row, marked in zip(scores, mask, strict=True)]
+        seen = [_chosen(row, attended) for row, attended in zip(scores, mask, strict=True)]
         self.sums = tuple((total(row, value),) for row, (value,) in zip(seen, sums, strict=True))
         self.weights = tuple(
-            _weights(row, marked, values) for row, marked, values in zip(seen, mask, weights, strict=True)
+            _weights(row, attended, values) for row, attended, values in zip(seen, mask, weights, strict=True)
         )
         self.mixed = tuple(
             tuple(
-                mixture(row, _chosen(part, marked), value)
+                mixture(row, _chosen(part, attended), value)
                 for part, value in zip(columns(v), values, strict=True)
             )
-            for row, marked, values in zip(seen, mask, mixed, strict=True)
+            for row, attended, values in zip(seen, mask, mixed, strict=True)
         )
 
 
-def _weights(scores: list[Any], marked: Sequence[bool], values: Sequence[Decimal]) -> tuple[MatrixEntry, ...]:
-    """The share of each key that is seen; keys of one score have one entry."""
+def _weights(
+    scores: list[Any], attended: Sequence[bool], values: Sequence[Decimal]
+) -> tuple[MatrixEntry, ...]:
+    """The share of each attended key; keys of one score have one entry."""
     by_score: dict[Any, MatrixEntry] = {}
     seen = iter(scores)
     found: list[MatrixEntry] = []
-    for sees, value in zip(marked, values, strict=True):
-        if not sees:
+    for attends, value in zip(attended, values, strict=True):
+        if not attends:
             found.append(NOTHING)
             continue
         score = next(seen)
@@ -157,8 +159,8 @@ def _weights(scores: list[Any], marked: Sequence[bool], values: Sequence[Decimal
     return tuple(found)
 
 
-def _chosen(row: Sequence[Any], marked: Sequence[bool]) -> list[Any]:
-    return [one for one, sees in zip(row, marked, strict=True) if sees]
+def _chosen(row: Sequence[Any], attended: Sequence[bool]) -> list[Any]:
+    return [one for one, attends in zip(row, attended, strict=True) if attends]
 
 
 def _outputs(given: Exercise, have: Have, mixed: Step) -> Step:

@@ -29,7 +29,7 @@ STYLE = """
 .worked .fraction > span + span { border-top: 1px solid currentColor; }
 .worked .decimal { display: block; } .worked .exact + .decimal { opacity: .75; font-size: .92em; }
 """
-SHADE = "47, 111, 181"  # the blue of attended squares
+SHADE = "47, 111, 181"  # the blue of attended pairs in pictures
 _POWER = re.compile(r"\^(√?\w+|\([^()]*\))")
 _INDEX = re.compile(r"\bW_(\w)")
 _ROOT = re.compile(r"sqrt\((\d+)\)")

@@ -22,7 +22,7 @@ MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """What the work starts from; matrices are one a head, `mask[head][query][key]` says who sees whom."""
+    """What the work starts from; matrices are one a head, `mask[head][query][key]` is the attention mask."""
 
     tokens: Matrix
     memory: Matrix  # where keys and values come from: the tokens, unless others are given
@@ -50,7 +50,7 @@ class Exercise:
 
     @property
     def masks(self) -> bool:
-        """Whether the rule hides any key from any query."""
+        """Whether a query does not attend to some key."""
         return not all(seen for table in self.mask for row in table for seen in row)
 
 
@@ -170,7 +170,7 @@ def _check_sizes(rule: Rule, sizes: dict[str, Any]) -> None:
 def _mask(
     rule: Rule, queries: int, keys: int, heads: int, crosses: bool, sizes: dict[str, Any]
 ) -> tuple[tuple[tuple[bool, ...], ...], ...]:
-    """Who sees whom, as the rule says at these sizes; those of a line come from the tokens."""
+    """The attention mask of the rule at these sizes; those of a line come from the tokens."""
     own = {"n": queries} if rule.axes[0].query == "q" else _sides(rule, queries, sizes)
     if "n" in own and (crosses or "m" in rule.sizes):
         own["m"] = keys
@@ -181,14 +181,14 @@ def _mask(
         if told != found:
             raise DomainError(f"{name} = {told} is given, but there are {found}; leave {name} out")
     unbound = {name: size for name, size in own.items() if name not in rule.values}
-    marked = rule.mask(**{**unbound, **sizes}).reshape(heads if rule.has_heads else 1, -1)
-    if marked.shape[1] != queries * keys:
+    attended = rule.mask(**{**unbound, **sizes}).reshape(heads if rule.has_heads else 1, -1)
+    if attended.shape[1] != queries * keys:
         side = f"{queries} queries" if crosses else f"{queries} tokens"
         raise DomainError(
-            f'rule "{rule}" has {marked.shape[1]:,} squares at these sizes, and {side} with {keys} keys '
+            f'rule "{rule}" has {attended.shape[1]:,} pairs at these sizes, and {side} with {keys} keys '
             f"have {queries * keys:,}"
         )
-    tables = np.broadcast_to(marked, (heads, queries * keys)).reshape(heads, queries, keys)
+    tables = np.broadcast_to(attended, (heads, queries * keys)).reshape(heads, queries, keys)
     return tuple(tuple(tuple(map(bool, row)) for row in table) for table in tables)
 
 

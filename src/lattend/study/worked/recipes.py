@@ -51,8 +51,8 @@ def _scores(have: Have, given: Exercise) -> Tables:
 def _masked(have: Have, given: Exercise) -> Tables:
     return tuple(
         tuple(
-            tuple(score if seen else MASKED for score, seen in zip(row, marked, strict=True))
-            for row, marked in zip(table, mask, strict=True)
+            tuple(score if seen else MASKED for score, seen in zip(row, attended, strict=True))
+            for row, attended in zip(table, mask, strict=True)
         )
         for table, mask in zip(have["scores"], given.mask, strict=True)
     )
@@ -67,7 +67,7 @@ def _sums(have: Have, given: Exercise) -> Tables:
 
 
 def _weights(have: Have, given: Exercise) -> Tables:
-    """Where a query sees no key all its weights are 0."""
+    """Where a query attends to no key all its weights are 0."""
     return tuple(
         tuple(
             tuple(power / total if any(row) else Decimal(0) for power in row)

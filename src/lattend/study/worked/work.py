@@ -144,14 +144,14 @@ class Worked:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What was given, and which queries see no key, in sentences."""
+        """What was given, and which queries attend to no key, in sentences."""
         given = self.given
         count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
         memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
         scale = "no scaling" if given.scale == 1 else f"scores times {format_exact(given.scale)}"
         if given.divisor is not None:
             scale = f"scores divided by {format_exact(given.divisor)}"
-        rule = f"rule {given.rule}" if given.masks else "every query sees every key"
+        rule = f"rule {given.rule}" if given.masks else "every query attends to every key"
         return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
 
     def statements(self, show: str = "both") -> tuple[str, ...]:
@@ -164,9 +164,9 @@ class Worked:
             rows = [str(row + 1) for row, seen in enumerate(mask) if not any(seen)]
             of = f" of head {head + 1}" if self.given.heads > 1 else ""
             if len(rows) == 1:
-                found.append(f"row {rows[0]}{of} sees no key: its weights and output are 0")
+                found.append(f"row {rows[0]}{of} attends to no key: its weights and output are 0")
             elif rows:
-                found.append(f"rows {', '.join(rows)}{of} see no key: their weights and outputs are 0")
+                found.append(f"rows {', '.join(rows)}{of} attend to no key: their weights and outputs are 0")
         return found
 
     # Forms
