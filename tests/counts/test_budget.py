@@ -63,6 +63,7 @@ def questions(count: Count) -> dict[str, Callable[[], Any]]:
         "order": lambda: count.order("n"),
         "text": lambda: count,
         "latex": count.latex,
+        "sympy": count.sympy,
         "data": count.json,
     }
 

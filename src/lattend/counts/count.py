@@ -203,7 +203,7 @@ class Count:
 
     def sympy(self) -> Expr:
         """The count as a sympy expression, a Piecewise where there are several pieces."""
-        return as_sympy(self)
+        return guarded(as_sympy, self, budget=self.budget, loading=load)
 
     def json(self) -> dict[str, Any]:
         """The count as plain data: rule, parameters, pieces, and the values put in so far."""

@@ -279,12 +279,12 @@ def _answered(request: bytes, seconds: float) -> bytes:
     except MemoryError:
         return pickle.dumps((False, DeadlineError("it needs too much memory")))
     except Exception as error:  # whatever it is, it belongs to the caller
-        return _told(error)
+        return _packed_error(error)
     finally:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _told(error: Exception) -> bytes:
+def _packed_error(error: Exception) -> bytes:
     """The error as it is, or in words where it cannot travel."""
     try:
         message = pickle.dumps((False, error))
