@@ -88,7 +88,10 @@ def test_same(lattend):
     ran = lattend("same", "k <= q", "not k > q")
     assert (ran.code, ran.out) == (0, "the same pairs, always\n")
     ran = lattend("same", "strided(3)", "windowed(4)")
-    assert (ran.code, ran.out) == (1, "different: at n = 5 only 'k <= q and q - k <= 3' has the pair (4, 1)\n")
+    assert (ran.code, ran.out) == (
+        1,
+        "different: at n = 5 only 'k <= q and q - k <= 3' has the pair (4, 1)\n",
+    )
     found = json.loads(lattend("same", "strided(3)", "windowed(4)", "--json").out)
     assert found["same"] is False
     assert found["witness"] == {"at": {"n": 5}, "pair": [4, 1], "attended_by": "k <= q and q - k <= 3"}

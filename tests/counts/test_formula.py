@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
+from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol
+from lattend.counts.formula_parser import parse_formula
 from lattend.errors import TextError
 
 KNOWN = {"n", "t", "w", "r", "rows", "cols"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol, parse_formula
+from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol
+from lattend.counts.formula_parser import parse_formula
 from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer

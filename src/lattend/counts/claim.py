@@ -9,7 +9,8 @@ from itertools import islice
 from lattend.counts.algebra import factored, load
 from lattend.counts.conditions import condition_text
 from lattend.counts.count import Count
-from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, parse_formula
+from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, walk
+from lattend.counts.formula_parser import parse_formula
 from lattend.counts.formula_value import value_at
 from lattend.counts.growth import judge_growth
 from lattend.counts.notation import Notation
@@ -36,23 +37,23 @@ def judge(
 
     `rename` maps its names to the count's; `values` are numbers for names the count no longer has.
     """
-    put: dict[str, Formula] = {name: Symbol(new) for name, new in (rename or {}).items()}
-    put |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
-    known = {*count.names, *count.values, *put}
+    replacements: dict[str, Formula] = {name: Symbol(new) for name, new in (rename or {}).items()}
+    replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
+    known = {*count.names, *count.values, *replacements}
     formula = parse_formula(text, known)
     _check_names(formula, text, known)
     try:
-        return guarded(_judge, count, formula, text, put, budget=count.budget, loading=load)
+        return guarded(_judge, count, formula, text, replacements, budget=count.budget, loading=load)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
 
 
-def _judge(count: Count, formula: Formula | BigO, text: str, put: dict[str, Formula]) -> Verdict:
+def _judge(count: Count, formula: Formula | BigO, text: str, replacements: dict[str, Formula]) -> Verdict:
     if isinstance(formula, BigO):
-        return judge_growth(count, _replaced(formula.body, put), text)
-    formula = _replaced(formula, put)
+        return judge_growth(count, _replaced(formula.body, replacements), text)
+    formula = _replaced(formula, replacements)
     try:
         agreed, open_ = _where_equal(count, formula)
     except NoClosedForm as reason:
@@ -124,7 +125,7 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
 def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
     """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
     if factor.degree() == 1:
-        return region.where(Bound(_form(factor), True))
+        return region.where(Bound(factor.as_linear()[0], True))
     for name in region.space.split:
         if factor == split_name(region.space, name):
             for _, atom in region.space.coordinates((name,)):
@@ -157,12 +158,6 @@ def _where_defined(case: Case) -> Region:
     return region
 
 
-def _form(factor: Polynomial) -> Linear:
-    """A factor of degree 1 as a linear form."""
-    terms = [(monomial[0][0], int(c)) for monomial, c in factor.terms.items() if monomial]
-    return Linear.of(terms, int(factor.terms.get((), 0)))
-
-
 def _grows(count: Count, region: Region) -> bool:
     """Whether sizes can be arbitrarily large in the region: equality at n = 0 alone is no success."""
     sizes = set(count.rule.sizes) - set(count.values)
@@ -175,45 +170,35 @@ def _words(count: Count, region: Region) -> str:
 
 def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:
     """Raises at a name that is neither the count's nor the index of a sum around it."""
-    match formula:
-        case Symbol():
-            if formula.name not in known:
-                start, end = formula.span or (0, len(text))
-                raise TextError(
-                    f'formula "{text}": this count has no {formula.name}; it has {", ".join(sorted(known))}. '
-                    f"To use another letter, rename it: rename={{{formula.name!r}: 'n'}}",
-                    text,
-                    start,
-                    end,
-                )
-        case BigO():
-            _check_names(formula.body, text, known)
-        case Apply():
-            for arg in formula.args:
-                _check_names(arg, text, known)
-        case Sum():
-            _check_names(formula.low, text, known)
-            _check_names(formula.high, text, known)
-            _check_names(formula.body, text, known | {formula.variable})
-        case Number():
-            pass
+    for node, bound in walk(formula):
+        if isinstance(node, Symbol) and node.name not in known | bound:
+            start, end = node.span or (0, len(text))
+            raise TextError(
+                f'formula "{text}": this count has no {node.name}; it has {", ".join(sorted(known))}. '
+                f"To use another letter, rename it: rename={{{node.name!r}: 'n'}}",
+                text,
+                start,
+                end,
+            )
 
 
-def _replaced(formula: Formula, put: Mapping[str, Formula]) -> Formula:
+def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
     """The formula with names replaced; the index of a sum hides a name of the same spelling."""
     match formula:
         case Symbol():
-            return put.get(formula.name, formula)
+            return replacements.get(formula.name, formula)
         case Number():
             return formula
         case Apply():
-            return Apply(formula.op, tuple(_replaced(arg, put) for arg in formula.args), formula.span)
+            return Apply(
+                formula.op, tuple(_replaced(arg, replacements) for arg in formula.args), formula.span
+            )
         case Sum():
-            low, high = _replaced(formula.low, put), _replaced(formula.high, put)
+            low, high = _replaced(formula.low, replacements), _replaced(formula.high, replacements)
             index = formula.variable
-            while any(isinstance(new, Symbol) and new.name == index for new in put.values()):
+            while any(isinstance(new, Symbol) and new.name == index for new in replacements.values()):
                 index += "_"  # a replacement must not be caught by the sum
-            inner = {**put, formula.variable: Symbol(index)}
+            inner = {**replacements, formula.variable: Symbol(index)}
             return Sum(_replaced(formula.body, inner), index, low, high, formula.span)
 
 
@@ -231,27 +216,13 @@ def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Co
             if found is not None:
                 return found
     margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
-    margin += min(MAX_SIZE, max((abs(int(number)) for number in _numbers(formula)), default=0))
+    numbers = (abs(int(node.value)) for node, _ in walk(formula) if isinstance(node, Number))
+    margin += min(MAX_SIZE, max(numbers, default=0))
     tried = (
         values for size in range(MAX_SIZE) for values in _points(count, count.names, size, size + margin)
     )
     found = (_compared(count, formula, values) for values in islice(tried, MOST_TRIED))
     return next((wrong for wrong in found if wrong is not None), None)
-
-
-def _numbers(formula: Formula) -> Iterator[Fraction]:
-    """The numbers a formula is written with."""
-    match formula:
-        case Number():
-            yield formula.value
-        case Apply():
-            for arg in formula.args:
-                yield from _numbers(arg)
-        case Sum():
-            for part in (formula.body, formula.low, formula.high):
-                yield from _numbers(part)
-        case Symbol():
-            return
 
 
 def _compared(count: Count, formula: Formula, values: Mapping[str, int]) -> Counterexample | None:

@@ -1,26 +1,71 @@
-r"""Formulas as people write them: plain text, Unicode or LaTeX, read into a small tree.
-
-    parse_formula("n(n + 1)/2") == parse_formula(r"\frac{n(n+1)}{2}")
-
-is Apply("/", (Apply("*", (n, n + 1)), 2)) either way.
-"""
+"""The tree of a formula: numbers, names, operations, sums; each remembers the span it was read from."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
 
-from lattend.counts.formula_parser import FormulaParser
-from lattend.counts.formula_tree import Apply, BigO, Formula, Number, Sum, Symbol
-
-__all__ = ["Apply", "BigO", "Formula", "Number", "Sum", "Symbol", "parse_formula"]
+Span = tuple[int, int]
+Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
 
 
-def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
-    """The formula a text stands for.
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: Fraction
+    span: Span | None = field(default=None, compare=False, repr=False)
 
-    Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
 
-    >>> parse_formula("2n", known={"n"})
-    Apply(op='*', args=(Number(value=Fraction(2, 1)), Symbol(name='n')))
-    """
-    return FormulaParser(text, known).whole()
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    op: Op
+    args: tuple[Formula, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of `body` for `variable` from `low` to `high`, both included; 0 when high < low."""
+
+    body: Formula
+    variable: str
+    low: Formula
+    high: Formula
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BigO:
+    """A claim about growth only: O(n*t)."""
+
+    body: Formula
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Formula = Number | Symbol | Apply | Sum
+
+
+def walk(
+    node: Formula | BigO, bound: frozenset[str] = frozenset()
+) -> Iterator[tuple[Formula, frozenset[str]]]:
+    """Every node of a formula, with the indices of the sums around it."""
+    match node:
+        case BigO():
+            yield from walk(node.body, bound)
+            return
+        case Apply():
+            below = [(arg, bound) for arg in node.args]
+        case Sum():
+            below = [(node.low, bound), (node.high, bound), (node.body, bound | {node.variable})]
+        case Number() | Symbol():
+            below = []
+    yield node, bound
+    for part, inside in below:
+        yield from walk(part, inside)

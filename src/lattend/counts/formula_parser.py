@@ -1,4 +1,9 @@
-"""A precedence parser for formulas, with implicit products: from loosest to tightest + -, * / // %, -x, ^."""
+r"""Formulas as people write them: plain text, Unicode or LaTeX, read into one tree, with implicit products.
+
+    parse_formula("n(n + 1)/2") == parse_formula(r"\frac{n(n+1)}{2}")
+
+is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest: + -, * / // %, -x, ^.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,8 @@ from functools import partial
 from math import comb, factorial
 from typing import ClassVar, cast
 
+from lattend.counts.formula import Apply, BigO, Formula, Number, Op, Sum, Symbol
 from lattend.counts.formula_scan import FUNCTIONS, tokens
-from lattend.counts.formula_tree import Apply, BigO, Formula, Number, Op, Sum, Symbol
 from lattend.errors import TextError
 from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.tokens import Source, Token
@@ -37,6 +42,17 @@ _LEFT_OVER = {
     "=": "write only one side of the equation, the formula",
 }
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
+
+
+def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
+    """The formula a text stands for.
+
+    Names side by side are a product: with `known={"n", "t"}` also `nt`, which is otherwise one name.
+
+    >>> parse_formula("2n", known={"n"})
+    Apply(op='*', args=(Number(value=Fraction(2, 1)), Symbol(name='n')))
+    """
+    return FormulaParser(text, known).whole()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import TooLarge
+from lattend.errors import NoClosedForm, TooLarge
 from lattend.rules.language.linear import Atom, Linear, Monomial, atom_at, atom_value, monomial
 
 MAX_TERMS = 100_000
@@ -46,6 +46,14 @@ class Polynomial:
     def linear(form: Linear) -> Polynomial:
         terms = [(Fraction(c), ((atom, 1),)) for atom, c in form.terms]
         return Polynomial.of([*terms, (Fraction(form.constant), ())])
+
+    def as_linear(self) -> tuple[Linear, int]:
+        """Itself as a linear form with whole coefficients over a positive number; raises if it is not one."""
+        if self.degree() > 1:
+            raise NoClosedForm("it compares or divides something that is not linear")
+        divisor, terms = self._integral
+        constant = sum(c for c, powers in terms if not powers)
+        return Linear.of([(powers[0][0], c) for c, powers in terms if powers], constant), divisor
 
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))

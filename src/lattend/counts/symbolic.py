@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import comb, lcm
+from math import comb
 
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
 from lattend.counts.polynomial import Polynomial
@@ -141,7 +141,7 @@ class _Reader:
         """
         indices = [atom for atom in value.atoms if isinstance(atom, str) and atom in self.ranges]
         if not indices:
-            here = region.where(Bound(_linear(value)[0], False))
+            here = region.where(Bound(value.as_linear()[0], False))
             return here, region - here
         if any(sum(e for a, e in m if a in self.ranges) > 1 for m in value.terms):
             raise NoClosedForm("its terms change form along a sum")
@@ -165,7 +165,7 @@ class _Reader:
         if isinstance(right, Number) and right.value > 0:
             for case in self.read(left, region, bound):
                 value = _plain(case)
-                form, scale = _linear(value.times(1 / right.value))
+                form, scale = value.times(1 / right.value).as_linear()
                 if any(atom in self.ranges for atom in value.atoms):
                     raise NoClosedForm("it divides the index of a sum")
                 quotient = Polynomial.linear(form) if scale == 1 else Polynomial.atom(Quotient(form, scale))
@@ -194,7 +194,7 @@ class _Reader:
                 offsets = offsets + Polynomial({monomial: coefficient})
         if any(atom in self.ranges for atom in case.above.atoms):
             raise NoClosedForm("it divides the index of a sum")
-        form, size = _linear(offsets)[0], Linear(((modulus, 1),))
+        form, size = offsets.as_linear()[0], Linear(((modulus, 1),))
         found: list[Case] = []
         left = case.region
         for carry in sorted(range(-MAX_CARRY, MAX_CARRY + 1), key=abs):
@@ -254,16 +254,6 @@ def _joined(op: str, left: Case, right: Case) -> Case:
         return Case(region, above, left.below)
     ours, theirs = left.above * right.below, right.above * left.below
     return Case(region, ours + theirs if op == "+" else ours - theirs, left.below * right.below)
-
-
-def _linear(polynomial: Polynomial) -> tuple[Linear, int]:
-    """The polynomial as a linear form with whole coefficients over a positive number."""
-    if any(sum(e for _, e in monomial) > 1 for monomial in polynomial.terms):
-        raise NoClosedForm("it compares or divides something that is not linear")
-    divisor = lcm(*(coefficient.denominator for coefficient in polynomial.terms.values()))
-    scaled = polynomial.times(divisor)
-    terms = [(m[0][0], int(c)) for m, c in scaled.terms.items() if m]
-    return Linear.of(terms, int(scaled.terms.get((), Fraction(0)))), divisor
 
 
 def _has_whole_coefficients(polynomial: Polynomial) -> bool:

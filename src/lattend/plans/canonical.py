@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lattend.plans.intervals import Interval, interval, least
 from lattend.recent import Recent
 from lattend.rules.axes import LINE
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
+from lattend.rules.language.intervals import Interval, interval, least
 from lattend.rules.language.linear import gap_of
 from lattend.rules.rule import Rule
 

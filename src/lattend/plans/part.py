@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from lattend.plans.block_table import BlockTable, block_table
 from lattend.plans.branches import Branch
-from lattend.plans.intervals import Interval, interval, least
 from lattend.plans.limits import Limits, solve
 from lattend.plans.order import Order, Pairing, PlanAxis, pairing, residue_group
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
+from lattend.rules.language.intervals import Interval, interval, least
 from lattend.rules.language.linear import linear_of
 
 Ints = NDArray[np.int64]

@@ -9,7 +9,6 @@ from functools import cached_property
 from lattend.errors import NamingError
 from lattend.plans.branches import Branch, branches
 from lattend.plans.canonical import canonical_form, decided
-from lattend.plans.intervals import Interval
 from lattend.plans.order import PlanAxis, has_windows
 from lattend.plans.part import Part, is_empty, largest, make_part
 from lattend.plans.tiles import Tiles, outer_tiles, tiles, with_lists
@@ -17,6 +16,7 @@ from lattend.recent import Recent
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.canonical import Canonical
 from lattend.rules.language.expr import Condition
+from lattend.rules.language.intervals import Interval
 from lattend.rules.rule import Rule
 
 MAX_KNOWN = 256

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.rules.axes import HEAD
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Term
+from lattend.rules.language.intervals import Interval, interval
 
 Ints = NDArray[np.int64]
 PER_AXIS = ("outer_slot", "outer_base", "inner_base", "inner_first", "inner_end")

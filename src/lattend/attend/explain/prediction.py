@@ -19,12 +19,12 @@ from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
 from lattend.attend.kernels.triton.tables import refined
 from lattend.machines import MACHINES
-from lattend.plans.intervals import Interval, interval
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
 from lattend.rules.language.expr import Term
+from lattend.rules.language.intervals import Interval, interval
 
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large

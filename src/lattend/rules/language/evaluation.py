@@ -28,6 +28,7 @@ from lattend.rules.language.expr import (
     Term,
     Truth,
 )
+from lattend.rules.language.intervals import OPERATIONS, Interval
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -214,18 +215,7 @@ _ARITH: dict[str, Callable[..., Any]] = {
 
 def _bounds(op: str, args: Sequence[_Bounded]) -> tuple[int, int]:
     """The least and greatest value `op` can give between the bounds of its arguments."""
-    a = args[0]
-    if op == "neg":
-        return -a.high, -a.low
-    if op == "abs":
-        return max(0, a.low, -a.high), max(-a.low, a.high)
-    b = args[1]
-    if op == "+":
-        return a.low + b.low, a.high + b.high
-    if op == "-":
-        return a.low - b.high, a.high - b.low
-    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return min(corners), max(corners)
+    return cast(tuple[int, int], OPERATIONS[op](*(Interval(arg.low, arg.high) for arg in args)))
 
 
 def _extreme(op: str, a: _Bounded, b: _Bounded) -> _Bounded:

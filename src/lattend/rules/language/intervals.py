@@ -42,7 +42,7 @@ def interval(term: Term, names: Mapping[str, Interval]) -> Interval:
         case Lookup():
             raise DomainError(f"{expr.term_text(term)} is data: its range is found from the data")
         case Arith():
-            return _OPERATIONS[term.op](*(interval(arg, names) for arg in term.args))
+            return OPERATIONS[term.op](*(interval(arg, names) for arg in term.args))
 
 
 def linear_interval(form: Linear, names: Mapping[str, Interval]) -> Interval:
@@ -59,7 +59,7 @@ def _atom_interval(atom: Atom, names: Mapping[str, Interval]) -> Interval:
     if isinstance(atom, str):
         return names[atom]
     by = names[atom.by] if isinstance(atom.by, str) else Interval(atom.by, atom.by)
-    return _OPERATIONS["//" if isinstance(atom, Quotient) else "%"](linear_interval(atom.of, names), by)
+    return OPERATIONS["//" if isinstance(atom, Quotient) else "%"](linear_interval(atom.of, names), by)
 
 
 def least(form: Linear, names: Mapping[str, Interval]) -> Ends:
@@ -140,7 +140,7 @@ def _where(condition: Any, yes: Ends, no: Ends) -> Ends:
     return np.where(condition, yes, no)
 
 
-_OPERATIONS: dict[str, Callable[..., Interval]] = {
+OPERATIONS: dict[str, Callable[..., Interval]] = {
     "+": _add,
     "-": _subtract,
     "*": _multiply,
