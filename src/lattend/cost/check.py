@@ -17,7 +17,9 @@ from lattend.report.report import Printed, Report
 from lattend.report.table import Table
 
 if TYPE_CHECKING:
+    from lattend.cost.amount import Amount
     from lattend.cost.cost import Cost
+    from lattend.counts.count import Count
 
 MOST = 1_000_000  # numbers and operations of a run, forward and back: a few seconds
 BACK = "backward"
@@ -29,7 +31,7 @@ class CheckedQuantity:
     """One quantity: the formula, its number at the sizes of the run, and what the run counted."""
 
     quantity: str
-    formula: Any  # a Count, or a number
+    formula: Count | int
     number: int
     counted: int
 
@@ -97,7 +99,8 @@ def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
     if known.names:
         missing = ", ".join(f"{name}=…" for name in known.names)
         raise NamingError(f"a run needs a number for every size: give {missing}")
-    said, formulas = _quantities(known), _quantities(replace(needed, values={}))
+    amounts, bare = _amounts(needed), replace(needed, values={})
+    said = {name: known.number(amount) for name, amount in amounts.items()}
     runs = [(known.number(times), _plain(run, known.values)) for times, run in cost.runs]
     work = sum(said[name] for name in WORK) + sum(plain.size for _, plain in runs)
     if work > MOST:
@@ -109,20 +112,24 @@ def check(cost: Cost, values: Mapping[str, int]) -> CostCheck:
     for times, plain in runs:
         for name, number in _counted(plain).items():
             counted[name] += times * number
-    rows = (CheckedQuantity(name, formulas[name], said[name], counted[name]) for name in said)
+    rows = (
+        CheckedQuantity(name, bare.number_or_formula(amount, name), said[name], counted[name])
+        for name, amount in amounts.items()
+    )
     done = tuple(row for row in rows if row.number or row.counted)
     fixed = {name: number_of(size) for _, run in cost.runs for name, size in run.sizes.items()}
     sizes = {name: number for name, number in fixed.items() if number is not None and number > 1}
     return CostCheck(cost.name, sizes | dict(known.values), done)
 
 
-def _quantities(cost: Cost) -> dict[str, Any]:
-    """Numbers, or formulas where sizes are open."""
+def _amounts(cost: Cost) -> dict[str, Amount]:
+    """What is compared, by the name of its row."""
+    back = cost.backward
     return {
-        "parameters": cost.parameters,
-        label("depth"): cost.depth,
-        **{op: getattr(cost, op) for op in OPERATIONS},
-        **{f"{BACK} {op}": getattr(cost.backward, op) for op in OPERATIONS},
+        "parameters": cost.amount("parameters"),
+        label("depth"): cost.amount("depth"),
+        **{op: cost.amount(op) for op in OPERATIONS},
+        **{f"{BACK} {op}": back.amount(op) for op in OPERATIONS},
     }
 
 

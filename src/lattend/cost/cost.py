@@ -52,16 +52,16 @@ class Cost(Result):
     # Quantities
 
     @property
-    def parameters(self) -> Any:
+    def parameters(self) -> Count | int:
         """Numbers that are learned."""
         return self.value("parameters")
 
     @property
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> MultiplyAdds[Count | int, Count | int | None]:
         """The multiplies whose results are summed up."""
         return MultiplyAdds(*self.columns(MULTIPLY_ADDS))
 
-    def columns(self, quantity: str) -> tuple[Any, Any, Any]:
+    def columns(self, quantity: str) -> tuple[Count | int, Count | int | None, Count | int]:
         """A quantity needed, executed (None while a size is open) and dense."""
         try:
             executed = self.executed.value(quantity)
@@ -70,40 +70,40 @@ class Cost(Result):
         return self.needed.value(quantity), executed, self.dense.value(quantity)
 
     @property
-    def multiplies(self) -> Any:
+    def multiplies(self) -> Count | int:
         """Multiplications of two numbers."""
         return self.value("multiplies")
 
     @property
-    def adds(self) -> Any:
+    def adds(self) -> Count | int:
         """Additions and subtractions."""
         return self.value("adds")
 
     @property
-    def exponentials(self) -> Any:
+    def exponentials(self) -> Count | int:
         return self.value("exponentials")
 
     @property
-    def divisions(self) -> Any:
+    def divisions(self) -> Count | int:
         return self.value("divisions")
 
     @property
-    def functions(self) -> Any:
+    def functions(self) -> Count | int:
         """Evaluations of an activation or a square root, one each."""
         return self.value("functions")
 
     @property
-    def bytes_read(self) -> Any:
+    def bytes_read(self) -> Count | int:
         """Each statement reads its arrays once."""
         return self.value("bytes_read")
 
     @property
-    def bytes_written(self) -> Any:
+    def bytes_written(self) -> Count | int:
         """Each statement writes its result once."""
         return self.value("bytes_written")
 
     @property
-    def saved_activations(self) -> Any:
+    def saved_activations(self) -> Count | int:
         """Numbers made on the way that the backward pass needs again."""
         return self.value("saved_activations")
 
@@ -119,12 +119,12 @@ class Cost(Result):
             return None
 
     @property
-    def cache(self) -> Any:
+    def cache(self) -> Count | int:
         """Numbers of the KV cache, or of a recurrent net's state, in a decoding step."""
         return self.value("cache")
 
     @property
-    def depth(self) -> Any:
+    def depth(self) -> Count | int:
         """Sequential depth: cells or layers that must follow each other, a reduction counting one."""
         return self.value("depth")
 
@@ -139,7 +139,7 @@ class Cost(Result):
             return None
 
     @property
-    def path(self) -> Any:
+    def path(self) -> Count | int | None:
         """The maximum path length from one position to another, in layers; None where it is not known."""
         found = (layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens)
         paths = [path for path in found if path is not None]
@@ -160,7 +160,7 @@ class Cost(Result):
         return [f"{layer.name}: {layer.depth.schedule}" for _, layer in self.parts]
 
     @property
-    def positions(self) -> Any:
+    def positions(self) -> Count | int | None:
         """How many tokens, steps or pixels it is given; None where no layer says."""
         found = next((layer.positions for _, layer in self.parts if layer.positions is not None), None)
         return None if found is None else self.number_or_formula(Amount.of(found), "positions")
@@ -272,17 +272,18 @@ class Cost(Result):
         return replace(self, values={**self.values, **values})
 
     def number(self, amount: Amount) -> int:
-        """The same, which must be a number."""
+        """An amount at the cost's numbers, which must be a number."""
         missing = ", ".join(f"{name}=…" for name in amount.names if name not in self.values)
-        if missing:
+        found = None if missing else self.number_or_formula(amount)
+        if not isinstance(found, int):
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
-        return self.number_or_formula(amount)
+        return found
 
-    def value(self, quantity: str) -> Any:
+    def value(self, quantity: str) -> Count | int:
         """A quantity by name, in this column and this way: a number, or a formula."""
         return self.number_or_formula(self.amount(quantity), quantity)
 
-    def number_or_formula(self, amount: Amount, quantity: str = "times") -> Any:
+    def number_or_formula(self, amount: Amount, quantity: str = "times") -> Count | int:
         """An amount at the cost's numbers."""
         return amount.count(f"{self.name} ({quantity})", self.values, self.budget)
 
@@ -323,14 +324,21 @@ class Cost(Result):
         """The big-O of a quantity as these grow and the rest stay fixed; all of them by default."""
         return self._formula(quantity).order(*variables)
 
-    def claim(self, quantity: str, formula: str, **options: Any) -> Verdict:
+    def claim(
+        self,
+        quantity: str,
+        formula: str,
+        *,
+        assuming: str | None = None,
+        rename: Mapping[str, str] | None = None,
+    ) -> Verdict:
         """Whether a formula, or O(…), is this quantity: proved, or refuted with a counterexample.
 
         >>> from lattend.cost import rnn2d
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        return self._formula(quantity).claim(formula, **options)
+        return self._formula(quantity).claim(formula, assuming=assuming, rename=rename)
 
     def _formula(self, quantity: str) -> Count:
         amount = self.amount("multiplies") + self.amount("adds")

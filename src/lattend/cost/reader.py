@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from lattend import cost
 from lattend.cost.cost import Cost
@@ -130,7 +130,7 @@ class _Reading:
     def number(self, value: Any) -> Any:
         """A size with numbers put in for its symbols, once all of them have one."""
         if isinstance(value, tuple):
-            return tuple(self.number(part) for part in value)
+            return tuple(self.number(part) for part in cast("tuple[Any, ...]", value))
         if not isinstance(value, str):
             return value
         size = read_size("a size", value, parts=True)

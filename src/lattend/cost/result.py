@@ -4,28 +4,35 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from lattend.cost.statement import COLUMNS
+from lattend.counts.count import Count
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed
 from lattend.report.table import SAME, Table
 from lattend.wording import many
 
+N_co = TypeVar("N_co", covariant=True)
+E_co = TypeVar("E_co", covariant=True)
 
-class MultiplyAdds(NamedTuple):
+
+class MultiplyAdds(NamedTuple, Generic[N_co, E_co]):
     """Multiply-adds of matrix products, convolutions and attention; formulas where sizes are open.
 
     `needed` are those of attended pairs, without multiplies by padding; `executed` those of the whole tiles
     that run, None while a size is open; `dense` what a tool reports that ignores the mask.
     """
 
-    needed: Any
-    executed: Any
-    dense: Any
+    needed: N_co
+    executed: E_co
+    dense: N_co
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {format_value(value)}" for name, value in self._asdict().items())
+
+
+Counted = MultiplyAdds[int, int]  # every size has a number
 
 
 class Result(Printed):
@@ -38,12 +45,12 @@ class Result(Printed):
 
     @property
     @abstractmethod
-    def parameters(self) -> Any:
+    def parameters(self) -> Count | int:
         """Numbers that are learned, each once."""
 
     @property
     @abstractmethod
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> MultiplyAdds[Count | int, Count | int | None]:
         """Needed, executed and dense."""
 
     @abstractmethod
@@ -69,7 +76,7 @@ def not_counted(unknown: Mapping[str, int]) -> str:
     return f"not counted: {', '.join(told)}"
 
 
-def totals(parameters: Any, rows: Mapping[str, tuple[Any, Any, Any]]) -> Table:
+def totals(parameters: object, rows: Mapping[str, tuple[object, object, object]]) -> Table:
     """The table that every result begins with; `=` says as needed."""
     lines: list[tuple[str, ...]] = [("parameters", format_value(parameters), SAME, SAME)]
     for name, columns in rows.items():

@@ -54,6 +54,16 @@ def fixed(number: Number, places: int, grouped: bool = False) -> str:
     return f"{found if found else abs(found):{',' if grouped else ''}f}"
 
 
+def rounded(number: Number, places: int) -> str:
+    """The number with at most so many places, thousands apart.
+
+    >>> rounded(1234.5, 2), rounded(3.0, 2)
+    ('1,234.5', '3')
+    """
+    text = fixed(number, places, grouped=True)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def significant(number: Number, digits: int) -> str:
     """The number with at most so many digits, with a power of ten where others write one.
 

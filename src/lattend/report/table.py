@@ -141,6 +141,8 @@ def wrap_text(text: str, columns: int, lines: int | None = None, indent: str = "
     ['causal,', 'n = 12,', 't = 3']
     """
     tied = text.replace(" = ", "\xa0=\xa0")
-    ends = {"initial_indent": indent, "subsequent_indent": indent, "placeholder": " ..."}
-    parts = wrap(tied, max(columns, len(indent) + 1), max_lines=lines, **ends)
+    wide = max(columns, len(indent) + 1)
+    parts = wrap(
+        tied, wide, max_lines=lines, initial_indent=indent, subsequent_indent=indent, placeholder=" ..."
+    )
     return [part.replace("\xa0", " ") for part in parts]

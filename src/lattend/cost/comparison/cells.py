@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -139,9 +139,8 @@ def far_samples(region: Region, names: Sequence[str], many: int = 120) -> list[V
     return found
 
 
-def shortest_condition(tests: Sequence[Polynomial], wanted: Iterable[Signs], others: Iterable[Signs]) -> When:
+def shortest_condition(tests: Sequence[Polynomial], wanted: Sequence[Signs], others: Sequence[Signs]) -> When:
     """When the signs are among the wanted ones, as short as the others allow."""
-    wanted, others = list(wanted), list(others)
     if not others:
         return When()
     kept_out = np.array(others, np.int64)
@@ -151,7 +150,7 @@ def shortest_condition(tests: Sequence[Polynomial], wanted: Iterable[Signs], oth
         {tuple(sorted((p, tuple(sorted(a))) for p, a in box.items())): box for box in found}.values()
     )
     lengths = [len(_box(tests, box)) for box in boxes]
-    left = set(wanted)
+    left: set[Signs] = set(wanted)
     kept: list[Box] = []
     while left:
         gains = [sum(_inside(signs, box) for signs in left) for box in boxes]

@@ -6,12 +6,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lattend.cost.comparison.table import crossing_lines, format_place
+from lattend.cost.comparison.table import crossing_lines
 from lattend.cost.summary import label as label_of
 from lattend.draw.charts.chart import Chart, Dots, curves
 from lattend.draw.formats.palette import TEXT
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
+from lattend.report.numbers import rounded
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
@@ -60,7 +61,7 @@ def _crossings(found: Comparison, chart: Chart) -> tuple[Dots, ...]:
         height = values[0] ** (1 - share) * values[-1] ** share
         apart = [max(_apart(place, x, high / low), _apart(height, y, most / least)) for x, y in places]
         if min(apart, default=1.0) > NEAR:
-            places[place, height] = f"{found.over} = {format_place(round(place, 2))}"
+            places[place, height] = f"{found.over} = {rounded(place, 2)}"
     return (Dots(list(places), "", TEXT, 4.0, "ring", list(places.values())),) if places else ()
 
 

@@ -19,7 +19,7 @@ from lattend.errors import DomainError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Condition, Num
-from lattend.rules.language.linear import Quotient, Remainder
+from lattend.rules.language.linear import Remainder
 from lattend.sets import Region, Space, region_of
 
 ZERO = Polynomial.constant(0)
@@ -177,7 +177,7 @@ def _plain(formula: Polynomial, split: Mapping[str, str]) -> Polynomial:
                 raise NoClosedForm(f"{atom} is rounded, so that there is no polynomial to solve")
             if isinstance(atom, Remainder):
                 gone = True
-            elif isinstance(atom, Quotient) and isinstance(atom.by, str):
+            elif isinstance(atom.by, str):
                 exponents[name] = exponents.get(name, 0) + exponent
                 exponents[atom.by] = exponents.get(atom.by, 0) - exponent
         if not gone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lattend.counts.count import Count
-from lattend.report.numbers import format_value
+from lattend.report.numbers import format_value, rounded
 from lattend.report.report import Report
 from lattend.report.table import Table
 
@@ -53,20 +53,13 @@ def crossing_lines(found: Comparison) -> list[str]:
     for pair, number in found.crossings:
         by_pair.setdefault(id(pair), []).append(number)
     for pair in found.crossovers:
-        for sentence in pair.sentences:
-            lines.append(sentence)
+        lines += pair.sentences
         places = by_pair.get(id(pair), [])
         if places and pair.difference is not None and pair.difference.names:
-            used = pair.difference.names if pair.difference is not None else ()
-            given = ", ".join(f"{name} = {found.numbers[name]:,}" for name in used)
-            at = ", ".join(f"{found.over} = {format_place(place)}" for place in places)
+            given = ", ".join(f"{name} = {found.numbers[name]:,}" for name in pair.difference.names)
+            at = ", ".join(f"{found.over} = {rounded(place, 2)}" for place in places)
             lines.append(f"  at {given}: {at}")
     return lines
-
-
-def format_place(number: float) -> str:
-    """A whole number with commas, others with two digits after the point."""
-    return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}".rstrip("0")
 
 
 def as_json(found: Comparison) -> dict[str, Any]:

@@ -53,10 +53,9 @@ def transformer_block(
     shared: dict[str, Any] = {"heads": heads, "D_i": d, "D_hid": wide, "kv_heads": kv_heads}
     shared |= {"bias": bias, "out_bias": bias, "scaled": scaled}
     chosen = read_rule(rule)
-    if "n" in chosen.sizes:
-        attended = attention(chosen, **{**shared, **parameters, "n": n})
-    else:  # an image or a volume, whose tokens are its pixels
-        attended = attention(chosen, **{**shared, **parameters})
+    given: dict[str, Any] = {**shared, **parameters} | ({"n": n} if "n" in chosen.sizes else {})
+    attended = attention(chosen, **given)
+    if "n" not in chosen.sizes:  # an image or a volume, whose tokens are its pixels
         n = "*".join(f"({parameters.get(size, chosen.values.get(size, size))})" for size in chosen.sizes)
     around: dict[str, Any] = {"n": n, "d": d}
     parts = [norm(**around, kind=norms), attended, residual(**around)]

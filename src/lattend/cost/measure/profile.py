@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from lattend.cost.measure.tally import NOTHING, Tally
-from lattend.cost.result import MultiplyAdds, Result, not_counted
+from lattend.cost.result import Counted, Result, not_counted
 from lattend.errors import NamingError
 from lattend.report.report import Report
 from lattend.report.table import WIDTH
@@ -32,7 +32,7 @@ class ModuleCost:
     operations: Mapping[str, tuple[Tally, Tally]]
 
     @property
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> Counted:
         """Both ways together."""
         return (self.forward + self.backward).multiply_adds
 
@@ -94,7 +94,7 @@ class Profile(Result):
         return self.forward + self.backward
 
     @property
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> Counted:
         """Both ways together; what `unknown` lists is in no number."""
         return self.total.multiply_adds
 

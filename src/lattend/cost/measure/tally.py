@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from lattend.cost.result import MultiplyAdds
+from lattend.cost.result import Counted, MultiplyAdds
 
 KINDS = ("multiplies", "adds", "divisions", "exponentials", "functions", "comparisons")
 
@@ -47,7 +47,7 @@ class Tally:
         return any(getattr(self, name) for name in NAMES)
 
     @property
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> Counted:
         """The three columns."""
         return MultiplyAdds(self.needed, self.executed, self.dense)
 

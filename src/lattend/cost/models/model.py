@@ -11,12 +11,12 @@ from typing import Any
 from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
 from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.pairs import TILE
-from lattend.cost.result import MultiplyAdds
+from lattend.cost.result import Counted, MultiplyAdds
 from lattend.errors import DomainError
 from lattend.report.report import Printed, Report
 from lattend.rules.rule import check_integer
 
-Counted = tuple[str, MultiplyAdds]  # of one kind of part
+GroupCount = tuple[str, Counted]  # of one kind of part
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,7 +146,7 @@ class Model(Printed):
 
         return as_json(self)
 
-    def _forward(self, length: int, tile: int) -> Iterator[Counted]:
+    def _forward(self, length: int, tile: int) -> Iterator[GroupCount]:
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
                 yield _product(part, length, times)
@@ -154,7 +154,7 @@ class Model(Printed):
         for part in self.outside:
             yield _product(part, length, 1)
 
-    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[Counted]:
+    def _training(self, length: int, tile: int, *, again: bool) -> Iterator[GroupCount]:
         for layer, times in Counter(self.layers).items():
             for part in layer.parts:
                 yield _scaled(_product(part, length, times), 3, 3 + again)
@@ -192,13 +192,13 @@ def _check(name: str, value: int) -> None:
         raise DomainError(f"{name} must be at least 1, got {value}")
 
 
-def _product(part: ModelPart, length: int, times: int) -> Counted:
+def _product(part: ModelPart, length: int, times: int) -> GroupCount:
     needed, executed = part.rows or (length, length)
     executed *= times * part.multiply_adds
     return part.group, MultiplyAdds(needed * times * part.multiply_adds, executed, executed)
 
 
-def _attention(layer: ModelLayer, length: int, tile: int, times: int) -> Counted:
+def _attention(layer: ModelLayer, length: int, tile: int, times: int) -> GroupCount:
     if layer.attention is None:
         return ATTENTION, MultiplyAdds(0, 0, 0)
     span, each = layer.attention.span, times * layer.attention.multiply_adds
@@ -206,6 +206,6 @@ def _attention(layer: ModelLayer, length: int, tile: int, times: int) -> Counted
     return ATTENTION, MultiplyAdds(*(each * many for many in pairs))
 
 
-def _scaled(counted: Counted, needed: int, others: int) -> Counted:
+def _scaled(counted: GroupCount, needed: int, others: int) -> GroupCount:
     name, columns = counted
     return name, MultiplyAdds(columns.needed * needed, columns.executed * others, columns.dense * others)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.models.parts import GROUPS
-from lattend.cost.result import MultiplyAdds, Result, totals
+from lattend.cost.result import Counted, MultiplyAdds, Result, totals
 from lattend.cost.statement import COLUMNS
 from lattend.errors import NamingError
 from lattend.report.report import Report
@@ -26,7 +26,7 @@ class ModelWork(Result):
     length: int
     batch: int
     tile: int
-    parts: dict[str, MultiplyAdds]
+    parts: dict[str, Counted]
 
     @property
     def tokens(self) -> int:
@@ -38,11 +38,11 @@ class ModelWork(Result):
         return self.model.parameters
 
     @property
-    def multiply_adds(self) -> MultiplyAdds:
+    def multiply_adds(self) -> Counted:
         """Needed, executed (whole tiles, and what is computed again) and dense, all parts together."""
         return MultiplyAdds(*map(sum, zip(*self.parts.values(), strict=True)))
 
-    def __getitem__(self, name: str) -> MultiplyAdds:
+    def __getitem__(self, name: str) -> Counted:
         if name not in self.parts:
             raise NamingError(f"there is no part {name!r}; there are {', '.join(self.parts)}")
         return self.parts[name]
@@ -73,7 +73,7 @@ class ModelWork(Result):
         }
 
 
-def gathered(found: Iterable[tuple[str, MultiplyAdds]], times: int = 1) -> dict[str, MultiplyAdds]:
+def gathered(found: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
     """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
     sums = dict.fromkeys(GROUPS, MultiplyAdds(0, 0, 0))
     for name, more in found:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 
 @dataclass
@@ -153,16 +153,16 @@ def numbers(nested: Any) -> Iterator[CountingNumber]:
     if isinstance(nested, CountingNumber):
         yield nested
     elif isinstance(nested, dict):
-        yield from numbers(nested.values())
+        yield from numbers(cast("dict[str, Any]", nested).values())
     elif isinstance(nested, Iterable):
-        for part in nested:
+        for part in cast("Iterable[Any]", nested):
             yield from numbers(part)
 
 
 def counting(nested: Any, tape: Tape) -> Any:
     """The same lists with a number of this tape in place of each float."""
     if isinstance(nested, dict):
-        return {name: counting(part, tape) for name, part in nested.items()}
+        return {name: counting(part, tape) for name, part in cast("dict[str, Any]", nested).items()}
     if isinstance(nested, float):
         return CountingNumber(nested, tape)
     return [counting(part, tape) for part in nested]
