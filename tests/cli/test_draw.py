@@ -115,15 +115,15 @@ def test_one_rule_in_full(lattend, name):
 
 def test_one_rule_with_numbers(lattend):
     ran = lattend("rules", "windowed(w=4)")
-    assert "\ngiven       w = 4\n" in ran.out
-    assert "\ncount       5n/2 " in ran.out
+    assert "\ngiven        w = 4\n" in ran.out
+    assert "\ncount        5n/2 " in ran.out
     assert "windowed (n = 12, w = 4)" in ran.out
 
 
 def test_one_rule_by_a_name_from_elsewhere(lattend):
     ran = lattend("rules", "sliding_window")
-    assert "\nalso called sliding_window(window = t + 1)\n" in ran.out
-    assert "\nelsewhere   Hugging Face and Mistral: sliding_window = t + 1; FlashAttention" in ran.out
+    assert "\nalso called  sliding_window(window = t + 1)\n" in ran.out
+    assert "\nelsewhere    Hugging Face and Mistral: sliding_window = t + 1; FlashAttention" in ran.out
     assert (
         lattend("count", "block_causal(4)", "--at", "n=8").out
         == lattend("count", "windowed(4)", "--at", "n=8").out

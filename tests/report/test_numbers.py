@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lattend.study
-from lattend.report.numbers import decimal_of, fixed, scientific, significant
+import lattend
+from lattend.report.numbers import decimal_of, fixed, format_share, rounded, scientific, significant
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,10 @@ def test_a_fraction_cut_to_sixty_digits_still_rounds_as_itself():
     assert decimal_of(over).quantize(Decimal(1), ROUND_HALF_UP) == 1
 
 
-def test_decimals_are_written_nowhere_else():
+@pytest.mark.parametrize("name", ["study", "cost", "cli", "tour"])
+def test_decimals_are_written_nowhere_else(name):
     """A format such as .4f rounds halves to even, and decides by the binary float."""
-    folder = Path(lattend.study.__file__).parent
+    folder = Path(lattend.__file__).parent / name
     rounding = re.compile(r":[^{}\"' ]*\.[{\w]+\}?[efg]\}|:[efg]\}")
     found = [
         f"{path.relative_to(folder)}: {line.strip()}"
@@ -90,3 +91,8 @@ def test_decimals_are_written_nowhere_else():
         if rounding.search(line) and not re.search(r"\{[A-Z]+:g\}", line)  # constants are not rounded
     ]
     assert not found
+
+
+def test_rounded_and_shares():
+    assert [rounded(x, 2) for x in (1234.0, 0.125, 1234.5, 100)] == ["1,234", "0.13", "1,234.5", "100"]
+    assert (format_share(1.14349), format_share(0.00049, 2)) == ("114.3%", "0.05%")

@@ -74,3 +74,23 @@ def test_no_line_is_wider_than_asked(rows: list[tuple[str, str, str]], width: in
     everything = "".join("".join(lines).split())
     if not any("…" in line for line in lines):
         assert all("".join(cell.split()) in everything for row in rows for cell in row if cell != "=")
+
+
+def test_words_are_wrapped_beside_each_other_where_columns_stay_wide_enough() -> None:
+    table = Table(
+        ("rule", "meaning"), [("causal", "a query and all keys before it, and no other")], wraps=True
+    )
+    assert table.lines(30) == [
+        "rule    meaning",
+        "causal  a query and all keys",
+        "        before it, and no",
+        "        other",
+    ]
+    assert max(map(len, table.lines(20))) <= 20
+
+
+def test_facts_keep_the_lines_they_are_given() -> None:
+    assert Facts([("count", "1  when n = 1\nn  otherwise")]).lines(80) == [
+        "count  1  when n = 1",
+        "       n  otherwise",
+    ]

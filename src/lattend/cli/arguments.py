@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,40 +30,26 @@ def complete_rule(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in names.items() if name.startswith(incomplete)]
 
 
+def option(metavar: str, about: str, *names: str, **more: Any) -> Any:
+    """An option that says its default in its help, if it has one."""
+    return typer.Option(*names, metavar=metavar, show_default=False, help=about, **more)
+
+
+def argument(metavar: str, about: str, **more: Any) -> Any:
+    """An argument of a command."""
+    return typer.Argument(metavar=metavar, show_default=False, help=about, **more)
+
+
 RuleText = Annotated[
-    str,
-    typer.Argument(
-        metavar="RULE",
-        show_default=False,
-        autocompletion=complete_rule,
-        help=RULE_HELP[0].upper() + RULE_HELP[1:],
-    ),
+    str, argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
 ]
-At = Annotated[
-    list[str] | None,
-    typer.Option("--at", metavar="n=12,t=3", show_default=False, help="Numbers for sizes and parameters."),
-]
-Per = Annotated[
-    str | None,
-    typer.Option(
-        "--per", metavar="query|key", show_default=False, help="Count the keys of a query, or the reverse."
-    ),
-]
+At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
+Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]
 Assume = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--assume", metavar="CONDITION", show_default=False, help='What is known, such as "t < n" or "w | n".'
-    ),
+    list[str] | None, option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
 ]
-Out = Annotated[
-    str | None,
-    typer.Option(
-        "--out", "-o", metavar="FILE", show_default=False, help="Draw: .svg, .png, .pdf, .tex or .txt."
-    ),
-]
-Pixel = Annotated[
-    str | None, typer.Option(metavar="y,x", show_default=False, help="The pixel that is asked; the middle.")
-]
+Out = Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf, .tex or .txt.", "--out", "-o")]
+Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from lattend.cli.arguments import Assume, At, Json, Per, RuleText, read_numbers, read_renames, read_rule
+from lattend.cli.arguments import (
+    Assume,
+    At,
+    Json,
+    Per,
+    RuleText,
+    argument,
+    option,
+    read_numbers,
+    read_renames,
+    read_rule,
+)
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import say, say_json
 from lattend.errors import LattendError
@@ -20,14 +29,9 @@ EXAMPLES = (
 
 def claim(
     rule: RuleText,
-    formula: Annotated[
-        str, typer.Argument(metavar="FORMULA", show_default=False, help="What the count should be.")
-    ],
+    formula: Annotated[str, argument("FORMULA", "What the count should be.")],
     assume: Assume = None,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(metavar="L=n", show_default=False, help="Letters of the formula, and ours for them."),
-    ] = None,
+    rename: Annotated[list[str] | None, option("L=n", "Letters of the formula, and ours for them.")] = None,
     at: At = None,
     per: Per = None,
     json: Json = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, read_names, read_numbers
+from lattend.cli.arguments import At, Json, argument, option, read_names, read_numbers
 from lattend.cli.output import say, say_json
 from lattend.errors import LattendError, NamingError
 
@@ -28,23 +28,11 @@ COLUMNS = ("needed", "dense")
 def compare(
     layers: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="LAYER...",
-            show_default=False,
-            help='Two or more: rnn, "attention(causal)", "wide: rnn(steps=t, hidden=1024)".',
-        ),
+        argument("LAYER...", 'Two or more: rnn, "attention(causal)", "wide: rnn(steps=t, hidden=1024)".'),
     ] = None,
-    over: Annotated[
-        str | None,
-        typer.Option("--over", metavar="t", show_default=False, help="The size that grows; n if not given."),
-    ] = None,
+    over: Annotated[str | None, option("t", "The size that grows; n if not given.", "--over")] = None,
     at: At = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="64,128", show_default=False, help="The sizes to show, powers of two if not given."
-        ),
-    ] = None,
+    sizes: Annotated[str | None, option("64,128", "The sizes to show, powers of two if not given.")] = None,
     quantity: Annotated[
         str,
         typer.Option(metavar="QUANTITY", help="What to compare: multiplies, multiply_adds, adds, depth, …"),
@@ -53,22 +41,12 @@ def compare(
         str, typer.Option(metavar="needed|dense", help="Attended pairs only, or all.")
     ] = "needed",
     equal: Annotated[
-        str | None,
-        typer.Option(
-            metavar="parameters",
-            show_default=False,
-            help="Make all as wide as the first one's parameters allow.",
-        ),
+        str | None, option("parameters", "Make all as wide as the first one's parameters allow.")
     ] = None,
     architectures: Annotated[
         bool, typer.Option("--architectures", help="The table of CNNs, RNNs and Transformers instead.")
     ] = False,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", show_default=False, help="Draw: .svg, .png, .pdf; a table: .md."
-        ),
-    ] = None,
+    out: Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf; a table: .md.", "--out", "-o")] = None,
     json: Json = False,
 ) -> None:
     """Several layers as one size grows, and where they cross.

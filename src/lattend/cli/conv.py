@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, read_size
+from lattend.cli.arguments import Json, Out, option, read_size
 from lattend.cli.output import show
 from lattend.errors import DomainError, TextError
 
@@ -22,27 +22,16 @@ def conv(
     stride: Annotated[str, typer.Option(metavar="N", help="From query to query.")] = "1",
     dilation: Annotated[str, typer.Option(metavar="N", help="From tap to tap.")] = "1",
     padding: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|same|valid", show_default=False, help="Around the image; half the kernel if not given."
-        ),
+        str | None, option("N|same|valid", "Around the image; half the kernel if not given.")
     ] = None,
     padding_mode: Annotated[
         str, typer.Option(metavar="zeros|replicate", help="What stands in the padding.")
     ] = "zeros",
     size: Annotated[str, typer.Option(metavar="ROWSxCOLS", help="The image.")] = "8x8",
-    channels: Annotated[
-        int | None, typer.Option(metavar="C", show_default=False, help="Channels in, for the price.")
-    ] = None,
-    out_channels: Annotated[
-        int | None, typer.Option(metavar="C", show_default=False, help="Channels out.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(metavar="A", show_default=False, help="How sharp heads are: their leak.")
-    ] = None,
-    error: Annotated[
-        float | None, typer.Option(metavar="E", show_default=False, help="A leak: how sharp heads must be.")
-    ] = None,
+    channels: Annotated[int | None, option("C", "Channels in, for the price.")] = None,
+    out_channels: Annotated[int | None, option("C", "Channels out.")] = None,
+    alpha: Annotated[float | None, option("A", "How sharp heads are: their leak.")] = None,
+    error: Annotated[float | None, option("E", "A leak: how sharp heads must be.")] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, read_numbers, read_renames
+from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import say, say_json, width
+from lattend.cli.output import say, say_json, show, show_report
 from lattend.errors import LattendError, NamingError
+from lattend.report.numbers import fixed
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -29,17 +31,9 @@ EXAMPLES = (
 
 def cost(
     layer: Annotated[
-        str,
-        typer.Argument(
-            metavar="LAYER",
-            show_default=False,
-            help="A layer, rnn2d or rnn(steps=t), or a Hugging Face config.json.",
-        ),
+        str, argument("LAYER", "A layer, rnn2d or rnn(steps=t), or a Hugging Face config.json.")
     ],
-    rule: Annotated[
-        str | None,
-        typer.Option("--rule", metavar="RULE", show_default=False, help="The attention mask, as a rule."),
-    ] = None,
+    rule: Annotated[str | None, option("RULE", "The attention mask, as a rule.", "--rule")] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
     statements: Annotated[
@@ -48,28 +42,12 @@ def cost(
     check: Annotated[
         bool, typer.Option("--check", help="Run plain code at these sizes, and compare what it counts.")
     ] = False,
-    claim: Annotated[
-        list[str] | None,
-        typer.Option(metavar="QUANTITY:FORMULA", show_default=False, help="Decide a formula or a big-O."),
-    ] = None,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(metavar="N_h=heads", show_default=False, help="Letters of a claim, and ours for them."),
-    ] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="QUANTITY", show_default=False, help="The big-O of a quantity.")
-    ] = None,
-    latex: Annotated[
-        str | None, typer.Option(metavar="QUANTITY", show_default=False, help="A quantity as LaTeX.")
-    ] = None,
-    length: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, show_default=False, help="Tokens of a sequence, for a config.json."),
-    ] = None,
-    out: Annotated[
-        str | None,
-        typer.Option("--out", "-o", metavar="FILE", show_default=False, help="Draw bars: .svg, .png, .pdf."),
-    ] = None,
+    claim: Annotated[list[str] | None, option("QUANTITY:FORMULA", "Decide a formula or a big-O.")] = None,
+    rename: Annotated[list[str] | None, option("N_h=heads", "Letters of a claim, and ours for them.")] = None,
+    order: Annotated[str | None, option("QUANTITY", "The big-O of a quantity.")] = None,
+    latex: Annotated[str | None, option("QUANTITY", "A quantity as LaTeX.")] = None,
+    length: Annotated[int | None, option("N", "Tokens of a sequence, for a config.json.", min=1)] = None,
+    out: Annotated[str | None, option("FILE", "Draw bars: .svg, .png, .pdf.", "--out", "-o")] = None,
     json: Json = False,
 ) -> int:
     """What a layer or a model costs.
@@ -104,12 +82,7 @@ def cost(
     if out is not None:
         from lattend.cost.bars import draw_bars
 
-        chart = draw_bars(found)
-        file = str(chart.save(out))
-        if not json:
-            say(f"{file}: {chart.title}")
-            return YES
-        say_json({**found.json(), "file": file})
+        show(replace(draw_bars(found), data=found.json()), out, json)
         return YES
     if order is not None or latex is not None:
         asked = {"order": str(found.order(order))} if order is not None else {}
@@ -120,10 +93,8 @@ def cost(
             say("\n".join(asked.values()))
     elif statements:
         say(found.statements)
-    elif json:
-        say_json(found.json())
     else:
-        say(found.text(width()))
+        show_report(found, json)
     return YES
 
 
@@ -143,10 +114,7 @@ def _check(text: str, rule: str | None, values: dict[str, int], json: bool) -> i
     numbers = {name: value for name, value in values.items() if name in symbols}
     rest = {name: value for name, value in values.items() if name not in symbols}
     found = _layer(text, rule, rest).check(**numbers)
-    if json:
-        say_json(found.json())
-    else:
-        say(found.text(width()))
+    show_report(found, json)
     return YES if found else NO
 
 
@@ -182,5 +150,5 @@ def _model(path: str, length: int | None, json: bool) -> int:
     if length is not None:
         say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length)}")
         held = model.cache(length)
-        say(f"\nKV cache: {held:,} bytes, {held / 2**30:.2f} GiB, at 2 bytes a number")
+        say(f"\nKV cache: {held:,} bytes, {fixed(held / 2**30, 2)} GiB, at 2 bytes a number")
     return YES

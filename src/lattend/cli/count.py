@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Assume, At, Json, Per, RuleText, read_names, read_numbers, read_rule
+from lattend.cli.arguments import Assume, At, Json, Per, RuleText, option, read_names, read_numbers, read_rule
 from lattend.cli.output import say, say_json
 from lattend.errors import NoClosedForm, NotAffineError
 
@@ -28,18 +28,12 @@ def count(
     at: At = None,
     assume: Assume = None,
     per: Per = None,
-    order: Annotated[
-        str | None,
-        typer.Option(metavar="n,t", show_default=False, help="The big-O as these grow and the rest stay."),
-    ] = None,
+    order: Annotated[str | None, option("n,t", "The big-O as these grow and the rest stay.")] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
     method: Annotated[
         str, typer.Option(metavar="auto|closed|enumerate", help="How to count; auto takes what works.")
     ] = "auto",
-    deadline: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", min=0, show_default=False, help="How long a closed form may take."),
-    ] = None,
+    deadline: Annotated[float | None, option("SECONDS", "How long a closed form may take.", min=0)] = None,
     json: Json = False,
 ) -> None:
     """How many (query, key) pairs a rule attends.

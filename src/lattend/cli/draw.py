@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from lattend.cli.arguments import At, Json, RuleText, complete_rule, read_numbers, read_pixel, read_rule
+from lattend.cli.arguments import (
+    At,
+    Json,
+    Out,
+    RuleText,
+    complete_rule,
+    option,
+    read_numbers,
+    read_pixel,
+    read_rule,
+)
 from lattend.cli.output import say, say_json
 
 EXAMPLES = (
@@ -20,29 +28,12 @@ EXAMPLES = (
 def draw(
     rule: RuleText,
     at: At = None,
-    out: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", show_default=False, help="Write .svg, .png, .pdf, .tex or .txt instead."
-        ),
-    ] = None,
+    out: Out = None,
     compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RULE",
-            show_default=False,
-            autocompletion=complete_rule,
-            help="A second rule, drawn over it.",
-        ),
+        str | None, option("RULE", "A second rule, drawn over it.", autocompletion=complete_rule)
     ] = None,
-    pixel: Annotated[
-        str | None,
-        typer.Option(metavar="y,x", show_default=False, help="On an image: the keys of this pixel."),
-    ] = None,
-    width: Annotated[
-        int | None,
-        typer.Option(min=16, metavar="COLUMNS", show_default=False, help="How wide to draw in the terminal."),
-    ] = None,
+    pixel: Annotated[str | None, option("y,x", "On an image: the keys of this pixel.")] = None,
+    width: Annotated[int | None, option("COLUMNS", "How wide to draw in the terminal.", min=16)] = None,
     json: Json = False,
 ) -> None:
     """The picture of a rule.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Json, Out, read_numbers_of
+from lattend.cli.arguments import Json, Out, option, read_numbers_of
 from lattend.cli.output import complain, show
 from lattend.errors import DomainError, NamingError, TextError
 from lattend.study.generative import PICTURES
@@ -34,41 +34,19 @@ BELONGS = {
 
 def elbo(
     model: Annotated[str, typer.Argument(metavar="linear|digits", show_default=False)],
-    size: Annotated[
-        int | None, typer.Option(metavar="D", show_default=False, help="linear: numbers in an example; 6.")
-    ] = None,
-    latent: Annotated[
-        int | None, typer.Option(metavar="Z", show_default=False, help="Numbers in z; linear 2, digits 16.")
-    ] = None,
-    noise: Annotated[
-        float | None, typer.Option(metavar="V", show_default=False, help="linear: variance of the noise; 1.")
-    ] = None,
-    examples: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="linear: how many are bounded; 5.")
-    ] = None,
-    k: Annotated[
-        str | None,
-        typer.Option(metavar="1,2,4", show_default=False, help="linear: samples in a bound; 1 to 512."),
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(metavar="M", show_default=False, help="linear: repeats at the largest k; 200."),
-    ] = None,
+    size: Annotated[int | None, option("D", "linear: numbers in an example; 6.")] = None,
+    latent: Annotated[int | None, option("Z", "Numbers in z; linear 2, digits 16.")] = None,
+    noise: Annotated[float | None, option("V", "linear: variance of the noise; 1.")] = None,
+    examples: Annotated[int | None, option("N", "linear: how many are bounded; 5.")] = None,
+    k: Annotated[str | None, option("1,2,4", "linear: samples in a bound; 1 to 512.")] = None,
+    samples: Annotated[int | None, option("M", "linear: repeats at the largest k; 200.")] = None,
     data: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", show_default=False, help="linear: rows to fit it to; .csv, .npy, .json or .npz."
-        ),
+        str | None, option("FILE", "linear: rows to fit it to; .csv, .npy, .json or .npz.")
     ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(metavar="E", show_default=False, help="digits: times each one is seen; 40.")
-    ] = None,
+    epochs: Annotated[int | None, option("E", "digits: times each one is seen; 40.")] = None,
     binary: Annotated[bool, typer.Option("--binary", help="digits: pixels are 0 or 1.")] = False,
     picture: Annotated[
-        str | None,
-        typer.Option(
-            "--show", metavar="|".join(PICTURES), show_default=False, help="digits: which picture; samples."
-        ),
+        str | None, option("|".join(PICTURES), "digits: which picture; samples.", "--show")
     ] = None,
     seed: Annotated[int, typer.Option(metavar="S", help="Of all that is random.")] = 0,
     out: Out = None,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
+from lattend.cli.arguments import At, Json, RuleText, option, read_numbers, read_rule
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
@@ -21,14 +21,9 @@ EXAMPLES = (
 def explain(
     rule: RuleText,
     at: At = None,
-    n: Annotated[
-        int | None,
-        typer.Option("--n", metavar="N", show_default=False, help="Positions on a line, as --at n=N."),
-    ] = None,
+    n: Annotated[int | None, option("N", "Positions on a line, as --at n=N.", "--n")] = None,
     head_dim: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
-    heads: Annotated[
-        int | None, typer.Option(metavar="H", show_default=False, help="Heads; 8 unless the rule says.")
-    ] = None,
+    heads: Annotated[int | None, option("H", "Heads; 8 unless the rule says.")] = None,
     batch: Annotated[int, typer.Option(metavar="B", help="Elements of the batch.")] = 1,
     dtype: Annotated[
         str, typer.Option(metavar="DTYPE", help="bfloat16, float16, float32 or float64.")
@@ -36,19 +31,9 @@ def explain(
     device: Annotated[
         str, typer.Option(metavar="cpu|cuda", help="Where attention runs; it need not be here.")
     ] = "cpu",
-    kernel: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", show_default=False, help="sdpa, triton, cpu, dense or reference."),
-    ] = None,
+    kernel: Annotated[str | None, option("NAME", "sdpa, triton, cpu, dense or reference.")] = None,
     out: Annotated[
-        str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            show_default=False,
-            help="Draw the tiles: .svg, .png, .pdf, .tex, .txt.",
-        ),
+        str | None, option("FILE", "Draw the tiles: .svg, .png, .pdf, .tex, .txt.", "--out", "-o")
     ] = None,
     json: Json = False,
 ) -> int:

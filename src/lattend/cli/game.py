@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Json, Out, read_names
+from lattend.cli.arguments import Json, Out, argument, option, read_names
 from lattend.cli.failures import in_options
 from lattend.cli.output import say, say_json, show, width
 from lattend.errors import DomainError, LattendError, NamingError
+from lattend.report.numbers import seconds
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -44,70 +45,34 @@ UNUSED = {
 
 def game(
     context: typer.Context,
-    game: Annotated[
-        str,
-        typer.Argument(
-            metavar="GAME", show_default=False, help='A formula such as "p*q", or dirac, or ring.'
-        ),
-    ],
+    game: Annotated[str, argument("GAME", 'A formula such as "p*q", or dirac, or ring.')],
     method: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            show_default=False,
-            help="simultaneous, alternating, optimistic, extragradient, momentum, consensus or "
+        option(
+            "NAME",
+            "simultaneous, alternating, optimistic, extragradient, momentum, consensus or "
             "gradient_penalty; several with commas. alternating unless said.",
         ),
     ] = None,
     step: Annotated[
-        str | None,
-        typer.Option(
-            metavar="H",
-            show_default=False,
-            help="A number, or one for each player: H,H. 1. With --table, its columns.",
-        ),
+        str | None, option("H", "A number, or one for each player: H,H. 1. With --table, its columns.")
     ] = None,
-    start: Annotated[
-        str | None,
-        typer.Option(metavar="P,Q", show_default=False, help="Where both begin. 1 each unless said."),
-    ] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", show_default=False, help="How many. 12.")] = None,
+    start: Annotated[str | None, option("P,Q", "Where both begin. 1 each unless said.")] = None,
+    steps: Annotated[int | None, option("N", "How many. 12.")] = None,
     first: Annotated[
         str | None,
-        typer.Option(
-            metavar="q|p",
-            show_default=False,
-            help="Who moves first, if not at once: the maximiser or the minimiser, or a name of theirs.",
+        option(
+            "q|p", "Who moves first, if not at once: the maximiser or the minimiser, or a name of theirs."
         ),
     ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(metavar="W", show_default=False, help="Of consensus and gradient_penalty. 1."),
-    ] = None,
-    mass: Annotated[
-        str | None, typer.Option(metavar="M", show_default=False, help="Of momentum. -1/2.")
-    ] = None,
-    at: Annotated[
-        str | None, typer.Option(metavar="P,Q", show_default=False, help="The equilibrium that is analysed.")
-    ] = None,
-    minimise: Annotated[
-        str | None, typer.Option(metavar="NAMES", show_default=False, help="Who makes f small, as in x,y.")
-    ] = None,
-    maximise: Annotated[
-        str | None, typer.Option(metavar="NAMES", show_default=False, help="Who makes f large.")
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option(metavar="logistic|linear", show_default=False, help="Of dirac. logistic.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="S", show_default=False, help="Of the first run, for ring. 0.")
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", show_default=False, help="Of each method, each with the next seed, for ring. 3."
-        ),
-    ] = None,
+    weight: Annotated[str | None, option("W", "Of consensus and gradient_penalty. 1.")] = None,
+    mass: Annotated[str | None, option("M", "Of momentum. -1/2.")] = None,
+    at: Annotated[str | None, option("P,Q", "The equilibrium that is analysed.")] = None,
+    minimise: Annotated[str | None, option("NAMES", "Who makes f small, as in x,y.")] = None,
+    maximise: Annotated[str | None, option("NAMES", "Who makes f large.")] = None,
+    loss: Annotated[str | None, option("logistic|linear", "Of dirac. logistic.")] = None,
+    seed: Annotated[int | None, option("S", "Of the first run, for ring. 0.")] = None,
+    runs: Annotated[int | None, option("N", "Of each method, each with the next seed, for ring. 3.")] = None,
     table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
     floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
     portrait: Annotated[bool, typer.Option("--portrait", help="Draw in the terminal as well.")] = False,
@@ -223,11 +188,11 @@ def _methods(names: list[str], options: dict[str, str], method: Callable[..., Me
     if len(names) == 1:
         return [method(names[0], **options)]
     known = {name: options_of(name) for name in names}
-    for option in options:
-        if not any(option in of_one for of_one in known.values()):
-            raise NamingError(f"{' and '.join(names)} have no use for --{option}")
+    for given in options:
+        if not any(given in of_one for of_one in known.values()):
+            raise NamingError(f"{' and '.join(names)} have no use for --{given}")
     return [
-        method(name, **{option: value for option, value in options.items() if option in known[name]})
+        method(name, **{given: value for given, value in options.items() if given in known[name]})
         for name in names
     ]
 
@@ -270,6 +235,6 @@ def _ring(
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):
         for seed in seeds:
             run = ring(rule, _pair(step) if step else None, seed=seed, **many)
-            print(f"{run.method}, seed {seed}: {run.sentence()} ({run.seconds:.0f} s)", file=sys.stderr)
+            print(f"{run.method}, seed {seed}: {run.sentence()} ({seconds(run.seconds, 2)})", file=sys.stderr)
             runs.append(run)
     return draw_runs(runs)

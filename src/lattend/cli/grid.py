@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, Pixel, read_numbers, read_place, read_size
+from lattend.cli.arguments import Json, Out, Pixel, argument, option, read_numbers, read_place, read_size
 from lattend.cli.output import show
 from lattend.errors import NamingError
 
@@ -18,20 +18,14 @@ EXAMPLES = (
 
 
 def grid(
-    size: Annotated[
-        str,
-        typer.Argument(metavar="SIZE", show_default=False, help="The image: 8, or 8x12."),
-    ],
+    size: Annotated[str, argument("SIZE", "The image: 8, or 8x12.")],
     directions: Annotated[int, typer.Option(metavar="1|2|4", help="Corners that the net begins at.")] = 1,
     cell: Annotated[str, typer.Option(metavar="rnn|lstm|gru", help="What runs at each pixel.")] = "rnn",
     pixel: Pixel = None,
     kernel: Annotated[int, typer.Option(metavar="K", help="Of the convnet, K by K.")] = 3,
     layers: Annotated[int, typer.Option(metavar="L", help="Of the convnet.")] = 3,
     frames: Annotated[bool, typer.Option("--frames", help="The image at every step.")] = False,
-    at: Annotated[
-        list[str] | None,
-        typer.Option("--at", metavar="h=64,c=3", show_default=False, help="Numbers of a state, of a pixel."),
-    ] = None,
+    at: Annotated[list[str] | None, option("h=64,c=3", "Numbers of a state, of a pixel.", "--at")] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

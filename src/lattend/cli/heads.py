@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
-from lattend.cli.arguments import Json, Out, Pixel, read_numbers_of, read_place, read_points, read_size
+from lattend.cli.arguments import (
+    Json,
+    Out,
+    Pixel,
+    argument,
+    option,
+    read_numbers_of,
+    read_place,
+    read_points,
+    read_size,
+)
 from lattend.cli.output import show
 from lattend.errors import NamingError
 
@@ -23,52 +31,20 @@ OF_SCORES = ("--channels", "--seed")
 
 def heads(
     file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE",
-            show_default=False,
-            help="Saved heads: a state dict (.pt), arrays (.npz), or a list (.json).",
-        ),
+        str | None, argument("FILE", "Saved heads: a state dict (.pt), arrays (.npz), or a list (.json).")
     ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(metavar="K", show_default=False, help="The heads of a K by K convolution."),
-    ] = None,
-    dilation: Annotated[
-        str | None, typer.Option(metavar="N", show_default=False, help="Pixels from tap to tap of --kernel.")
-    ] = None,
-    centres: Annotated[
-        str | None,
-        typer.Option(metavar='"y,x;…"', show_default=False, help="Shifts from the query, rows first."),
-    ] = None,
-    alpha: Annotated[
-        str | None,
-        typer.Option(metavar="A,…", show_default=False, help="How narrow: one for all heads, or one each."),
-    ] = None,
-    covariance: Annotated[
-        str | None,
-        typer.Option(metavar='"yy,yx,xx;…"', show_default=False, help="Widths by direction instead."),
-    ] = None,
+    kernel: Annotated[str | None, option("K", "The heads of a K by K convolution.")] = None,
+    dilation: Annotated[str | None, option("N", "Pixels from tap to tap of --kernel.")] = None,
+    centres: Annotated[str | None, option('"y,x;…"', "Shifts from the query, rows first.")] = None,
+    alpha: Annotated[str | None, option("A,…", "How narrow: one for all heads, or one each.")] = None,
+    covariance: Annotated[str | None, option('"yy,yx,xx;…"', "Widths by direction instead.")] = None,
     scores: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ENCODING",
-            show_default=False,
-            help="Heat maps instead: absolute, relative, quadratic or sinusoidal.",
-        ),
+        str | None, option("ENCODING", "Heat maps instead: absolute, relative, quadratic or sinusoidal.")
     ] = None,
-    size: Annotated[
-        str | None,
-        typer.Option(metavar="ROWSxCOLS", show_default=False, help="The image; without edges if not given."),
-    ] = None,
+    size: Annotated[str | None, option("ROWSxCOLS", "The image; without edges if not given.")] = None,
     pixel: Pixel = None,
-    channels: Annotated[
-        int | None, typer.Option(metavar="N", show_default=False, help="Numbers a pixel of --scores; 16.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", show_default=False, help="Of the random numbers; 0."),
-    ] = None,
+    channels: Annotated[int | None, option("N", "Numbers a pixel of --scores; 16.")] = None,
+    seed: Annotated[int | None, option("N", "Of the random numbers; 0.")] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

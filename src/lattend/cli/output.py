@@ -11,6 +11,7 @@ from lattend.wording import visible
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
+    from lattend.report.report import Printed, Report
 
 
 def say(text: str) -> None:
@@ -30,6 +31,14 @@ def show(figure: Picture, out: str | None, json: bool) -> None:
         say_json({**figure.json(), "file": file})
     else:
         say(figure.terminal(width=width()) if file is None else f"{file}: {figure.title}")
+
+
+def show_report(found: Report | Printed, json: bool) -> None:
+    """Print a report as text for this terminal, or as JSON."""
+    if json:
+        say_json(found.json())
+    else:
+        say(found.text(width()))
 
 
 def complain(message: str, marked: str = "") -> None:

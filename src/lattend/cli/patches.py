@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, read_size
+from lattend.cli.arguments import Json, Out, argument, option, read_size
 from lattend.cli.output import show
 from lattend.errors import NamingError
 
@@ -18,26 +18,14 @@ EXAMPLES = (
 
 
 def patches(
-    image: Annotated[
-        str,
-        typer.Argument(metavar="IMAGE", show_default=False, help="The image: 224, or 480x640."),
-    ],
-    patch: Annotated[
-        str, typer.Argument(metavar="PATCH", show_default=False, help="The size of a patch: 16, or 8x16.")
-    ],
-    stride: Annotated[
-        str | None,
-        typer.Option(metavar="N", show_default=False, help="From one patch to the next; its size."),
-    ] = None,
+    image: Annotated[str, argument("IMAGE", "The image: 224, or 480x640.")],
+    patch: Annotated[str, argument("PATCH", "The size of a patch: 16, or 8x16.")],
+    stride: Annotated[str | None, option("N", "From one patch to the next; its size.")] = None,
     padding: Annotated[
         str, typer.Option(metavar="error|crop|zeros", help="What becomes of pixels that are left over.")
     ] = "error",
-    channels: Annotated[
-        int | None, typer.Option(metavar="C", show_default=False, help="Channels of the image.")
-    ] = None,
-    width: Annotated[
-        int | None, typer.Option(metavar="D", show_default=False, help="Numbers of a token, for its price.")
-    ] = None,
+    channels: Annotated[int | None, option("C", "Channels of the image.")] = None,
+    width: Annotated[int | None, option("D", "Numbers of a token, for its price.")] = None,
     out: Out = None,
     json: Json = False,
 ) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from lattend.cli.arguments import Json, complete_rule
+from lattend.cli.arguments import Json, argument, complete_rule, read_rule
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NoClosedForm
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
-WIDE = 100  # columns that a table needs
-
+COLUMNS = {"name": "name", "text": "rule", "meaning": "meaning", "keys": "keys a query has"}
 
 EXAMPLES = (
     "lattend rules",
@@ -24,12 +22,7 @@ EXAMPLES = (
 
 
 def rules(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", show_default=False, autocompletion=complete_rule, help="One rule in full."
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("[NAME]", "One rule in full.", autocompletion=complete_rule)] = None,
     json: Json = False,
 ) -> None:
     """The rules that have a name.
@@ -40,22 +33,21 @@ def rules(
 
     known = catalogue()
     if name is None:
+        rows = [_data(key, rule) for key, rule in known.items()]
         if json:
-            say_json([_data(key, rule) for key, rule in known.items()])
+            say_json(rows)
         else:
-            _table(known)
+            say("\n".join(_table(rows).lines(width())))
         return
-    chosen = _chosen(name, known)
+    chosen = known[name] if name in known else read_rule(name)
+    data = _data(name, chosen)
     if json:
-        say_json(_data(name, chosen))
-    else:
-        _full(name, chosen)
-
-
-def _chosen(name: str, known: dict[str, Rule]) -> Rule:
-    from lattend.cli.arguments import read_rule
-
-    return known[name] if name in known else read_rule(name)
+        say_json(data)
+        return
+    say(_report(data, chosen).text(width()))
+    picture = _picture(chosen)
+    if picture:
+        say(f"\n{picture}")
 
 
 def _data(name: str, rule: Rule) -> dict[str, Any]:
@@ -77,40 +69,17 @@ def _data(name: str, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _table(known: dict[str, Rule]) -> None:
-    rows = [_data(name, rule) for name, rule in known.items()]
-    if width() < WIDE:
-        for row in rows:
-            say(row["name"] if row is rows[0] else f"\n{row['name']}")
-            also = [f"also {', '.join(row['aliases'])}"] if row["aliases"] else []
-            for line in (row["text"], row["meaning"], f"keys of a query: {row['keys']}", *also):
-                say(textwrap.fill(line, width(), initial_indent="  ", subsequent_indent="    "))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("name", style="bold", no_wrap=True)
-    for title, ratio in (("rule", 4), ("meaning", 4), ("keys a query has", 4), ("also called", 3)):
-        table.add_column(title, ratio=ratio, overflow="fold")
-    for row in rows:
-        shown = (*(row[key] for key in ("name", "text", "meaning", "keys")), ", ".join(row["aliases"]))
-        table.add_row(*map(_escaped, shown))
-    Console(width=width(), highlight=False).print(table)
+def _table(rows: list[dict[str, Any]]) -> Table:
+    cells = [(*(row[key] for key in COLUMNS), ", ".join(row["aliases"])) for row in rows]
+    return Table((*COLUMNS.values(), "also called"), cells, wraps=True)
 
 
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
-
-
-def _full(name: str, rule: Rule) -> None:
-    data = _data(name, rule)
-    say(textwrap.fill(f"{data['name']}: {data['meaning']}" if data["meaning"] else data["name"], width()))
-    say("")
-    fields = {
+def _report(data: dict[str, Any], rule: Rule) -> Report:
+    try:
+        counted = str(rule.count())
+    except NoClosedForm as reason:
+        counted = str(reason)
+    facts = {
         "rule": data["text"],
         "sizes": ", ".join(data["sizes"]),
         "parameters": ", ".join(data["parameters"]) or "none",
@@ -120,18 +89,10 @@ def _full(name: str, rule: Rule) -> None:
         "also called": ", ".join(data["aliases"]),
         "elsewhere": "; ".join(data["elsewhere"]),
         "reference": data["reference"],
+        "count": counted,
     }
-    for title, text in fields.items():
-        if text:
-            say(textwrap.fill(text, width(), initial_indent=f"{title:<12}", subsequent_indent=" " * 12))
-    try:
-        counted = str(rule.count())
-    except NoClosedForm as reason:
-        counted = str(reason)
-    say(textwrap.indent(counted, " " * 12).replace(" " * 12, f"{'count':<12}", 1))
-    picture = _picture(rule)
-    if picture:
-        say(f"\n{picture}")
+    title = f"{data['name']}: {data['meaning']}" if data["meaning"] else data["name"]
+    return Report(title, [Facts([(name, text) for name, text in facts.items() if text])])
 
 
 def _picture(rule: Rule) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from lattend.cli.arguments import Json, RuleText, complete_rule, read_rule
+from lattend.cli.arguments import Json, RuleText, argument, complete_rule, read_rule
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import say, say_json
 
@@ -18,15 +16,7 @@ EXAMPLES = (
 
 def same(
     rule: RuleText,
-    other: Annotated[
-        str,
-        typer.Argument(
-            metavar="OTHER",
-            show_default=False,
-            autocompletion=complete_rule,
-            help="The rule to compare it with.",
-        ),
-    ],
+    other: Annotated[str, argument("OTHER", "The rule to compare it with.", autocompletion=complete_rule)],
     json: Json = False,
 ) -> int:
     """Whether two rules attend to the same pairs.

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Json, Out
+from lattend.cli.arguments import Json, Out, option
 from lattend.cli.output import show
 from lattend.errors import DomainError, NamingError
 
@@ -22,38 +22,18 @@ LARGEST = 4096  # orthonormal keys
 
 def steer(
     keys: Annotated[
-        str | None,
-        typer.Option(
-            metavar='"1,0;0,1"|FILE',
-            show_default=False,
-            help="A key between semicolons; or a .json, .csv, .npy or .npz file.",
-        ),
+        str | None, option('"1,0;0,1"|FILE', "A key between semicolons; or a .json, .csv, .npy or .npz file.")
     ] = None,
-    orthonormal: Annotated[
-        int | None, typer.Option(metavar="M", show_default=False, help="M orthonormal keys instead.")
-    ] = None,
+    orthonormal: Annotated[int | None, option("M", "M orthonormal keys instead.")] = None,
     weights: Annotated[
         str | None,
-        typer.Option(
-            metavar="1/2,1/2,0|FILE",
-            show_default=False,
-            help="The wanted weight of each key; with --orthonormal those left out are 0.",
-        ),
+        option("1/2,1/2,0|FILE", "The wanted weight of each key; with --orthonormal those left out are 0."),
     ] = None,
     sharpness: Annotated[
-        str | None,
-        typer.Option(
-            metavar="B", show_default=False, help="The mean wanted weight is e^B times the greatest other."
-        ),
+        str | None, option("B", "The mean wanted weight is e^B times the greatest other.")
     ] = None,
-    error: Annotated[
-        str | None,
-        typer.Option(metavar="E", show_default=False, help="At most E goes to other keys; 0.001."),
-    ] = None,
-    values: Annotated[
-        str | None,
-        typer.Option(metavar='"1,0;0,1"|FILE', show_default=False, help="A value for each key."),
-    ] = None,
+    error: Annotated[str | None, option("E", "At most E goes to other keys; 0.001.")] = None,
+    values: Annotated[str | None, option('"1,0;0,1"|FILE', "A value for each key.")] = None,
     scale: Annotated[str, typer.Option(metavar="S|sqrt", help="Of the logits; sqrt is 1/sqrt(D).")] = "1",
     out: Out = None,
     json: Json = False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, complete_rule, read_numbers
+from lattend.cli.arguments import At, Json, argument, complete_rule, option, read_numbers
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError
@@ -21,66 +21,52 @@ EXAMPLES = (
     "lattend work head.json --out head.tex",
     "lattend work head.json --check answer.json",
 )
+ROWS = "FILE|ROWS"
 FORMS = ("terminal", "html", "latex", "markdown")
-
-
-def _rows(about: str) -> Any:
-    return typer.Option(metavar="FILE|ROWS", show_default=False, help=about)
 
 
 def work(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FILE",
-            show_default=False,
-            help="JSON or .npz with tokens, wq, wk, wv (wo, memory, rule, scale, heads); or a folder.",
+        argument(
+            "FILE", "JSON or .npz with tokens, wq, wk, wv (wo, memory, rule, scale, heads); or a folder."
         ),
     ] = None,
     example: Annotated[
         bool, typer.Option("--example", help="Four tokens of two numbers, worked through.")
     ] = False,
-    tokens: Annotated[str | None, _rows("A row each: a .json, .csv, .npy or .npz, or \"1,2;2,0\".")] = None,
-    wq: Annotated[str | None, _rows("Makes queries of tokens.")] = None,
-    wk: Annotated[str | None, _rows("Makes keys.")] = None,
-    wv: Annotated[str | None, _rows("Makes values.")] = None,
-    wo: Annotated[str | None, _rows("Multiplies the outputs in the end.")] = None,
-    memory: Annotated[str | None, _rows("Where keys and values come from; the tokens.")] = None,
+    tokens: Annotated[
+        str | None, option(ROWS, 'A row each: a .json, .csv, .npy or .npz, or "1,2;2,0".')
+    ] = None,
+    wq: Annotated[str | None, option(ROWS, "Makes queries of tokens.")] = None,
+    wk: Annotated[str | None, option(ROWS, "Makes keys.")] = None,
+    wv: Annotated[str | None, option(ROWS, "Makes values.")] = None,
+    wo: Annotated[str | None, option(ROWS, "Multiplies the outputs in the end.")] = None,
+    memory: Annotated[str | None, option(ROWS, "Where keys and values come from; the tokens.")] = None,
     rule: Annotated[
-        str | None,
-        typer.Option(metavar="RULE", show_default=False, autocompletion=complete_rule, help="Attention mask"),
+        str | None, option("RULE", "The attention mask, as a rule.", autocompletion=complete_rule)
     ] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBER|sqrt", show_default=False, help="Times the scores; sqrt is 1/sqrt(D)."),
-    ] = None,
-    heads: Annotated[
-        int | None, typer.Option(metavar="H", show_default=False, help="Heads that share the columns.")
-    ] = None,
+    scale: Annotated[str | None, option("NUMBER|sqrt", "Times the scores; sqrt is 1/sqrt(D).")] = None,
+    heads: Annotated[int | None, option("H", "Heads that share the columns.")] = None,
     at: At = None,
-    places: Annotated[int | None, typer.Option(metavar="N", show_default=False, help="Decimals; 4.")] = None,
+    places: Annotated[int | None, option("N", "Decimals; 4.")] = None,
     exact: Annotated[bool, typer.Option("--exact", help="Exact forms alone.")] = False,
     decimal: Annotated[bool, typer.Option("--decimal", help="Decimals alone.")] = False,
-    form: Annotated[
-        str | None, typer.Option(metavar="|".join(FORMS), show_default=False, help="What is printed.")
-    ] = None,
+    form: Annotated[str | None, option("|".join(FORMS), "What is printed.")] = None,
     check: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ANSWER.json",
-            show_default=False,
-            help='Judge an answer, {"weights": [["0.1966", …], …]}.',
-        ),
+        str | None, option("ANSWER.json", 'Judge an answer, {"weights": [["0.1966", …], …]}.')
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", show_default=False,
-            help="Write: .html, .tex, .md, .json, .txt; the weights: .svg, .png, .pdf, .tikz.",
+        option(
+            "FILE",
+            "Write: .html, .tex, .md, .json, .txt; the weights: .svg, .png, .pdf, .tikz.",
+            "--out",
+            "-o",
         ),
     ] = None,
     json: Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Attention worked through: every number exact and in decimals.
 
     Queries, keys, values, scores, exponentials, row sums, weights and outputs, as tables. With --check, the
@@ -93,9 +79,9 @@ def work(
         raise NamingError(f"--form is one of {', '.join(FORMS)}, not {form}")
     if form is not None and out is not None:
         raise NamingError("the ending of --out says its form; leave --form out")
-    for option, is_given in (("--out", out), ("--form", form), ("--exact", exact), ("--decimal", decimal)):
+    for name, is_given in (("--out", out), ("--form", form), ("--exact", exact), ("--decimal", decimal)):
         if check is not None and is_given:
-            raise NamingError(f"--check prints its verdict; leave {option} away, or --check")
+            raise NamingError(f"--check prints its verdict; leave {name} away, or --check")
     given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
     told = {"rule": rule, "scale": scale, "heads": heads, **read_numbers(at)}
     from lattend.study.worked.work import work as work_out

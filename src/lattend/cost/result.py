@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
@@ -52,10 +52,6 @@ class Result(Printed):
     @abstractmethod
     def multiply_adds(self) -> MultiplyAdds[Count | int, Count | int | None]:
         """Needed, executed and dense."""
-
-    @abstractmethod
-    def json(self) -> dict[str, Any]:
-        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
 
     @property
     def missing(self) -> str:

@@ -173,6 +173,15 @@ def percent(count: int, total: int) -> str:
     return f"{whole}.{rest:0{decimals}d}%"
 
 
+def format_share(share: float, places: int = 1) -> str:
+    """A share in percent.
+
+    >>> format_share(0.5906)
+    '59.1%'
+    """
+    return f"{fixed(100 * share, places)}%"
+
+
 def seconds(value: float, digits: int = 3) -> str:
     """A time in the unit that suits.
 

@@ -47,6 +47,10 @@ class Printed(ABC):
     def report(self) -> Report:
         """What there is to say."""
 
+    @abstractmethod
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+
     def text(self, width: int | None = WIDTH) -> str:
         """The report in lines of at most `width` characters; None leaves them as long as they are."""
         return self.report().text(width)

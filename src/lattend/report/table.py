@@ -14,6 +14,7 @@ SAME = "="
 GAP = "  "
 LEAST_NAME = 24  # characters that a first column keeps when it is cut
 LEAST_WORDS = 24  # characters that words beside a name have at least
+LEAST_COLUMN = 16  # characters that a column of wrapped words has at least
 SHORT = 12  # characters of a column that may stand beside numbers
 _NUMBER = re.compile(r"[-−~]?[\d,]+([./]\d+)?(e[+-−]?\d+)?%?( ± [\d.,]+)?( [kMGTPEZ])?|[=–…-]|")
 
@@ -22,12 +23,15 @@ _NUMBER = re.compile(r"[-−~]?[\d,]+([./]\d+)?(e[+-−]?\d+)?%?( ± [\d.,]+)?( 
 class Table:
     """Rows under a head; cells may have several lines, and columns of numbers stand to the right.
 
+    A table that `wraps` is one of words: the widest columns are wrapped first where all do not fit.
+
     >>> Table(("", "pairs"), [("causal", "36"), ("full", "64")]).lines()
     ['        pairs', 'causal     36', 'full       64']
     """
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    wraps: bool = False
 
     @property
     def numbers(self) -> list[bool]:
@@ -39,6 +43,12 @@ class Table:
         """At most so wide: a long first column is cut, formulas stand below their row, or every cell does."""
         widths = self._widths()
         over = 0 if width is None else sum(widths) + len(GAP) * (len(widths) - 1) - width
+        if self.wraps and over > 0:
+            while over > 0 and max(widths) > LEAST_COLUMN:
+                widths[widths.index(max(widths))] -= 1
+                over -= 1
+            if over == 0:
+                return self._wrapped(widths)._beside(widths)
         if width is not None and over > 0 and widths[0] - over < LEAST_NAME and len(widths) > 1:
             folded = self._folded([w <= SHORT and any(self.numbers) for w in widths])
             return folded if max(map(len, folded)) <= width else self._stacked(width)
@@ -62,6 +72,12 @@ class Table:
 
         columns = zip(self.head, *self.rows, strict=True)
         return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+
+    def _wrapped(self, widths: Sequence[int]) -> Table:
+        def cells(row: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple("\n".join(wrap(cell, w)) for cell, w in zip(row, widths, strict=True))
+
+        return Table(self.head, [cells(row) for row in self.rows])
 
     def _beside(self, widths: Sequence[int]) -> list[str]:
         """Every column at its width, a cell that is longer cut."""
@@ -111,6 +127,8 @@ class Table:
 class Facts:
     """Names and what is said of them, in two columns, or below each other where that is too narrow.
 
+    What is said in several lines stays so: formulas by their pieces.
+
     >>> Facts([("period", "6"), ("numbers", "exact")]).lines()
     ['period   6', 'numbers  exact']
     """
@@ -126,7 +144,7 @@ class Facts:
             if room < LEAST_WORDS:
                 found += [*wrap_text(name, width), *wrap_text(said, width, indent=GAP)]
             else:
-                first, *rest = wrap_text(said, room) or [""]
+                first, *rest = (said.splitlines() if "\n" in said else wrap_text(said, room)) or [""]
                 found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
         return found
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from lattend.cli.main import exit_code
 from lattend.cli.output import say
 from lattend.draw.grid.samples import SAMPLES
+from lattend.report.numbers import seconds
 from lattend.tour.entry import CatalogueEntry, measured
 from lattend.tour.page import page
 from lattend.tour.terminal import catalogue, heading, stations
@@ -28,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     heading("The page")
     out.write_text(page(entries), encoding="utf-8")
     say(f"{out}: every rule with its picture, meaning, formula and check.")
-    say(f"The tour took {time.perf_counter() - begun:.1f} s.")
+    say(f"The tour took {seconds(time.perf_counter() - begun, 3)}.")
     return 0 if all(entry.equal for entry in entries) else 1
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lattend.counts import Count, forget
 from lattend.counts.check import CountCheck, check
 from lattend.draw.grid.samples import Sample
+from lattend.report.numbers import seconds
 from lattend.rules import Rule
 from lattend.rules.language import expr
 
@@ -38,7 +39,7 @@ class CatalogueEntry:
     @property
     def time(self) -> str:
         """How long the count took: `4.2 ms`."""
-        return f"{self.seconds * 1000:.1f} ms"
+        return seconds(self.seconds)
 
     @property
     def domain(self) -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import lattend as lt
 from lattend.cli.output import say, width
+from lattend.report.numbers import seconds as format_seconds
+from lattend.report.table import wrap_text
 
 if TYPE_CHECKING:
     from lattend.tour.entry import CatalogueEntry
@@ -106,7 +108,7 @@ def stations() -> None:
     say("Lattend: write who attends to whom; get its picture and its exact cost.")
     for title, about, lines in STATIONS:
         heading(title)
-        say(textwrap.fill(about, width()))
+        say("\n".join(wrap_text(about, width())))
         say("")
         for line in lines:
             _run(line, names, timed=title == LARGE)
@@ -119,12 +121,12 @@ def _run(line: str, names: dict[str, Any], timed: bool) -> None:
     say(f">>> {line}")
     begun = time.perf_counter()
     found = eval(source if assigns else line, names)  # our own lines, so that what is shown is what ran
-    seconds = time.perf_counter() - begun
+    elapsed = time.perf_counter() - begun
     if assigns:
         names[name] = found
         return
     say(str(found))
-    say(f"({seconds * 1000:,.0f} ms)\n" if timed else "")
+    say(f"({format_seconds(elapsed)})\n" if timed else "")
 
 
 def catalogue(entries: Sequence[CatalogueEntry]) -> None:
@@ -134,7 +136,7 @@ def catalogue(entries: Sequence[CatalogueEntry]) -> None:
         say(f"\n{entry.sample.call}   {entry.time}")
         say(textwrap.indent(entry.printed, "    "))
         text = entry.verdict if entry.equal else f"DIFFERS: {entry.verdict}"
-        say(textwrap.fill(text, width(), initial_indent="  ", subsequent_indent="  "))
+        say("\n".join(wrap_text(text, width(), indent="  ")))
     slowest = max(entries, key=lambda entry: entry.seconds)
     wrong = [entry.sample.call for entry in entries if not entry.equal]
     pairs = sum(entry.check.pairs for entry in entries if entry.check is not None)

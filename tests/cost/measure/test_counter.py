@@ -55,7 +55,7 @@ def test_table() -> None:
         model(x)
     lines = counter.get_table().splitlines()
     assert lines[0].split() == ["Module", "FLOP", "%", "Total"]
-    assert lines[2].split() == ["Net", "23.600K", "100.00%"]
+    assert lines[1].split() == ["Net", "23,600", "100%"]
     assert any("Net.conv" in line for line in lines)
     assert not any("Net.blocks.0" in line for line in lines)
     assert any("Net.blocks.0.2" in line for line in counter.get_table(depth=4).splitlines())

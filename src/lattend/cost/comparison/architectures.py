@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from lattend.counts.polynomial import Polynomial
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
-from lattend.report.table import SAME, WIDTH, Table
+from lattend.report.table import SAME, Table
 from lattend.rules.language.linear import monomial
 
 LABELS = {"convolution": "convolution", "rnn": "RNN", "attention": "self-attention"}
@@ -145,11 +144,12 @@ class Architectures(Printed):
 
     def report(self) -> Report:
         """What it prints."""
-        head = ("", *LABELS.values())
-        first = max(len(name) for name, _ in self.rows)
-        wide = (WIDTH - first - 2 * len(LABELS)) // len(LABELS)
-        rows = [(name, *(textwrap.fill(cell, wide) for cell in cells.values())) for name, cells in self.rows]
-        parts: list[Table | str] = [Table(head, rows), "", f"{self.comparison.title}, padding too"]
+        rows = [(name, *cells.values()) for name, cells in self.rows]
+        parts: list[Table | str] = [
+            Table(("", *LABELS.values()), rows, wraps=True),
+            "",
+            f"{self.comparison.title}, padding too",
+        ]
         parts += [*crossing_lines(self.comparison), ""]
         parts.append(f"multiplies of a convolution of n pixels, padding counted, k = {self.k}")
         return Report(self.title, [*parts, *(f"{words}: {verdict}" for words, verdict in self.claims)])

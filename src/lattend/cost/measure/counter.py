@@ -15,6 +15,8 @@ from lattend.cost.measure.meter import Meter
 from lattend.cost.measure.tally import Tally
 from lattend.cost.result import not_counted
 from lattend.errors import NamingError
+from lattend.report.numbers import percent, with_unit
+from lattend.report.table import Table
 
 COUNTS = ("needed", "executed", "dense")
 WHOLE = "Global"
@@ -40,7 +42,7 @@ class FlopCounter:
     def __init__(
         self,
         mods: Module | list[Module] | None = None,
-        depth: int = 2,
+        depth: int | None = 2,
         display: bool = True,
         custom_mapping: Mapping[Any, Callable[..., int]] | None = None,
         *,
@@ -119,14 +121,14 @@ class FlopCounter:
         shown = [(name, name.count(".")) for name in named if name.count(".") < depth]
         if all(sum(counts[name].values()) < total for name in named):
             shown = [(WHOLE, 0), *((name, level + 1) for name, level in shown)]
-        lines = [("Module", "FLOP", "% Total")]
+        rows: list[tuple[str, str, str]] = []
         for name, level in shown:
             mine = counts.get(name, {})
-            lines.append((" " * level + name, *_share(sum(mine.values()), total)))
-            lines += [(f"{' ' * level} - {label}", *_share(flops, total)) for label, flops in mine.items()]
-        name, flops, share = (max(len(line[column]) for line in lines) for column in range(3))
-        lines.insert(1, ("-" * name, "-" * flops, "-" * share))
-        table = [f"{a:<{name}}  {b:>{flops}}  {c:>{share}}".rstrip() for a, b, c in lines]
+            named = {name: sum(mine.values()), **{f" - {label}": flops for label, flops in mine.items()}}
+            rows += [
+                (" " * level + each, with_unit(flops), percent(flops, total)) for each, flops in named.items()
+            ]
+        table = Table(("Module", "FLOP", "% Total"), rows).lines()
         return "\n".join([*table, *([not_counted(self.unknown)] if self.unknown else [])])
 
     # Names as torch gives them
@@ -138,9 +140,3 @@ class FlopCounter:
             for name, part in module.named_modules(prefix=type(module).__name__):
                 self._names.setdefault(part, name)
         return self._names[module]
-
-
-def _share(flops: int, total: int) -> tuple[str, str]:
-    suffixes = ["", "K", "M", "B", "T"]
-    power = max(0, min(len(suffixes) - 1, (len(str(total)) - 2) // 3))
-    return f"{flops / 1000**power:.3f}{suffixes[power]}", f"{flops / total:.2%}" if total else "0%"

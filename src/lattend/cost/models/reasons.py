@@ -8,6 +8,7 @@ from math import inf
 
 from lattend.cost.models.model import Model
 from lattend.cost.models.spans import AttentionSpan, Windows
+from lattend.report.numbers import fixed, format_share
 
 CLOSE = 1.02  # ways that differ by less are not worth a sentence
 
@@ -19,7 +20,7 @@ def reasons(model: Model, length: int, found: Mapping[str, float], *, checkpoint
     halved = found.get("causal-halved")
     if needed > 1:
         said.append(
-            f"Even the needed work is {needed:.1%} of the peak, so it is not a matter of counting: "
+            f"Even the needed work is {format_share(needed)} of the peak, so it is not a matter of counting: "
             "tokens_per_s, peak or devices is not what the run had (the tokens of all devices against the "
             "peak of one, another dtype, a peak with sparsity)."
         )
@@ -58,9 +59,10 @@ def _too_many(model: Model, length: int) -> str:
     whole = sum(one.multiply_adds * one.span.dense(length) for one in held)
     attended = sum(one.multiply_adds * one.span.needed(length) for one in held)
     why = _windows(model, length) or ("a query attends to no later key" if model.is_causal else "")
+    times = fixed(whole / max(1, attended), 1)
     return (
-        f"it counts all {length:,}² pairs in each of {len(held)} layers, {whole / max(1, attended):.1f} "
-        f"times those that are attended{f': {why}' if why else ''}"
+        f"it counts all {length:,}² pairs in each of {len(held)} layers, {times} times those "
+        f"that are attended{f': {why}' if why else ''}"
     )
 
 

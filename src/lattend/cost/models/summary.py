@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from textwrap import fill
 from typing import Any
 
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
 from lattend.report.report import Report
-from lattend.report.table import WIDTH, Table
+from lattend.report.table import Table
 
 ENDLESS = 1 << 60
 
@@ -95,9 +94,7 @@ def _layer_table(model: Model) -> Table:
         kind = (_span(layer), _heads(layer), layer.feed_forward, f"{layer.parameters:,}")
         kinds.setdefault(kind, []).append(place)
     head = ("layers", "attention", "heads", "feed-forward", "parameters")
-    rows = [(_short(places), *kind) for kind, places in kinds.items()]
-    others = sum(max(len(row[place]) for row in (head, *rows)) + 2 for place in (0, 1, 2, 4))
-    return Table(head, [(*row[:3], fill(row[3], max(12, WIDTH - others)), row[4]) for row in rows])
+    return Table(head, [(_short(places), *kind) for kind, places in kinds.items()], wraps=True)
 
 
 def _short(places: list[str]) -> str:

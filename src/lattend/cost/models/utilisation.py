@@ -12,6 +12,7 @@ from lattend.cost.models.model import TILE, Model
 from lattend.cost.models.reasons import reasons
 from lattend.errors import DomainError, NamingError
 from lattend.machines import MACHINES
+from lattend.report.numbers import fixed, format_share, scientific, significant
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
 
@@ -74,20 +75,21 @@ class Utilisation(Printed):
         """`mistral, training, length 8,192, batch 1: 12,000 tokens/s`."""
         again = ", checkpointing" if self.checkpointing else ""
         size = f"length {self.length:,}, batch {self.batch:,}{again}"
-        return f"{self.family}, training, {size}: {self.tokens_per_s:,.0f} tokens/s"
+        return f"{self.family}, training, {size}: {fixed(self.tokens_per_s, 0, grouped=True)} tokens/s"
 
     def report(self) -> Report:
         """What it prints."""
-        most = f"{self.devices:,} × {self.machine}: {self.peak * self.devices:.4g} operations/s at most"
+        peak = significant(self.peak * self.devices, 4)
+        most = f"{self.devices:,} × {self.machine}: {peak} operations/s at most"
         rows = [
-            (line.name, f"{line.operations:.4e}", f"{line.utilisation:.1%}", line.words)
+            (line.name, scientific(line.operations, 4), format_share(line.utilisation), line.words)
             for line in self.conventions
         ]
         table = Table(("", "operations a token", "utilisation", ""), rows)
         return Report(self.heading, [most, table, *([""] if self.words else []), *self.words])
 
     def __repr__(self) -> str:
-        shares = ", ".join(f"{line.name} {line.utilisation:.1%}" for line in self.conventions)
+        shares = ", ".join(f"{line.name} {format_share(line.utilisation)}" for line in self.conventions)
         return f"<Utilisation of {self.heading}: {shares}>"
 
     def json(self) -> dict[str, Any]:
