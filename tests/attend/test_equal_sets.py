@@ -104,7 +104,7 @@ def numbers(rule: Rule) -> dict[str, Any]:
     return sized(rule) | ({"heads": 2} if rule.has_heads else {})
 
 
-@pytest.mark.parametrize("examples", [120, pytest.param(3000, attended=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [120, pytest.param(3000, marks=pytest.mark.long)])
 def test_another_spelling_gives_the_same_plan(examples: int) -> None:
     tried = Counter[str]()
 
