@@ -555,7 +555,7 @@ def test_refusals_say_why() -> None:
     sizes: dict[str, Any] = {"batch": 1, "heads": 2, "head_dim": 4}
     with pytest.raises(LattendError, match="has query 0 attend to key 1, which has not come yet"):
         KVCache(lt.rules.full(), **sizes)
-    with pytest.raises(LattendError, match="names n, the size of the whole"):
+    with pytest.raises(LattendError, match="speaks of n, the size of the whole"):
         KVCache(lt.rule("k <= q and k >= n - 9"), **sizes)
     aligned = KVCache(lt.rules.causal(align="bottom-right"), **sizes)  # with a key for each query, k <= q
     assert str(aligned.retention) == str(KVCache(lt.rules.causal(), **sizes).retention)

@@ -113,7 +113,9 @@ def attention(
         check_shapes(rule_names(key), q, k, v)
         q, k, v = as_one_kind(q, k, v)
         cache.check_rule(read_rule(rule), values)
-        return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=return_lse)
+        if return_lse:
+            return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=True)
+        return cache.attend(q, k, v, scale=scale, bias=bias)
     q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     shape = q.shape[2:-1]
     if len(shape) > 1:
@@ -134,7 +136,8 @@ def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
 
 def _check_forward_mode(*tensors: Tensor) -> None:
     """Raises where forward-mode differentiation would find no tangent and take it for zero."""
-    if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage]
+    if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
         return
-    if any(isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
+    unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if any(unpack(x).tangent is not None for x in tensors if torch.is_tensor(x)):
         raise LattendError("attention has no forward-mode derivative; use backward, or torch.autograd.grad")

@@ -30,7 +30,7 @@ def left_to_python(method: F) -> F:
         if "torch._dynamo" not in sys.modules:
             return method(*args, **options)
         if not disabled:
-            disabled.append(torch.compiler.disable(method))
+            disabled.append(torch.compiler.disable(method))  # pyright: ignore[reportUnknownMemberType]
         return disabled[0](*args, **options)
 
     run._torchdynamo_disable = True  # pyright: ignore[reportAttributeAccessIssue]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import ModuleType
+from typing import Protocol
 
 from torch import Tensor
 
@@ -14,8 +14,19 @@ from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
 from lattend.errors import LattendError
 
+
+class Kernel(Protocol):
+    """What each module of kernels/ has."""
+
+    def why_not(self, call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
+
+    def forward(self, call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]: ...
+
+    def backward(self, call: Call, given: BackwardInputs) -> Gradients: ...
+
+
 # In the order they are preferred
-KERNELS: dict[str, ModuleType] = {
+KERNELS: dict[str, Kernel] = {
     "sdpa": sdpa,
     "triton": triton,
     "cpu": cpu,

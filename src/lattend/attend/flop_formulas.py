@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
-from torch.utils.flop_counter import flop_registry, register_flop_formula
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack  # pyright: ignore[reportPrivateUsage]
+from torch.utils.flop_counter import flop_registry, register_flop_formula  # pyright: ignore[reportUnknownVariableType]
 
 from lattend.attend import operator
 from lattend.attend.arrays import arrays_of
@@ -86,7 +86,9 @@ def _register() -> None:
     for mode in _get_current_dispatch_mode_stack():
         known = getattr(getattr(mode, "counter", mode), "flop_registry", None)
         if isinstance(known, dict):
-            known.update({target: flop_registry[target] for target in (FORWARD, BACKWARD)})
+            cast(dict[Any, Any], known).update(
+                {target: flop_registry[target] for target in (FORWARD, BACKWARD)}
+            )
 
 
 _register()

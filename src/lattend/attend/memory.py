@@ -26,3 +26,9 @@ def strides(x: Tensor, width: int) -> tuple[int, int, int, int]:
     _, heads, n, _ = x.shape
     inside = x.stride(1) < x.stride(2)
     return (heads * n * width, *((width, heads * width) if inside else (n * width, width)), 1)
+
+
+def per_kv_head(grad: Tensor, x: Tensor) -> Tensor:
+    """The gradients [batch, heads, …] of the query heads that share a kv head of x, added up."""
+    kv_heads = x.shape[1]
+    return grad.reshape(grad.shape[0], kv_heads, grad.shape[1] // kv_heads, *grad.shape[2:]).sum(2)

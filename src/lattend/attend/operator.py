@@ -5,6 +5,9 @@ torch.compile both operators are opaque, so plans and kernels are chosen when th
 is written into a compiled program.
 """
 
+# torch.library has no types
+# pyright: reportUnknownMemberType=false, reportUntypedFunctionDecorator=false
+
 from __future__ import annotations
 
 import sys

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from operator import add, and_, floordiv, mod, mul, neg, or_, pos, sub
+from operator import add, mod, mul, neg, pos, sub
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,9 @@ def evaluate(node: Node, names: Mapping[str, Any], tensors: Mapping[str, Tensor]
             case Compare():
                 return COMPARE[node.op](*parts)
             case And():
-                return reduce(and_, parts)
+                return reduce(lambda a, b: a & b, parts)
             case Or():
-                return reduce(or_, parts)
+                return reduce(lambda a, b: a | b, parts)
             case Not():
                 return not parts[0] if isinstance(parts[0], bool) else ~parts[0]
 
@@ -60,6 +60,9 @@ def _least(a: Any, b: Any) -> Any:
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else np.minimum(a, b)
 
 
-_JOIN = {"+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "min": _least}
-_JOIN["max"] = lambda a, b: -_least(-a, -b)
-_ALONE = {"neg": neg, "abs": abs, "min": pos, "max": pos}
+_JOIN: dict[str, Callable[[Any, Any], Any]] = {
+    **{"+": add, "-": sub, "*": mul, "%": mod, "min": _least},
+    "//": lambda a, b: a // b,
+    "max": lambda a, b: -_least(-a, -b),
+}
+_ALONE: dict[str, Callable[[Any], Any]] = {"neg": neg, "abs": abs, "min": pos, "max": pos}

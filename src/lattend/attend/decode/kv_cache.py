@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -51,6 +51,9 @@ class KVCache:
     (9, [7, 8], 3)
     """
 
+    keys: Tensor  # [batch, kv_heads, slots, head_dim]
+    values: Tensor
+
     def __init__(
         self,
         rule: RuleLike,
@@ -91,10 +94,10 @@ class KVCache:
         )
         most = self.retention.most
         slots = FIRST_SLOTS if most is None or most > MAX_AT_ONCE else most
-        options: Any = {"dtype": dtype or torch.get_default_dtype(), "device": device}
+        shape = (batch, sizes["kv_heads"], slots)
         with torch.inference_mode(False):  # else the buffers could not be written to outside of it
-            self.keys = torch.empty(batch, sizes["kv_heads"], slots, head_dim, **options)
-            self.values = torch.empty(batch, sizes["kv_heads"], slots, sizes["value_dim"], **options)
+            self.keys = torch.empty(*shape, head_dim, dtype=dtype, device=device)
+            self.values = torch.empty(*shape, sizes["value_dim"], dtype=dtype, device=device)
         self._positions = np.zeros(slots, np.int64)
         self._last = np.zeros(slots, np.int64)
         self.reset()
@@ -127,17 +130,21 @@ class KVCache:
 
     # What is done with it
 
+    @overload
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, *,
+        scale: float | None = ..., bias: Bias | Tensor | None = ..., return_lse: Literal[False] = ...,
+    ) -> Tensor: ...  # fmt: skip
+    @overload
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, *,
+        scale: float | None = ..., bias: Bias | Tensor | None = ..., return_lse: Literal[True],
+    ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     @left_to_python
     def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        *,
-        scale: float | None = None,
-        bias: Bias | Tensor | None = None,
-        return_lse: bool = False,
-    ) -> Any:
+        self, q: Tensor, k: Tensor, v: Tensor, *,
+        scale: float | None = None, bias: Bias | Tensor | None = None, return_lse: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
         """The outputs of the next s positions, whose keys and values join the past.
 
         q is [batch, heads, s, D], k and v as for attention: 1 position while decoding, any number

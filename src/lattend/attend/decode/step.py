@@ -130,7 +130,7 @@ class AttendedPairs:
 
 def moved(array: NDArray[Any], device: torch.device) -> Tensor:
     """The array on the device; the host does not wait for it."""
-    here = torch.from_numpy(array)
+    here = torch.as_tensor(array, device="cpu")
     return here if device.type == "cpu" else here.pin_memory().to(device, non_blocking=True)
 
 

@@ -20,6 +20,7 @@ from lattend.draw.grid.overlay import Tile
 from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.grid.titles import clipped
 from lattend.errors import LattendError
+from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, listed_positions, tiles, with_lists
@@ -205,7 +206,7 @@ def _tiles(drawn: Drawn, place: int) -> Iterator[Tile]:
     axis = part.axes[0]
     for row in table[0, 0].astype(np.int64):
         queries = _queries(axis, row, 0, cut.rows[0])
-        slots = np.arange(row[3], row[4])
+        slots = np.arange(int(row[3]), int(row[4]))
         for begin in range(0, len(slots), cut.step or max(1, len(slots))):
             some = slots[begin : begin + (cut.step or len(slots))]
             keys = axis.inner_order.positions(some, row[2]) if part.block_table is None else None
@@ -240,11 +241,11 @@ def _own_order(drawn: Drawn, place: int, masks: list[NDArray[np.bool_]], boxes: 
     return overlay.squares(mine, moved, *sides, title)
 
 
-def _in_order(order: Any, bases: Ints, size: int) -> tuple[Ints, list[int]]:
+def _in_order(order: Order, bases: Ints, size: int) -> tuple[Ints, list[int]]:
     """All positions of an axis class by class, and where classes end."""
     found: list[Ints] = []
     for base in bases.tolist():
-        slots = np.arange(order.below(0, base), order.below(size, base))
+        slots = np.arange(int(order.below(0, base)), int(order.below(size, base)))
         found.append(order.positions(slots, base))
     return np.concatenate(found), np.cumsum([len(some) for some in found])[:-1].tolist()
 

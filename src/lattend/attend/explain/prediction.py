@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +22,11 @@ from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
+<<<<<<< HEAD
 from lattend.rules.language.expr import Term
 from lattend.rules.language.intervals import Interval, interval
+=======
+>>>>>>> 4d9790e (pyright is strict for attention: kernels are a Protocol, a cache's answers and what torch leaves untyped have types)
 
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
@@ -144,7 +146,7 @@ def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray
         return table, False
     if kernel == "triton":
         given = arrays(replace(call, bias={}), torch.device("cpu"))
-        return refined(part, torch.from_numpy(table), prod(tiles.shape), given).numpy(), True
+        return refined(part, torch.as_tensor(table, device="cpu"), prod(tiles.shape), given).numpy(), True
     batch = batch_of(call)
     elements = range(1 if batch is None else batch)
     known = [arrays_of(call, element) for element in elements]
@@ -194,15 +196,10 @@ def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:
     for a, axis in enumerate(part.axes):
         base, begin, end = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[2:])
         first, last = (axis.inner_order.positions(s, base) for s in (begin, end - 1))
-        found &= _every(axis.lows, names, 1, lambda term, at=first: term <= at)
-        found &= _every(axis.highs, names, 0, lambda term, at=last: term >= at)
-    return found
-
-
-def _every(terms: tuple[Term, ...], names: dict[str, Interval], end: int, holds: Any) -> Any:
-    found: Any = True
-    for term in terms:
-        found = found & holds(interval(term, names)[end])
+        for term in axis.lows:
+            found &= interval(term, names).high <= first
+        for term in axis.highs:
+            found &= interval(term, names).low >= last
     return found
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.memory import per_kv_head
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
@@ -54,8 +55,8 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     slope = weights * (grad @ wide_v.mT - delta[..., None])
     slope = torch.where(mask, slope, 0)
     dq = slope @ wide_k * call.scale
-    dk = _per_kv_head(slope.mT @ q_, k) * call.scale
-    dv = _per_kv_head(weights.mT @ grad, v)
+    dk = per_kv_head(slope.mT @ q_, k) * call.scale
+    dv = per_kv_head(weights.mT @ grad, v)
     sums = empty_sums(call, exact)
     add_gradients(call, _pairs(q, k), slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
@@ -70,7 +71,7 @@ def attention_mask(call: Call, device: torch.device) -> Tensor:
     keys = prod(rule.values[axis.keys] for axis in rule.axes)
     heads = rule.values["heads"] if rule.has_heads else 1
     found = np.stack(masks) if masks else np.zeros(0, bool)
-    return torch.from_numpy(found).reshape(len(masks), heads, queries, keys).to(device)
+    return torch.as_tensor(found, device="cpu").reshape(len(masks), heads, queries, keys).to(device)
 
 
 def _scores(call: Call, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
@@ -95,8 +96,3 @@ def _weights(scores: Tensor, lse: Tensor) -> Tensor:
 def _per_query_head(x: Tensor, q: Tensor) -> Tensor:
     """Keys or values, repeated so that each query head has its own."""
     return x.repeat_interleave(q.shape[1] // x.shape[1], dim=1)
-
-
-def _per_kv_head(grad: Tensor, x: Tensor) -> Tensor:
-    """The gradients of the query heads that share a kv head, added up."""
-    return grad.unflatten(1, (x.shape[1], grad.shape[1] // x.shape[1])).sum(2)

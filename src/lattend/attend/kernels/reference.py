@@ -69,7 +69,8 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
                     continue
                 for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
                     out[row.at] += weight * v_[(*row.shared, key)]
-    return _like(out, q), torch.from_numpy(lse).to(q.device, torch.promote_types(q.dtype, torch.float32))
+    wide = torch.promote_types(q.dtype, torch.float32)
+    return _like(out, q), torch.as_tensor(lse, dtype=wide, device=q.device)
 
 
 def backward(call: Call, given: BackwardInputs) -> Gradients:
@@ -159,4 +160,4 @@ def _exact(x: Tensor) -> Floats:
 
 
 def _like(found: Floats, x: Tensor) -> Tensor:
-    return torch.from_numpy(found).to(x.device, x.dtype)
+    return torch.as_tensor(found, dtype=x.dtype, device=x.device)

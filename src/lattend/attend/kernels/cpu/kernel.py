@@ -19,6 +19,7 @@ from lattend.attend.call import BackwardInputs, Call, Gradients
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
+from lattend.attend.memory import per_kv_head
 from lattend.plans.part import Part
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists
@@ -81,8 +82,7 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
                 add_gradients(call, _pairs(some, group), slopes, sums)
         for whole, mine in ((dq, run.dq), (dk, run.dk), (dv, run.dv)):
             some.put(whole, mine)
-    share = (k.shape[1], q.shape[1] // k.shape[1])
-    dk, dv = (x.unflatten(1, share).sum(2) for x in (dk, dv))
+    dk, dv = per_kv_head(dk, k), per_kv_head(dv, v)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
@@ -157,7 +157,7 @@ def cut_to(part: Part, tiles: Tiles, arrays: Data) -> Tiles:
     if not part.same:
         return tiles
     given = {name: torch.tensor(arrays[name])[None] for name in part.same}
-    table = cut(part, torch.from_numpy(tiles.table)[None], prod(tiles.shape), given)
+    table = cut(part, torch.as_tensor(tiles.table, device="cpu")[None], prod(tiles.shape), given)
     return replace(tiles, table=table[0].numpy())
 
 
@@ -305,8 +305,8 @@ def _on_axis(positions: Ints, axis: int, axes: int) -> Ints:
 
 
 def _group(queries: Ints, keys: Ints, mask: NDArray[np.bool_]) -> TileGroup:
-    given = None if mask.all() else torch.from_numpy(mask)
-    return tile_group(torch.from_numpy(queries), torch.from_numpy(keys), given)
+    given = None if mask.all() else torch.as_tensor(mask, device="cpu")
+    return tile_group(torch.as_tensor(queries, device="cpu"), torch.as_tensor(keys, device="cpu"), given)
 
 
 def _pairs(some: Members, group: TileGroup) -> PairPositions:
@@ -320,5 +320,5 @@ def _bias(call: Call, some: Members, group: TileGroup, dtype: torch.dtype) -> Te
     if call.term is None:
         return None
     pairs = _pairs(some, group)
-    shape = torch.broadcast_shapes(*(x.shape for x in pairs))
+    shape = np.broadcast_shapes(*(x.shape for x in pairs))
     return bias_of(call, pairs, dtype).expand(shape).contiguous()

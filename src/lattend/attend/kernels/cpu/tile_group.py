@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -151,9 +152,8 @@ def _strided(positions: Tensor) -> Strided | None:
 
 def _masked_runs(mask: Tensor) -> Iterator[MaskedRun]:
     """The runs of keys that a mask [W, M] does not attend for all queries."""
-    part = (~mask.all(1)).to(torch.int8)
-    edge = part.new_zeros(1)
-    turns = torch.diff(part, prepend=edge, append=edge).nonzero().flatten().tolist()
+    partial = (~mask.all(1)).numpy().astype(np.int8)
+    turns = np.flatnonzero(np.diff(partial, prepend=0, append=0)).tolist()
     if len(turns) > 2 * MAX_MASKED_RUNS:  # a few long additions rather than many short ones
         turns = [turns[0], turns[-1]]
     for first, end in zip(turns[::2], turns[1::2], strict=True):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
+from lattend.attend.linalg import vecdot, vector_norm
 from lattend.errors import TensorError
 
 CHUNK = 1 << 20  # numbers of a chunk for each thread: 4 MB
@@ -188,7 +189,7 @@ class OnlineSoftmax(_Pass):
 
 
 def _longest(x: Tensor) -> float:
-    return float(torch.linalg.vector_norm(x, dim=-1).max()) if x.numel() else 0.0
+    return float(vector_norm(x, dim=-1).max()) if x.numel() else 0.0
 
 
 def _raise(top: Tensor, fresh: Tensor, total: Tensor, values: Tensor) -> Tensor:
@@ -220,7 +221,7 @@ class GradientSums(_Pass):
         super().__init__(q, k, v, scale)
         wide, empty = self.q.dtype, lse == -torch.inf
         self._dout = dout.to(wide)
-        delta = torch.linalg.vecdot(self._dout, out.to(wide))
+        delta = vecdot(self._dout, out.to(wide))
         delta = delta if dlse is None else delta - dlse
         self._delta = delta.masked_fill(empty, 0).unsqueeze(2)
         self._lse = (lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2

@@ -6,8 +6,8 @@ out * dout, less the gradient of the log-sum-exp. P is found again from the merg
 parts of a plan just add up.
 """
 
-# Kernels are read by Triton, not by Python
-# pyright: reportGeneralTypeIssues=false
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import derivative, leaves, tensor_of
+from lattend.attend.linalg import vector_norm
 from lattend.plans.plan import Plan
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
@@ -62,7 +63,7 @@ class FixedPointSums:
 
 def _longest(x: Tensor) -> Tensor:
     """The length of the longest row."""
-    return torch.linalg.vector_norm(x, dim=-1, dtype=torch.float32).max() + 1e-30
+    return vector_norm(x, dim=-1, dtype=torch.float32).max() + 1e-30
 
 
 def _most(term: Term, numbers: Mapping[str, int], sizes: Mapping[str, Tensor]) -> Tensor:

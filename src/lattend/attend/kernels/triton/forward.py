@@ -1,7 +1,7 @@
 """The forward kernel: one program computes one tile of queries against the keys its part attends."""
 
-# Kernels are read by Triton, not by Python
-# pyright: reportGeneralTypeIssues=false
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ ordinary memory, so that no value of theirs compiles a kernel again:
     header[36 + …]        the rule's numbers, in the order the generated functions read them
 """
 
-# Kernels are read by Triton, not by Python
-# pyright: reportGeneralTypeIssues=false
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

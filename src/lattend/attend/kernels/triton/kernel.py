@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from lattend.attend.call import BackwardInputs, Call, Gradients, rule_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
+
+if TYPE_CHECKING:
+    from lattend.attend.kernels.triton.launch import Runner
 
 MAX_HEAD_DIM = 256
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -66,10 +69,10 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
     return {name: torch.tensor(array, device=device)[None] for name, array in rule_of(key).data.items()}
 
 
-_RUNNERS: Recent[object, Any] = Recent(MAX_KNOWN)  # as many as there are plans
+_RUNNERS: Recent[object, Runner] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
-def _runner(call: Call, device: torch.device) -> Any:
+def _runner(call: Call, device: torch.device) -> Runner:
     """The runner of the call's plan; remembered."""
     from lattend.attend.kernels.triton.launch import Runner
 

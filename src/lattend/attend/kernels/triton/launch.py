@@ -1,6 +1,7 @@
 """Running a plan on the GPU: one launch of a kernel for each part, sums carried on from part to part."""
 
-# Kernels take plain numbers for constexpr
+# Triton has no stubs, and its kernels take plain numbers for constexpr
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # pyright: reportArgumentType=false, reportCallIssue=false, reportReturnType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from math import prod
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -26,6 +26,7 @@ from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
+from lattend.attend.linalg import vecdot
 from lattend.attend.memory import empty_like
 from lattend.plans.order import Order
 from lattend.plans.part import Part
@@ -203,7 +204,7 @@ class Runner:
         order, begins, ends = sequence(self.plan.parts)
         found, sums = _sums(q, len(order), begins, ends)
         if not begins:
-            delta.copy_(torch.linalg.vecdot(out.float(), grad.float()))
+            delta.copy_(vecdot(out.float(), grad.float()))
             delta -= 0.0 if grad_lse is None else grad_lse
         other = delta if grad_lse is None else grad_lse.contiguous()
         for turn, place in enumerate(order):
@@ -266,7 +267,7 @@ def sequence(parts: Sequence[Part]) -> tuple[list[int], bool, bool]:
 
 def padded(size: int) -> int:
     """The next power of two, at least 16."""
-    return max(16, triton.next_power_of_2(size))
+    return max(16, 1 << (size - 1).bit_length())
 
 
 def _kind(order: Order) -> int:

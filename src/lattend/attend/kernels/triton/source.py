@@ -6,6 +6,9 @@ score, and `slopes`, which adds to its gradients. Numbers of the rule are read f
 compiled kernel serves all of their values.
 """
 
+# Triton has no stubs
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import hashlib

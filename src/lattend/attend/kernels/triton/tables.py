@@ -49,10 +49,10 @@ def refined(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) 
 
 def with_known_lists(found: Tiles, device: torch.device) -> Tensor:
     """The table [1, heads, tiles, columns] on the device, with the lists that the plan knows."""
-    table = torch.from_numpy(found.table).to(device)[None]
+    table = torch.as_tensor(found.table, device="cpu").to(device)[None]
     if found.lists is None:
         return table
-    return _packed(table, table[..., 2].long(), torch.from_numpy(found.lists).to(device))
+    return _packed(table, table[..., 2].long(), torch.as_tensor(found.lists, device="cpu").to(device))
 
 
 def cut(part: Part, table: Tensor, rows: int, arrays: Mapping[str, Tensor]) -> Tensor:
