@@ -22,11 +22,7 @@ from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, with_lists
 from lattend.rules.axes import HEAD
-<<<<<<< HEAD
-from lattend.rules.language.expr import Term
 from lattend.rules.language.intervals import Interval, interval
-=======
->>>>>>> 4d9790e (pyright is strict for attention: kernels are a Protocol, a cache's answers and what torch leaves untyped have types)
 
 Ints = NDArray[np.int64]
 LIBRARY_TILE = 128  # libraries do not say how they cut causal blocks; theirs are about so large
