@@ -8,10 +8,10 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved, vanishes
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.parser import parse
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Region, Space, region_of
 
 SPACE = Space(("n", "t"), (), {})

@@ -6,7 +6,6 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
 from lattend.rules.language.parser import parse
 from lattend.sets.chains import Schedule, levels, schedule
@@ -16,8 +15,8 @@ TRIANGLE = parse("row < n and col <= row")
 
 
 def steps_at(found: Schedule, values: dict[str, int]) -> int:
-    (terms,) = [terms for region, terms in found.steps if region.holds(values)]
-    return int(Polynomial.of(terms).value(values))
+    (piece,) = [piece for piece in found.steps if piece.region.holds(values)]
+    return int(piece.formula.value(values))
 
 
 def run(

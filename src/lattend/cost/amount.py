@@ -15,8 +15,7 @@ from typing import Any
 from lattend.budget import UNLIMITED, Budget
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified
+from lattend.counts.simplify import simplified
 from lattend.counts.symbolic import split_name
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.rules.axes import Axis
@@ -24,9 +23,11 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term, Truth
 from lattend.rules.language.linear import Atom, atom_names
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 from lattend.sets import Region, Space, region_of
 from lattend.sets.guard import guarded
+from lattend.sets.piece import Piece
 
 EVERYWHERE = Truth(True)
 FIRST = ("n", "m", "depth", "rows", "cols", "t", "l", "heads")  # then capitals last, others as they are spelt

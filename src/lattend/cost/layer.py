@@ -12,11 +12,10 @@ from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.points import Sizes, at_least, substitute
 from lattend.cost.statement import KINDS, Array, Columns, Statement, meeting
 from lattend.counts.closed import Closed
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition
 from lattend.rules.language.parser import parse
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets.chains import Shift, schedule
 
 MULTIPLY_ADDS = "multiply_adds"
@@ -134,5 +133,4 @@ def _scheduled(
     condition: Condition, indices: tuple[str, ...], sizes: tuple[str, ...], waits: tuple[Shift, ...]
 ) -> tuple[Closed, str]:
     found = schedule(condition, indices, sizes, waits)
-    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.steps]
-    return Closed(found.domain.space, found.domain, pieces), str(found.step)
+    return Closed(found.domain.space, found.domain, found.steps), str(found.step)

@@ -14,15 +14,14 @@ from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, count_pairs, defined, substitute
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import Columns
-from lattend.counts.closed import Closed
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified
+from lattend.counts.closed import Closed, counted_points
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.plans.plan import plan
 from lattend.rules.axes import HEAD
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Name, Term
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
 from lattend.sets.guard import guarded, remembered
@@ -178,21 +177,14 @@ def _attends_to_itself(given: Rule) -> bool:
 
 
 def _projected(given: Rule, side: str) -> Closed:
-    found = PointSet.of(
-        given.condition,
-        given.axes,
-        domain=defined(given),
-        parameters=(*given.sizes, *given.parameters),
-        heads=given.has_heads,
-    )
+    found = PointSet.of_rule(given, defined(given))
     if side == "shift":
         found = found.shifts([(axis.query, axis.key) for axis in given.axes])
     else:
         sides = {"query": {"key"}, "key": {"query"}, "any": {"query", "key"}}[side]
         gone = [getattr(axis, other) for axis in given.axes for other in sides]
         found = found.without([*gone, *([HEAD] if side == "any" and given.has_heads else [])])
-    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
-    return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
+    return counted_points(found)
 
 
 def _shifts_of(mask: NDArray[np.bool_]) -> int:

@@ -19,19 +19,19 @@ from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, at_least, substitute
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece
 from lattend.errors import DeadlineError, LattendError
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.linear import Linear, Quotient
 from lattend.rules.language.parser import parse
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.reader import rule
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet, Space, region_of
 from lattend.sets.compare import difference
 from lattend.sets.guard import remembered
+from lattend.sets.piece import Piece
 
 MOST_TRAVERSED = 128  # positions of a rule that is traversed step by step
 SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, of masks that tell rules apart
@@ -127,16 +127,10 @@ def _reach(given: Rule) -> str | int | None:
 
 def _farthest(given: Rule) -> list[str | int]:
     """The greatest distances between query and key that are a number or a parameter: read off the set."""
-    pairs = PointSet.of(
-        given.condition,
-        given.axes,
-        domain=given.domain,
-        parameters=(*given.sizes, *given.parameters),
-        heads=given.has_heads,
-    )
+    pairs = PointSet.of_rule(given)
     found: list[str | int] = []
-    for _, terms in (*pairs.greatest("q", "k"), *pairs.greatest("k", "q")):
-        farthest = Polynomial.of(terms)
+    for piece in (*pairs.greatest("q", "k"), *pairs.greatest("k", "q")):
+        farthest = piece.formula
         number = number_of(farthest) if farthest.is_constant else None
         found += [number] if number else []
         found += [name for name in given.parameters if farthest == Polynomial.atom(name)]

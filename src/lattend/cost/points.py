@@ -10,14 +10,13 @@ from functools import lru_cache
 from lattend.budget import UNLIMITED, Budget
 from lattend.cost.amount import Amount, as_term, divides, product
 from lattend.cost.sizes import number_of
-from lattend.counts.closed import Closed, closed_form, covering
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified
+from lattend.counts.closed import Closed, closed_form, counted_points, covering
 from lattend.errors import NamingError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom
 from lattend.rules.language.parser import parse
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet, Region, Space
 from lattend.sets.guard import guarded, remembered
@@ -73,8 +72,7 @@ def _counted(
     found = PointSet.over(condition, indices, names, domain)
     if onto is not None:
         found = found.without([index for index in indices if index not in onto])
-    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in found.counted()]
-    return Closed(found.domain.space, found.domain, simplified(pieces, found.domain))
+    return counted_points(found)
 
 
 def count_pairs(rule: Rule, sizes: Sizes) -> Amount:

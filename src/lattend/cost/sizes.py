@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol
 from lattend.counts.formula_parser import parse_formula
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import check_integer
 
 Size = int | str

@@ -8,9 +8,9 @@ from importlib import import_module
 from math import gcd, lcm
 from typing import TYPE_CHECKING, Any
 
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import typical_value
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, monomial
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound
 
 if TYPE_CHECKING:

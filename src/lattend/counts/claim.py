@@ -14,15 +14,15 @@ from lattend.counts.formula_parser import parse_formula
 from lattend.counts.formula_value import value_at
 from lattend.counts.growth import judge_growth
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import vanishes
-from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import ONE, Case, cases, split_name
 from lattend.counts.verdict import Counterexample, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError
 from lattend.rules.language.linear import Linear
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region
 from lattend.sets.guard import guarded
+from lattend.sets.piece import Piece, uncovered
 
 MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
 MAX_SIZE = 40

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.counts.factor import by_axis
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified, uncovered
+from lattend.counts.simplify import simplified
 from lattend.errors import NoClosedForm
 from lattend.rules.axes import LINE, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Truth
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet, Region, Space, moduli_of, region_of, within
+from lattend.sets.piece import Piece, uncovered
 
 LARGE = 1 << 60  # beyond, sums with it might leave 64 bits
 
@@ -84,11 +85,8 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
 
 def raw_form(rule: Rule) -> Closed:
     """The count of a rule on a line as Barvinok gives it: quick, in many pieces, not for reading."""
-    points = PointSet.of(
-        rule.condition, rule.axes, domain=rule.domain, parameters=(*rule.sizes, *rule.parameters)
-    )
-    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.counted()]
-    return Closed(points.domain.space, points.domain, pieces).ready()
+    points = PointSet.of_rule(rule)
+    return Closed(points.domain.space, points.domain, points.counted()).ready()
 
 
 def _counted(
@@ -113,16 +111,16 @@ def _counted(
     )
     gaps = points.gaps()
     if gaps is None:
-        return _closed(points)
-    counted = _combined(_closed(points.whole()), _closed(gaps), Polynomial.__sub__)
+        return counted_points(points)
+    counted = _combined(counted_points(points.whole()), counted_points(gaps), Polynomial.__sub__)
     if counted is None:
         raise ValueError("two sets of one space have one split")
     return Closed(counted.space, counted.domain, simplified(counted.pieces, counted.domain))
 
 
-def _closed(points: PointSet) -> Closed:
-    pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.counted()]
-    return Closed(points.domain.space, points.domain, simplified(pieces, points.domain))
+def counted_points(points: PointSet) -> Closed:
+    """How many points there are, in as few pieces as can be found."""
+    return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
 
 
 def _sum_of_products(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import is_size
 from lattend.rules.language.linear import Linear, Quotient, Remainder
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound
 
 Relation = tuple[str, str, str]  # subject, sign, other side

@@ -10,7 +10,6 @@ from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed
 from lattend.counts.display import PieceText, as_latex, as_text, format_pieces
-from lattend.counts.simplify import Piece, uncovered
 from lattend.errors import DeadlineError, DomainError, NamingError
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
@@ -18,6 +17,7 @@ from lattend.rules.language.parser import parse_assumption
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets import region_of
 from lattend.sets.guard import guarded
+from lattend.sets.piece import Piece, uncovered
 from lattend.wording import many
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
-from lattend.counts.simplify import Piece
 from lattend.rules.language.linear import Linear, Monomial, Quotient, Remainder, monomial
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, bound_at
+from lattend.sets.piece import Piece
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from lattend.counts.conditions import condition_text
 from lattend.counts.formula import Formula
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
-from lattend.counts.simplify import Piece, uncovered
 from lattend.counts.symbolic import Case, cases
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
+from lattend.sets.piece import Piece, uncovered
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lattend.counts.algebra import factored
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import by_weight, rank, typical_value
 from lattend.rules.language.linear import Atom, Quotient, Remainder
+from lattend.rules.language.polynomial import Polynomial
 
 # Short names for n // w and n % w, taken when the rule does not use them itself
 BLOCKS = {"n": "N", "m": "M", "depth": "D", "rows": "R", "cols": "C", "q": "Q", "k": "K"}

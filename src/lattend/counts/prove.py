@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Atom, Linear
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Polyhedron, Region
 
 MAX_SLICES = 5_000

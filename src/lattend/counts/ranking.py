@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lattend.counts.polynomial import Polynomial
 from lattend.rules.axes import RESERVED, SIZES
 from lattend.rules.language.linear import Atom, Monomial, Quotient, Remainder, atom_names
+from lattend.rules.language.polynomial import Polynomial
 
 
 def typical_value(polynomial: Polynomial) -> Fraction:

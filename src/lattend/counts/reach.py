@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.counting import bind
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import Piece, simplified
+from lattend.counts.simplify import simplified
 from lattend.errors import NamingError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
@@ -81,18 +80,10 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
 
 
 def _reach(rule: Rule) -> dict[str, tuple[Closed, Closed]]:
-    points = PointSet.of(
-        rule.condition,
-        rule.axes,
-        domain=rule.domain,
-        parameters=(*rule.sizes, *rule.parameters),
-        heads=rule.has_heads,
-        source=rule.source,
-    )
+    points = PointSet.of_rule(rule)
 
     def closed(plus: str, minus: str) -> Closed:
         domain = points.occupied()
-        pieces = [Piece(region, Polynomial.of(terms)) for region, terms in points.greatest(plus, minus)]
-        return Closed(points.domain.space, domain, simplified(pieces, domain))
+        return Closed(points.domain.space, domain, simplified(points.greatest(plus, minus), domain))
 
     return {axis.query: (closed(axis.query, axis.key), closed(axis.key, axis.query)) for axis in rule.axes}

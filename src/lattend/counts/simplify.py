@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.prove import solved, vanishes
 from lattend.errors import NoClosedForm
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Region
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """A formula and the region where it is the count; `factors` when it came as a product."""
-
-    region: Region
-    formula: Polynomial
-    factors: tuple[Polynomial, ...] = ()
-
-
-def uncovered(pieces: Iterable[Piece], domain: Region) -> Region:
-    """The part of `domain` where no piece holds, so that the count is 0."""
-    for piece in pieces:
-        domain = domain - piece.region
-    return domain
+from lattend.sets.piece import Piece, uncovered
 
 
 def simplified(pieces: list[Piece], domain: Region) -> list[Piece]:

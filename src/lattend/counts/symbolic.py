@@ -12,9 +12,9 @@ from functools import lru_cache
 from math import comb
 
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Atom, Linear, Quotient
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region, Space
 
 MAX_POWER = 16

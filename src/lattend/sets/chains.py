@@ -19,7 +19,8 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Linear
-from lattend.sets.pointset import PointSet, Terms, aff_terms
+from lattend.sets.piece import Piece
+from lattend.sets.pointset import PointSet, polynomial_of
 from lattend.sets.region import Region
 
 SMALL = (2, 3, 4)  # sizes at which the longest chains are looked at
@@ -31,7 +32,7 @@ class Schedule:
     """The step of each cell, and the number of steps by region of the sizes."""
 
     step: Linear
-    steps: list[tuple[Region, Terms]]
+    steps: list[Piece]
     domain: Region
 
 
@@ -48,12 +49,13 @@ def schedule(
     function = _function(step, cells)
     _prove(cells, step, function, indices, waits)
     count = cells.points.apply(isl.Map.from_pw_aff(function + 1)).lexmax_pw_multi_aff()
-    pieces: list[tuple[isl.Set, isl.MultiAff]] = []
-    count.foreach_piece(lambda where, steps: pieces.append((where, steps)))
-    space = cells.domain.space
-    found = [
-        (Region(space, where.params()), aff_terms(n.get_aff(0), cells.space.atoms)) for where, n in pieces
-    ]
+    found: list[Piece] = []
+
+    def note(where: isl.Set, steps: isl.MultiAff) -> None:
+        region = Region(cells.domain.space, where.params())
+        found.append(Piece(region, polynomial_of(steps.get_aff(0), cells.space.atoms)))
+
+    count.foreach_piece(note)
     return Schedule(step, found, cells.domain)
 
 

@@ -13,12 +13,13 @@ from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Monomial, monomial
+from lattend.rules.language.polynomial import Polynomial
+from lattend.rules.rule import Rule
 from lattend.sets.build import describe
+from lattend.sets.piece import Piece
 from lattend.sets.region import Region, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
 from lattend.sets.term import Arithmetic
-
-Terms = list[tuple[Fraction, Monomial]]
 
 
 def can_count() -> bool:
@@ -74,6 +75,18 @@ class PointSet:
         )
         known = Region(described.space.of_parameters(), described.context.params())
         return PointSet(described.space, described.points, described.box, known)
+
+    @staticmethod
+    def of_rule(rule: Rule, domain: Condition | None = None) -> PointSet:
+        """The pairs of a rule on `domain`, or on its own; its parameters are symbols, bound ones too."""
+        return PointSet.of(
+            rule.condition,
+            rule.axes,
+            domain=domain or rule.domain,
+            parameters=(*rule.sizes, *rule.parameters),
+            heads=rule.has_heads,
+            source=rule.source,
+        )
 
     @staticmethod
     def over(
@@ -140,7 +153,7 @@ class PointSet:
         """All points of the box."""
         return PointSet(self.space, self.box, self.box, self.domain)
 
-    def counted(self) -> list[tuple[Region, Terms]]:
+    def counted(self) -> list[Piece]:
         """The number of points as quasi-polynomials of the parameters, each with its region."""
         if not can_count():
             raise EngineMissing(
@@ -148,10 +161,12 @@ class PointSet:
                 "pip uninstall islpy, then pip install islpy-barvinok"
             )
         pieces = self.points.card().coalesce().get_pieces()
-        return [(Region(self.domain.space, where), self._terms(formula)) for where, formula in pieces]
+        return [
+            Piece(Region(self.domain.space, where), self._polynomial(formula)) for where, formula in pieces
+        ]
 
-    def _terms(self, formula: isl.QPolynomial) -> Terms:
-        meaning, found = self.space.atoms, Terms()
+    def _polynomial(self, formula: isl.QPolynomial) -> Polynomial:
+        meaning, found = self.space.atoms, list[tuple[Fraction, Monomial]]()
         for term in formula.get_terms():
             powers = [
                 (meaning[name], int(term.get_exp(kind, place)))
@@ -162,7 +177,7 @@ class PointSet:
                 if exponent:
                     powers.append((quotient_of(term.get_div(place), meaning), exponent))
             found.append((Fraction(str(term.get_coefficient_val())), monomial(powers)))
-        return found
+        return Polynomial.of(found)
 
     def unwrapped(self) -> PointSet:
         """The part where every split name is smaller than its modulus."""
@@ -188,7 +203,7 @@ class PointSet:
             found[name] = int(str(value))
         return found
 
-    def greatest(self, plus: str, minus: str) -> list[tuple[Region, Terms]]:
+    def greatest(self, plus: str, minus: str) -> list[Piece]:
         """The greatest value of `plus - minus` over the points, where there are any."""
         arithmetic = Arithmetic(self.space, self.box)
         moduli = set(self.space.split.values())
@@ -201,15 +216,15 @@ class PointSet:
         for function in functions[1:]:
             image = image.flat_range_product(isl.Map.from_pw_aff(function))
         best = self.points.apply(image).lexmax_pw_multi_aff()
-        found: list[tuple[Region, Terms]] = []
-        pieces: list[tuple[isl.Set, isl.MultiAff]] = []
-        best.foreach_piece(lambda where, values: pieces.append((where, values)))
-        for where, values in pieces:
-            terms = aff_terms(values.get_aff(len(functions) - 1), self.space.atoms)
+        found: list[Piece] = []
+
+        def note(where: isl.Set, values: isl.MultiAff) -> None:
+            formula = polynomial_of(values.get_aff(len(functions) - 1), self.space.atoms)
             if modulus is not None:
-                blocks = aff_terms(values.get_aff(0), self.space.atoms)
-                terms += [(c, monomial([*m, (modulus, 1)])) for c, m in blocks]
-            found.append((Region(self.domain.space, where.params()), terms))
+                formula += Polynomial.atom(modulus) * polynomial_of(values.get_aff(0), self.space.atoms)
+            found.append(Piece(Region(self.domain.space, where.params()), formula))
+
+        best.foreach_piece(note)
         return found
 
     def occupied(self) -> Region:
@@ -220,12 +235,10 @@ class PointSet:
         return bool(self.points.is_empty())
 
 
-def aff_terms(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Terms:
-    """An affine function of the parameters as terms of a polynomial."""
+def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:
+    """An affine function of the parameters."""
     whole = quotient_of(aff, meaning)  # its form over its denominator
-    divisor = whole.by if isinstance(whole.by, int) else 1
-    terms: Terms = [(Fraction(c, divisor), ((atom, 1),)) for atom, c in whole.of.terms]
-    return [*terms, (Fraction(whole.of.constant, divisor), ())] if whole.of.constant else terms
+    return Polynomial.linear(whole.of).times(Fraction(1, whole.by if isinstance(whole.by, int) else 1))
 
 
 def within(position: str, size: str) -> Condition:

@@ -14,7 +14,7 @@ from lattend.cost.comparison.claims import SignSample
 from lattend.cost.comparison.crossing_points import CrossingPoint, format_polynomial, format_sum, surds
 from lattend.cost.comparison.crossover import crossover
 from lattend.cost.sizes import read_size
-from lattend.counts.polynomial import Polynomial
+from lattend.rules.language.polynomial import Polynomial
 
 POWERS = st.fixed_dictionaries({"x": st.integers(0, 2), "n": st.integers(0, 2), "b": st.integers(0, 1)})
 TERM = st.tuples(st.sampled_from([1, 2, 3, 5, -1, -2]), POWERS)

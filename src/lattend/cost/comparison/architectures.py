@@ -21,12 +21,12 @@ from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
 from lattend.counts.count import Count
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
 from lattend.report.table import SAME, Table
 from lattend.rules.language.linear import monomial
+from lattend.rules.language.polynomial import Polynomial
 
 LABELS = {"convolution": "convolution", "rnn": "RNN", "attention": "self-attention"}
 NUMBERS = {

@@ -12,8 +12,8 @@ from itertools import combinations
 from lattend.cost.comparison.crossing_points import CrossingPoint, surds
 from lattend.cost.comparison.difference import Difference, DifferencePiece
 from lattend.counts.algebra import factored
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NoClosedForm
+from lattend.rules.language.polynomial import Polynomial
 
 ONE = Polynomial.constant(1)
 Coefficients = list[Polynomial]  # of 1, x, x^2

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.comparison.crossing_points import format_sum
-from lattend.counts.polynomial import Polynomial
 from lattend.rules.language.linear import Linear
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Region
 
 Values = dict[str, int]

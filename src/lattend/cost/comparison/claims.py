@@ -9,7 +9,7 @@ from itertools import islice, product
 
 from lattend.cost.comparison.cells import SignCell, Signs, Values, When, shortest_condition
 from lattend.cost.comparison.crossing_points import CrossingPoint
-from lattend.counts.polynomial import Polynomial
+from lattend.rules.language.polynomial import Polynomial
 
 MOST_TRIED = 64
 PASSES = 3

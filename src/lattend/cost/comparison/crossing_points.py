@@ -10,9 +10,9 @@ from math import floor, isqrt, lcm
 
 from lattend.counts.algebra import factored
 from lattend.counts.notation import Notation
-from lattend.counts.polynomial import Polynomial
 from lattend.counts.ranking import rank
 from lattend.rules.language.linear import monomial
+from lattend.rules.language.polynomial import Polynomial
 
 PRECISION = 10**24  # a root that is no fraction is known this finely
 ZERO, ONE = Polynomial.constant(0), Polynomial.constant(1)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from lattend.cost.amount import Amount
 from lattend.counts.count import Count
-from lattend.counts.polynomial import Polynomial
-from lattend.counts.simplify import uncovered
 from lattend.errors import DomainError, NoClosedForm
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Condition, Num
 from lattend.rules.language.linear import Remainder
+from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Region, Space, region_of
+from lattend.sets.piece import uncovered
 
 ZERO = Polynomial.constant(0)
 

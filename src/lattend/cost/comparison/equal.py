@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lattend.cost.cost import Cost
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NamingError
+from lattend.rules.language.polynomial import Polynomial
 
 MOST_WIDTH = 2**40
 

@@ -13,8 +13,8 @@ from lattend.cost.comparison.claims import SignSample, claims
 from lattend.cost.comparison.crossing_points import CrossingPoint
 from lattend.cost.comparison.solve import CrossingCase
 from lattend.counts.count import Count
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NoClosedForm
+from lattend.rules.language.polynomial import Polynomial
 
 DENSE, FAR = 4096, 40  # every number up to the first, then powers of two up to 2^40
 EVALUATED_AT = f"evaluated at every number up to {DENSE:,}, and at powers of two beyond"

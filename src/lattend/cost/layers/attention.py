@@ -13,9 +13,9 @@ from lattend.cost.pairs import attended_pairs, need_sizes
 from lattend.cost.paths import mixes_tokens, path_of
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
 from lattend.rules.axes import untied
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 

@@ -13,8 +13,8 @@ from lattend.cost.paths import conv_path
 from lattend.cost.points import Sizes, points
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns, Statement
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import DomainError, NamingError
+from lattend.rules.language.polynomial import Polynomial
 
 Pair = Size | tuple[Size, Size]
 Padding = int | tuple[int, int] | str

@@ -10,7 +10,7 @@ from lattend.cost.points import Sizes, points
 from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import NOTHING, Array, Columns, Statement
-from lattend.counts.polynomial import Polynomial
+from lattend.rules.language.polynomial import Polynomial
 
 IMAGE = "row < rows and col < cols"
 

@@ -7,7 +7,7 @@ from lattend.cost.layers.tokenwise import product
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns, Statement
-from lattend.counts.polynomial import Polynomial
+from lattend.rules.language.polynomial import Polynomial
 
 
 class PairStatements:

@@ -11,8 +11,8 @@ from lattend.cost.layers.tokenwise import columns
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns
-from lattend.counts.polynomial import Polynomial
 from lattend.errors import NamingError
+from lattend.rules.language.polynomial import Polynomial
 
 ENCODINGS = (None, "absolute", "relative", "quadratic", "sinusoidal", "tables")
 PROJECTIONS = ("shared", "naive", None)
