@@ -1,4 +1,4 @@
-"""BlockTable: a table of blocks, given as data, that says which blocks of keys a block of queries sees.
+"""BlockTable: a table of blocks, given as data, that says which blocks of keys a block of queries attends to.
 
 `chosen[q // 64, k // 64]` is about whole blocks, so a part need not ask each pair: for each row of the
 table it lists the attended columns, and takes the positions of those blocks in turn.

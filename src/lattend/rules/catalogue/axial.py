@@ -1,8 +1,8 @@
-"""Axial attention: a pixel sees its row and its column.
+"""Axial attention: a pixel attends to its row and its column.
 
 rows + cols - 1 keys a query.
 
-    .#.        what the middle pixel of a 3 x 3 image sees
+    .#.        what the middle pixel of a 3 x 3 image attends to
     ###
     .#.
 
@@ -16,7 +16,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="axial",
-    meaning="a pixel sees its row and its column",
+    meaning="a pixel attends to its row and its column",
     keys="rows + cols - 1",
     reference="Ho et al. 2019, Axial Attention in Multidimensional Transformers",
     aliases=("criss_cross",),

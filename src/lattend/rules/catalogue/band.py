@@ -1,4 +1,4 @@
-"""Band: a query sees itself, at most `before` positions before it and at most `after` after it.
+"""Band: a query attends to itself, at most `before` positions before it and at most `after` after it.
 
 before + 1 + after keys away from both ends. FlashAttention's window_size=(before, after).
 
@@ -19,7 +19,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="band",
-    meaning="a query sees itself, at most `before` positions before it and at most `after` after it",
+    meaning="a query attends to itself, at most `before` positions before it and at most `after` after it",
     keys="min(q, before) + 1 + min(n - 1 - q, after)",
     reference="Dao 2023, FlashAttention-2 (window_size)",
     aliases=(
@@ -53,7 +53,7 @@ def local(radius: int | None = None) -> Rule:
     """
     about = replace(
         ABOUT,
-        meaning="a query sees itself and at most `radius` positions to each side",
+        meaning="a query attends to itself and at most `radius` positions to each side",
         keys="min(q, radius) + 1 + min(n - 1 - q, radius)",
     )
     return entry("abs(q - k) <= radius", about, where="radius >= 0", radius=radius)

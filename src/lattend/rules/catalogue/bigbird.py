@@ -1,9 +1,9 @@
 """BigBird: in blocks of w positions, its own and t blocks to each side, g global blocks, random blocks.
 
 Inside, a query has (2t + 1)*w keys of the window: t counts the blocks of one side, the paper's window
-those of both with the middle. The first g blocks see all and are seen by all: g*w keys more. `random`
-further blocks are drawn for each block of queries from those it does not see yet; they are data, so
-they need n and numbers for w, t, g.
+those of both with the middle. The first g blocks attend to all and are attended by all: g*w keys more.
+`random` further blocks are drawn for each block of queries from those it does not attend to yet; they are
+data, so they need n and numbers for w, t, g.
 
     #######        w = 1, t = 1, g = 1, random = 1, seed = 0
     ###...#
@@ -19,6 +19,7 @@ Reference: Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences.
 from __future__ import annotations
 
 import random as _random
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,28 +32,20 @@ MAX_BLOCKS = 4096
 
 _TEXT = "abs(q // w - k // w) <= t or q // w < g or k // w < g"
 _WHERE = "t >= 0 and g >= 0"
-_KEYS = (
-    "n when q // w < g; min(n, (q // w + t + 1)*w) - max(0, q // w - t)*w "
-    "+ min(g, max(0, q // w - t))*w otherwise"
-)
-_REFERENCE = "Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences"
 ABOUT = About(
     name="bigbird",
     meaning="in blocks of w: its own and t blocks to each side, and g global blocks",
-    keys=_KEYS,
-    reference=_REFERENCE,
+    keys="n when q // w < g; min(n, (q // w + t + 1)*w) - max(0, q // w - t)*w "
+    "+ min(g, max(0, q // w - t))*w otherwise",
+    reference="Zaheer et al. 2020, Big Bird: Transformers for Longer Sequences",
     elsewhere=(
         "Hugging Face: block_size = w, t = 1, num_random_blocks = random; its last block is global too",
     ),
 )
-WITH_RANDOM = About(
-    name="bigbird",
+WITH_RANDOM = replace(
+    ABOUT,
     meaning="in blocks of w: its own and t blocks to each side, g global blocks, and random blocks as data",
     keys="those of the window and the global blocks, and those of the random blocks of its block",
-    reference=_REFERENCE,
-    elsewhere=(
-        "Hugging Face: block_size = w, t = 1, num_random_blocks = random; its last block is global too",
-    ),
 )
 
 
@@ -87,7 +80,7 @@ def bigbird(
 
 
 def _chosen(blocks: int, t: int, g: int, random: int, seed: int) -> NDArray[np.int64]:
-    """For each block of queries, 1 at `random` blocks of keys that it does not see yet."""
+    """For each block of queries, 1 at `random` blocks of keys that it does not attend to yet."""
     if blocks > MAX_BLOCKS:
         raise DomainError(
             f"bigbird: {blocks:,} blocks, and at most {MAX_BLOCKS:,} are drawn; take larger blocks"

@@ -1,4 +1,4 @@
-"""Causal attention: a query sees itself and all keys before it.
+"""Causal attention: a query attends to itself and all keys before it.
 
 q + 1 keys a query: n(n + 1)/2 pairs when n = m.
 
@@ -8,8 +8,8 @@ q + 1 keys a query: n(n + 1)/2 pairs when n = m.
     ####
 
 When there are m keys and n queries, two conventions exist. `align="top-left"` counts both from the
-start (PyTorch's is_causal); `align="bottom-right"` lets the last query see the last key, as when the
-queries continue a cache (FlashAttention since 2.1): query q sees q + 1 + m - n keys, none when that
+start (PyTorch's is_causal); `align="bottom-right"` lets the last query attend to the last key, as when the
+queries continue a cache (FlashAttention since 2.1): query q attends to q + 1 + m - n keys, none when that
 is below 1. For n = m the two are equal. Here n = 2, m = 4:
 
     top-left   bottom-right
@@ -29,7 +29,7 @@ from lattend.rules.rule import About, Rule
 
 TOP_LEFT = About(
     name="causal",
-    meaning="a query sees itself and all keys before it",
+    meaning="a query attends to itself and all keys before it",
     keys="q + 1",
     reference="Vaswani et al. 2017, Attention Is All You Need",
     aliases=(
@@ -44,7 +44,7 @@ TOP_LEFT = About(
 )
 BOTTOM_RIGHT = About(
     name="causal",
-    meaning="the last query sees the last key, and each query before it one key fewer",
+    meaning="the last query attends to the last key, and each query before it one key fewer",
     keys="max(0, q + 1 + m - n)",
     reference="Dao 2023, FlashAttention 2.1 (change of the causal mask when n and m differ)",
     elsewhere=(

@@ -1,4 +1,4 @@
-"""Chunked attention: chunks of w positions; a query sees its whole chunk and t chunks before it.
+"""Chunked attention: chunks of w positions; a query attends to its whole chunk and t chunks before it.
 
 Up to (t + 1)*w keys a query, the later ones of its own chunk among them: a model that streams
 waits for the end of a chunk. Llama 4's "chunked" is causal inside a chunk: that is windowed.
@@ -20,7 +20,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="chunked",
-    meaning="chunks of w positions; a query sees its whole chunk and t chunks before it",
+    meaning="chunks of w positions; a query attends to its whole chunk and t chunks before it",
     keys="min(n, (q // w + 1)*w) - max(0, q // w - t)*w",
     reference="Chen et al. 2021, Developing Real-time Streaming Transformer Transducer",
     elsewhere=(

@@ -1,4 +1,4 @@
-"""Dilated attention: a query sees itself and t keys before it, every step-th one.
+"""Dilated attention: a query attends to itself and t keys before it, every step-th one.
 
 min(q // step, t) + 1 keys a query; the farthest is t*step back.
 
@@ -17,7 +17,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="dilated",
-    meaning="a query sees itself and t keys before it, every step-th one",
+    meaning="a query attends to itself and t keys before it, every step-th one",
     keys="min(q // step, t) + 1",
     reference="Beltagy et al. 2020, Longformer (dilated sliding window, here its causal half)",
     elsewhere=("NATTEN in one dimension, causal: kernel_size = t + 1, dilation = step",),

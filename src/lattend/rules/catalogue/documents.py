@@ -1,4 +1,4 @@
-"""Packed documents: a query sees the positions of its own document, given as data.
+"""Packed documents: a query attends to the positions of its own document, given as data.
 
 As many keys as its document has positions; with causal=True only those up to itself.
 
@@ -13,6 +13,7 @@ Reference: Krell et al. 2021, Efficient Sequence Packing without Cross-contamina
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,28 +22,22 @@ from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
 from lattend.rules.rule import About, Rule
 
-_ALIASES = ("block_diagonal(lengths)", "packed(lengths)")
-_ELSEWHERE = (
-    "xformers: BlockDiagonalMask",
-    "FlashAttention: varlen, cu_seqlens = 0 and the running sums of lengths",
-    "attention-gym: generate_doc_mask_mod",
-)
-_REFERENCE = "Krell et al. 2021, Efficient Sequence Packing without Cross-contamination"
 BOTH_WAYS = About(
     name="documents",
-    meaning="a query sees the positions of its own document, given as data",
+    meaning="a query attends to the positions of its own document, given as data",
     keys="as many as its document has positions",
-    reference=_REFERENCE,
-    aliases=_ALIASES,
-    elsewhere=_ELSEWHERE,
+    reference="Krell et al. 2021, Efficient Sequence Packing without Cross-contamination",
+    aliases=("block_diagonal(lengths)", "packed(lengths)"),
+    elsewhere=(
+        "xformers: BlockDiagonalMask",
+        "FlashAttention: varlen, cu_seqlens = 0 and the running sums of lengths",
+        "attention-gym: generate_doc_mask_mod",
+    ),
 )
-CAUSAL = About(
-    name="documents",
-    meaning="a query sees itself and the positions before it in its own document, given as data",
+CAUSAL = replace(
+    BOTH_WAYS,
+    meaning="a query attends to itself and the positions before it in its own document, given as data",
     keys="as many as its document has positions up to itself",
-    reference=_REFERENCE,
-    aliases=_ALIASES,
-    elsewhere=_ELSEWHERE,
 )
 
 

@@ -1,4 +1,4 @@
-"""Full attention: every query sees every key.
+"""Full attention: every query attends to every key.
 
 n keys a query (m, when the keys have a number of their own): n*n pairs.
 
@@ -17,7 +17,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="full",
-    meaning="every query sees every key",
+    meaning="every query attends to every key",
     keys="n",
     reference="Vaswani et al. 2017, Attention Is All You Need",
     aliases=("bidirectional",),

@@ -1,4 +1,4 @@
-"""Longformer: a query sees t positions to each side, and the first g see all and are seen by all.
+"""Longformer: a query attends to t positions to each side; the first g attend to all, all to them.
 
 2t + 1 keys in the window, away from the ends: t counts one side. The paper's and Hugging Face's
 attention_window is the two sides together, so attention_window = 2t. A global position has n keys;
@@ -20,7 +20,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="longformer",
-    meaning="a query sees t positions to each side; the first g see all and are seen by all",
+    meaning="a query attends to t positions to each side; the first g attend to all, and all to them",
     keys="n when q < g; min(q, t) + 1 + min(n - 1 - q, t) + min(g, max(0, q - t)) otherwise",
     reference="Beltagy et al. 2020, Longformer: The Long-Document Transformer",
     elsewhere=("Longformer: attention_window = 2*t, global tokens anywhere",),

@@ -1,4 +1,4 @@
-"""Neighbourhood attention: a pixel sees the pixels within r of it, along every axis.
+"""Neighbourhood attention: a pixel attends to the pixels within r of it, along every axis.
 
 2r + 1 keys along an axis: r counts one side, NATTEN's kernel_size is 2r + 1. At the border
 `edge="clip"` drops the keys outside, as a padded convolution does; `edge="shift"` moves the window
@@ -6,7 +6,7 @@ inside, as NATTEN does, so that every query keeps 2r + 1 keys along an axis that
 step (NATTEN's dilation) the window takes every step-th pixel: those with the query's remainder modulo
 step, so the farthest is r*step away when clipped.
 
-    clip      shift        what the top left pixel of a 4 x 4 image sees, r = 1
+    clip      shift        what the top left pixel of a 4 x 4 image attends to, r = 1
     ##..      ###.
     ##..      ###.
     ....      ###.
@@ -67,7 +67,7 @@ def neighbourhood(
     text = " and ".join(_CONDITION[kind].format(a=a, size=_SIZE[a]) for a in names)
     about = About(
         name="neighbourhood",
-        meaning="a pixel sees the pixels within r of it along every axis"
+        meaning="a pixel attends to the pixels within r of it along every axis"
         + (", every step-th one" if step is not None else "")
         + ("; at the border the window moves inside" if edge == "shift" else "; keys outside are dropped"),
         keys="*".join(_KEYS[kind].format(a=a, size=_SIZE[a]) for a in names),
@@ -75,10 +75,7 @@ def neighbourhood(
         aliases=("neighborhood(r, step, edge)", "natten(kernel_size = 2*r + 1, dilation = step)"),
         elsewhere=('NATTEN: kernel_size = 2*r + 1, dilation = step, windows moved inside (edge="shift")',),
     )
-    number = step if not isinstance(step, str) else None
-    if number is None:
-        return entry(text, about, where="r >= 0", r=r)
-    return entry(text, about, where="r >= 0", r=r, step=number)
+    return entry(text, about, where="r >= 0", r=r, step=None if isinstance(step, str) else step)
 
 
 def natten(kernel_size: int, dilation: int = 1) -> Rule:

@@ -1,4 +1,4 @@
-"""Prefix language model: the first p positions are seen by all, the rest is causal.
+"""Prefix language model: the first p positions are attended by all, the rest is causal.
 
 max(q + 1, min(p, n)) keys a query.
 
@@ -17,7 +17,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="prefix_lm",
-    meaning="the first p positions are seen by all, the rest is causal",
+    meaning="the first p positions are attended by all, the rest is causal",
     keys="max(q + 1, min(p, n))",
     reference="Raffel et al. 2020, Exploring the Limits of Transfer Learning (T5)",
     aliases=("prefix(p)",),
@@ -29,7 +29,7 @@ ABOUT = About(
 
 
 def prefix_lm(p: int | None = None) -> Rule:
-    """A prefix seen by all: `k <= q or k < p`.
+    """A prefix attended by all: `k <= q or k < p`.
 
     >>> prefix_lm(p=2).mask(n=4).sum()  # 2 + 2 + 3 + 4
     np.int64(11)

@@ -1,8 +1,8 @@
-"""Raster order: a pixel sees itself and all pixels before it, row by row.
+"""Raster order: a pixel attends to itself and all pixels before it, row by row.
 
 qy*cols + qx + 1 keys a query: causal on the image's pixels in reading order.
 
-    ###        what the middle pixel of a 3 x 3 image sees
+    ###        what the middle pixel of a 3 x 3 image attends to
     ##.
     ...
 
@@ -16,7 +16,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="raster",
-    meaning="a pixel sees itself and all pixels before it in reading order",
+    meaning="a pixel attends to itself and all pixels before it in reading order",
     keys="qy*cols + qx + 1",
     reference="van den Oord et al. 2016, Pixel Recurrent Neural Networks",
     aliases=("raster_scan",),

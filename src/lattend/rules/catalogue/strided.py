@@ -1,4 +1,4 @@
-"""Strided attention: a query sees itself and at most t positions before it.
+"""Strided attention: a query attends to itself and at most t positions before it.
 
 min(q, t) + 1 keys a query, so t + 1 away from the start. A sliding window of w keys, as in Hugging
 Face, is t = w - 1; FlashAttention's window_size=(t, 0) and attention-gym's window of t are this t.
@@ -21,7 +21,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="strided",
-    meaning="a query sees itself and at most t positions before it",
+    meaning="a query attends to itself and at most t positions before it",
     keys="min(q, t) + 1",
     reference="Child et al. 2019, Generating Long Sequences with Sparse Transformers",
     aliases=("sliding_window(window = t + 1)",),
@@ -49,6 +49,8 @@ def sliding_window(window: int | None = None) -> Rule:
     np.int64(21)
     """
     about = replace(
-        ABOUT, meaning="a query sees `window` keys: itself and those just before", keys="min(q + 1, window)"
+        ABOUT,
+        meaning="a query attends to `window` keys: itself and those just before",
+        keys="min(q + 1, window)",
     )
     return entry("k <= q and q - k < window", about, where="window >= 1", window=window)

@@ -1,10 +1,10 @@
-"""Swin: w x w windows, shifted by `shift`; pixels see one another inside a window.
+"""Swin: w x w windows, shifted by `shift`; pixels attend to one another inside a window.
 
 w*w keys a query inside; a window cut by the border is smaller. shift = 0 is the unshifted layer,
 shift = w // 2 the shifted one. Swin rolls the image and masks the regions that a roll joins: the same
 pairs when w divides both sizes.
 
-    ...        what the middle pixel of a 3 x 3 image sees, w = 2, shift = 1
+    ...        what the middle pixel of a 3 x 3 image attends to, w = 2, shift = 1
     .##
     .##
 
@@ -18,7 +18,7 @@ from lattend.rules.rule import About, Rule
 
 ABOUT = About(
     name="swin",
-    meaning="w x w windows, shifted by `shift`; pixels see one another inside a window",
+    meaning="w x w windows, shifted by `shift`; pixels attend to one another inside a window",
     keys="(min(rows, (qy - shift) // w*w + shift + w) - max(0, (qy - shift) // w*w + shift))"
     "*(min(cols, (qx - shift) // w*w + shift + w) - max(0, (qx - shift) // w*w + shift))",
     reference="Liu et al. 2021, Swin Transformer",

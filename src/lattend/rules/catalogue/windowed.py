@@ -23,7 +23,7 @@ ABOUT = About(
     aliases=("block_causal(w)",),
     elsewhere=(
         "Llama 4 and Hugging Face: chunked attention, attention_chunk_size = w",
-        "block-causal elsewhere may let a block see all blocks before it: k // w <= q // w",
+        "block-causal elsewhere may let a block attend to all blocks before it: k // w <= q // w",
     ),
 )
 
