@@ -35,6 +35,11 @@ def read_size(name: str, size: Size, least: int = 1, *, parts: bool = False) -> 
     return Polynomial.constant(size)
 
 
+def read_sizes(*, least: int = 1, parts: bool = False, **sizes: Size) -> dict[str, Polynomial]:
+    """Several sizes by their names."""
+    return {name: read_size(name, size, least, parts=parts) for name, size in sizes.items()}
+
+
 def number_of(size: Polynomial) -> int | None:
     """The number, if it is one."""
     return int(size.terms.get((), 0)) if size.is_constant else None

@@ -6,9 +6,8 @@ from dataclasses import asdict, replace
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import ONE_STEP, Layer, Run
+from lattend.cost.layer import Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
-from lattend.cost.layers.tokenwise import columns, elementwise
 from lattend.cost.pairs import attended_pairs, need_sizes
 from lattend.cost.paths import mixes_tokens, path_of
 from lattend.cost.sizes import Size, need_number, number_of, read_size
@@ -78,14 +77,11 @@ def attention(
         raise DomainError(f"{many} heads cannot share {shared} kv heads alike; kv_heads must divide heads")
     builder = _Attention(given, attended_pairs(chosen, given), options)
     builder.build(scaled=scaled, out_bias=out_bias)
-    made_of = (tuple(builder.statements), tuple(builder.parameters))
-    layer = Layer(
+    layer = builder.layer(
         "attention",
-        *made_of,
-        ONE_STEP,
-        mixes_tokens(chosen),
-        lambda shared: path_of(chosen, given, shared),
-        builder.cache(),
+        mixes_tokens=mixes_tokens(chosen),
+        path=lambda shared: path_of(chosen, given, shared),
+        cache=builder.cache(),
         positions=builder.sizes["N"],
     )
     how = {"rule": chosen, **asdict(options), "out_bias": out_bias, "scaled": scaled}
@@ -120,12 +116,12 @@ class _Attention(Scores):
 
     def build(self, *, scaled: bool, out_bias: bool) -> None:
         """Scores, softmax, mixing, and the map that joins the heads."""
-        tokens = Array("x", columns("token < N and i < D_i", self.sizes), "input")
+        tokens = self.given("x", "token < N and i < D_i")
         keyed = valued = tokens
         if self.options.cross:
-            keyed = valued = Array("y", columns("token < M and i < D_keys", self.sizes), "input")
+            keyed = valued = self.given("y", "token < M and i < D_keys")
             if self.sizes["D_values"] != self.sizes["D_keys"]:
-                valued = Array("z", columns("token < M and i < D_values", self.sizes), "input")
+                valued = self.given("z", "token < M and i < D_values")
         if self.options.adds_positions:
             tokens = self.positions(tokens, "N", "D_i")
             keyed = self.positions(keyed, "M", "D_keys") if self.options.cross else tokens
@@ -148,7 +144,7 @@ class _Attention(Scores):
         if self.options.projections is not None:
             heads = self.sizes["heads"] * self.sizes["D_o"]
             sizes = {"n": self.sizes["N"], "d_in": heads, "d_out": self.sizes["D_out"]}
-            self.take(mixed, sizes, "out", out_bias)
+            self.product(mixed, sizes, "out", bias=out_bias)
 
     def positions(self, tokens: Array, count: str, wide: str) -> Array:
         """Tokens with their positions added, from a table that is learned or of sines and cosines."""
@@ -157,13 +153,11 @@ class _Attention(Scores):
         else:
             table = self.encoding("positions", tokens.size, tokens.size)
         over = f"token < {count} and i < {wide}"
-        moved, statement = elementwise("x + p", "adds", over, self.sizes, tokens, table)
-        self.statements.append(statement)
-        return moved
+        return self.take("x + p", "adds", over, tokens, table)
 
     def values(self, others: Array) -> Array:
         if self.options.projections is None:
-            return self.given("v", "D_o")
+            return self.kv_input("v", "D_o")
         return self.projected("v", others, "M", "D_values", "kv_heads", "D_o", self.keys)
 
     def cache(self) -> Amount:

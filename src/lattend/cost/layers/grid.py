@@ -5,7 +5,7 @@ from __future__ import annotations
 from lattend.cost.amount import ONE, ZERO, Amount
 from lattend.cost.cost import Cost
 from lattend.cost.layer import Depth, Layer, Run, depth_of
-from lattend.cost.layers.tokenwise import columns
+from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size
@@ -52,10 +52,10 @@ def rnn2d(
     if ways > 1:
         steps = Depth(steps.steps, f"{steps.schedule}, from the corner where its direction starts")
     first = _GridStatements(sizes, cell, ways, bias)
-    parts = [(ONE, first.layer(steps))]
+    parts = [(ONE, first.finished(steps))]
     if number_of(many) != 1:
         upper = {**sizes, "c": sizes["h"] * Polynomial.constant(ways)}
-        later = _GridStatements(upper, cell, ways, bias, above=True).layer(_later(steps, ways, sizes))
+        later = _GridStatements(upper, cell, ways, bias, above=True).finished(_later(steps, ways, sizes))
         parts.append((Amount.of(many - Polynomial.constant(1)), later))
     options = {"cell": cell, "directions": ways, "bias": bias}
     run = Run("rnn2d", {**sizes, "layers": many}, options)
@@ -75,11 +75,12 @@ def _later(steps: Depth, ways: int, sizes: Sizes) -> Depth:
     return Depth(steps.steps, "once the layer below is done")
 
 
-class _GridStatements:
+class _GridStatements(Builder):
     """The statements of one layer, all its directions, as they are added."""
 
     def __init__(self, sizes: Sizes, cell: str, ways: int, bias: bool, *, above: bool = False) -> None:
-        self.sizes, self.cell, self.bias, self.above = sizes, cell, bias, above
+        super().__init__(sizes)
+        self.cell, self.bias, self.above = cell, bias, above
         self.name = "rnn2d" if cell == "rnn" else f"rnn2d of {cell} cells"
         self.way = "" if ways == 1 else f"way < {ways} and "
         self.units = f"{self.way}{IMAGE} and o < h"
@@ -87,8 +88,6 @@ class _GridStatements:
         self.top = f"{self.way}1 <= row and row < rows and col < cols and o < h"
         self.some = f"{self.units} and 1 <= row + col"  # all but the corner
         self.row = points(f"{self.way}col < cols and o < h", sizes)
-        self.statements: list[Statement] = []
-        self.parameters: list[Array] = []
         # One direction of the layer below is saved as its states; several lie side by side, a copy
         kind = "again" if above and ways == 1 else "input"
         self.x = Array("x", columns(f"{IMAGE} and i < c", sizes), kind)
@@ -96,20 +95,17 @@ class _GridStatements:
         self.edge = Columns.of(ZERO, points(f"{self.way}row < rows and o < h", sizes) + self.row)
         self.h = Array("h", self.columns(self.units), touched=self.edge)
 
-    def layer(self, depth: Depth) -> Layer:
+    def finished(self, depth: Depth) -> Layer:
         """The layer, which runs cell by cell with a row of states for each direction."""
         {"rnn": self.rnn, "lstm": self.lstm, "gru": self.gru}[self.cell]()
         border = self.row * (2 if self.cell == "lstm" else 1)
         name, path = (f"{self.name}, upper layer", None) if self.above else (self.name, depth.steps)
-        made_of, pixels = (
-            (tuple(self.statements), tuple(self.parameters)),
-            self.sizes["rows"] * self.sizes["cols"],
-        )
-        return Layer(name, *made_of, depth, True, path, border, streams=True, positions=pixels)
+        how = {"depth": depth, "mixes_tokens": True, "path": path, "cache": border, "streams": True}
+        return Builder.layer(self, name, **how, positions=self.sizes["rows"] * self.sizes["cols"])
 
     def rnn(self) -> None:
         total = self.sum("", ("in", "left", "top"))
-        self.add("σ", "functions", self.units, (total,), self.h)
+        self.write("σ", "functions", self.units, (total,), self.h)
 
     def lstm(self) -> None:
         gates = self.sum("gate < 5 and ", ("in", "left", "top"))
@@ -124,7 +120,7 @@ class _GridStatements:
         )
         new = self.take("c", "adds", self.some, self.part(new, self.some), old)
         bent = self.take("tanh c", "functions", self.units, self.part(new, self.units), saved=False)
-        self.add("o * tanh c", "multiplies", self.units, (self.part(opened, self.units), bent), self.h)
+        self.write("o * tanh c", "multiplies", self.units, (self.part(opened, self.units), bent), self.h)
 
     def gru(self) -> None:
         pre = self.sum("gate < 4 and ", ("in",))
@@ -140,7 +136,7 @@ class _GridStatements:
         rest = self.take("1 - z", "adds", self.units, z, saved=False)
         new = self.take("(1 - z) * n", "multiplies", self.units, rest, n)
         old = self.take("z * mixed", "multiplies", self.some, z, self.mixed(opened, self.h))
-        self.add("h", "adds", self.some, (self.part(new, self.some), old), self.h)
+        self.write("h", "adds", self.some, (self.part(new, self.some), old), self.h)
 
     # Parts of a cell
 
@@ -158,20 +154,6 @@ class _GridStatements:
         both = f"{self.top} and 1 <= col"
         found = self.take("mixed", "adds", both, self.part(lefts, both), self.part(tops, both), saved=False)
         return self.part(found, self.some)
-
-    def part(self, whole: Array, over: str) -> Array:
-        """Numbers of an array that are read here and nowhere else: one gate out of several."""
-        return Array(whole.name, self.columns(over), "again", of=whole)
-
-    def take(self, name: str, kind: str, over: str, *reads: Array, saved: bool = True) -> Array:
-        """One operation at every point of a set; what is not `saved` is made again in the backward pass."""
-        made = Array(name, self.columns(over), "made" if saved else "again")
-        self.add(name, kind, over, reads, made)
-        return made
-
-    def add(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> None:
-        points = self.columns(over)
-        self.statements.append(Statement(name, kind, points, reads, made, over=over))
 
     def sum(self, gate: str, sources: tuple[str, ...], of: str = "") -> Array:
         """The products with pixels and neighbours that go into one sum, and the bias with the pixels."""
@@ -193,14 +175,12 @@ class _GridStatements:
             outputs, width, reads = ways[source]
             over, shape = f"{gate}{outputs} and i < {width}", f"{gate}{self.way}o < h and i < {width}"
             used = self.columns(over, ("gate", "way", "o", "i"))
-            weight = Array(f"W_{source}{of}", columns(shape, self.sizes), "parameter", used)
-            self.parameters.append(weight)
+            weight = self.parameter(f"W_{source}{of}", shape, used)
             name, start, every = f"{source}{of}", begins.get(source, NOTHING), self.columns(over)
             self.statements.append(
                 Statement(name, "products", every, (reads, weight), found, start, over, (terms,))
             )
         if not from_pixel or not self.bias:
             return found
-        bias = Array("b", columns(f"{gate}{self.way}o < h", self.sizes), "parameter")
-        self.parameters.append(bias)
+        bias = self.parameter("b", f"{gate}{self.way}o < h")
         return self.take("bias", "adds", units, found, bias)

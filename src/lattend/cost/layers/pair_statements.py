@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from lattend.cost.amount import Amount
-from lattend.cost.layers.tokenwise import product
+from lattend.cost.layers.builder import Builder
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns, Statement
 from lattend.rules.language.polynomial import Polynomial
 
 
-class PairStatements:
+class PairStatements(Builder):
     """Statements over the attended pairs of all heads, and the parameters they read."""
 
     def __init__(self, sizes: Sizes, pairs: AttendedPairs) -> None:
         # Without those of the rule, whose names may be those of indices here
         own = {name: size for name, size in sizes.items() if name not in pairs.rule.parameters}
-        self.sizes: dict[str, Polynomial] = {**own, "N": pairs.queries, "M": pairs.all_keys}
+        super().__init__({**own, "N": pairs.queries, "M": pairs.all_keys})
         self.pairs = pairs
         heads, kv_heads = (
             Amount.of(Polynomial.constant(1) if pairs.per_head else sizes[name])
@@ -27,8 +27,6 @@ class PairStatements:
             pairs.rows * heads,
             pairs.keys * kv_heads,
         )
-        self.statements: list[Statement] = []
-        self.parameters: list[Array] = []
 
     def of(self, *names: str) -> Amount:
         """The product of these sizes."""
@@ -66,11 +64,4 @@ class PairStatements:
                 name, kind, self.attended, reads, made, over="attended (q, k)", saves=saves, again=again
             )
         )
-        return made
-
-    def take(self, given: Array, sizes: Sizes, name: str, bias: bool) -> Array:
-        """A product with a matrix that is learned."""
-        made, weights, statements = product(given, sizes, name=name, bias=bias)
-        self.statements += statements
-        self.parameters += weights
         return made

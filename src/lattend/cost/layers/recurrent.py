@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
-from lattend.cost.layer import Layer, Run, depth_of
-from lattend.cost.layers.tokenwise import columns, elementwise, reached
+from lattend.cost.layer import Run, depth_of
+from lattend.cost.layers.builder import Builder
 from lattend.cost.points import Sizes, points
 from lattend.cost.sizes import Size, number_of, read_size
 from lattend.cost.statement import NOTHING, Array, Statement
@@ -75,40 +75,30 @@ def _recurrent(
     {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
     depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
-    layer = Layer(
-        name,
-        tuple(builder.statements),
-        tuple(builder.parameters),
-        depth,
-        True,
-        Amount.of(sizes["t"]),
-        state,
-        streams=True,
-        positions=sizes["t"],
-    )
+    how = {"depth": depth, "mixes_tokens": True, "path": Amount.of(sizes["t"]), "cache": state}
+    layer = builder.layer(name, **how, streams=True, positions=sizes["t"])
     words = {"steps": "t", "inputs": "c", "hidden": "h", "layers": "l"}
     given = {word: sizes[size] for word, size in words.items()}
     return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
 
 
-class _RecurrentStatements:
+class _RecurrentStatements(Builder):
     """The statements of a recurrent layer, as they are added."""
 
     def __init__(self, sizes: Sizes, bias: bool, initial: bool, *, keeps_state: bool) -> None:
-        self.sizes, self.bias, self.initial = sizes, bias, initial
-        self.statements: list[Statement] = []
-        self.parameters: list[Array] = []
+        super().__init__(sizes)
+        self.bias, self.initial = bias, initial
         self.units = f"{CELL} and o < h"
         self.one_layer = number_of(sizes["l"]) == 1
         self.cells_before = CELL if initial else "layer < l and 1 <= step and step < t"
         self.states = f"{self.cells_before} and o < h"  # numbers of states that a cell finds
-        self.begun = columns("layer < l and o < h", sizes) if initial else NOTHING  # initial states
+        self.begun = self.columns("layer < l and o < h") if initial else NOTHING  # initial states
         # Outputs are the states of the top layer; their gradients come from outside
-        read = columns(f"{self.units} and layer + 1 < l", sizes)
-        self.input = Array("x", columns("step < t and i < c", sizes), "input")
-        self.below = Array("h below", columns(f"{self.units} and 1 <= layer", sizes), "again", NOTHING)
+        read = self.columns(f"{self.units} and layer + 1 < l")
+        self.input = self.given("x", "step < t and i < c")
+        self.below = Array("h below", self.columns(f"{self.units} and 1 <= layer"), "again", NOTHING)
         kind = "made" if keeps_state else "again"
-        self.before = Array("h", columns(self.states, sizes), kind, read + self.begun)
+        self.before = Array("h", self.columns(self.states), kind, read + self.begun)
 
     def rnn(self) -> None:
         self.take("tanh", "functions", self.units, self.sum("h'", 1, "both"))
@@ -118,7 +108,7 @@ class _RecurrentStatements:
         three = f"gate < 3 and {self.units}"
         opened = self.take("σ", "functions", three, self.part(gates, three))
         candidate = self.take("candidate", "functions", self.units, self.part(gates, self.units))
-        state = Array("c", columns(self.states, self.sizes), touched=self.begun)
+        state = Array("c", self.columns(self.states), touched=self.begun)
         old = self.take("f * c", "multiplies", self.states, self.part(opened, self.states), state)
         new = self.take("i * candidate", "multiplies", self.units, self.part(opened, self.units), candidate)
         total = self.take("c'", "adds", self.states, old, self.part(new, self.states))
@@ -145,20 +135,10 @@ class _RecurrentStatements:
 
     # Parts of a cell
 
-    def part(self, whole: Array, over: str, kind: str = "again") -> Array:
-        """Numbers of an array that are read here and nowhere else: one gate out of several."""
-        return Array(whole.name, columns(over, self.sizes), kind, of=whole)
-
-    def take(self, name: str, kind: str, over: str, *reads: Array) -> Array:
-        """One operation at every point of a set."""
-        made, statement = elementwise(name, kind, over, self.sizes, *reads)
-        self.statements.append(statement)
-        return made
-
     def sum(self, name: str, gates: int, which: str) -> Array:
         """The products that go into gates and their biases; both sides join in one sum, or have their own."""
         gate = f"gate < {gates} and "
-        found = Array(name, columns(f"{gate}{self.units}", self.sizes))
+        found = Array(name, self.columns(f"{gate}{self.units}"))
         if which != "state":
             self.products(name, f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
             if not self.one_layer:
@@ -175,16 +155,15 @@ class _RecurrentStatements:
     ) -> None:
         """Products with weights of their own; `joins` where they go into a sum that has begun."""
         over = f"{outputs} and i < {width}"
-        size = reached(
-            over if self.initial else over.replace("1 <= step and ", ""), self.sizes, "gate layer o i"
-        )
-        weight = Array(f"weights of {name}", size, "parameter", reached(over, self.sizes, "gate layer o i"))
+        onto = ("gate", "layer", "o", "i")
+        size = self.columns(over if self.initial else over.replace("1 <= step and ", ""), onto)
+        weight = Array(f"weights of {name}", size, "parameter", self.columns(over, onto))
         self.parameters.append(weight)
-        begins = NOTHING if joins else columns(outputs, self.sizes)
+        begins = NOTHING if joins else self.columns(outputs)
         one, two = Amount.of(self.sizes[width]), Amount.of(self.sizes["c"]) + Amount.of(self.sizes["h"])
         upper = () if self.one_layer else (Amount.of(self.sizes["h"]) * 2,)
         longest = (two, *upper) if joins else (one,)
-        every = columns(over, self.sizes)
+        every = self.columns(over)
         self.statements.append(
             Statement(name, "products", every, (given, weight), made, begins, over, longest)
         )
@@ -193,8 +172,7 @@ class _RecurrentStatements:
         """The sums with a bias added, if there is one; `alone` where at the first step it is all there is."""
         if not self.bias:
             return sums
-        bias = Array("bias", columns(f"{gate}layer < l and o < h", self.sizes), "parameter")
-        self.parameters.append(bias)
+        bias = self.parameter("bias", f"{gate}layer < l and o < h")
         if not alone:
             return self.take("bias", "adds", f"{gate}{self.units}", sums, bias)
         self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lattend.cost.amount import Amount
+from lattend.cost.layers.builder import columns
 from lattend.cost.layers.entries import entries_of, used_entries
 from lattend.cost.layers.pair_statements import PairStatements
-from lattend.cost.layers.tokenwise import columns
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
 from lattend.cost.statement import Array, Columns
@@ -87,13 +87,13 @@ class Scores(PairStatements):
 
     def queries(self, tokens: Array) -> Array:
         if self.options.projections is None:
-            every = columns("token < N and head < heads and i < D_hid", self.sizes)
+            every = self.columns("token < N and head < heads and i < D_hid")
             return Array("q", every, "input", self.rows * self.of("D_hid"))
         return self.projected("q", tokens, "N", "D_i", "heads", "D_hid", self.rows)
 
     def key_vectors(self, others: Array) -> Array:
         if self.options.projections is None:
-            return self.given("k", "D_hid")
+            return self.kv_input("k", "D_hid")
         return self.projected("k", others, "M", "D_keys", "kv_heads", "D_hid", self.keys)
 
     def projected(
@@ -102,12 +102,12 @@ class Scores(PairStatements):
         """Queries, keys or values of all tokens; `used` are those that are in a pair."""
         out = self.sizes[heads] * self.sizes[width]
         sizes = {"n": self.sizes[count], "d_in": self.sizes[wide], "d_out": out}
-        made = self.take(tokens, sizes, name, self.options.bias)
+        made = self.product(tokens, sizes, name, bias=self.options.bias)
         return Array(name, made.size, touched=used * self.of(width), of=made)
 
-    def given(self, name: str, width: str) -> Array:
+    def kv_input(self, name: str, width: str) -> Array:
         """Keys or values that are given; those that are in a pair get a gradient."""
-        every = columns(f"token < M and head < kv_heads and i < {width}", self.sizes)
+        every = self.columns(f"token < M and head < kv_heads and i < {width}")
         return Array(name, every, "input", self.keys * self.of(width))
 
     def content(self, name: str, queries: Array, keys: Array) -> Array:
@@ -146,7 +146,7 @@ class Scores(PairStatements):
         """Each token projected again for every pair; with positions 16D² - 1 operations an entry."""
         terms = 4 if self.options.encoding == "absolute" else 1
         each = max(1, terms // 2)  # two of the four terms have x, two have p
-        size = columns("head < heads and i < D_i and o < D_hid", self.sizes)
+        size = self.columns("head < heads and i < D_i and o < D_hid")
         weights = [Array(f"W_{name}", size, "parameter", self.pairs.any() * size) for name in "qk"]
         table = Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)
         self.parameters += [*weights, table] if terms == 4 else weights

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Layer
-from lattend.cost.layers.tokenwise import columns, elementwise, linear
+from lattend.cost.layers.builder import Builder
+from lattend.cost.layers.tokenwise import TOKENS, linear
 from lattend.cost.layers.transformer import joined, running
-from lattend.cost.sizes import Size, read_size
+from lattend.cost.sizes import Size, read_sizes
 from lattend.cost.statement import Array
 
 
@@ -32,21 +33,19 @@ def vae(*, n: Size = "n", d: Size = "d", hidden: Size = "hidden", latent: Size =
 
 def bend(*, n: Size = "n", d: Size = "d") -> Cost:
     """An activation at every number."""
-    sizes = {"n": read_size("n", n), "d": read_size("d", d)}
-    x = Array("x", columns("token < n and i < d", sizes), "input")
-    _, statement = elementwise("activation", "functions", "token < n and i < d", sizes, x)
-    bare = replace(statement, saves="")  # the next layer saves it as its input
+    build = Builder(read_sizes(n=n, d=d))
+    build.take("activation", "functions", TOKENS, build.given("x", TOKENS))
+    bare = replace(build.statements[0], saves="")  # the next layer saves it as its input
     return single(Layer("activation", (bare,)))
 
 
 def sample(*, n: Size = "n", z: Size = "z") -> Cost:
     """Mean + exp(log-variance / 2) * noise."""
-    sizes = {"n": read_size("n", n), "z": read_size("z", z)}
-    over = "token < n and i < z"
-    mean, log = (Array(name, columns(over, sizes), "input") for name in ("mean", "log-variance"))
+    build, over = Builder(read_sizes(n=n, z=z)), "token < n and i < z"
+    mean, log = build.given("mean", over), build.given("log-variance", over)
+    half = build.take("half", "constant multiplies", over, log)
+    spread = build.take("spread", "exponentials", over, half)
     noise = Array("noise", mean.size, "constant")
-    half, first = elementwise("half", "constant multiplies", over, sizes, log)
-    spread, second = elementwise("spread", "exponentials", over, sizes, half)
-    moved, third = elementwise("spread * noise", "constant multiplies", over, sizes, spread, noise)
-    _, fourth = elementwise("z", "adds", over, sizes, mean, moved)
-    return single(Layer("sample", (first, second, third, fourth)))
+    moved = build.take("spread * noise", "constant multiplies", over, spread, noise)
+    build.take("z", "adds", over, mean, moved)
+    return single(build.layer("sample"))

@@ -1,0 +1,72 @@
+"""Builder: the statements of a layer, added one by one, and the parameters they read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lattend.cost.amount import Amount
+from lattend.cost.layer import Layer
+from lattend.cost.points import Sizes, points
+from lattend.cost.statement import Array, Columns, Statement
+
+
+def columns(over: str, sizes: Sizes, onto: tuple[str, ...] | None = None) -> Columns:
+    """How many points a set has, or values its indices `onto` take: the same in all three columns."""
+    return Columns.same(points(over, sizes, onto))
+
+
+class Builder:
+    """A layer on its way: sets are texts over its sizes."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.statements: list[Statement] = []
+        self.parameters: list[Array] = []
+
+    def columns(self, over: str, onto: tuple[str, ...] | None = None) -> Columns:
+        """How many points a set has, or values its indices `onto` take."""
+        return columns(over, self.sizes, onto)
+
+    def given(self, name: str, over: str, touched: Columns | None = None) -> Array:
+        """An input, one number for each point."""
+        return Array(name, columns(over, self.sizes), "input", touched)
+
+    def parameter(self, name: str, over: str, touched: Columns | None = None) -> Array:
+        """Numbers that are learned, one for each point."""
+        self.parameters.append(Array(name, columns(over, self.sizes), "parameter", touched))
+        return self.parameters[-1]
+
+    def part(self, whole: Array, over: str, kind: str = "again") -> Array:
+        """Numbers of an array that are read here and nowhere else: one gate out of several."""
+        return Array(whole.name, self.columns(over), kind, of=whole)
+
+    def take(self, name: str, kind: str, over: str, *reads: Array, saved: bool = True) -> Array:
+        """One operation at every point of a set; what is not `saved` is made again in the backward pass."""
+        made = Array(name, self.columns(over), "made" if saved else "again")
+        return self.write(name, kind, over, reads, made)
+
+    def write(self, name: str, kind: str, over: str, reads: tuple[Array, ...], made: Array) -> Array:
+        """The same into an array that is there already."""
+        self.statements.append(Statement(name, kind, self.columns(over), reads, made, over=over))
+        return made
+
+    def product(self, given: Array, sizes: Sizes, name: str = "y", *, bias: bool = False) -> Array:
+        """Y = x W (+ b) for n tokens of d_in numbers, d_out in the result: all three in `sizes`."""
+        inner = Builder(sizes)
+        out = Array(name, inner.columns("token < n and o < d_out"))
+        weight = inner.parameter(f"W_{name}", "i < d_in and o < d_out")
+        over, longest = "token < n and i < d_in and o < d_out", (Amount.of(sizes["d_in"]),)
+        every = inner.columns(over)
+        inner.statements.append(
+            Statement(name, "products", every, (given, weight), out, out.size, over, longest)
+        )
+        if bias:
+            offset = inner.parameter(f"b_{name}", "o < d_out")
+            out = inner.take(f"{name} + b", "adds", "token < n and o < d_out", out, offset)
+        self.statements += inner.statements
+        self.parameters += inner.parameters
+        return out
+
+    def layer(self, name: str, **more: Any) -> Layer:
+        """All of it as a layer."""
+        return Layer(name, tuple(self.statements), tuple(self.parameters), **more)
