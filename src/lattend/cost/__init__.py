@@ -36,30 +36,21 @@ if TYPE_CHECKING:
     from lattend.cost.models import config as config
     from lattend.cost.models import mfu as mfu
 
-# Where each name lives, loaded when it is first used
-_HOME = {
-    "Cost": "lattend.cost.cost",
-    "attention": "lattend.cost.layers.attention",
-    "conv": "lattend.cost.layers.conv",
-    "patch_embedding": "lattend.cost.layers.conv",
-    "gru": "lattend.cost.layers.recurrent",
-    "lstm": "lattend.cost.layers.recurrent",
-    "rnn": "lattend.cost.layers.recurrent",
-    "rnn2d": "lattend.cost.layers.grid",
-    "embedding": "lattend.cost.layers.tokenwise",
-    "feed_forward": "lattend.cost.layers.tokenwise",
-    "linear": "lattend.cost.layers.tokenwise",
-    "norm": "lattend.cost.layers.tokenwise",
-    "decoder": "lattend.cost.layers.transformer",
-    "encoder": "lattend.cost.layers.transformer",
-    "transformer_block": "lattend.cost.layers.transformer",
-    "vit": "lattend.cost.layers.transformer",
-    "vae": "lattend.cost.layers.vae",
-    "config": "lattend.cost.models",
-    "mfu": "lattend.cost.models",
-    "compare": "lattend.cost.comparison.comparison",
-    "of": "lattend.cost.measure.measure",  # needs torch
-    "FlopCounter": "lattend.cost.measure.counter",  # needs torch
+# The modules that hold these names, loaded when one is first used
+_MODULES = {
+    "cost": ("Cost",),
+    "layers.attention": ("attention",),
+    "layers.conv": ("conv", "patch_embedding"),
+    "layers.recurrent": ("gru", "lstm", "rnn"),
+    "layers.grid": ("rnn2d",),
+    "layers.tokenwise": ("embedding", "feed_forward", "linear", "norm"),
+    "layers.transformer": ("decoder", "encoder", "transformer_block", "vit"),
+    "layers.vae": ("vae",),
+    "models": ("config", "mfu"),
+    "comparison.comparison": ("compare",),
+    "measure.measure": ("of",),  # needs torch
+    "measure.counter": ("FlopCounter",),  # needs torch
 }
+_HOME = {name: f"lattend.cost.{module}" for module, names in _MODULES.items() for name in names}
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.cost", _HOME)

@@ -75,16 +75,7 @@ class CostCheck(Printed):
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
-        rows = [
-            {
-                "quantity": row.quantity,
-                "formula": str(row.formula),
-                "number": row.number,
-                "counted": row.counted,
-                "equal": row.equal,
-            }
-            for row in self.rows
-        ]
+        rows = [{**vars(row), "formula": str(row.formula), "equal": row.equal} for row in self.rows]
         return {"layer": self.name, "at": dict(self.values), "equal": bool(self), "rows": rows}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from lattend.counts.count import Count
@@ -76,16 +77,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "over": found.over,
         "at": dict(found.numbers),
         "chosen": list(found.chosen),
-        "widths": [
-            {
-                "label": w.label,
-                "name": w.name,
-                "width": w.width,
-                "parameters": w.parameters,
-                "reference": w.reference,
-            }
-            for w in found.widths
-        ],
+        "widths": [asdict(width) for width in found.widths],
         "layers": layers,
         "rows": [{found.over: size, "values": values} for size, values in found.rows],
         "crossovers": [pair.json() for pair in found.crossovers],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lattend.lazy import on_first_use
 
 if TYPE_CHECKING:
     from lattend.cost.measure.counter import FlopCounter as FlopCounter
@@ -12,19 +13,12 @@ if TYPE_CHECKING:
     from lattend.cost.measure.profile import Profile as Profile
     from lattend.cost.measure.tally import Tally as Tally
 
-# Loaded on first use
 _HOME = {
-    "of": "measure",
-    "Profile": "profile",
-    "ModuleCost": "profile",
-    "FlopCounter": "counter",
-    "Tally": "tally",
+    "of": "lattend.cost.measure.measure",
+    "Profile": "lattend.cost.measure.profile",
+    "ModuleCost": "lattend.cost.measure.profile",
+    "FlopCounter": "lattend.cost.measure.counter",
+    "Tally": "lattend.cost.measure.tally",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(
-            f"module 'lattend.cost.measure' has no attribute {name!r}; it has {', '.join(_HOME)}"
-        )
-    return getattr(import_module(f"lattend.cost.measure.{_HOME[name]}"), name)
+__getattr__, __dir__ = on_first_use(globals(), "lattend.cost.measure", _HOME)

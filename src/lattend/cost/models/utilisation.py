@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
 
@@ -94,27 +94,7 @@ class Utilisation(Printed):
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
-        return {
-            "family": self.family,
-            "tokens_per_s": self.tokens_per_s,
-            "peak": self.peak,
-            "machine": self.machine,
-            "devices": self.devices,
-            "length": self.length,
-            "batch": self.batch,
-            "checkpointing": self.checkpointing,
-            "seconds": self.seconds,
-            "conventions": [
-                {
-                    "name": one.name,
-                    "operations": one.operations,
-                    "utilisation": one.utilisation,
-                    "words": one.words,
-                }
-                for one in self.conventions
-            ],
-            "words": list(self.words),
-        }
+        return {**asdict(self), "seconds": self.seconds}
 
 
 def mfu(
