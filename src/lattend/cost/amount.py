@@ -186,7 +186,9 @@ def product(*sizes: Polynomial | int) -> Amount:
 
 
 def _joined(left: Amount, right: Amount, join: Join) -> Amount:
-    where = expr.all_of(*dict.fromkeys((*_parts(left.where), *_parts(right.where))))
+    where = left.where
+    if right.where not in (where, EVERYWHERE):
+        where = expr.all_of(*dict.fromkeys((*_parts(where), *_parts(right.where))))
     split = {**left.split, **right.split}
     budget = left.budget.stricter(right.budget)
     if left.plain is not None and right.plain is not None and not split:
@@ -212,9 +214,9 @@ def _joined(left: Amount, right: Amount, join: Join) -> Amount:
 def divides(size: Polynomial) -> Condition:
     """Where a size such as d/12 is a whole number."""
     by = lcm(*(c.denominator for c in size.terms.values()))
-    times = as_term(size.times(by))
-    if by == 1 or times is None:
-        return Truth(True)
+    times = None if by == 1 else as_term(size.times(by))
+    if times is None:
+        return EVERYWHERE
     return Compare("==", Arith("%", (times, Num(by))), Num(0))
 
 

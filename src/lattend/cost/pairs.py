@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, count_pairs, defined, substitute
-from lattend.cost.sizes import number_of
+from lattend.cost.sizes import multiply, number_of
 from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed, counted_points
 from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
@@ -65,15 +65,12 @@ def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
         raise DeadlineError(
             f'rule "{given.text}": its pairs were not counted: {reason}; give its sizes numbers'
         ) from None
-    queries, keys = Polynomial.constant(1), Polynomial.constant(1)
-    for axis in given.axes:
-        queries, keys = queries * sizes[axis.queries], keys * sizes[axis.keys]
-    heads = sizes["heads"] if given.has_heads else Polynomial.constant(1)
-    whole = Amount.of(queries * keys * heads)
-    every_row, every_key = Amount.of(queries * heads), Amount.of(keys * heads)
-    shifts = Polynomial.constant(1)
-    for axis in given.axes:
-        shifts = shifts * (sizes[axis.queries] + sizes[axis.keys] - Polynomial.constant(1))
+    sides = [(sizes[axis.queries], sizes[axis.keys]) for axis in given.axes]
+    queries, keys = (multiply(*along) for along in zip(*sides, strict=True))
+    shifts = multiply(*(along + other - Polynomial.constant(1) for along, other in sides))
+    heads = (sizes["heads"],) if given.has_heads else ()
+    every_row, every_key = Amount.of(multiply(queries, *heads)), Amount.of(multiply(keys, *heads))
+    whole = Amount.of(multiply(queries, keys, *heads))
     needed, rows, columns = (replace(found, budget=given.budget) for found in (needed, rows, columns))
     return AttendedPairs(
         Columns(needed, lambda values: _executed(given, sizes, values), whole),
@@ -129,10 +126,7 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
     bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
     plain = replace(bare, values={})
     if side != "shift" and remembered(_attends_to_itself, plain, budget=given.budget):
-        total = Polynomial.constant(1)
-        for axis in given.axes if side != "any" else ():
-            total = total * sizes[axis.queries]
-        return Amount.of(total)
+        return ONE if side == "any" else Amount.of(multiply(*(sizes[axis.queries] for axis in given.axes)))
     closed = remembered(_projected, plain, side, budget=given.budget)
     chosen = {name: sizes[name] for name in (*bare.sizes, *bare.parameters)}
     return replace(

@@ -38,6 +38,7 @@ SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, of masks that
 BANDS = ("k <= q and q - k <= {}", "abs(q - k) <= {}", "q <= k and k - q <= {}")
 
 
+@lru_cache(maxsize=256)
 def mixes_tokens(given: Rule) -> bool:
     """Whether some query attends to a key other than its own; one such pair at small numbers is a proof."""
     if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:

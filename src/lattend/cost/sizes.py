@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol
 from lattend.counts.formula_parser import parse_formula
@@ -38,6 +38,11 @@ def read_size(name: str, size: Size, least: int = 1, *, parts: bool = False) -> 
 def read_sizes(*, least: int = 1, parts: bool = False, **sizes: Size) -> dict[str, Polynomial]:
     """Several sizes by their names."""
     return {name: read_size(name, size, least, parts=parts) for name, size in sizes.items()}
+
+
+def multiply(*sizes: Polynomial) -> Polynomial:
+    """The product of sizes."""
+    return reduce(Polynomial.__mul__, sizes) if sizes else Polynomial.constant(1)
 
 
 def number_of(size: Polynomial) -> int | None:

@@ -6,6 +6,7 @@ from lattend.cost.amount import Amount
 from lattend.cost.layers.builder import Builder
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
+from lattend.cost.sizes import multiply
 from lattend.cost.statement import Array, Columns, Statement
 from lattend.rules.language.polynomial import Polynomial
 
@@ -30,10 +31,7 @@ class PairStatements(Builder):
 
     def of(self, *names: str) -> Amount:
         """The product of these sizes."""
-        total = Polynomial.constant(1)
-        for name in names:
-            total = total * self.sizes[name]
-        return Amount.of(total)
+        return Amount.of(multiply(*(self.sizes[name] for name in names)))
 
     def add(
         self,

@@ -31,7 +31,7 @@ class Polynomial:
     def of(terms: Iterable[tuple[Fraction, Monomial]]) -> Polynomial:
         total: dict[Monomial, Fraction] = {}
         for coefficient, powers in terms:
-            total[powers] = total.get(powers, Fraction(0)) + coefficient
+            total[powers] = total[powers] + coefficient if powers in total else coefficient
         return Polynomial({powers: c for powers, c in total.items() if c})
 
     @staticmethod
