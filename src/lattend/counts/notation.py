@@ -64,7 +64,7 @@ class Notation:
         """
         if polynomial.is_zero:
             return "0"
-        parts = min(_groupings(polynomial, known or {}), key=_effort)
+        parts = min(_groupings(polynomial, known or {}), key=_reading_order)
         parts = sorted(parts, key=lambda part: (factored(part)[0] < 0, -abs(typical_value(part))))
         return " + ".join(self._product(part) for part in parts).replace("+ -", "- ")
 
@@ -167,7 +167,7 @@ def _rewritten(polynomial: Polynomial) -> list[Polynomial]:
     return found
 
 
-def _effort(parts: list[Polynomial]) -> tuple[int, int, int]:
+def _reading_order(parts: list[Polynomial]) -> tuple[int, int, int]:
     """How hard a sum of factored parts is to read: its longest sum, all its terms, its atoms.
 
     A single product of short sums is always easy.

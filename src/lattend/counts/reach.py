@@ -1,4 +1,4 @@
-"""Reach: how far from itself a query can look, which decides the size of a cache."""
+"""Reach: the attention span of a query, back and ahead, which decides the size of a KV cache."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reach:
 
     @property
     def back(self) -> Count:
-        """How far back a query looks on a line: the keys a cache must hold, besides the query's own."""
+        """The attention span back on a line: the keys a KV cache must hold, besides the query's own."""
         return self._line().back
 
     @property
@@ -66,7 +66,7 @@ class Reach:
 
 
 def reach(rule: Rule, deadline: float | None = None) -> Reach:
-    """How far back and ahead of itself a query can look, as formulas."""
+    """The attention span of a query back and ahead, as formulas."""
     if expr.arrays(rule.condition):
         raise NoClosedForm(f'rule "{rule.text}" looks up data, so its reach has no closed form')
     symbolic = replace(rule, values={})

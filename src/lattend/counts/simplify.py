@@ -82,7 +82,7 @@ def _apart(pieces: list[Piece], domain: Region) -> list[Piece]:
         region = piece.region
         for earlier in found:
             rest = region - earlier.region
-            if rest.within(domain).effort() <= region.within(domain).effort():
+            if rest.within(domain).text_length() <= region.within(domain).text_length():
                 region = rest
         found.append(Piece(region, piece.formula))
     return found

@@ -22,7 +22,7 @@ from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import And, Arith, Compare, Condition, Lookup, Name, Num, Term, Truth
 from lattend.rules.language.intervals import Interval, interval, least
-from lattend.rules.language.linear import linear_of
+from lattend.rules.language.linear import Linear, linear_of
 
 Ints = NDArray[np.int64]
 
@@ -251,14 +251,17 @@ class _Solver:
         return any(self._crossed(place, ranges) for place in range(len(self.axes)))
 
     def _crossed(self, place: int, ranges: Mapping[str, Interval]) -> bool:
-        lows = [Num(0), *self.lows[place], *self.near_lows[place]]
-        highs = [Num(self.axes[place].inner_size - 1), *self.highs[place], *self.near_highs[place]]
-        for low in lows:
-            for high in highs:
-                a, b = linear_of(low, self.numbers), linear_of(high, self.numbers)
-                if a is not None and b is not None and least(a.plus(b, -1), ranges) > 0:
-                    return True
-        return False
+        """Whether some lower bound on the inner positions lies above an upper one everywhere."""
+        first, last = Linear(), Linear(constant=self.axes[place].inner_size - 1)
+        lows, highs = (
+            [form for term in terms if (form := linear_of(term, self.numbers)) is not None]
+            for terms in (
+                (*self.lows[place], *self.near_lows[place]),
+                (*self.highs[place], *self.near_highs[place]),
+            )
+        )
+        gaps = (low.plus(high, -1) for low in (first, *lows) for high in (last, *highs))
+        return any(least(gap, ranges) > 0 for gap in gaps)
 
 
 def _same_entry(condition: Compare, outer: list[str], inner: list[str]) -> str | None:

@@ -387,7 +387,7 @@ class Rule:
         return found
 
     def reach(self) -> Reach:
-        """How far back and ahead of itself a query can look, as formulas."""
+        """The attention span of a query, back and ahead, as formulas."""
         from lattend.counts.reach import reach
 
         return reach(self.given())

@@ -112,7 +112,7 @@ class Region:
         """Its convex parts."""
         return [Region(self.space, isl.Set.from_basic_set(part)) for part in self._basic]
 
-    def effort(self) -> int:
+    def text_length(self) -> int:
         """How much there is to say about it: the number of its conditions."""
         return sum(part.n_constraint() + 1 for part in self.points.get_basic_sets())
 

@@ -27,15 +27,20 @@ class Linear:
         for atom, coefficient in terms:
             total[atom] = total.get(atom, 0) + coefficient
         kept = [(atom, c) for atom, c in total.items() if c]
-        return Linear(tuple(sorted(kept, key=lambda item: str(item[0]))), constant)
+        if len(kept) > 1:
+            kept.sort(key=lambda item: str(item[0]))
+        return Linear(tuple(kept), constant)
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """The form with `factor` times the other added."""
-        more = ((atom, c * factor) for atom, c in other.terms)
-        return Linear.of((*self.terms, *more), self.constant + other.constant * factor)
+        more = other.times(factor)
+        constant = self.constant + more.constant
+        if not self.terms or not more.terms:
+            return Linear(self.terms or more.terms, constant)
+        return Linear.of((*self.terms, *more.terms), constant)
 
     def times(self, factor: int) -> Linear:
-        return Linear().plus(self, factor)
+        return Linear(tuple((atom, c * factor) for atom, c in self.terms if factor), self.constant * factor)
 
     def coefficient(self, atom: Atom) -> int:
         """How many times the atom is in the sum."""
