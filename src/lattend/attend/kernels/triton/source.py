@@ -16,7 +16,7 @@ import linecache
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import triton
@@ -34,6 +34,7 @@ from lattend.rules.language.expr import (
     Condition,
     Lookup,
     Name,
+    Node,
     Not,
     Num,
     Or,
@@ -77,8 +78,8 @@ def _generated(
     ends: list[str] = []
     for place, (_, _, lows, highs) in enumerate(axes):
         size = f"read(Header, {12 * place + 5}, WIDE) - 1"
-        ends.append(_folded("tl.maximum", ["0", *map(writer.term, lows)]))
-        ends.append(_folded("tl.minimum", [size, *map(writer.term, highs)]))
+        ends.append(_nested("tl.maximum", ["0", *map(writer.write, lows)]))
+        ends.append(_nested("tl.minimum", [size, *map(writer.write, highs)]))
     values = ", ".join(f"{end} + oa * 0" for end in ends)
     bounds = f"def bounds(oa, ob, oc, head, batch, Header, Data, WIDE: tl.constexpr):\n    return {values}\n"
     columns = {name: f"{place}[:, None]" for name, place in outer.items()}
@@ -86,11 +87,11 @@ def _generated(
     writer.names = {**columns, HEAD: "head"}
     checked = biased = slopes = None
     if rest != Truth(True):
-        checked = _function("rest", _on_pairs("rest", writer.condition(rest)))
+        checked = _function("rest", _on_pairs("rest", writer.write(rest)))
     if term is not None:
         writer.scalars = tensors
         every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
-        biased = _function("bias", _on_pairs("bias", f"{writer.term(term)} + {every}"))
+        biased = _function("bias", _on_pairs("bias", f"{writer.write(term)} + {every}"))
         slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
     numbers, arrays = tuple(writer.numbers), tuple(writer.arrays)
     return Generated(_function("bounds", bounds), checked, biased, slopes, numbers, arrays)
@@ -114,30 +115,26 @@ def _slopes(writer: _Writer, term: Term, tensors: tuple[str, ...], outer: set[st
     ]
     for leaf in leaves(term, tensors):
         place = tensors.index(tensor_of(leaf))
-        names = set(expr.names(leaf)) if isinstance(leaf, Lookup) else set[str]()
-        index = writer.index(leaf) if isinstance(leaf, Lookup) else "0"
-        lines.append(f"    share = ds * ({writer.term(derivative(term, leaf))})")
-        if not names & (outer | inner):
+        index, by_row, by_column = "0", False, False
+        if isinstance(leaf, Lookup):
+            names = set(expr.names(leaf))
+            index = writer.index(leaf, [writer.write(place) for place in leaf.indices])
+            by_row, by_column = bool(names & outer), bool(names & inner)
+        lines.append(f"    share = ds * ({writer.write(derivative(term, leaf))})")
+        if not by_row and not by_column:
             lines.append("    share = tl.sum(tl.sum(share, 1), 0)")
-            lines.append(f"    at = {index}")
-        elif not names & inner:
+        elif not by_column:
             lines.append("    share = tl.sum(share, 1)[:, None]")
-            lines.append(f"    at = {index}")
-        elif not names & outer:
+        elif not by_row:
             lines.append("    share = tl.sum(share, 0)[None, :]")
-            lines.append(f"    at = {index}")
-        else:
-            lines.append(f"    at = none + {index}")
+        lines.append(f"    at = {'none + ' if by_row and by_column else ''}{index}")
         lines.append(f"    amount = tl.floor(share * tl.load(Quanta + {place}) + 0.5).to(tl.int64)")
         lines.append(f"    tl.atomic_add(Sums[{place}] + at, amount, sem='relaxed')")
     return "\n".join(lines) + "\n"
 
 
-def _folded(function: str, values: Sequence[str]) -> str:
-    best = values[0]
-    for value in values[1:]:
-        best = f"{function}({best}, {value})"
-    return best
+def _nested(function: str, values: Sequence[str]) -> str:
+    return reduce(lambda best, value: f"{function}({best}, {value})", values)
 
 
 def _function(name: str, source: str) -> Any:
@@ -166,8 +163,13 @@ class _Writer:
         self.arrays: list[str] = []
         self.scalars: tuple[str, ...] = ()
 
-    def term(self, node: Term) -> str:
+    def write(self, node: Node) -> str:
+        return expr.fold(node, self._step)
+
+    def _step(self, node: Node, parts: Sequence[str]) -> str:
         match node:
+            case Truth():
+                raise ValueError("a truth needs no function")
             case Num():
                 return f"({node.value})"
             case Name():
@@ -175,21 +177,27 @@ class _Writer:
                     return f"tl.load(Data[{self._array(node.name)}]).to(tl.float32)"
                 return self.names[node.name] if node.name in self.names else self._number(node.name)
             case Lookup():
-                return self._entry(node)
-            case Arith(op="//", args=(a, b)):
-                return f"floor_divide({self.term(a)}, {self.term(b)})"
-            case Arith(op="%", args=(a, b)):
-                return f"remainder({self.term(a)}, {self.term(b)})"
-            case Arith(op="neg", args=(a,)):
-                return f"(-{self.term(a)})"
-            case Arith(op="abs", args=(a,)):
-                return f"tl.abs({self.term(a)})"
+                place, stride = self._array(node.array), self._number(f"__stride {node.array}")
+                entry = f"tl.load(Data[{place}] + batch * {stride} + {self.index(node, parts)})"
+                return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
+            case Arith(op="//"):
+                return f"floor_divide({', '.join(parts)})"
+            case Arith(op="%"):
+                return f"remainder({', '.join(parts)})"
+            case Arith(op="neg"):
+                return f"(-{parts[0]})"
+            case Arith(op="abs"):
+                return f"tl.abs({parts[0]})"
             case Arith(op="min" | "max"):
-                return _folded(f"tl.{node.op}imum", [self.term(arg) for arg in node.args])
-            case Arith(args=(a, b)):
-                return f"({self.term(a)} {node.op} {self.term(b)})"
-            case _:
-                raise ValueError(f"{node} has no Triton expression")
+                return _nested(f"tl.{node.op}imum", parts)
+            case Arith() | Compare():
+                return f"({parts[0]} {node.op} {parts[1]})"
+            case And():
+                return f"({' & '.join(parts)})"
+            case Or():
+                return f"({' | '.join(parts)})"
+            case Not():
+                return f"({parts[0]} == 0)"
 
     def _number(self, name: str) -> str:
         if name not in self.numbers:
@@ -201,29 +209,11 @@ class _Writer:
             self.arrays.append(name)
         return self.arrays.index(name)
 
-    def _entry(self, node: Lookup) -> str:
-        place, stride = self._array(node.array), self._number(f"__stride {node.array}")
-        entry = f"tl.load(Data[{place}] + batch * {stride} + {self.index(node)})"
-        return f"{entry}.to(tl.float32)" if node.array in self.scalars else entry
-
-    def index(self, node: Lookup) -> str:
+    def index(self, node: Lookup, places: Sequence[str]) -> str:
         """The place of an entry in its array; on each axis the nearest end where it lies outside."""
         flat = ""
-        for axis, part in enumerate(node.indices):
+        for axis, place in enumerate(places):
             size = self._number(f"__axis{axis} {node.array}")
-            inside = f"tl.minimum(tl.maximum({self.term(part)}, 0), {size} - 1)"
+            inside = f"tl.minimum(tl.maximum({place}, 0), {size} - 1)"
             flat = f"({flat} * {size} + {inside})" if flat else inside
         return flat
-
-    def condition(self, node: Condition) -> str:
-        match node:
-            case Truth():
-                raise ValueError("a truth needs no function")
-            case Compare():
-                return f"({self.term(node.left)} {node.op} {self.term(node.right)})"
-            case And():
-                return f"({' & '.join(self.condition(arg) for arg in node.args)})"
-            case Or():
-                return f"({' | '.join(self.condition(arg) for arg in node.args)})"
-            case Not():
-                return f"({self.condition(node.arg)} == 0)"
