@@ -1,4 +1,4 @@
-"""Equal sets give equal plans: kernel, pairs, KV cache, prediction, words and outputs, however written."""
+"""Equal sets give equal plans: kernel, pairs, KV cache, path, time, text and outputs, however written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from random_rules import affine
 from rewritings import rewritten
 
 import lattend as lt
-from lattend.errors import LattendError
+from lattend.cost.paths import path_of
+from lattend.cost.sizes import read_size
+from lattend.errors import DeadlineError, LattendError
 from lattend.plans.canonical import canonical_form
 from lattend.plans.plan import plan
 from lattend.plans.retention import retention
@@ -81,6 +83,15 @@ def kept(rule: Rule) -> tuple[Any, ...]:
     return found.most, found.whole, str(found), tuple(found.kept(7).tolist())
 
 
+def longest_paths(rule: Rule) -> list[str] | None:
+    """The maximum path length at N positions and as a formula of n; None where a deadline passes."""
+    others = {name: read_size(name, 2) for name in rule.free}
+    try:
+        return [str(path_of(rule, others | {"n": read_size("n", n)})) for n in (N, "n")]
+    except DeadlineError:
+        return None
+
+
 def check(first: Rule, second: Rule, tried: Counter[str]) -> None:
     tried["pairs"] += 1
     forms = [canonical_form(rule) for rule in (first, second)]
@@ -92,6 +103,10 @@ def check(first: Rule, second: Rule, tried: Counter[str]) -> None:
         assert kept(first) == kept(second)
         parts = [[str(part) for part in plan(rule, **numbers(rule)).parts] for rule in (first, second)]
         assert parts[0] == parts[1]
+        paths = [longest_paths(rule) for rule in (first, second)]
+        tried["paths"] += paths[0] not in (None, ["None", "None"])
+        tried["paths given up"] += None in paths
+        assert paths[0] == paths[1] or None in paths
     sizes = sized(first)
     width = 16
     x = qkv(N if "n" in sizes else ROWS * COLS, width=width, value_width=width)
@@ -115,6 +130,7 @@ def test_another_spelling_gives_the_same_plan(examples: int) -> None:
 
     law()
     assert tried["pairs"] >= examples // 2 and tried["given up"] <= tried["pairs"] // 50
+    assert tried["paths"] >= examples // 12 and tried["paths given up"] <= tried["pairs"] // 50
 
 
 @pytest.mark.parametrize(
