@@ -1,153 +1,104 @@
 """Printed formulas as MathML: `(2n - t)(t + 1)/2` as a fraction, `n // w` as a floor.
 
-It reads what counts print, no more; a text it cannot read is shown as it is.
+A text that is no formula is shown as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from html import escape
+from itertools import pairwise
 
-_TOKEN = re.compile(r"\s*(//|<=|>=|==|!=|\d+|[^\W\d]\w*|[-+*/%^()<>=,])")
+from lattend.counts.formula import Apply, BigO, Formula, Number, Symbol
+from lattend.counts.formula_parser import parse_formula
+from lattend.errors import TextError
+
+_RELATION = re.compile(r" (<=|>=|==|!=|<|>|=) ")
+_SIGNS = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠", "+": "+", "-": "−", "neg": "−"}
 _OPEN, _CLOSE = "<mo stretchy='false'>(</mo>", "<mo stretchy='false'>)</mo>"
-_RELATIONS = {"<=": "≤", ">=": "≥", "==": "=", "=": "=", "!=": "≠", "<": "<", ">": ">"}
 
 
-def formula(text: str, functions: Iterable[str] = (), *, large: bool = False) -> str:
+def formula(text: str, *, large: bool = False) -> str:
     """The formula, or the relation between formulas, as one `<math>` element.
 
     >>> formula("n/2")
     '<math><mfrac><mi>n</mi><mn>2</mn></mfrac></math>'
     """
-    start = '<math displaystyle="true">' if large else "<math>"
+    sides = _RELATION.split(text)
     try:
-        return f"{start}{_Reader(text, functions).relation()}</math>"
-    except _NotRead:
+        parts = [_markup(parse_formula(side)) for side in sides[::2]]
+    except TextError:
         return f"<code>{escape(text)}</code>"
+    for place, sign in enumerate(sides[1::2]):
+        parts.insert(2 * place + 1, _sign(sign))
+    start = '<math displaystyle="true">' if large else "<math>"
+    return f"{start}{_row(parts)}</math>"
 
 
-class _NotRead(Exception):
-    """The text is not in the notation that counts are printed in."""
+def calls(text: str) -> str:
+    """A product of functions, as a count that is one is headed: `F(rows, t) * F(cols, t)`."""
+    found: list[str] = []
+    for name, arguments in re.findall(r"(\w+)\((.*?)\)", text):
+        inside = "<mo>,</mo>".join(_markup(parse_formula(one)) for one in arguments.split(", "))
+        found.append(f"<mrow><mi>{name}</mi>{_OPEN}{inside}{_CLOSE}</mrow>")
+    return f"<math><mrow>{'<mo>&#x2062;</mo>'.join(found)}</mrow></math>"
 
 
-class _Reader:
-    """One text, read from left to right by what stands where: relation, sum, product, power."""
+def _markup(node: Formula | BigO, fenced: bool = False) -> str:
+    """The formula; a sum in brackets where it is `fenced`, as a factor is."""
+    match node:
+        case Number(value=value) if value.denominator == 1:
+            return f"<mn>{value}</mn>"
+        case Symbol():
+            return f"<mi>{node.name}</mi>"
+        case Apply(op="+" | "-" | "neg"):
+            inside = _row(_terms(node))
+            return f"<mrow>{_OPEN}{inside}{_CLOSE}</mrow>" if fenced else inside
+        case Apply(op="*"):
+            return _times(_factors(node))
+        case Apply(op="^", args=(base, exponent)):
+            return f"<msup>{_markup(base, True)}{_markup(exponent)}</msup>"
+        case Apply(op="/", args=(above, below)):
+            return f"<mfrac>{_markup(above)}{_markup(below)}</mfrac>"
+        case Apply(op="//" | "%", args=(left, right)):
+            above, below = _markup(left, True), _markup(right, True)
+            if node.op == "//":
+                return f"<mrow><mo>⌊</mo>{above}<mo lspace='0' rspace='0'>/</mo>{below}<mo>⌋</mo></mrow>"
+            return f"<mrow>{above}<mspace width='0.3em'/><mi>mod</mi><mspace width='0.3em'/>{below}</mrow>"
+        case _:
+            raise TextError("counts are not printed so", "", 0, 0)
 
-    def __init__(self, text: str, functions: Iterable[str]) -> None:
-        self.functions = set(functions)
-        self.tokens: list[str] = []
-        place = 0
-        text = text.rstrip()
-        while place < len(text):
-            found = _TOKEN.match(text, place)
-            if found is None:
-                raise _NotRead
-            self.tokens.append(found[1])
-            place = found.end()
-        self.place = 0
 
-    def relation(self) -> str:
-        parts = [self._sum()]
-        while self._next() in _RELATIONS:
-            parts += [f"<mo>{escape(_RELATIONS[self._take()])}</mo>", self._sum()]
-        if self._next():
-            raise _NotRead
-        return parts[0] if len(parts) == 1 else _row(parts)
+def _terms(node: Formula) -> list[str]:
+    match node:
+        case Apply(op="+" | "-", args=(left, right)):
+            return [*_terms(left), _sign(node.op), _markup(right, True)]
+        case Apply(op="neg", args=(inner,)):
+            return [_sign("neg"), _markup(inner, True)]
+        case _:
+            return [_markup(node)]
 
-    def _next(self) -> str:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ""
 
-    def _take(self, wanted: str = "") -> str:
-        token = self._next()
-        if not token or (wanted and token != wanted):
-            raise _NotRead
-        self.place += 1
-        return token
+def _factors(node: Formula) -> list[Formula]:
+    match node:
+        case Apply(op="*", args=(left, right)):
+            return [*_factors(left), right]
+        case _:
+            return [node]
 
-    def _sum(self) -> str:
-        parts = ["<mo>−</mo>", self._product()] if self._skip("-") else [self._product()]
-        while self._next() in ("+", "-"):
-            sign = "+" if self._take() == "+" else "−"
-            parts += [f"<mo>{sign}</mo>", self._product()]
-        return parts[0] if len(parts) == 1 else _row(parts)
 
-    def _skip(self, token: str) -> bool:
-        if self._next() == token:
-            self.place += 1
-            return True
-        return False
+def _times(factors: list[Formula]) -> str:
+    """The factors with a dot next to a name of several letters, else with nothing between them."""
+    parts = [_markup(factors[0], True)]
+    for before, factor in pairwise(factors):
+        word = any(isinstance(one, Symbol) and len(one.name) > 1 for one in (before, factor))
+        parts += ["<mo>·</mo>" if word else "<mo>&#x2062;</mo>", _markup(factor, True)]
+    return _row(parts)
 
-    def _product(self) -> str:
-        """Factors side by side; what stands before a / is all of it the numerator."""
-        factors, names = [self._power()], [self._is_word()]
-        while True:
-            token = self._next()
-            if token == "*":
-                self._take()
-            elif token in ("/", "//", "%"):
-                return self._divided(self._take(), factors, names)
-            elif not (token == "(" or token.isidentifier() or token.isdigit()):
-                return _times(factors, names)
-            factors.append(self._power())
-            names.append(self._is_word())
 
-    def _divided(self, sign: str, factors: list[str], names: list[bool]) -> str:
-        above, below = _times(factors, names), self._power()
-        bare = _unfenced(above) if len(factors) == 1 else above
-        if sign == "/":
-            return f"<mfrac>{bare}{below}</mfrac>"
-        if sign == "//":
-            return f"<mrow><mo>⌊</mo>{above}<mo lspace='0' rspace='0'>/</mo>{below}<mo>⌋</mo></mrow>"
-        return f"<mrow>{above}<mspace width='0.3em'/><mi>mod</mi><mspace width='0.3em'/>{below}</mrow>"
-
-    def _is_word(self) -> bool:
-        """Whether the last token was a name of several letters."""
-        token = self.tokens[self.place - 1]
-        return token.isidentifier() and len(token) > 1
-
-    def _power(self) -> str:
-        base = self._factor()
-        return f"<msup>{base}<mn>{self._take()}</mn></msup>" if self._skip("^") else base
-
-    def _factor(self) -> str:
-        token = self._take()
-        if token.isdigit():
-            return f"<mn>{token}</mn>"
-        if token == "(":
-            inside = self._sum()
-            self._take(")")
-            return f"<mrow>{_OPEN}{inside}{_CLOSE}</mrow>"
-        if not token.isidentifier():
-            raise _NotRead
-        if token in self.functions and self._next() == "(":
-            return self._call(token)
-        return f"<mi>{token}</mi>"
-
-    def _call(self, name: str) -> str:
-        self._take("(")
-        arguments = [self._sum()]
-        while self._skip(","):
-            arguments += ["<mo>,</mo>", self._sum()]
-        self._take(")")
-        return f"<mrow><mi>{name}</mi>{_OPEN}{''.join(arguments)}{_CLOSE}</mrow>"
+def _sign(sign: str) -> str:
+    return f"<mo>{escape(_SIGNS.get(sign, sign))}</mo>"
 
 
 def _row(parts: list[str]) -> str:
-    return f"<mrow>{''.join(parts)}</mrow>"
-
-
-def _unfenced(markup: str) -> str:
-    """Without the brackets around it, which a fraction bar replaces."""
-    start, end = f"<mrow>{_OPEN}", f"{_CLOSE}</mrow>"
-    return markup[len(start) : -len(end)] if markup.startswith(start) and markup.endswith(end) else markup
-
-
-def _times(factors: list[str], words: list[bool]) -> str:
-    """The factors with a dot next to a name of several letters, else with nothing between them."""
-    if len(factors) == 1:
-        return factors[0]
-    text = factors[0]
-    for i in range(1, len(factors)):
-        text += ("<mo>·</mo>" if words[i] or words[i - 1] else "<mo>&#x2062;</mo>") + factors[i]
-    return f"<mrow>{text}</mrow>"
+    return parts[0] if len(parts) == 1 else f"<mrow>{''.join(parts)}</mrow>"

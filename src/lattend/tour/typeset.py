@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from lattend.tour.mathml import formula
+from lattend.tour.mathml import calls, formula
 
 # `F(rows) * F(cols) where F(n) =`, the head of a count that is a product of equal parts
-_HEAD = re.compile(r"(.*) where ((\w+)\(.*\)) =")
+_HEAD = re.compile(r"(.*) where (\w+\(.*\)) =")
 _ROW = re.compile(r"(?P<formula>.*?)(?:  +(?P<when>when .*?|otherwise))?(?:(?:^|  )where (?P<where>.*))?")
 
 
@@ -17,8 +17,7 @@ def count(printed: str) -> str:
     for line in printed.splitlines():
         head, row = _HEAD.fullmatch(line), _ROW.fullmatch(line.strip())
         if head is not None:
-            functions = (head[3],)
-            intro = f"<p>{formula(head[1], functions)} where {formula(head[2], functions)} is</p>"
+            intro = f"<p>{calls(head[1])} where {calls(head[2])} is</p>"
         elif row is not None:
             rows += _piece(row["formula"], row["when"] or "") if row["formula"] else ""
             rows += _meanings(row["where"]) if row["where"] else ""
