@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from lattend.cli.failures import RULE_HELP
-from lattend.errors import LattendError, TextError
+from lattend.errors import LattendError, NamingError, TextError
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
 MOST_DIGITS = 300
+T = TypeVar("T")
 _NAME = re.compile(r"[^\W\d]\w*")
 _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
 _SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
@@ -53,6 +54,13 @@ Pixel = Annotated[str | None, option("y,x", "The pixel that is asked; the middle
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def refuse(given: Mapping[str, object], names: Iterable[str], why: str) -> None:
+    """Raises where one of these options is given, which would change nothing: `--seed is for --scores`."""
+    unused = [name for name in names if given[name] is not None and given[name] is not False]
+    if unused:
+        raise NamingError(f"{unused[0]} {why}")
+
+
 def read_rule(text: str) -> Rule:
     """The rule a person means."""
     if text.strip() in ("", "-"):
@@ -64,26 +72,12 @@ def read_rule(text: str) -> Rule:
 
 def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:
     """`n=12,t=3` as a dictionary; the option may be repeated."""
-    values: dict[str, int] = {}
-    for text in texts or ():
-        for name, value, start, end in _pairs("--at", text, "n=12,t=3"):
-            if name in values:
-                raise TextError(f"--at: {name} is given twice; give it once", text, start, end)
-            values[name] = _integer(name, value, text, end - len(value), end)
-    return values
+    return _named("--at", texts, "n=12,t=3", _integer)
 
 
 def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
     """`L=n` as a dictionary from the formula's names to the count's; the option may be repeated."""
-    names: dict[str, str] = {}
-    for text in texts or ():
-        for name, value, start, end in _pairs("--rename", text, "L=n"):
-            if name in names:
-                raise TextError(f"--rename: {name} is given twice; give it once", text, start, end)
-            if not _NAME.fullmatch(value):
-                raise TextError(f"--rename: {value} is not a name", text, end - len(value), end)
-            names[name] = value
-    return names
+    return _named("--rename", texts, "L=n", _new_name)
 
 
 def read_pixel(text: str | None) -> tuple[int, ...] | None:
@@ -160,12 +154,26 @@ def _parts(text: str) -> Iterator[tuple[str, int, int]]:
         place += len(part) + 1
 
 
-def _pairs(option: str, text: str, example: str) -> Iterator[tuple[str, str, int, int]]:
-    for part, start, end in _parts(text):
-        name, equals, value = (side.strip() for side in part.partition("="))
-        if not equals or not _NAME.fullmatch(name) or not value:
-            raise TextError(f"{option}: write name=value, as in {example}", text, start, end)
-        yield name, value, start, end
+def _named(
+    option: str, texts: Sequence[str] | None, example: str, read: Callable[[str, str, str, int, int], T]
+) -> dict[str, T]:
+    """`name=value` between commas, as a dictionary."""
+    found: dict[str, T] = {}
+    for text in texts or ():
+        for part, start, end in _parts(text):
+            name, equals, value = (side.strip() for side in part.partition("="))
+            if not equals or not _NAME.fullmatch(name) or not value:
+                raise TextError(f"{option}: write name=value, as in {example}", text, start, end)
+            if name in found:
+                raise TextError(f"{option}: {name} is given twice; give it once", text, start, end)
+            found[name] = read(name, value, text, end - len(value), end)
+    return found
+
+
+def _new_name(name: str, value: str, text: str, start: int, end: int) -> str:
+    if not _NAME.fullmatch(value):
+        raise TextError(f"--rename: {value} is not a name", text, start, end)
+    return value
 
 
 def _integer(name: str, value: str, text: str, start: int, end: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames
+from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import say, say_json, show, show_report
 from lattend.errors import LattendError, NamingError
@@ -60,11 +60,7 @@ def cost(
     if layer.endswith(".json") or Path(layer).is_dir():
         given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
         given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
-        unused = [name for name, value in given.items() if value]
-        if unused:
-            raise NamingError(
-                f"{unused[0]} is for a layer, not for a model; a model takes --length and --json"
-            )
+        refuse(given, given, "is for a layer, not for a model; a model takes --length and --json")
         return _model(layer, length, json)
     if length is not None:
         raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")

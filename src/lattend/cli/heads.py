@@ -14,6 +14,7 @@ from lattend.cli.arguments import (
     read_place,
     read_points,
     read_size,
+    refuse,
 )
 from lattend.cli.output import show
 from lattend.errors import NamingError
@@ -60,18 +61,18 @@ def heads(
     image = None if size is None else read_size("--size", size)
     place = read_place(pixel)
     if scores is not None:
-        _refuse(given, ("FILE", *OF_HEADS), "is not for --scores")
+        refuse(given, ("FILE", *OF_HEADS), "is not for --scores; leave it out")
         from lattend.nn.pictures.heads import draw_scores
 
         options: dict[str, Any] = {"width": channels, "seed": seed, "centres": where, "alpha": widths}
         told = {name: value for name, value in options.items() if value is not None}
         show(draw_scores(scores, size=image, pixel=place, **told), out, json)
         return
-    _refuse(given, OF_SCORES, "is for --scores")
+    refuse(given, OF_SCORES, "is for --scores; leave it out")
     from lattend.nn.pictures.heads import draw_heads, make_heads
 
     if file is not None:
-        _refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads")
+        refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads; leave it out")
         show(draw_heads(file, size=image, pixel=place), out, json)
         return
     if kernel is None and centres is None:
@@ -84,9 +85,3 @@ def heads(
         covariance=read_points("--covariance", covariance, 3),
     )
     show(draw_heads(made, size=image, pixel=place), out, json)
-
-
-def _refuse(given: dict[str, Any], names: tuple[str, ...], why: str) -> None:
-    unused = [name for name in names if given[name] is not None]
-    if unused:
-        raise NamingError(f"{unused[0]} {why}; leave it out")

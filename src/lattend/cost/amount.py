@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import lcm
-from typing import Any
+from typing import Any, cast
 
 from lattend.budget import UNLIMITED, Budget
 from lattend.counts.closed import Closed
@@ -146,7 +146,7 @@ class Amount:
         symbols = Symbols(self.names, self.where, tuple(dict.fromkeys(self.split.values())), text=text)
         subject: Any = symbols  # it has all that a Count asks of a rule
         found = Count(subject, closed, budget=budget)
-        return found.at(**known) if known else found
+        return cast("Count | int", found.at(**known)) if known else found
 
     def __str__(self) -> str:
         return str(self.count())

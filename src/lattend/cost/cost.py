@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
@@ -27,6 +27,23 @@ if TYPE_CHECKING:
 WIDTH = 4  # bytes of a number, unless said otherwise
 MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
 QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth")
+
+
+class Quantity:
+    """A quantity of a cost, by the name it has there: a number, or a formula while a size is open."""
+
+    def __init__(self, about: str) -> None:
+        self.__doc__ = about
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, cost: None, owner: type) -> Quantity: ...
+    @overload
+    def __get__(self, cost: Cost, owner: type) -> Count | int: ...
+    def __get__(self, cost: Cost | None, owner: type) -> Quantity | Count | int:
+        return self if cost is None else cost.value(self.name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +73,19 @@ class Cost(Result):
         """Numbers that are learned."""
         return self.value("parameters")
 
+    multiplies = Quantity("Multiplications of two numbers.")
+    adds = Quantity("Additions and subtractions.")
+    exponentials = Quantity("Powers of e, as of a softmax.")
+    divisions = Quantity("Divisions of one number by another.")
+    functions = Quantity("Evaluations of an activation or a square root, one each.")
+    bytes_read = Quantity("Each statement reads its arrays once.")
+    bytes_written = Quantity("Each statement writes its result once.")
+    saved_activations = Quantity("Numbers made on the way that the backward pass needs again.")
+    cache = Quantity("Numbers of the KV cache, or of a recurrent net's state, in a decoding step.")
+    depth = Quantity(
+        "Sequential depth: cells or layers that must follow each other, a reduction counting one."
+    )
+
     @property
     def multiply_adds(self) -> MultiplyAdds[Count | int, Count | int | None]:
         """The multiplies whose results are summed up."""
@@ -70,44 +100,6 @@ class Cost(Result):
         return self.needed.value(quantity), executed, self.dense.value(quantity)
 
     @property
-    def multiplies(self) -> Count | int:
-        """Multiplications of two numbers."""
-        return self.value("multiplies")
-
-    @property
-    def adds(self) -> Count | int:
-        """Additions and subtractions."""
-        return self.value("adds")
-
-    @property
-    def exponentials(self) -> Count | int:
-        return self.value("exponentials")
-
-    @property
-    def divisions(self) -> Count | int:
-        return self.value("divisions")
-
-    @property
-    def functions(self) -> Count | int:
-        """Evaluations of an activation or a square root, one each."""
-        return self.value("functions")
-
-    @property
-    def bytes_read(self) -> Count | int:
-        """Each statement reads its arrays once."""
-        return self.value("bytes_read")
-
-    @property
-    def bytes_written(self) -> Count | int:
-        """Each statement writes its result once."""
-        return self.value("bytes_written")
-
-    @property
-    def saved_activations(self) -> Count | int:
-        """Numbers made on the way that the backward pass needs again."""
-        return self.value("saved_activations")
-
-    @property
     def peak_activations(self) -> int | None:
         """The most numbers held at once in the widest layer, without parameters; None while a size is open.
 
@@ -117,16 +109,6 @@ class Cost(Result):
             return max(layer.peak(self.number) for _, layer in self.parts)
         except NamingError:
             return None
-
-    @property
-    def cache(self) -> Count | int:
-        """Numbers of the KV cache, or of a recurrent net's state, in a decoding step."""
-        return self.value("cache")
-
-    @property
-    def depth(self) -> Count | int:
-        """Sequential depth: cells or layers that must follow each other, a reduction counting one."""
-        return self.value("depth")
 
     @property
     def scalar_depth(self) -> int | None:

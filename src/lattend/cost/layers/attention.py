@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from functools import partial
 
 from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
@@ -80,7 +81,7 @@ def attention(
     layer = builder.layer(
         "attention",
         mixes_tokens=mixes_tokens(chosen),
-        path=lambda shared: path_of(chosen, given, shared),
+        path=partial(path_of, chosen, given),
         cache=builder.cache(),
         positions=builder.sizes["N"],
     )

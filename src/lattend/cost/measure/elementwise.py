@@ -143,18 +143,9 @@ def _groups(op: Operation) -> tuple[int, int]:
     return op.first.numel(), op.result.numel()
 
 
-def _sum(op: Operation) -> Tally:
-    given, found = _groups(op)
-    return Tally(adds=max(0, given - found))
-
-
-def _mean(op: Operation) -> Tally:
-    return _sum(op) + Tally(divisions=op.result.numel())
-
-
-def _prod(op: Operation) -> Tally:
-    given, found = _groups(op)
-    return Tally(multiplies=max(0, given - found))
+def _gathered(operations: Callable[[int, int], Tally]) -> Formula:
+    """What is done where so many numbers go in, and so many come out."""
+    return lambda op: operations(*_groups(op))
 
 
 def _most(op: Operation) -> Tally:
@@ -171,11 +162,6 @@ def _variance(op: Operation) -> Tally:
     return Tally(adds=max(0, 3 * given - 2 * found), multiplies=given, divisions=2 * found, functions=roots)
 
 
-def _norm(op: Operation) -> Tally:
-    given, found = _groups(op)
-    return Tally(multiplies=given, adds=max(0, given - found), functions=found)
-
-
 def _softmax(op: Operation) -> Tally:
     """One exponential and one division a number, and the sums; a logarithm a row in place of divisions."""
     numbers = op.result.numel()
@@ -183,11 +169,6 @@ def _softmax(op: Operation) -> Tally:
     if op.name == "_log_softmax":
         return Tally(exponentials=numbers, adds=2 * numbers - rows, functions=rows)
     return Tally(exponentials=numbers, adds=numbers - rows, divisions=numbers)
-
-
-def _logsumexp(op: Operation) -> Tally:
-    given, found = _groups(op)
-    return Tally(exponentials=given, adds=max(0, given - found), functions=found)
 
 
 def _power(op: Operation) -> Tally:
@@ -262,11 +243,6 @@ def _kernel(op: Operation) -> int:
     return prod(given * axes if len(given) == 1 else given)
 
 
-def _adaptive_max(op: Operation) -> Tally:
-    given, found = _groups(op)
-    return Tally(comparisons=max(0, given - found))
-
-
 # Losses, and sums by place
 
 
@@ -295,16 +271,22 @@ def _bag(op: Operation) -> Tally:
 
 
 _FORMULAS: dict[str, Formula] = {
-    **dict.fromkeys(["sum", "nansum", "trace"], _sum),
-    **dict.fromkeys(["mean", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d"], _mean),
-    "prod": _prod,
+    **dict.fromkeys(["sum", "nansum", "trace"], _gathered(lambda n, m: Tally(adds=max(0, n - m)))),
+    **dict.fromkeys(
+        ["mean", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_avg_pool1d"],
+        _gathered(lambda n, m: Tally(adds=max(0, n - m), divisions=m)),
+    ),
+    "prod": _gathered(lambda n, m: Tally(multiplies=max(0, n - m))),
     **dict.fromkeys(
         ["max", "min", "amax", "amin", "aminmax", "argmax", "argmin", "any", "all", "median", "mode"], _most
     ),
     **dict.fromkeys(["var", "std", "var_mean", "std_mean"], _variance),
-    **dict.fromkeys(["linalg_vector_norm", "norm"], _norm),
+    **dict.fromkeys(
+        ["linalg_vector_norm", "norm"],
+        _gathered(lambda n, m: Tally(multiplies=n, adds=max(0, n - m), functions=m)),
+    ),
     **dict.fromkeys(["_softmax", "_safe_softmax", "_log_softmax"], _softmax),
-    "logsumexp": _logsumexp,
+    "logsumexp": _gathered(lambda n, m: Tally(exponentials=n, adds=max(0, n - m), functions=m)),
     "pow": _power,
     "native_layer_norm": _layer_norm,
     "native_group_norm": _group_norm,
@@ -326,7 +308,10 @@ _FORMULAS: dict[str, Formula] = {
         _max_pool,
     ),
     **dict.fromkeys(["avg_pool1d", "avg_pool2d", "avg_pool3d"], _avg_pool),
-    **dict.fromkeys(["adaptive_max_pool2d", "adaptive_max_pool3d"], _adaptive_max),
+    **dict.fromkeys(
+        ["adaptive_max_pool2d", "adaptive_max_pool3d"],
+        _gathered(lambda n, m: Tally(comparisons=max(0, n - m))),
+    ),
     "mse_loss": _loss(Tally(adds=1, multiplies=1)),
     **dict.fromkeys(["smooth_l1_loss", "huber_loss"], _loss(Tally(adds=1, functions=1))),
     "binary_cross_entropy": _loss(Tally(adds=2, multiplies=2, functions=2)),

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, ModelLayer, ModelPart
+from lattend.cost.models.parts import ATTENTION, GROUPS, HEAD, Attention, ModelLayer, ModelPart
 from lattend.report.report import Report
 from lattend.report.table import Table
 
@@ -139,21 +139,16 @@ def _layer_json(first: int, last: int, layer: ModelLayer) -> dict[str, Any]:
         "last": last,
         "parameters": layer.parameters,
         "multiply_adds_a_token": layer.multiply_adds,
-        "attention": None
-        if one is None
-        else {
-            "rule": one.span.rule.text,
-            "values": dict(one.span.rule.values),
-            "words": one.span.words,
-            "heads": one.heads,
-            "kv_heads": one.kv_heads,
-            "head_dim": one.head_dim,
-            "value_dim": one.value_dim,
-            "cached": one.cached,
-        },
+        "attention": None if one is None else _attention_json(one),
         "feed_forward": layer.feed_forward,
         "parts": [_part_json(part) for part in layer.parts],
     }
+
+
+def _attention_json(one: Attention) -> dict[str, Any]:
+    rule = one.span.rule
+    sizes = {name: getattr(one, name) for name in ("heads", "kv_heads", "head_dim", "value_dim", "cached")}
+    return {"rule": rule.text, "values": dict(rule.values), "words": one.span.words, **sizes}
 
 
 def _part_json(part: ModelPart) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Each layer in them is one unit: a norm, an attention, a feed-forward net, a resi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from lattend.cost.reference.attention import Mask, attention
 from lattend.cost.reference.convolution import Image, patch_embedding
@@ -58,27 +59,10 @@ def block(
     return step(tokens, "norm2", lambda x: feed_forward(x, weights, activation))
 
 
-def stack(
-    tokens: Matrix,
-    weights: Weights,
-    masks: Masks,
-    *,
-    activation: str = "gelu",
-    norm_first: bool = True,
-    scale: float | None = None,
-    memory: Matrix | None = None,
-) -> Matrix:
-    """Stacked blocks: layers "0", "1", … of the weights."""
+def stack(tokens: Matrix, weights: Weights, masks: Masks, **options: Any) -> Matrix:
+    """Stacked blocks: layers "0", "1", … of the weights, each with the options of `block`."""
     for layer in range(1 + max(int(name.split(".")[0]) for name in weights)):
-        tokens = block(
-            tokens,
-            part(weights, str(layer)),
-            masks,
-            activation=activation,
-            norm_first=norm_first,
-            scale=scale,
-            memory=memory,
-        )
+        tokens = block(tokens, part(weights, str(layer)), masks, **options)
     return tokens
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lattend.cost.models.families.shared import (
     CAUSAL,
@@ -28,31 +28,30 @@ from lattend.cost.models.parts import (
 )
 from lattend.cost.models.spans import AttentionSpan
 
+Head = Callable[[Fields, int], tuple[str, Sequence[ModelPart]]]  # what it is called, and its parts
+
 
 def bert(fields: Fields) -> Model:
     """Tables of tokens, positions and types; a causal one with `is_decoder`.
 
     The head is that of the class in `architectures`; without one, BertModel: no head but a pooler.
     """
-    width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
-    fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
-    layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
-    layers *= fields.size("num_hidden_layers")
-    tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
-    head, parts = _bert_head(fields, width)
-    return build_model(fields, head, width, layers, [*tables, *parts], longest=positions)
+    return _with_types(fields, _bert_head, fields.size("max_position_embeddings"))
 
 
 def roberta(fields: Fields) -> Model:
     """As BERT; positions begin after that of padding, so two of them are never used."""
+    positions, padding = fields.size("max_position_embeddings"), fields.optional("pad_token_id", least=0)
+    return _with_types(fields, _roberta_head, positions - 1 - (1 if padding is None else padding))
+
+
+def _with_types(fields: Fields, head_of: Head, longest: int) -> Model:
     width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
     fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
-    padding = fields.optional("pad_token_id", least=0)
     layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
     layers *= fields.size("num_hidden_layers")
     tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
-    head, parts = _roberta_head(fields, width)
-    longest = positions - 1 - (1 if padding is None else padding)
+    head, parts = head_of(fields, width)
     return build_model(fields, head, width, layers, [*tables, *parts], longest=longest)
 
 
