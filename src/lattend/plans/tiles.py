@@ -18,6 +18,8 @@ from lattend.rules.language.intervals import Interval, interval
 
 Ints = NDArray[np.int64]
 PER_AXIS = ("outer_slot", "outer_base", "inner_base", "inner_first", "inner_end")
+OUTER_SLOT, OUTER_BASE, INNER_BASE, INNER_FIRST, INNER_END = range(len(PER_AXIS))  # of the first axis
+FULL_FIRST, FULL_END = -2, -1
 FULL = ("full_first", "full_end")  # on a line: the slots that all rows of the tile attend to
 
 
@@ -102,14 +104,14 @@ def with_lists(part: Part, found: Tiles, data: Mapping[str, NDArray[Any]]) -> Ti
     places = row * columns + column  # in order
     table = found.table.copy()
     head = np.arange(len(table))[:, None] % heads
-    mine = (head * rows + table[..., 1] // blocks.outer) * columns
-    begin, end = table[..., 3].astype(np.int64), table[..., 4].astype(np.int64)
+    mine = (head * rows + table[..., OUTER_BASE] // blocks.outer) * columns
+    begin, end = table[..., INNER_FIRST].astype(np.int64), table[..., INNER_END].astype(np.int64)
     last = np.where(end > begin, -(-end // blocks.inner), begin // blocks.inner)
     first, after = np.searchsorted(places, mine + begin // blocks.inner), np.searchsorted(places, mine + last)
     ends = np.append(column, 0)[after - 1] == columns - 1  # with a block that may not be whole
     beyond = columns * blocks.inner - part.axes[0].inner_size
-    table[..., 2], table[..., 3] = first, 0
-    table[..., 4] = (after - first) * blocks.inner - np.where((after > first) & ends, beyond, 0)
+    table[..., INNER_BASE], table[..., INNER_FIRST] = first, 0
+    table[..., INNER_END] = (after - first) * blocks.inner - np.where((after > first) & ends, beyond, 0)
     return Tiles(found.shape, _ordered(table), column.astype(np.int32))
 
 
@@ -163,7 +165,7 @@ def _full(part: Part, names: dict[str, Interval], columns: list[Ints]) -> list[I
     if not part.knows_full:
         nothing = np.zeros(1, np.int64)
         return [nothing, nothing]
-    axis, base, begin, end = part.axes[0], columns[2], columns[3], columns[4]
+    axis, base, begin, end = part.axes[0], columns[INNER_BASE], columns[INNER_FIRST], columns[INNER_END]
     low = _extreme(np.maximum, 0, axis.lows, names, 1)
     high = _extreme(np.minimum, axis.inner_size - 1, axis.highs, names, 0)
     first = np.clip(axis.inner_order.below(low, base), begin, end)
@@ -175,15 +177,15 @@ def _closed_where_empty(part: Part, table: NDArray[np.int32], heads: int) -> NDA
     width = len(PER_AXIS)
     empty = np.zeros(table.shape[:2], bool)
     for axis in range(len(part.axes)):
-        empty |= table[..., axis * width + 4] <= table[..., axis * width + 3]
+        empty |= table[..., axis * width + INNER_END] <= table[..., axis * width + INNER_FIRST]
     for gate in part.gates:
         held = evaluate(gate, {**part.numbers, HEAD: np.arange(heads)}, {})
         empty |= ~np.broadcast_to(np.asarray(held, bool), (heads,))[:, None]
     for axis in range(len(part.axes)):
-        table[..., axis * width + 4] = np.where(
-            empty, table[..., axis * width + 3], table[..., axis * width + 4]
+        table[..., axis * width + INNER_END] = np.where(
+            empty, table[..., axis * width + INNER_FIRST], table[..., axis * width + INNER_END]
         )
-    table[..., -1] = np.where(empty, table[..., -2], table[..., -1])
+    table[..., FULL_END] = np.where(empty, table[..., FULL_FIRST], table[..., FULL_END])
     return table
 
 
@@ -192,7 +194,7 @@ def _ordered(table: NDArray[np.int32]) -> NDArray[np.int32]:
     width = len(PER_AXIS)
     total = np.ones(table.shape[1], np.int64)
     for axis in range(table.shape[-1] // width):
-        total *= (table[..., axis * width + 4] - table[..., axis * width + 3]).sum(0)
+        total *= (table[..., axis * width + INNER_END] - table[..., axis * width + INNER_FIRST]).sum(0)
     if not total.size or total.min() == total.max():
         return table
     return np.ascontiguousarray(table[:, np.argsort(-total, kind="stable")])
