@@ -71,16 +71,13 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
             f'rule "{rule.text}" looks up data ({expr.arrays(rule.condition)[0]}[...]), so it has no closed '
             "form; give it numbers and it is counted from the data"
         )
-    parameters = (*rule.sizes, *rule.parameters)
     if len(rule.axes) > 1 and not rule.has_heads:
         products = by_axis(rule.condition, rule.axes)
         if products is not None:
             factored = _sum_of_products(rule, products, fixed)
             if factored is not None:
                 return factored.ready()
-    return _counted(
-        rule.condition, rule.axes, rule.domain, parameters, fixed, rule.has_heads, {}, rule.source
-    ).ready()
+    return _counted(PointSet.of_rule(rule, fixed=fixed)).ready()
 
 
 def raw_form(rule: Rule) -> Closed:
@@ -89,26 +86,13 @@ def raw_form(rule: Rule) -> Closed:
     return Closed(points.domain.space, points.domain, points.counted()).ready()
 
 
-def _counted(
-    condition: Condition,
-    axes: tuple[Axis, ...],
-    domain: Condition,
-    parameters: tuple[str, ...],
-    fixed: tuple[str, ...],
-    heads: bool,
-    moduli: Mapping[str, str],
-    source: str | None,
-) -> Closed:
-    points = PointSet.of(
-        condition,
-        axes,
-        domain=domain,
-        parameters=parameters,
-        fixed=fixed,
-        heads=heads,
-        moduli=moduli,
-        source=source,
-    )
+def counted_points(points: PointSet) -> Closed:
+    """How many points there are, in as few pieces as can be found."""
+    return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
+
+
+def _counted(points: PointSet) -> Closed:
+    """The same, of the points outside where those are simpler to count."""
     gaps = points.gaps()
     if gaps is None:
         return counted_points(points)
@@ -116,11 +100,6 @@ def _counted(
     if counted is None:
         raise ValueError("two sets of one space have one split")
     return Closed(counted.space, counted.domain, simplified(counted.pieces, counted.domain))
-
-
-def counted_points(points: PointSet) -> Closed:
-    """How many points there are, in as few pieces as can be found."""
-    return Closed(points.domain.space, points.domain, simplified(points.counted(), points.domain))
 
 
 def _sum_of_products(
@@ -144,9 +123,9 @@ def _sum_of_products(
         if total is None:
             return None
     if total is None:
-        return _counted(
-            Truth(False), rule.axes, rule.domain, (*rule.sizes, *rule.parameters), fixed, False, {}, None
-        )
+        names = (*rule.sizes, *rule.parameters)
+        nothing = PointSet.of(Truth(False), rule.axes, domain=rule.domain, parameters=names, fixed=fixed)
+        return _counted(nothing)
     inside = [within(p, size) for p, size in rule.limits.items() if p in fixed]
     domain = region_of(expr.all_of(rule.domain, *inside), total.space)
     if len(products) > 1:
@@ -204,7 +183,9 @@ def _line(
     modulus: str | None,
 ) -> Closed:
     moduli = {"q": modulus} if modulus else {}
-    return _counted(condition, LINE, domain, parameters, held, False, moduli, None)
+    return _counted(
+        PointSet.of(condition, LINE, domain=domain, parameters=parameters, fixed=held, moduli=moduli)
+    )
 
 
 def forget_lines() -> None:

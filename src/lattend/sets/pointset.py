@@ -77,13 +77,14 @@ class PointSet:
         return PointSet(described.space, described.points, described.box, known)
 
     @staticmethod
-    def of_rule(rule: Rule, domain: Condition | None = None) -> PointSet:
+    def of_rule(rule: Rule, domain: Condition | None = None, fixed: Iterable[str] = ()) -> PointSet:
         """The pairs of a rule on `domain`, or on its own; its parameters are symbols, bound ones too."""
         return PointSet.of(
             rule.condition,
             rule.axes,
             domain=domain or rule.domain,
             parameters=(*rule.sizes, *rule.parameters),
+            fixed=fixed,
             heads=rule.has_heads,
             source=rule.source,
         )
