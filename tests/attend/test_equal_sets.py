@@ -153,6 +153,12 @@ def test_pieces_that_do_not_touch_are_the_convex_set_they_make() -> None:
     assert canonical_form(pieces) == canonical_form(lt.rule("k <= q and 2*q - k <= 2"))
 
 
+@pytest.mark.parametrize("text", ["n + q >= 2", "n + k >= 2", "not n == 1"])
+def test_what_only_asks_for_a_length_says_so(text: str) -> None:
+    """At n = 1 no pair, at more all of them."""
+    assert canonical_form(lt.rule(text)) == canonical_form(lt.rule("n >= 2"))
+
+
 def test_a_rule_that_is_not_affine_is_planned_as_written() -> None:
     rule = lt.rule("q * k <= 30 and k <= q")
     assert canonical_form(rule).as_written == "it is not affine"

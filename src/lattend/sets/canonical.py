@@ -128,7 +128,15 @@ def _literal(unknown: Compare, holds: bool) -> Condition:
 
 
 def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Condition]:
-    """The set as a condition: by pieces, by intervals of keys, by intervals of queries."""
+    """The set as a condition: by pieces, by intervals of keys, by intervals of queries.
+
+    Each is found for the sizes that have points; these are said too where it would hold at others.
+    """
+    whole, sizes = frame, points.params()
+    at_sizes: Condition = expr.Truth(True)
+    if not sizes.is_equal(frame.box.params()):
+        frame = whole.narrowed(sizes)
+        at_sizes = _union(_pieces(frame.box, whole), whole)
     factors = _factors(points, frame) if len(frame.axes) > 1 and points.n_basic_set() > 1 else None
     split = [_grown(one, frame) for one in factors or [points]]
     forms = [[_union(pieces, frame) for pieces in split]]
@@ -140,7 +148,7 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
             for form, pieces in zip(forms[0], split, strict=True)
         ]
         forms.append([a or b for a, b in zip(found, forms[0], strict=True)])
-    by_pieces, rows, columns = (_proved(expr.all_of(*form), points, frame) for form in forms)
+    by_pieces, rows, columns = (_proved(expr.all_of(*form), at_sizes, points, whole) for form in forms)
     return (rows if _is_plain(rows) else by_pieces), rows, columns
 
 
@@ -152,10 +160,12 @@ def _is_plain(form: Condition) -> bool:
     )
 
 
-def _proved(form: Condition, points: isl.Set, frame: Frame) -> Condition:
-    if not frame.points(form).is_equal(points):
-        raise NoClosedForm("its written form was not proved equal to its set")
-    return form
+def _proved(form: Condition, at_sizes: Condition, points: isl.Set, frame: Frame) -> Condition:
+    """The form, at these sizes alone where it must be said: what isl proves equal to the set."""
+    for found in (form, expr.all_of(at_sizes, form)):
+        if frame.points(found).is_equal(points):
+            return found
+    raise NoClosedForm("its written form was not proved equal to its set")
 
 
 def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import islpy as isl
 
 from lattend.rules.axes import HEAD, HEADS, Axis
@@ -27,6 +29,12 @@ class Frame:
         self.bounds = expr.all_of(*(within(position, size) for position, size in sizes.items()))
         self.space = Space(self.parameters, self.dims, {})
         self.box = self.points(Truth(True))
+
+    def narrowed(self, sizes: isl.Set) -> Frame:
+        """The same frame with the box of these sizes alone."""
+        found = copy(self)
+        found.box = self.box.intersect_params(sizes)
+        return found
 
     def points(self, condition: Condition) -> isl.Set:
         """The points of the box where the condition holds."""
