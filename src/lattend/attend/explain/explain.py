@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from html import escape
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +23,9 @@ from lattend.attend.explain.prediction import (
     predicted_time,
 )
 from lattend.attend.explain.text import (
+    explanation_report,
     format_box,
     format_condition,
-    format_explanation,
     format_layout,
     format_numbers,
     format_rest,
@@ -38,6 +37,7 @@ from lattend.draw.grid.titles import clipped, name
 from lattend.errors import LattendError
 from lattend.plans.plan import plan
 from lattend.report.numbers import percent, seconds
+from lattend.report.report import Printed, Report
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
@@ -93,7 +93,7 @@ class ExplainedPart:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Printed):
     """What attention would do: the pairs it needs and executes, its parts, kernels and time.
 
     Pairs are those of one head of one batch element; of all heads where the rule names `head`, and
@@ -180,9 +180,9 @@ class Explanation:
         on = next(t.on for t in found.values() if t.seconds is not None)
         return f"{', '.join([*predicted, *left])}, on {on}"
 
-    def text(self, width: int = 80) -> str:
-        """The explanation in lines of at most `width` columns."""
-        return format_explanation(self, width)
+    def report(self) -> Report:
+        """Pairs, parts, kernels and time, as they are printed."""
+        return explanation_report(self)
 
     def picture(self, *, size: int | None = None, title: str | None = None) -> Picture:
         """The rule with the tiles over it, each part in its own colour, at most `size` positions a side.
@@ -238,9 +238,6 @@ class Explanation:
             "time": {way: {"seconds": t.seconds, "bound": t.bound, "on": t.on} for way, t in times.items()},
         }
 
-    def __str__(self) -> str:
-        return self.text()
-
     def __repr__(self) -> str:
         return f"<Explanation {self.title}: {self.kernel or 'no kernel'}, {self.useful_text or self.of}>"
 
@@ -251,7 +248,7 @@ class Explanation:
             return None
 
     def _repr_html_(self) -> str:
-        return f"{self._repr_svg_() or ''}<pre>{escape(self.text(100))}</pre>"
+        return f"{self._repr_svg_() or ''}{super()._repr_html_()}"
 
 
 def explain(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from lattend.plans.order import Order
 from lattend.plans.part import Part, PartAxis
-from lattend.report.numbers import percent
+from lattend.report.numbers import format_number, percent
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
 from lattend.rules.language import expr
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import ExplainedPart, Explanation
 
-INDENT = 12
 LITTLE = 0.2  # of the executed pairs needed: worth a sentence
 NEARLY = 0.75  # of the dense pairs executed
 ALONG = {"q": "", "qz": "z", "qy": "y", "qx": "x"}
@@ -89,11 +89,6 @@ def format_numbers(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value:,}" for name, value in values.items())
 
 
-def ratio(value: float) -> str:
-    """`1.25`, `257`."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 10 else f"{value:.2f}"
-
-
 # Why it may not be faster than dense
 
 
@@ -143,79 +138,53 @@ def _cause(found: Explanation) -> str:
     )
 
 
-# The whole text
+# The whole report
 
 
-def format_explanation(found: Explanation, width: int) -> str:
-    """The explanation in lines of at most `width` columns."""
-    return "\n".join(_lines(found, max(20, width)))
-
-
-def _lines(found: Explanation, width: int) -> Iterator[str]:
-    yield from _wrapped(found.title, width)
-    yield from _wrapped(found.subtitle, width)
-    yield from _wrapped(found.tensors, width)
-    yield ""
-    yield from _pairs(found, width)
+def explanation_report(found: Explanation) -> Report:
+    """Pairs, parts, kernels and time, as they are printed."""
+    parts: list[Table | Facts | str] = [found.subtitle, found.tensors, _pairs(found)]
+    if found.not_counted:
+        parts.append(f"needed: not counted: {found.not_counted}")
+    elif found.needed == 0:
+        parts.append("no pair is attended")
+    elif found.executed:
+        parts.append(found.useful_text)
     if found.why:
-        yield from _entry("why", found.why, width, indent=0)
+        parts.append(f"why: {found.why}")
     if found.as_written:
-        yield from _entry("plan", f"planned as written: {found.as_written}", width, indent=0)
-    for place, part in enumerate(found.parts):
-        yield ""
-        yield from _part(part, place, len(found.parts), width)
-    yield ""
-    yield "kernels"
+        parts.append(f"planned as written: {found.as_written}")
+    parts += [
+        _part(part, f"part {place + 1} of {len(found.parts)}") for place, part in enumerate(found.parts)
+    ]
+    kernels = [("kernels", "")]
     for name, reason in found.kernels.items():
-        word = f"no: {reason}" if reason else "yes, chosen" if name == found.kernel else "yes"
-        yield from _entry(name, word, width)
+        kernels.append(
+            (f"  {name}", f"no: {reason}" if reason else "yes" + ", chosen" * (name == found.kernel))
+        )
+    parts.append(Facts(kernels))
     if found.refused:
         anything = any(reason is None for reason in found.kernels.values())
         refused = found.refused if anything else "no kernel can run this"  # the reasons stand above
-        yield from _wrapped(f"attention would raise: {refused}", width)
-        return
-    yield ""
-    yield from _entry("backward", found.backward_text, width, indent=0)
-    yield from _entry("TF32", found.tf32, width, indent=0)
-    yield from _entry("time", found.time_text, width, indent=0)
-
-
-def _pairs(found: Explanation, width: int) -> Iterator[str]:
-    """Needed, executed and dense beside each other, or below each other where that is too wide."""
-    values = (found.needed, found.executed, found.dense)
-    bound = {"at most": "<= ", "about": "~ "}.get(found.bound, "")
-    counts = ["-" if value is None else f"{value:,}" for value in values]
-    counts[1] = bound + counts[1] if found.executed is not None else "-"
-    of = found.dense
-    table = [["needed", "executed", "dense"], counts]
-    labels = ["pairs", found.of]
-    if found.needed:
-        each = [1.0, None if found.executed is None else found.executed / found.needed, of / found.needed]
-        table.append(["-" if value is None else ratio(value) for value in each])
-        labels.append("times the needed")
-    if of:
-        table.append(["-" if value is None else _part_of(value, of) for value in values])
-        labels.append("of the dense")
-    widths = [max(len(row[column]) for row in table) for column in range(3)]
-    lines = [
-        "  ".join(f"{cell:>{size}}" for cell, size in zip(row, widths, strict=True)) + f"  {label}"
-        for row, label in zip(table, labels, strict=True)
-    ]
-    if max(map(len, lines)) <= width:
-        yield from lines
+        parts.append(f"attention would raise: {refused}")
     else:
-        for column, name in enumerate(table[0]):
-            extra = ", ".join(
-                f"{row[column]} {label}" for row, label in zip(table[2:], labels[2:], strict=True)
-            )
-            yield from _entry(name, f"{table[1][column]}, {extra}" if extra else table[1][column], width, 0)
-        yield from _wrapped(f"pairs {found.of}", width)
-    if found.not_counted:
-        yield from _wrapped(f"needed: not counted: {found.not_counted}", width)
-    elif found.needed == 0:
-        yield "no pair is attended"
-    elif found.executed:
-        yield from _wrapped(found.useful_text, width)
+        last = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
+        parts.append(Facts(last))
+    return Report(found.title, parts, found.json())
+
+
+def _pairs(found: Explanation) -> Table:
+    """Needed, executed and dense beside each other."""
+    needed, executed, dense = values = (found.needed, found.executed, found.dense)
+    rows = [(f"pairs {found.of}", *("-" if value is None else f"{value:,}" for value in values))]
+    if needed:
+        times = ["-" if value is None else format_number(value / needed) for value in values]
+        rows.append(("times the needed", *times))
+    if dense:
+        shares = ["-" if value is None else _part_of(value, dense) for value in values]
+        rows.append(("of the dense", *shares))
+    head = ("", "needed", f"executed, {found.bound}" if found.bound and executed else "executed", "dense")
+    return Table(head, rows)
 
 
 def _part_of(value: int, of: int) -> str:
@@ -223,22 +192,12 @@ def _part_of(value: int, of: int) -> str:
     return percent(value, of) if value <= of else f"{100 * value / of:,.0f}%"
 
 
-def _part(part: ExplainedPart, place: int, parts: int, width: int) -> Iterator[str]:
-    yield from _entry(f"part {place + 1} of {parts}", part.condition, width, indent=0)
-    yield from _entry("layout", part.layout, width)
-    if part.checked:
-        yield from _entry("checked", f"for each pair: {part.checked}", width)
-    yield from _entry("tiles", part.tile_text, width)
-    yield from _entry("steps", part.step_text, width)
-    yield from _entry("executed", f"{part.executed:,} pair{'s' * (part.executed != 1)}", width)
-
-
-def _entry(name: str, words: str, width: int, indent: int = 2) -> Iterator[str]:
-    start = f"{' ' * indent}{name} ".ljust(min(INDENT + 2, width // 3))
-    yield from textwrap.wrap(
-        words, width, initial_indent=start, subsequent_indent=" " * len(start), break_on_hyphens=False
-    ) or [start.rstrip()]
-
-
-def _wrapped(words: str, width: int) -> list[str]:
-    return textwrap.wrap(words, width, break_on_hyphens=False)
+def _part(part: ExplainedPart, name: str) -> Facts:
+    rows = [
+        (name, part.condition),
+        ("  layout", part.layout),
+        ("  checked", f"for each pair: {part.checked}"),
+    ]
+    rows += [("  tiles", part.tile_text), ("  steps", part.step_text)]
+    rows.append(("  executed", f"{part.executed:,} pair{'s' * (part.executed != 1)}"))
+    return Facts([row for row in rows if part.checked or row[0] != "  checked"])
