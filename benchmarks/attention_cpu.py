@@ -8,7 +8,7 @@ Peers: SDPA with a bool mask; FlexAttention, compiled, its block mask made befor
 no CPU backward); SDPA on chunks, what one writes by hand for a window (strided: each chunk and the t keys
 before it, as overlapping views; windowed: reshaped); and SDPA causal, which attends to other pairs: a
 reference line. The floor is the needed multiply-adds at the machine's rate of float32 matrix products,
-measured in the same run: 2 products of D a square forward, 6 in a training step.
+measured in the same run: 2 products of D a pair forward, 6 in a training step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ QUICK = {"strided-255": [8192], "strided-4095": [8192]}  # the others at 4096
 TRAINED, LONG = 65_536, 1_000_000  # positions of the two long runs under strided t=255
 MOST_MASK = 2 * 2**30  # bytes; SDPA makes floats of it, four times as many
 MOST_FLEX = 65_536  # positions; its block mask is made from n² pairs
-PRODUCTS = {"forward": 2, "training step": 6}  # of D multiply-adds a square; scores once, gradients 4
+PRODUCTS = {"forward": 2, "training step": 6}  # of D multiply-adds a pair; scores once, gradients 4
 CHECKED = 8192  # positions up to which peers are checked too
 WRONG = 1e-4  # relative error in float32
 MASK, FLEX, CHUNKS, CAUSAL = "SDPA mask", "FlexAttention", "SDPA chunks", report.REFERENCE

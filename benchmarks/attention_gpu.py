@@ -11,7 +11,7 @@ sampled queries, output and gradients; lattend's gradients also with FlexAttenti
 A time is the median of CUDA events around one call on inputs larger than the L2 cache, which is emptied
 before; each call waits in a queue, so what Python takes is not in it but apart, as host. --timer do_bench
 is Triton's instead. Forward is that of training: inputs need gradients. The floor is the larger of needed
-multiply-adds at 798 TFLOP/s (2 products of D a square forward, 4 backward) and one read of the inputs and
+multiply-adds at 798 TFLOP/s (2 products of D a pair forward, 4 backward) and one read of the inputs and
 one write of the outputs at 4.3 TB/s (4 tensors of n by D a head forward, 8 backward).
 """
 
@@ -36,7 +36,7 @@ from lattend.machines import MACHINES
 
 HEADS = 16
 RATE, BANDWIDTH = MACHINES["H200"].rate, MACHINES["H200"].bandwidth
-WORK = {"forward": (2, 4), "backward": (4, 8)}  # products of D a square; tensors read or written
+WORK = {"forward": (2, 4), "backward": (4, 8)}  # products of D a pair; tensors read or written
 AIMS = {  # forward milliseconds at D = 128
     **{"causal": 1.97, "strided-255": 0.45, "strided-1023": 1.2, "strided-4095": 4.3},
     **{"windowed-256": 0.27, "windowed-1024": 0.66, "neighbourhood-7": 0.15, "neighbourhood-13": 0.25},

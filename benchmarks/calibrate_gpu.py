@@ -148,7 +148,7 @@ def nearest(counts: Any, times: Any) -> tuple[Any, float]:
 
 
 def library(head_dims: list[int]) -> list[dict[str, Any]]:
-    """CuDNN on causal blocks: nanoseconds for a query and for a square in tiles of 128."""
+    """CuDNN on causal blocks: nanoseconds for a query and for a pair in tiles of 128."""
     found: list[dict[str, Any]] = []
     for head_dim, way in itertools.product(
         (size for size in head_dims if size <= 128), ("forward", "backward")
