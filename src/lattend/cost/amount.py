@@ -56,7 +56,7 @@ class Symbols:
             if name not in self.sizes:
                 raise NamingError(f"{self.text} has no {name}; it has {', '.join(self.sizes)}")
             check_integer(name, value)
-        for part in self.domain.args if isinstance(self.domain, expr.And) else (self.domain,):
+        for part in expr.conjuncts(self.domain):
             names = expr.names(part)
             if all(name in known for name in names) and not evaluate(part, known, {}):
                 given = ", ".join(f"{name} = {known[name]}" for name in names)
@@ -182,13 +182,12 @@ def product(*sizes: Polynomial | int) -> Amount:
             term = as_term(size)
             terms = (Name(str(name)) for name in size.atoms) if term is None else (term,)
             where += [*(Compare(">=", one, Num(1)) for one in terms), divides(size)]
-    return Amount(((None, total),), expr.all_of(*dict.fromkeys(where)))
+    return Amount(((None, total),), expr.all_of(*where))
 
 
 def _joined(left: Amount, right: Amount, join: Join) -> Amount:
-    where = left.where
-    if right.where not in (where, EVERYWHERE):
-        where = expr.all_of(*dict.fromkeys((*_parts(where), *_parts(right.where))))
+    alike = right.where in (left.where, EVERYWHERE)
+    where = left.where if alike else expr.all_of(left.where, right.where)
     split = {**left.split, **right.split}
     budget = left.budget.stricter(right.budget)
     if left.plain is not None and right.plain is not None and not split:
@@ -232,12 +231,6 @@ def as_term(size: Polynomial) -> Term | None:
             part = name if c == 1 else Arith("*", (Num(int(c)), name))
         found = part if found is None else Arith("+", (found, part))
     return found or Num(0)
-
-
-def _parts(condition: Condition) -> tuple[Condition, ...]:
-    if condition == EVERYWHERE:
-        return ()
-    return condition.args if isinstance(condition, expr.And) else (condition,)
 
 
 def _same(region: Region | None, other: Region | None) -> bool:

@@ -159,17 +159,13 @@ def _within(
     """The amount with its condition in the new names; what is said of a product of names is left out."""
     new = {name: term for name, size in sizes.items() if (term := as_term(size)) is not None}
     whole = [divides(size) for size in sizes.values()]
-    parts = where.args if isinstance(where, expr.And) else (where,)
-    said = [part for part in parts if set(expr.names(part)) <= set(new)]
+    said = [part for part in expr.conjuncts(where) if set(expr.names(part)) <= set(new)]
     moved = [expr.substituted(part, new) for part in said]
     left = [name for size in sizes.values() for name in size.atoms if isinstance(name, str)]
     known = {name for part in moved for name in expr.names(part)}
     open_ = [part for part in moved if expr.names(part)]
-    return Amount(
-        pieces,
-        expr.all_of(*dict.fromkeys((*open_, *whole)), at_least((n for n in left if n not in known), 1)),
-        split or {},
-    )
+    least = at_least((name for name in left if name not in known), 1)
+    return Amount(pieces, expr.all_of(*open_, *whole, least), split or {})
 
 
 def _name_of(name: str, size: Polynomial) -> str:

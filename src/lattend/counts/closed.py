@@ -155,8 +155,7 @@ def _on_line(
     to_line = {old: new for new, old in back.items()}
     others = [size for size in rule.sizes if size != axis.queries and size in expr.names(condition)]
     known = {axis.queries, *others, *rule.parameters}
-    parts = rule.domain.args if isinstance(rule.domain, expr.And) else (rule.domain,)
-    domain = expr.all_of(*(part for part in parts if set(expr.names(part)) <= known))
+    domain = expr.all_of(*(c for c in expr.conjuncts(rule.domain) if set(expr.names(c)) <= known))
     held = tuple(to_line[name] for name in fixed if name in to_line)
     line = _line(
         expr.substituted(condition, {old: Name(new) for old, new in to_line.items()}),

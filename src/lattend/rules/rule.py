@@ -186,7 +186,7 @@ class Rule:
         check_integer(name, value)
 
     def _check_domain(self) -> None:
-        for part in self.domain.args if isinstance(self.domain, expr.And) else (self.domain,):
+        for part in expr.conjuncts(self.domain):
             known = all(name in self.values for name in expr.names(part))
             if known and not evaluate(part, self.values, {}):
                 given = ", ".join(f"{name} = {self.values[name]}" for name in expr.names(part))

@@ -14,7 +14,6 @@ import numpy as np
 
 from lattend.cost.amount import Amount, rank
 from lattend.cost.comparison.crossover import Crossover, crossover
-from lattend.cost.comparison.difference import conditions
 from lattend.cost.comparison.equal import Width, equal_parameters
 from lattend.cost.comparison.evaluation import numbers
 from lattend.cost.comparison.quantities import amount_of
@@ -24,6 +23,7 @@ from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report
+from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import check_integer
 
@@ -117,7 +117,7 @@ class Comparison(Printed):
 
     def _is_defined(self, amount: Amount, size: int) -> bool:
         known = {**self.numbers, self.over: size}
-        return all(bool(evaluate(part, known, {})) for part in conditions(amount.where))
+        return all(bool(evaluate(part, known, {})) for part in expr.conjuncts(amount.where))
 
     @cached_property
     def rows(self) -> list[tuple[int, dict[str, int | None]]]:

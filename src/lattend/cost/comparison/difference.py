@@ -58,7 +58,7 @@ class Difference:
     @property
     def region(self) -> Region:
         """The numbers that the other symbols may have."""
-        known = [c for c in conditions(self.domain) if set(expr.names(c)) <= set(self.names)]
+        known = [c for c in expr.conjuncts(self.domain) if set(expr.names(c)) <= set(self.names)]
         space = Space(self.names, (), {})
         return region_of(expr.all_of(*known), space).aligned(space)
 
@@ -126,7 +126,7 @@ def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
     if any(name in amount.split or name in amount.split.values() for name in known):
         raise NoClosedForm("a number for a modulus is put in before the layer is made")
     left: list[Condition] = []
-    for part in conditions(amount.where):
+    for part in expr.conjuncts(amount.where):
         moved = expr.substituted(part, {name: Num(value) for name, value in known.items()})
         if expr.names(moved):
             left.append(moved)
@@ -142,13 +142,6 @@ def settled(amount: Amount, values: Mapping[str, int]) -> Amount:
     if not space.parameters:
         pieces = [(None, formula) for _, formula in pieces[:1]]
     return Amount(tuple(pieces) or ((None, ZERO),), expr.all_of(*left), amount.split)
-
-
-def conditions(condition: Condition) -> tuple[Condition, ...]:
-    """The conditions that are joined by `and`."""
-    if isinstance(condition, expr.Truth):
-        return ()
-    return condition.args if isinstance(condition, expr.And) else (condition,)
 
 
 def _covering(count: Count) -> Iterator[tuple[Region, Polynomial]]:

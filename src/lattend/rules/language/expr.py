@@ -175,6 +175,13 @@ def all_of(*conditions: Condition) -> Condition:
     return _joined(And, True, conditions)
 
 
+def conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    """The conditions that `and` joins; none of what always holds."""
+    if condition == Truth(True):
+        return ()
+    return condition.args if isinstance(condition, And) else (condition,)
+
+
 def any_of(*conditions: Condition) -> Condition:
     """The disjunction, flattened and each part once."""
     return _joined(Or, False, conditions)

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lattend.cost.models.families.shared import (
-    CAUSAL,
-    build_model,
-    head_dim,
-    norms,
-    projections,
-    unknown_head,
-)
+from lattend.cost.models.families.shared import CAUSAL, build_model, plain_layer, unknown_head
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import (
-    HEAD,
-    ONCE,
-    OTHER,
-    Attention,
-    ModelLayer,
-    ModelPart,
-    linear,
-    norm,
-    plain,
-    table,
-)
+from lattend.cost.models.parts import HEAD, ONCE, OTHER, ModelLayer, ModelPart, linear, norm, table
 from lattend.cost.models.spans import AttentionSpan
 
 Head = Callable[[Fields, int], tuple[str, Sequence[ModelPart]]]  # what it is called, and its parts
@@ -75,15 +57,8 @@ def distilbert(fields: Fields) -> Model:
 
 def _layer(fields: Fields, width: int, heads_name: str, hidden_name: str) -> ModelLayer:
     heads, hidden = fields.size(heads_name, "num_attention_heads"), fields.size(hidden_name)
-    size = head_dim(fields, width, heads)
     causal = fields.family != "distilbert" and fields.flag("is_decoder", False)
-    parts = (
-        *projections(width, heads, heads, size, bias=True, out_bias=True),
-        *plain(width, hidden),
-        *norms(width, "layer norm", "layer norm", bias=True),
-    )
-    span = CAUSAL if causal else AttentionSpan("full")
-    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
+    return plain_layer(fields, width, heads, hidden, CAUSAL if causal else AttentionSpan("full"))
 
 
 def _tables(fields: Fields, width: int, positions: int) -> list[ModelPart]:

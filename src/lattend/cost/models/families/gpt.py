@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections
+from typing import Any
+
+from lattend.cost.models.families.shared import CAUSAL, decoder, norms, plain_layer
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, linear, plain, table
+from lattend.cost.models.parts import OTHER, ModelPart, linear, table
 
 
 def gpt2(fields: Fields) -> Model:
@@ -14,7 +16,7 @@ def gpt2(fields: Fields) -> Model:
     width, heads = fields.size("n_embd", "hidden_size"), fields.size("n_head", "num_attention_heads")
     hidden = fields.optional("n_inner") or 4 * width
     positions = fields.size("n_positions", "max_position_embeddings")
-    layer = _layer(fields, width, heads, hidden)
+    layer = plain_layer(fields, width, heads, hidden, CAUSAL)
     layers = (layer,) * fields.size("n_layer", "num_hidden_layers")
     extra = (table("positions", positions, width), *norms(width, "last norm", bias=True))
     return decoder(fields, width, layers, tied=True, extra=extra, longest=positions)
@@ -24,7 +26,8 @@ def gpt_neox(fields: Fields) -> Model:
     """Rotary positions; attention and feed-forward side by side, which changes no count."""
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     bias = fields.flag("attention_bias", True)
-    layer = _layer(fields, width, heads, fields.size("intermediate_size"), attention_bias=bias)
+    how: dict[str, Any] = {"attention_bias": bias, "out_bias": bias}
+    layer = plain_layer(fields, width, heads, fields.size("intermediate_size"), CAUSAL, **how)
     layers = (layer,) * fields.size("num_hidden_layers")
     return decoder(fields, width, layers, tied=False, extra=norms(width, "last norm", bias=True))
 
@@ -34,15 +37,8 @@ def opt(fields: Fields) -> Model:
     width, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     positions = fields.size("max_position_embeddings")
     bias, weights = fields.flag("enable_bias", True), fields.flag("layer_norm_elementwise_affine", True)
-    layer = _layer(
-        fields,
-        width,
-        heads,
-        fields.size("ffn_dim"),
-        attention_bias=bias,
-        bias=bias,
-        norm_weights=weights,
-    )
+    how: dict[str, Any] = {"bias": bias, "attention_bias": bias, "out_bias": bias, "has_norms": weights}
+    layer = plain_layer(fields, width, heads, fields.size("ffn_dim"), CAUSAL, **how)
     inner = fields.optional("word_embed_proj_dim") or width
     extra: list[ModelPart] = [table("positions", positions + 2, width)]
     if inner != width:
@@ -55,22 +51,3 @@ def opt(fields: Fields) -> Model:
         extra += norms(width, "last norm", bias=True)
     layers = (layer,) * fields.size("num_hidden_layers")
     return decoder(fields, width, layers, tied=True, extra=extra, embedding_width=inner, longest=positions)
-
-
-def _layer(
-    fields: Fields,
-    width: int,
-    heads: int,
-    hidden: int,
-    *,
-    attention_bias: bool = True,
-    bias: bool = True,
-    norm_weights: bool = True,
-) -> ModelLayer:
-    size = head_dim(fields, width, heads)
-    parts = (
-        *projections(width, heads, heads, size, bias=attention_bias, out_bias=attention_bias),
-        *plain(width, hidden, bias=bias),
-        *(norms(width, "layer norm", "layer norm", bias=True) if norm_weights else ()),
-    )
-    return ModelLayer(parts, Attention(CAUSAL, heads, heads, size, size), f"{hidden:,} wide")

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from lattend.cost.models.families.shared import build_model, head_dim, norms, unknown_head
+from typing import Any
+
+from lattend.cost.models.families.shared import build_model, plain_layer, unknown_head
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import (
-    HEAD,
-    ONCE,
-    OTHER,
-    PROJECTIONS,
-    Attention,
-    ModelLayer,
-    ModelPart,
-    linear,
-    norm,
-    plain,
-    table,
-)
+from lattend.cost.models.parts import HEAD, ONCE, OTHER, ModelLayer, ModelPart, linear, norm, table
 from lattend.cost.models.spans import AttentionSpan, Windows
-
-Rows = tuple[int, int]
 
 
 def vit(fields: Fields) -> Model:
@@ -32,13 +20,8 @@ def vit(fields: Fields) -> Model:
     patches, channels = (rows // high) * (cols // wide), fields.usual(3, "num_channels")
     if not patches:
         raise fields.wrong("image_size", f"at least a patch of {high} × {wide}", (rows, cols))
-    size = head_dim(fields, width, heads)
-    parts = (
-        *_projections(width, bias=fields.flag("qkv_bias", True)),
-        *plain(width, hidden),
-        *norms(width, "layer norm", "layer norm", bias=True),
-    )
-    layer = ModelLayer(parts, Attention(AttentionSpan("full"), heads, heads, size, size), f"{hidden:,} wide")
+    bias = fields.flag("qkv_bias", True)
+    layer = plain_layer(fields, width, heads, hidden, AttentionSpan("full"), attention_bias=bias)
     pixels = channels * high * wide
     outside = [
         ModelPart(
@@ -99,23 +82,9 @@ def _block(fields: Fields, width: int, heads: int, rows: int, cols: int, place: 
     if min(rows, cols) <= window:  # one window holds the image: nothing to shift
         window, shift = min(rows, cols), 0
     span = Windows(rows, cols, window, shift)
-    tokens, size = (rows * cols, rows * cols), head_dim(fields, width, heads)
-    hidden = _ratio(fields, width)
-    bias = fields.flag("qkv_bias", True)
-    parts = (
-        *_projections(width, bias=bias, rows=(rows * cols, span.padded)),
-        *plain(width, hidden, rows=tokens),
-        *norms(width, "layer norm", "layer norm", bias=True),
-        table("relative positions", entries, heads),
-    )
-    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
-
-
-def _projections(width: int, *, bias: bool, rows: Rows | None = None) -> tuple[ModelPart, ...]:
-    inner = (
-        linear(name, PROJECTIONS, width, width, bias=bias, rows=rows) for name in ("query", "key", "value")
-    )
-    return (*inner, linear("output", PROJECTIONS, width, width, bias=True, rows=rows))
+    bias, more = fields.flag("qkv_bias", True), (table("relative positions", entries, heads),)
+    how: dict[str, Any] = {"attention_bias": bias, "rows": (rows * cols, span.padded), "more": more}
+    return plain_layer(fields, width, heads, _ratio(fields, width), span, **how)
 
 
 def _ratio(fields: Fields, width: int) -> int:

@@ -10,7 +10,7 @@ from lattend.cost.models.families import mixtures
 from lattend.cost.models.families.shared import CAUSAL, decoder, head_dim, norms, projections, spans
 from lattend.cost.models.fields import MISSING, Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, gated, norm
+from lattend.cost.models.parts import OTHER, Attention, ModelLayer, ModelPart, norm
 from lattend.cost.models.spans import AttentionSpan
 
 Spans = Callable[[Fields, int], tuple[AttentionSpan, ...]]
@@ -85,8 +85,7 @@ def llama4_spans(fields: Fields, layers: int) -> tuple[AttentionSpan, ...]:
 
 def dense_feed_forward(fields: Fields, width: int, place: int) -> tuple[tuple[ModelPart, ...], str]:
     """Gate, up and down, and their words."""
-    hidden = fields.size("intermediate_size")
-    return gated(width, hidden, bias=fields.flag("mlp_bias", False)), f"gated, {hidden:,} wide"
+    return mixtures.dense(fields, width, bias=fields.flag("mlp_bias", False))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,18 @@ from collections.abc import Callable, Sequence
 
 from lattend.cost.models.fields import Fields
 from lattend.cost.models.model import Model
-from lattend.cost.models.parts import HEAD, PROJECTIONS, ModelLayer, ModelPart, linear, norm, table
-from lattend.cost.models.spans import AttentionSpan
+from lattend.cost.models.parts import (
+    HEAD,
+    PROJECTIONS,
+    Attention,
+    ModelLayer,
+    ModelPart,
+    linear,
+    norm,
+    plain,
+    table,
+)
+from lattend.cost.models.spans import AttentionSpan, Windows
 from lattend.errors import LattendError
 
 CAUSAL = AttentionSpan("causal")
@@ -38,15 +48,47 @@ def _span(fields: Fields, kind: str, window: int | None) -> AttentionSpan:
 
 
 def projections(
-    width: int, heads: int, kv_heads: int, size: int, *, bias: bool = False, out_bias: bool = False
+    width: int,
+    heads: int,
+    kv_heads: int,
+    size: int,
+    *,
+    bias: bool = False,
+    out_bias: bool = False,
+    rows: tuple[int, int] | None = None,
 ) -> tuple[ModelPart, ...]:
     """The matrices of queries, keys, values and output."""
+    widths = {"query": heads * size, "key": kv_heads * size, "value": kv_heads * size}
     return (
-        linear("query", PROJECTIONS, width, heads * size, bias=bias),
-        linear("key", PROJECTIONS, width, kv_heads * size, bias=bias),
-        linear("value", PROJECTIONS, width, kv_heads * size, bias=bias),
-        linear("output", PROJECTIONS, heads * size, width, bias=out_bias),
+        *(linear(name, PROJECTIONS, width, wide, bias=bias, rows=rows) for name, wide in widths.items()),
+        linear("output", PROJECTIONS, heads * size, width, bias=out_bias, rows=rows),
     )
+
+
+def plain_layer(
+    fields: Fields,
+    width: int,
+    heads: int,
+    hidden: int,
+    span: AttentionSpan | Windows,
+    *,
+    bias: bool = True,
+    attention_bias: bool = True,
+    out_bias: bool = True,
+    has_norms: bool = True,
+    rows: tuple[int, int] | None = None,
+    more: tuple[ModelPart, ...] = (),
+) -> ModelLayer:
+    """Attention, a feed-forward of two matrices and two layer norms; `rows` are those of the projections."""
+    size = head_dim(fields, width, heads)
+    tokens = None if rows is None else (rows[0], rows[0])
+    parts = (
+        *projections(width, heads, heads, size, bias=attention_bias, out_bias=out_bias, rows=rows),
+        *plain(width, hidden, bias=bias, rows=tokens),
+        *(norms(width, "layer norm", "layer norm", bias=True) if has_norms else ()),
+        *more,
+    )
+    return ModelLayer(parts, Attention(span, heads, heads, size, size), f"{hidden:,} wide")
 
 
 def head_dim(fields: Fields, width: int, heads: int) -> int:
