@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 import lattend as lt
+from lattend.attend.call import BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, apart, candidates, steps
@@ -63,10 +64,11 @@ class Job:
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
         run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
         scale, fixed = self.head_dim**-0.5, FixedPointSums((), torch.ones(1, device="cuda"), ())
+        inputs = BackwardInputs(grad, None, q, k, v, q, lse)
         work: dict[str, Callable[[], object]] = {
             "forward": lambda: run.forward(q, k, v, scale, {}),
-            "backward_dq": lambda: run.backward_dq(grad, None, q, k, v, q, lse, delta, scale, {}, fixed),
-            "backward_dkdv": lambda: run.backward_dkdv(grad, q, k, v, lse, delta, scale, {}),
+            "backward_dq": lambda: run.backward_dq(inputs, delta, scale, {}, fixed),
+            "backward_dkdv": lambda: run.backward_dkdv(inputs, delta, scale, {}),
         }
         return work[self.kernel], (HEADS * table.table.shape[1], HEADS * (masked + full), HEADS * masked)
 

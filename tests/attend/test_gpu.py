@@ -81,7 +81,8 @@ def check(
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
     given = arrays(call, DEVICE)
     out, lse = runner.forward(q, k, v, call.scale, given)
-    *grads, biases = runner.backward(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse, call.scale, given)
+    inputs = BackwardInputs(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse)
+    *grads, biases = runner.backward(inputs, call.scale, given)
     limit = TOLERANCE[dtype]
     results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):

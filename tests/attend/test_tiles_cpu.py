@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
+from lattend.attend.call import BackwardInputs  # noqa: E402
 from lattend.attend.kernels.cpu import tiles  # noqa: E402
 from lattend.attend.kernels.cpu.tile_group import Positions, Strided, TileGroup, tile_group  # noqa: E402
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax  # noqa: E402
@@ -93,7 +94,7 @@ def check(
     wanted = (
         torch.autograd.grad(loss, inputs, allow_unused=True) if loss.requires_grad else [None] * len(inputs)
     )
-    grads = GradientSums(q, k, v, scale, found, found_lse, dout, dlse if with_lse else None)
+    grads = GradientSums(BackwardInputs(dout, dlse if with_lse else None, q, k, v, found, found_lse), scale)
     dbiases = [torch.zeros_like(x, dtype=grads.dq.dtype) for x in biases or []]
     for i, group in enumerate(groups):
         grads.add(group, None if biases is None else biases[i], None if biases is None else dbiases[i])
@@ -251,7 +252,9 @@ def test_a_row_without_keys_gives_zero_and_no_gradient(length: float) -> None:
     out, lse = running.finish()
     assert out[0, [1, 4, 5]].tolist() == [[0, 0]] * 3
     assert lse[0, [1, 4, 5]].tolist() == [-inf] * 3
-    grads = GradientSums(x, x, x, 1.0, out, lse, torch.ones_like(x), torch.full_like(lse, inf).neg())
+    grads = GradientSums(
+        BackwardInputs(torch.ones_like(x), torch.full_like(lse, inf).neg(), x, x, x, out, lse), 1.0
+    )
     grads.add(group)
     assert grads.dq[0, [1, 4, 5]].tolist() == [[0, 0]] * 3
 
@@ -265,7 +268,7 @@ def test_gradients_are_the_same_each_time() -> None:
     out, lse = running.finish()
     found = []
     for _ in range(2):
-        grads = GradientSums(q, k, v, 0.25, out, lse, dout)
+        grads = GradientSums(BackwardInputs(dout, None, q, k, v, out, lse), 0.25)
         for group in groups:
             grads.add(group)
         found.append((grads.dq, grads.dk, grads.dv))

@@ -27,34 +27,16 @@ MOST_SCALE = 1e18
 
 @overload
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rule: RuleLike,
-    *,
-    scale: float | None = ...,
-    bias: Bias | Tensor | None = ...,
-    cache: KVCache | None = ...,
-    return_lse: Literal[False] = ...,
-    kernel: str | None = ...,
-    deterministic: bool = ...,
-    **values: Any,
-) -> Tensor: ...
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., cache: KVCache | None = ..., return_lse: Literal[False] = ...,
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    rule: RuleLike,
-    *,
-    scale: float | None = ...,
-    bias: Bias | Tensor | None = ...,
-    cache: KVCache | None = ...,
-    return_lse: Literal[True],
-    kernel: str | None = ...,
-    deterministic: bool = ...,
-    **values: Any,
-) -> tuple[Tensor, Tensor]: ...
+    q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
+    bias: Bias | Tensor | None = ..., cache: KVCache | None = ..., return_lse: Literal[True],
+    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def attention(
     q: Tensor,
     k: Tensor,

@@ -71,9 +71,8 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     sums = empty_sums(call, wide)
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
-        run = GradientSums(
-            *_of(some, q, k, v), call.scale, some.of(out), some.of(lse), some.of(grad_out), theirs
-        )
+        inputs = BackwardInputs(some.of(grad_out), theirs, *_of(some, q, k, v), some.of(out), some.of(lse))
+        run = GradientSums(inputs, call.scale)
         for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
             slopes = torch.zeros_like(bias) if bias is not None and call.learned else None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lattend.attend.call import BackwardInputs
 from lattend.attend.kernels.cpu.tile_group import BLOCKED, Positions, Strided, TileGroup
 from lattend.attend.linalg import vecdot, vector_norm
 from lattend.errors import TensorError
@@ -204,27 +205,17 @@ def _raise(top: Tensor, fresh: Tensor, total: Tensor, values: Tensor) -> Tensor:
 class GradientSums(_Pass):
     """Gradients of q, k and v so far: `dq`, `dk` and `dv`, in float32.
 
-    `out` and `lse` are those of all groups together, `dout` and `dlse` their gradients.
+    Results and their gradients are those of all groups together.
     """
 
-    def __init__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        scale: float,
-        out: Tensor,
-        lse: Tensor,
-        dout: Tensor,
-        dlse: Tensor | None = None,
-    ) -> None:
-        super().__init__(q, k, v, scale)
-        wide, empty = self.q.dtype, lse == -torch.inf
-        self._dout = dout.to(wide)
-        delta = vecdot(self._dout, out.to(wide))
-        delta = delta if dlse is None else delta - dlse
+    def __init__(self, given: BackwardInputs, scale: float) -> None:
+        super().__init__(given.q, given.k, given.v, scale)
+        wide, empty = self.q.dtype, given.lse == -torch.inf
+        self._dout = given.grad_out.to(wide)
+        delta = vecdot(self._dout, given.out.to(wide))
+        delta = delta if given.grad_lse is None else delta - given.grad_lse
         self._delta = delta.masked_fill(empty, 0).unsqueeze(2)
-        self._lse = (lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2
+        self._lse = (given.lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2
         self.dq, self.dk, self.dv = (x.new_zeros(x.shape) for x in (self.q, self.k, self.v))
 
     def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:

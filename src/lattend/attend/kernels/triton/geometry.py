@@ -88,15 +88,9 @@ def outer_axis(Header, entry, step, AXIS: tl.constexpr, KIND: tl.constexpr, WIDE
 
 @triton.jit
 def outer_rows(
-    Header,
-    entry,
-    ROWS: tl.constexpr,
-    AXES: tl.constexpr,
-    TY: tl.constexpr,
-    TX: tl.constexpr,
-    KINDS: tl.constexpr,
-    WIDE: tl.constexpr,
-):
+    Header, entry, ROWS: tl.constexpr, AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
+    KINDS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
     """The tile's rows: positions on up to three axes, place in memory, whether they exist."""
     row = tl.arange(0, ROWS)
     if AXES == 1:

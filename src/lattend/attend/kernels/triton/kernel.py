@@ -45,11 +45,9 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
 
 def backward(call: Call, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
-    grad_out, grad_lse, q, k, v, out, lse = given
-    found = arrays(call, q.device)
-    dq, dk, dv, biases = _runner(call, q.device).backward(
-        grad_out, grad_lse, q, k, v, out, lse, call.scale, found, learned=call.learned
-    )
+    device = given.q.device
+    run = _runner(call, device)
+    dq, dk, dv, biases = run.backward(given, call.scale, arrays(call, device), learned=call.learned)
     if not call.learned:
         biases = as_gradients(call, empty_sums(call, torch.float32))
     return dq, dk, dv, biases

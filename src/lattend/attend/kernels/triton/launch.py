@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from lattend.attend.call import BackwardInputs, Gradients
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
@@ -180,26 +181,27 @@ class Runner:
         return (out if ends else sums.to(q.dtype)), lse
 
     def backward(
-        self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
-        lse: Tensor, scale: float, arrays: Arrays, *, learned: bool = True,
-    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:  # fmt: skip
+        self, given: BackwardInputs, scale: float, arrays: Arrays, *, learned: bool = True
+    ) -> Gradients:
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
-        q, k, v, grad, out = map(_rows_together, (q, k, v, grad, out))
+        q, k, v, grad, out = map(_rows_together, (given.q, given.k, given.v, given.grad_out, given.out))
+        grad_lse, lse = given.grad_lse, given.lse
+        given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
         delta = torch.empty_like(lse)
         tensors = self.tensors if learned else ()
         steep = None  # what flows into the log-sum-exp of a row without keys may be anything
         if grad_lse is not None and tensors:
             steep = grad_lse.masked_fill(lse == float("-inf"), 0)
         fixed = FixedPointSums.of(self.plan, self.term, tensors, arrays, grad, steep, v)
-        grad_q = self.backward_dq(grad, grad_lse, q, k, v, out, lse, delta, scale, arrays, fixed)
-        grad_k, grad_v = self.backward_dkdv(grad, q, k, v, lse, delta, scale, arrays)
+        grad_q = self.backward_dq(given, delta, scale, arrays, fixed)
+        grad_k, grad_v = self.backward_dkdv(given, delta, scale, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
 
     def backward_dq(
-        self, grad: Tensor, grad_lse: Tensor | None, q: Tensor, k: Tensor, v: Tensor, out: Tensor,
-        lse: Tensor, delta: Tensor, scale: float, arrays: Arrays, fixed: FixedPointSums,
-    ) -> Tensor:  # fmt: skip
+        self, given: BackwardInputs, delta: Tensor, scale: float, arrays: Arrays, fixed: FixedPointSums
+    ) -> Tensor:
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
+        grad, grad_lse, q, k, v, out, lse = given
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
         found, sums = _sums(q, len(order), begins, ends)
@@ -223,10 +225,10 @@ class Runner:
         return found if ends else sums.to(q.dtype)
 
     def backward_dkdv(
-        self, grad: Tensor, q: Tensor, k: Tensor, v: Tensor, lse: Tensor, delta: Tensor,
-        scale: float, arrays: Arrays,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        self, given: BackwardInputs, delta: Tensor, scale: float, arrays: Arrays
+    ) -> tuple[Tensor, Tensor]:
         """The gradients of the keys and values."""
+        grad, _, q, k, v, _, lse = given
         batch, heads, rows, _ = q.shape
         kv_heads, keys = k.shape[1], k.shape[2]
         order, begins, ends = sequence(self.plan.transposed)
