@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from math import ceil, floor
+from typing import Any
 
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
 
@@ -34,39 +35,17 @@ def _value(node: Formula, values: Mapping[str, int]) -> Fraction:
                 (_value(node.body, {**values, node.variable: i}) for i in range(low, high + 1)), Fraction(0)
             )
         case Apply():
-            args = [_value(arg, values) for arg in node.args]
-            return _applied(node.op, args)
+            return Fraction(_OPERATIONS[node.op](*(_value(arg, values) for arg in node.args)))
 
 
-def _applied(op: str, args: list[Fraction]) -> Fraction:
-    match op, args:
-        case "+", [a, b]:
-            return a + b
-        case "-", [a, b]:
-            return a - b
-        case "*", [a, b]:
-            return a * b
-        case "/", [a, b]:
-            return a / b
-        case "//", [a, b]:
-            return Fraction(a // b)
-        case "%", [a, b]:
-            return a % b
-        case "^", [a, b]:
-            if b.denominator != 1 or abs(b) > MAX_POWER:
-                raise OverflowError
-            return a ** int(b)
-        case "neg", [a]:
-            return -a
-        case "abs", [a]:
-            return abs(a)
-        case "floor", [a]:
-            return Fraction(floor(a))
-        case "ceil", [a]:
-            return Fraction(ceil(a))
-        case "min", _:
-            return min(args)
-        case "max", _:
-            return max(args)
-        case _:
-            raise ValueError(f"{op} with {len(args)} arguments")
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or abs(exponent) > MAX_POWER:
+        raise OverflowError
+    return base ** int(exponent)
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {  # numbers in, numbers out
+    **{"+": Fraction.__add__, "-": Fraction.__sub__, "*": Fraction.__mul__, "/": Fraction.__truediv__},
+    **{"//": Fraction.__floordiv__, "%": Fraction.__mod__, "^": _power, "neg": Fraction.__neg__},
+    **{"abs": abs, "floor": floor, "ceil": ceil, "min": min, "max": max},
+}

@@ -20,6 +20,7 @@ from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.build import Described, describe
 from lattend.sets.region import Bound, Region, any_clause_holds, quotient_of
 from lattend.sets.space import Space
+from lattend.sets.writing import bound_condition, remainder_conditions
 
 MAX_PIECES = 3  # more are not written out
 _KEYS = Space(("k",), (), {})
@@ -40,7 +41,7 @@ class LastQuery:
         return any_clause_holds(self.where, {"k": k})
 
     def __str__(self) -> str:
-        where = " or ".join(" and ".join(filter(None, map(_bound_text, clause))) for clause in self.where)
+        where = " or ".join(map(_clause_text, self.where))
         how = "for good" if self.query is None else f"until query {self.query}"
         return f"{how} when {where}" if where else how
 
@@ -210,20 +211,7 @@ def _coordinate(point: isl.Point, place: int) -> int:
     return int(str(point.get_coordinate_val(isl.dim_type.set, place)))
 
 
-def _bound_text(bound: Bound) -> str:
-    """`k - 4 >= 0` as `k >= 4`; what always holds of a remainder is left out."""
-    terms = dict(bound.form.terms)
-    scale = terms.pop("k", 0)
-    number = -scale * bound.form.constant
-    sign = "==" if bound.equal else ">=" if scale > 0 else "<="
-    if abs(scale) == 1 and not terms:
-        return f"k {sign} {number}"
-    for atom, count in terms.items():  # k - 4(k // 4) is k % 4
-        modulus = -count * scale
-        if len(terms) > 1 or isinstance(atom, str) or atom.by != modulus or abs(scale) != 1:
-            break
-        if bound.equal and atom.of.terms == (("k", 1),):
-            return f"k % {modulus} == {number % modulus}"
-        if atom.of == Linear((("k", 1),)):
-            return "" if number == (0 if scale > 0 else modulus - 1) else f"k % {modulus} {sign} {number}"
-    return f"{bound.form} {'==' if bound.equal else '>='} 0"
+def _clause_text(clause: tuple[Bound, ...]) -> str:
+    """`k >= 4`, `k % 4 == 1`; what always holds of a remainder is left out."""
+    remainders, others = remainder_conditions(clause, ("k",))
+    return " and ".join(map(expr.text, [*remainders, *(bound_condition(bound, ("k",)) for bound in others)]))

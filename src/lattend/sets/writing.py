@@ -22,25 +22,13 @@ def piece_conditions(piece: isl.Set, space: Space, box: isl.Set, axes: Sequence[
     """The conditions of a convex set within `box`, remainders and windows first, in a fixed order."""
     (basic,) = piece.get_basic_sets()
     bounds = [bound_of(constraint, space.atoms) for constraint in basic.get_constraints()]
-    names = space.dims
-    residues: dict[tuple[Linear, int], int] = {}
-    others: list[Bound] = []
-    for bound in bounds:
-        read = _remainders(bound, names)
-        if read is None:
-            others.append(bound)
-        else:
-            form, modulus, allowed = read
-            residues[form, modulus] = residues.get((form, modulus), (1 << modulus) - 1) & allowed
-    found = [
-        c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
-    ]
+    found, others = remainder_conditions(bounds, space.dims)
     solved = list(dict.fromkeys(_solved(bound, axes) for bound in others))
     for window in _windows(solved, axes):
         if (piece & box).is_subset(window.points(space, piece)):
             found.append(window.condition)
             solved = [bound for bound in solved if bound.form not in window.ends]
-    written = [_bound_condition(bound, names) for bound in solved]
+    written = [bound_condition(bound, space.dims) for bound in solved]
     return [*sorted(found, key=sort_key), *sorted(_both_sides(written), key=sort_key)]
 
 
@@ -66,6 +54,25 @@ def sort_key(node: Condition | Term) -> tuple[tuple[int, int], str]:
 
 
 # Remainders
+
+
+def remainder_conditions(
+    bounds: Iterable[Bound], names: Sequence[str]
+) -> tuple[list[Condition], list[Bound]]:
+    """What bounds say of remainders, as conditions; and the other bounds."""
+    residues: dict[tuple[Linear, int], int] = {}
+    others: list[Bound] = []
+    for bound in bounds:
+        read = _remainders(bound, names)
+        if read is None:
+            others.append(bound)
+        else:
+            form, modulus, allowed = read
+            residues[form, modulus] = residues.get((form, modulus), (1 << modulus) - 1) & allowed
+    found = [
+        c for (form, modulus), allowed in residues.items() for c in _residue_texts(form, modulus, allowed)
+    ]
+    return found, others
 
 
 def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] | None:
@@ -281,7 +288,7 @@ def _atom_term(atom: Atom) -> Term:
     return Arith("//" if isinstance(atom, Quotient) else "%", (term_of(atom.of), by))
 
 
-def _bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
+def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
     """`k <= q`, `q - k <= 255`, `k >= 3`: what is subtracted on the other side, numbers on the right."""
     form = bound.form
     plus = [(a, c) for a, c in form.terms if c > 0]
