@@ -109,14 +109,16 @@ class Count:
         """The count with only the pieces that can hold at these values."""
         split = self.closed.space.split
         # With its modulus unknown, no linear condition says that a split size is 64
-        said = [
+        equalities = [
             Compare("==", Name(name), Num(value))
             for name, value in values.items()
             if split.get(name, name) in values
         ]
-        if not said:
+        if not equalities:
             return self
-        return replace(self, closed=guarded(within, self.closed, expr.all_of(*said), budget=self.budget))
+        return replace(
+            self, closed=guarded(within, self.closed, expr.all_of(*equalities), budget=self.budget)
+        )
 
     def _in_numbers(self) -> Count:
         """The same count with bound parameters written into the rule: at w = 4 one can then say `4 | n`."""

@@ -97,15 +97,15 @@ def _of_choices(condition: Condition, unknowns: list[Compare], frame: Frame) -> 
     for chosen, rest in expr.choices(condition, unknowns):
         sets[tuple(chosen.values())] = frame.points(rest)
     found: list[list[Condition]] = [[], [], []]
-    said: dict[tuple[bool | None, ...], isl.Set] = {}
+    covered: dict[tuple[bool | None, ...], isl.Set] = {}
     # from choices that leave most open to those that leave nothing open
     for cube in sorted(
         product((None, True, False), repeat=len(unknowns)), key=lambda cube: -cube.count(None)
     ):
         inside = [points for choice, points in sets.items() if _agrees(choice, cube)]
         common = reduce(isl.Set.intersect, inside)
-        left = reduce(isl.Set.subtract, [said[wider] for wider in said if _agrees(cube, wider)], common)
-        said[cube] = common
+        left = reduce(isl.Set.subtract, [covered[wider] for wider in covered if _agrees(cube, wider)], common)
+        covered[cube] = common
         if left.is_empty():
             continue
         chosen = [(one, value) for one, value in zip(unknowns, cube, strict=True) if value is not None]

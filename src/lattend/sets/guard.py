@@ -75,7 +75,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.said: IO[bytes] | None = None  # its standard error
+        self.stderr: IO[bytes] | None = None
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
 
@@ -117,7 +117,7 @@ class _Worker:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the process)
         # Linux ends a child with the thread that started it, so only the main one may tie it to itself
         tied = threading.current_thread() is threading.main_thread()
         try:
@@ -125,7 +125,7 @@ class _Worker:
                 [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=_path(), tied=tied)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self.said,
+                stderr=self.stderr,
                 bufsize=0,
                 process_group=0,  # Ctrl-C is for the caller, who then stops the worker
             )
@@ -147,13 +147,13 @@ class _Worker:
 
     def _last_words(self) -> str:
         """How a process that is gone ended, and the last line it said."""
-        process, said = self.process, self.said
-        if process is None or said is None:
+        process, stderr = self.process, self.stderr
+        if process is None or stderr is None:
             return ""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1)
-        said.seek(0)
-        lines = said.read().decode(errors="replace").strip().splitlines()
+        stderr.seek(0)
+        lines = stderr.read().decode(errors="replace").strip().splitlines()
         self.stop()
         code = process.returncode or 0
         end = signal.Signals(-code).name if -code in signal.valid_signals() else f"exit code {code}"
@@ -161,23 +161,23 @@ class _Worker:
 
     def stop(self) -> None:
         """End the process, whatever it is doing."""
-        process, said = self.process, self.said
-        self.process = self.said = None
+        process, stderr = self.process, self.stderr
+        self.process = self.stderr = None
         if process is not None:
             process.kill()
             process.wait()
             _close(process.stdin, process.stdout)
-        _close(said)
+        _close(stderr)
 
     def leave(self) -> None:
         """In a forked child: the worker stays the parent's, and no copy of its pipes is kept open."""
-        process, said = self.process, self.said
-        self.process = self.said = None
+        process, stderr = self.process, self.stderr
+        self.process = self.stderr = None
         self.lock = threading.Lock()  # another thread may have held it
         if process is not None:
             process.returncode = 0  # it is no child of this process, so there is nothing to wait for
             _close(process.stdin, process.stdout)
-        _close(said)
+        _close(stderr)
 
 
 _WORKER = _Worker()

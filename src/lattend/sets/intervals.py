@@ -21,17 +21,17 @@ def interval_form(
     pieces: list[isl.Set],
     inner: tuple[str, ...],
     frame: Frame,
-    said: Callable[[isl.Set], Condition],
+    condition_of: Callable[[isl.Set], Condition],
 ) -> Condition | None:
     """`low <= k <= high` with one formula for each end, where each row of inner positions is an interval.
 
     It is made from the condition, not from the set as it came, so that one condition gives one form.
     """
-    spoken = [name for name in inner if any(_speaks_of(piece, name, frame) for piece in pieces)]
-    if len(spoken) != 1:
+    inner_names = [name for name in inner if any(_speaks_of(piece, name, frame) for piece in pieces)]
+    if len(inner_names) != 1:
         return None
     points = frame.points(condition)
-    place = frame.dims.index(spoken[0])
+    place = frame.dims.index(inner_names[0])
     rows = _rows(points, place)
     outer = points.eliminate(isl.dim_type.set, place, 1) & frame.box
     found: list[Condition] = []
@@ -40,12 +40,12 @@ def interval_form(
         (rows.lexmax_pw_multi_aff(), "<="),
     )
     for best, op in ends:
-        end = _end(best, op, spoken[0], outer, points, frame)
+        end = _end(best, op, inner_names[0], outer, points, frame)
         if end is None:
             return None
         found.append(end)
     if not outer.is_equal(frame.box):
-        found.append(said(outer))
+        found.append(condition_of(outer))
     form = expr.all_of(*found)
     return form if frame.points(form).is_equal(points) else None
 

@@ -66,12 +66,12 @@ def _near(name: str, least: float) -> list[str]:
 def _by_meaning(name: str) -> list[str]:
     """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
     wanted = _words(name)
-    said = {rule: _described(rule) for rule in CATALOGUE}
-    common = Counter(word for words in said.values() for word in words)
+    described = {rule: _described(rule) for rule in CATALOGUE}
+    common = Counter(word for words in described.values() for word in words)
     named = {rule: _words(" ".join((rule, *_about(rule).aliases))) for rule in CATALOGUE}
     scores = {
         rule: sum(1 / common[word] for word in wanted & words) + len(wanted & named[rule])
-        for rule, words in said.items()
+        for rule, words in described.items()
     }
     best = max(scores, key=lambda rule: scores[rule])
     if scores[best] < RARE:
