@@ -27,14 +27,14 @@ RULES = {
 
 
 def masks_of(text: str, n: int, m: int, heads: int, **values: int) -> list[attended.Mask]:
-    """The squares a rule marks, head by head: its text is Python as well."""
+    """The pairs a rule attends, head by head: its text is Python as well."""
     code = compile(text, "rule", "eval")
     known = {"n": n, "m": m, "heads": heads, "abs": abs, "min": min, "max": max, **values}
 
-    def marked(head: int, q: int, k: int) -> bool:
+    def attends(head: int, q: int, k: int) -> bool:
         return bool(eval(code, {}, known | {"head": head, "q": q, "k": k}))
 
-    return [[[marked(head, q, k) for k in range(m)] for q in range(n)] for head in range(heads)]
+    return [[[attends(head, q, k) for k in range(m)] for q in range(n)] for head in range(heads)]
 
 
 def shifts_of(n: int, m: int, width: int) -> dict[int, list[float]]:

@@ -66,10 +66,8 @@ def test_parameters_of_attention() -> None:
         assert encoded.claim("parameters", f"{text} + {added}", rename={"N_h": "heads"})
     bare = C.attention(D_o="D_o", D_out="D_out", encoding="quadratic")
     assert bare.claim("parameters", "heads D_i D_o + heads D_o D_out + D_out + 3 heads")
-    turned = C.attention(D_o="D_o", D_out="D_out", encoding="quadratic", content=True, D_p=5)
-    assert turned.claim(
-        "parameters", f"{text} + 5N_h", rename={"N_h": "heads"}
-    )  # 2 of a centre, 3 of a width
+    both = C.attention(D_o="D_o", D_out="D_out", encoding="quadratic", content=True, D_p=5)
+    assert both.claim("parameters", f"{text} + 5N_h", rename={"N_h": "heads"})  # 2 of a centre, 3 of a width
 
 
 @pytest.mark.parametrize(

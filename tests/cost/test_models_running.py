@@ -79,7 +79,7 @@ def test_encoder(layers: int, n: int, D: int, heads: int, hidden: int) -> None:
 @FEW
 @given(SMALL, SMALL, SMALL, SMALL, SMALL)
 def test_decoder_that_looks_at_an_encoder(layers: int, n: int, m: int, D: int, heads: int) -> None:
-    """All layers look at the same tokens of the encoder, whose gradients meet."""
+    """All layers attend to the same tokens of the encoder, whose gradients meet."""
     d, masks = D * heads, [causal(n)] * heads
     weights = shapes.stack(layers, shapes.block(d, heads, 2, cross=True))
     found = run(lambda x, y, w: whole.stack(x, w, masks, memory=y), weights, (n, d), (m, d))

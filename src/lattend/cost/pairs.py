@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.points import Sizes, count_pairs, defined, substitute
+from lattend.cost.points import Sizes, count_pairs, defined, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import multiply, number_of
 from lattend.cost.statement import Columns
 from lattend.counts.closed import Closed, counted_points
@@ -117,13 +117,10 @@ def _tiled(bound: Rule, heads: int) -> Amount | None:
 
 def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
     """How many queries, keys or shifts k - q are in at least one pair, over all heads; "any" is 1 or 0."""
-    numbers = {name: number_of(sizes[name]) for name in given.free}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    if len(known) == len(numbers):
-        bound = given.at(**known)
-        if expr.arrays(given.condition):
-            return Amount.number(_touched_by_data(bound, side))
-    bare = given.at(**{n: v for n, v in known.items() if n in given.parameters}).baked()
+    known = known_numbers(given, sizes)
+    if len(known) == len(given.free) and expr.arrays(given.condition):
+        return Amount.number(_touched_by_data(given.at(**known), side))
+    bare = with_parameters(given, known)
     plain = replace(bare, values={})
     if side != "shift" and remembered(_attends_to_itself, plain, budget=given.budget):
         return ONE if side == "any" else Amount.of(multiply(*(sizes[axis.queries] for axis in given.axes)))

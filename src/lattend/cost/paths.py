@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, Amount
-from lattend.cost.points import Sizes, at_least, substitute
+from lattend.cost.points import Sizes, at_least, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed
 from lattend.errors import DeadlineError, LattendError
@@ -57,13 +57,12 @@ def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount |
     """
     if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
         return None
-    known = {name: number for name in given.free if (number := number_of(sizes[name])) is not None}
+    known = known_numbers(given, sizes)
     try:
         many = number_of(sizes["n"]) or MOST_TRAVERSED + 1
         if len(known) == len(given.free) and not given.has_heads and many <= MOST_TRAVERSED:
             return _traversed(given.at(**known))
-        parameters = {name: number for name, number in known.items() if name in given.parameters}
-        bare = replace(given.at(**parameters).baked(), values={})
+        bare = replace(with_parameters(given, known), values={})
         reach = remembered(_reach, bare, budget=given.budget.out_of(shared))
         return None if reach is None else _band(reach, sizes)
     except DeadlineError as reason:

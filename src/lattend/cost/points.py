@@ -77,15 +77,23 @@ def _counted(
 
 def count_pairs(rule: Rule, sizes: Sizes) -> Amount:
     """How many pairs a rule attends, its sizes and parameters given as numbers, names or formulas."""
-    numbers = {name: number_of(sizes[name]) for name in rule.free}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    if len(known) == len(numbers):
+    known = known_numbers(rule, sizes)
+    if len(known) == len(rule.free):
         return Amount.number(rule.total(**known))
-    parameters = {name: number for name, number in known.items() if name in rule.parameters}
-    bound = rule.at(**parameters).baked()
+    bound = with_parameters(rule, known)
     where, chosen = defined(bound), {name: sizes[name] for name in bound.free}
     found = remembered(closed_form, replace(bound, where=where, values={}), (), budget=rule.budget)
     return replace(guarded(substitute, found, chosen, where, budget=rule.budget), budget=rule.budget)
+
+
+def known_numbers(rule: Rule, sizes: Sizes) -> dict[str, int]:
+    """Those of its open sizes and parameters that are numbers."""
+    return {name: number for name in rule.free if (number := number_of(sizes[name])) is not None}
+
+
+def with_parameters(rule: Rule, known: Mapping[str, int]) -> Rule:
+    """The rule with its parameters, not its sizes, put to these numbers."""
+    return rule.at(**{name: value for name, value in known.items() if name in rule.parameters}).baked()
 
 
 def defined(rule: Rule) -> Condition:

@@ -149,7 +149,7 @@ def test_meta_tensors_are_taken_to_be_somewhere() -> None:
 
 
 def test_decoding_with_a_cache() -> None:
-    """Each new query needs the keys that its rule marks, and no others."""
+    """Each new query needs the keys that its rule attends to, and no others."""
     rule = R.strided().at(t=3)
     cache = lt.KVCache(rule, batch=1, heads=2, head_dim=4)
     q = torch.randn(1, 2, 1, 4)

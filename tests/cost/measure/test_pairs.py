@@ -113,7 +113,7 @@ def test_packed(lengths: list[int], window: int | None, causal: bool) -> None:
 
 
 def test_rows_before_heads() -> None:
-    given = operands(3, 10, 2, 8)  # batch, positions, heads, head size
+    given = operands(3, 10, 2, 8)  # batch, positions, heads, head dimension
     assert pairs_of_fused("_flash_attention_forward", given).needed == 3 * 2 * 100
     found = pairs_of_fused("_flash_attention_forward", {**given, "is_causal": True})
     assert found.needed == 3 * 2 * 55

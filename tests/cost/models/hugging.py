@@ -105,7 +105,7 @@ def products(
     return counter.multiplies
 
 
-def marked(model: Any, inputs: dict[str, Any]) -> list[Any]:
+def attended(model: Any, inputs: dict[str, Any]) -> list[Any]:
     """For each layer, which keys its queries gave a weight to: [n, n] of truths."""
     model.eval()
     with torch.no_grad():

@@ -90,7 +90,7 @@ TEXT: dict[str, Fields] = {
     "llama, all biases, tied": _rotary(
         "llama", attention_bias=True, mlp_bias=True, head_dim=10, tie_word_embeddings=True
     ),
-    "llama, no key heads said": {k: v for k, v in _rotary("llama").items() if k != "num_key_value_heads"},
+    "llama, no kv heads said": {k: v for k, v in _rotary("llama").items() if k != "num_key_value_heads"},
     "llama, classifier": _rotary("llama", architectures=["LlamaForSequenceClassification"], num_labels=6),
     "mistral": _rotary("mistral", sliding_window=5, head_dim=8),
     "mistral, no window": _rotary("mistral", sliding_window=None),

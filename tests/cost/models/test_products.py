@@ -91,5 +91,5 @@ def test_backward_of_attention() -> None:
 def test_backward_of_unequal_head_sizes_computes_the_score_again() -> None:
     model = config(PUBLISHED["DeepSeek-V3"][0])
     forward, training = model.forward(4096)["attention"], model.training(4096)["attention"]
-    # forward: 192 + 128 a square; backward: the score again, and two products each
+    # forward: 192 + 128 a pair; backward: the score again, and two products each
     assert training.executed * 320 == forward.executed * (320 + 2 * 320 + 192)

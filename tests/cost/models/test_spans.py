@@ -1,4 +1,4 @@
-"""Which keys layers see: against the weights transformers' models give, and squares looked at one by one."""
+"""Which keys layers attend to: against the weights transformers' models give, and pairs enumerated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lattend.cost.models.spans import AttentionSpan, Kind, Windows
 def test_needed_is_what_transformers_gives_a_weight(name: str) -> None:
     fields = TEXT[name]
     model, theirs = config(fields), hugging.build(fields, "cpu")
-    seen = hugging.marked(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
+    seen = hugging.attended(theirs, hugging.forward_inputs(theirs, fields, LONG, batch=1))
     expected = 0
     for mask, layer in zip(seen, model.layers, strict=True):
         assert layer.attention is not None
@@ -111,7 +111,7 @@ def test_cache_holds_what_transformers_keeps(name: str) -> None:
 
 def test_cache_bytes() -> None:
     mistral = config(PUBLISHED["Mistral-7B-v0.1"][0])
-    a_token = 32 * 2 * 8 * 128 * 2  # layers, keys and values, key heads, head size, bytes
+    a_token = 32 * 2 * 8 * 128 * 2  # layers, keys and values, kv heads, head dimension, bytes
     assert mistral.cache(1000) == 1000 * a_token
     assert mistral.cache(100_000) == 4096 * a_token
     gemma = config(PUBLISHED["gemma-2-9b"][0])

@@ -21,8 +21,8 @@ N = MATRICES + LAYERS * 2 * WIDTH + WIDTH  # with the norms
 def test_a_window_brings_dense_above_100_percent_and_needed_below() -> None:
     length, rate, peak = 32768, 11_000, 989.4e12
     found = mfu(MISTRAL, rate, "H200", length=length)
-    squares = 4096 * 4097 // 2 + (length - 4096) * 4096
-    attention = LAYERS * HEADS * (128 + 128) * squares / length  # multiply-adds a token
+    pairs = 4096 * 4097 // 2 + (length - 4096) * 4096
+    attention = LAYERS * HEADS * (128 + 128) * pairs / length  # multiply-adds a token
     assert found.needed == pytest.approx(2 * 3 * (MATRICES + attention) * rate / peak)
     assert found.dense == pytest.approx((6 * N + 12 * LAYERS * WIDTH * length) * rate / peak)
     assert found.causal_halved == pytest.approx((6 * N + 6 * LAYERS * WIDTH * length) * rate / peak)

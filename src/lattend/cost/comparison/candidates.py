@@ -82,7 +82,7 @@ def _ends(piece: DifferencePiece, over: str, all_: Candidates) -> None:
 
 def _roots(piece: DifferencePiece, over: str, all_: Candidates) -> None:
     linear: list[Coefficients] = []
-    square: list[Coefficients] = []
+    quadratic: list[Coefficients] = []
     for factor, _ in factored(piece.formula)[1]:
         coefficients = by_power(factor, over)
         all_.test(coefficients[-1])
@@ -95,7 +95,7 @@ def _roots(piece: DifferencePiece, over: str, all_: Candidates) -> None:
             c, b, a = coefficients
             under = b * b - (a * c).times(4)
             all_.test(under)
-            square.append(coefficients)
+            quadratic.append(coefficients)
             for place in surds(b.times(-1), under, a.times(2)):
                 all_.place(place)
     ends = [p for p in (by_power(limit.form, over) for limit in piece.limits) if len(p) == 2]
@@ -104,9 +104,9 @@ def _roots(piece: DifferencePiece, over: str, all_: Candidates) -> None:
     for constant, slope in linear:
         for end in ends:
             all_.test(end[0] * slope - end[1] * constant)
-        for curve in square:
+        for curve in quadratic:
             all_.test(_at_root(curve, constant, slope))
-    for curve in square:
+    for curve in quadratic:
         steep = [curve[1], curve[2].times(2)]
         for constant, slope in ends:
             all_.test(_at_root(curve, constant, slope))

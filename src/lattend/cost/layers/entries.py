@@ -8,8 +8,7 @@ import numpy as np
 
 from lattend.cost.amount import Amount
 from lattend.cost.pairs import MOST_MASK, AttendedPairs
-from lattend.cost.points import defined, points
-from lattend.cost.sizes import number_of
+from lattend.cost.points import defined, known_numbers, points, with_parameters
 from lattend.cost.statement import Columns
 from lattend.errors import DomainError, TooLarge
 from lattend.rules.language import expr
@@ -36,11 +35,10 @@ def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Column
         )
     every = entries_of(pairs, radius)
     every = every * Amount.of(sizes["heads"]) if pairs.per_head else every
-    numbers = {name: number_of(sizes[name]) for name in rule.free}
-    known = {name: number for name, number in numbers.items() if number is not None}
-    if expr.arrays(rule.condition) and len(known) == len(numbers):
+    known = known_numbers(rule, sizes)
+    if expr.arrays(rule.condition) and len(known) == len(rule.free):
         return Columns.of(Amount.number(_from_mask(rule.at(**known), radius)), every)
-    bare = rule.at(**{name: v for name, v in known.items() if name in rule.parameters}).baked()
+    bare = with_parameters(rule, known)
     said, onto = [expr.text(bare.condition)], list[str]()
     for place, axis in enumerate(bare.axes):
         away, entry = f"{axis.key} - {axis.query}", f"entry{place}"
