@@ -12,7 +12,7 @@ import typer
 
 from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
 from lattend.cli.failures import NO, YES
-from lattend.cli.output import say, say_json
+from lattend.cli.output import show_report
 
 if TYPE_CHECKING:
     from lattend.counts.check import Progress
@@ -45,10 +45,7 @@ def check(
     bound = read_rule(rule).at(**read_numbers(at))
     with _progress() as progress:
         found = compare(bound, upto, progress)
-    if json:
-        say_json(found.json())
-    else:
-        say(str(found))
+    show_report(found, json)
     return YES if found else NO
 
 

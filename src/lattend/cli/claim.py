@@ -17,7 +17,7 @@ from lattend.cli.arguments import (
     read_rule,
 )
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import say, say_json
+from lattend.cli.output import show_report
 from lattend.errors import LattendError
 
 EXAMPLES = (
@@ -50,8 +50,5 @@ def claim(
     for text in assume or ():
         found = found.assuming(text)
     verdict = found.claim(formula, rename=read_renames(rename))
-    if json:
-        say_json(verdict.json())
-    else:
-        say(str(verdict))
+    show_report(verdict, json)
     return YES if verdict else NO_ANSWER if verdict.status == "undecided" else NO

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from lattend.report.report import Printed, Report
 from lattend.wording import visible
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
-    from lattend.report.report import Printed, Report
+
+
+class Answer(Protocol):
+    """What can be printed, and written as plain data."""
+
+    def json(self) -> dict[str, Any]: ...
 
 
 def say(text: str) -> None:
@@ -33,12 +39,12 @@ def show(figure: Picture, out: str | None, json: bool) -> None:
         say(figure.terminal(width=width()) if file is None else f"{file}: {figure.title}")
 
 
-def show_report(found: Report | Printed, json: bool) -> None:
-    """Print a report as text for this terminal, or as JSON."""
+def show_report(found: Answer, json: bool) -> None:
+    """Print an answer as JSON, or as text: as wide as this terminal where it can be."""
     if json:
         say_json(found.json())
     else:
-        say(found.text(width()))
+        say(found.text(width()) if isinstance(found, Report | Printed) else str(found))
 
 
 def complain(message: str, marked: str = "") -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 WIDTH = 4  # bytes of a number, unless said otherwise
 MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
-QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth")
+SUMS = {"operations": ("multiplies", "adds"), "bytes": ("bytes_read", "bytes_written")}
+QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth", *SUMS)
 
 
 class Quantity:
@@ -113,10 +114,8 @@ class Cost(Result):
     @property
     def scalar_depth(self) -> int | None:
         """The same in scalar operations, a sum of r terms being ⌈log₂ r⌉ deep; None while a size is open."""
-        from lattend.cost.depths import scalar_depth
-
         try:
-            return scalar_depth(self)
+            return sum(self.number(times) * layer.scalar_depth(self.number) for times, layer in self.parts)
         except NamingError:
             return None
 
@@ -273,6 +272,8 @@ class Cost(Result):
         """A quantity before it is written: in this column, this way."""
         if quantity not in QUANTITIES:
             raise NamingError(f"a cost has no {quantity}; it has {', '.join(QUANTITIES)}")
+        if quantity in SUMS:
+            return sum(map(self.amount, SUMS[quantity]), ZERO)
         if quantity in (MULTIPLY_ADDS, *OPERATIONS):
             return self._operation(quantity)
         if self.way == "backward" and quantity not in ("parameters", "cache"):
@@ -323,12 +324,9 @@ class Cost(Result):
         return self._formula(quantity).claim(formula, assuming=assuming, rename=rename)
 
     def _formula(self, quantity: str) -> Count:
-        amount = self.amount("multiplies") + self.amount("adds")
-        everything = amount + self.amount("parameters")
-        if quantity != "operations":
-            amount = self.amount(quantity)
         # A claim may speak of any symbol of the cost, also where this quantity has it not
-        found = self.number_or_formula(amount + everything * 0, quantity)
+        everything = self.amount("operations") + self.amount("parameters")
+        found = self.number_or_formula(self.amount(quantity) + everything * 0, quantity)
         if not isinstance(found, Count):
             raise NamingError(
                 f"{quantity} of {self.name} is the number {found}; leave a size open to claim a formula"

@@ -103,6 +103,17 @@ class Layer:
             case _:
                 return self.depth.steps
 
+    def scalar_depth(self, number: Callable[[Amount], int]) -> int:
+        """Its steps, each as deep as a cell's longest chain of operations: statements that read others'."""
+        before: dict[Array, int] = {}
+        for statement in self.statements:
+            start = max((before.get(array.base, 0) for array in statement.reads), default=0)
+            kind = KINDS[statement.kind]
+            terms = max(map(number, statement.longest)) if kind.sums else 1
+            done = start + bool(kind.forward) + (terms - 1).bit_length()
+            before[statement.writes] = max(before.get(statement.writes, 0), done)
+        return number(self.depth.steps) * max(before.values(), default=0)
+
     def peak(self, number: Callable[[Amount], int]) -> int:
         """The most numbers that are held at once, without parameters: statements in order, no gradients."""
         if self.streams:

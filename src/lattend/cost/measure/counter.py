@@ -78,10 +78,10 @@ class FlopCounter:
     def flop_counts(self) -> dict[str, dict[Any, int]]:
         """By module, then by operator; under "Global" all of them."""
         found: dict[str, dict[Any, int]] = {}
-        for (place, label, _), entry in ({} if self._meter is None else self._meter.entries).items():
-            flops = 2 * self._counted(label, entry.tally)
-            if not entry.tally.dense:
+        for (place, label, _), tally in ({} if self._meter is None else self._meter.entries).items():
+            if not tally.dense:
                 continue
+            flops = 2 * self._counted(label, tally)
             for name in {step.name or WHOLE for step in place.path()}:
                 mine = found.setdefault(name, {})
                 mine[label] = mine.get(label, 0) + flops

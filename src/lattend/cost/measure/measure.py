@@ -150,14 +150,14 @@ def profile(module: Module, meter: Meter) -> Profile:
     """What the meter counted, by the modules' names."""
     sums: dict[str, list[Tally]] = {}
     operations: dict[str, dict[str, list[Tally]]] = {}
-    for (place, label, way), entry in meter.entries.items():
+    for (place, label, way), tally in meter.entries.items():
         side = WAYS.index(way)
         mine = [sums.setdefault(place.name, [NOTHING, NOTHING])]
-        if entry.tally.dense:
+        if tally.dense:
             name = getattr(label, "__name__", str(label)).removesuffix(".default")
             mine.append(operations.setdefault(place.name, {}).setdefault(name, [NOTHING, NOTHING]))
         for tallies in mine:
-            tallies[side] = tallies[side] + entry.tally
+            tallies[side] = tallies[side] + tally
     calls: dict[str, int] = {}
     kinds: dict[str, str] = {}
     for place, count in meter.calls.items():

@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
@@ -40,14 +40,6 @@ SDPA = "scaled_dot_product_attention"
 _OPERATOR = torch.ops.aten.scaled_dot_product_attention
 
 
-@dataclass
-class OperatorCount:
-    """What one operator did in one place, one way."""
-
-    tally: Tally = NOTHING
-    calls: int = 0
-
-
 Key = tuple[CallSite, Any, str]  # where, which operator, forward or backward
 
 
@@ -61,7 +53,7 @@ class Meter:
         device: str = "cpu",
         formulas: Mapping[Any, Callable[..., int]] | None = None,
     ) -> None:
-        self.entries: dict[Key, OperatorCount] = {}
+        self.entries: dict[Key, Tally] = {}  # what each operator did in each place, each way
         self.calls: Counter[CallSite] = Counter()
         self.unknown: Counter[str] = Counter()
         self.notes: Counter[tuple[str, str]] = Counter()  # what is not exact, and where
@@ -96,14 +88,13 @@ class Meter:
         if place.again:
             tally = tally + Tally(needed=-tally.needed)
         key = (place, label, way)
-        entry = self.entries.setdefault(key, OperatorCount())
-        entry.tally, entry.calls = entry.tally + tally, entry.calls + 1
+        self.entries[key] = self.entries.get(key, NOTHING) + tally
         return key
 
     def _lessen(self, key: Any, fewer: Tally) -> None:
         """Take back what turned out not to be needed."""
         if not key[0].again:
-            self.entries[key].tally = self.entries[key].tally + fewer
+            self.entries[key] = self.entries[key] + fewer
 
     def _note(self, text: str, where: str) -> None:
         self.notes[text, where] += 1
