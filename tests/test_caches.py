@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import lattend as lt
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.triton import kernel, source
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.plans.plan import MAX_KNOWN, plan
@@ -72,7 +72,7 @@ def test_runners_and_plans_of_many_lengths_are_let_go() -> None:
     alive, plans = weakref.WeakSet[Runner](), weakref.WeakSet[object]()
 
     def prepare(n: int) -> None:
-        runner = kernel._runner(Call(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
+        runner = kernel._runner(AttentionCall(rule.at(n=n), 1.0), q.device)  # pyright: ignore[reportPrivateUsage]
         runner.part("forward", 0, q, q, {})
         alive.add(runner)
         plans.add(runner.plan)

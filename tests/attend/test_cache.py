@@ -217,13 +217,13 @@ def test_a_known_length_is_allocated_at_once() -> None:
 
 def test_pieces_look_at_few_squares_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[int] = []
-    there = module.step.AttendedPairs.on_device
+    there = module.step.StepMask.on_device
 
     def watched(self: Any, q: Any, k: Any, device: Any) -> Tensor:
         looked.append(len(q) * len(k))
         return there(self, q, k, device)
 
-    monkeypatch.setattr(module.step.AttendedPairs, "on_device", watched)
+    monkeypatch.setattr(module.step.StepMask, "on_device", watched)
     x = sequence(3000, 1, 1, 1, torch.float32)
     cache = made(lt.rules.strided(t=63), x)
     fed(cache, x, [1, 2999])

@@ -12,7 +12,7 @@ from plans.test_plan import IMAGES, LINES
 from random_rules import affine, split
 
 import lattend as lt
-from lattend.attend.call import BackwardInputs, Call
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.cpu.tile_group import TileGroup
@@ -38,7 +38,7 @@ def check(
     shapes = [(heads, queries, 8), (kv_heads, keys, 8), (kv_heads, keys, 5), (heads, queries, 5)]
     q, k, v, grad = (torch.randn(batch, *shape, generator=source).to(dtype) for shape in shapes)
     term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
-    call = Call(rule, 0.4, data=data or {}, term=term, bias=added)
+    call = AttentionCall(rule, 0.4, data=data or {}, term=term, bias=added)
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=source).double()
@@ -114,7 +114,7 @@ def test_pairs_follow_the_attended_blocks(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(cpu.OnlineSoftmax, "add", counted)
     q = torch.zeros(1, 1, 1024, 8)
-    cpu.forward(Call(rule, 1.0, data={"chosen": table}), q, q, q)
+    cpu.forward(AttentionCall(rule, 1.0, data={"chosen": table}), q, q, q)
     assert shapes == [(64, 16, 32)]  # two blocks of keys for each block of queries
 
 

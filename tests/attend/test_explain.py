@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import lattend as lt
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import KERNELS, reasons
 from lattend.attend.explain.explain import Explanation
 from lattend.attend.kernels.cpu import kernel as cpu
@@ -206,7 +206,7 @@ def test_reasons_are_those_of_the_selection(name: str, kernel: str | None) -> No
     q, k, v = (torch.zeros(2, 4, 300, 32) for _ in range(3))
     found = lt.explain(rule, like=(q, k, v), kernel=kernel, **{x: y for x, y in numbers.items() if x != "n"})
     bound = rule.at(**numbers, **({"heads": 4} if rule.has_heads else {}))
-    assert found.kernels == reasons(Call(bound, 1.0, kernel), q, k, v)
+    assert found.kernels == reasons(AttentionCall(bound, 1.0, kernel), q, k, v)
     assert found.kernel == found.backward == (kernel or "cpu")
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.attend.call import BackwardInputs, Call
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels import reference
 from lattend.attend.kernels.tolerance import TOLERANCE
 from lattend.attend.kernels.triton.kernel import arrays
@@ -69,7 +69,7 @@ def check(
 ) -> None:
     q, k, v, grad = (x.to(dtype) for x in tensors(rule, batch, heads, kv_heads, size, wide))
     term, added = (None, {}) if bias is None else (parse_term(bias[0]), bias[1])
-    call = Call(rule, 0.3, data=data or {}, term=term, bias=added)
+    call = AttentionCall(rule, 0.3, data=data or {}, term=term, bias=added)
     exact = [x.double() for x in (q, k, v, grad)]
     out, lse = reference.forward(call, *exact[:3])
     grad_lse = torch.randn(lse.shape, generator=torch.Generator().manual_seed(2)).double()

@@ -1,6 +1,6 @@
 """Attention over the attended pairs of a rule and no others, with gradients."""
 
 from lattend.attend.bias import Bias as Bias
-from lattend.attend.call import Call as Call
+from lattend.attend.call import AttentionCall as AttentionCall
 from lattend.attend.decode.kv_cache import KVCache as KVCache
 from lattend.attend.documents import document_ids as document_ids

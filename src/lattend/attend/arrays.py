@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.rule_names import axes_looked_up, rule_names
 from lattend.errors import LattendError, TensorError
 from lattend.rules.rule import Rule
 
 
-def batch_of(call: Call) -> int | None:
+def batch_of(call: AttentionCall) -> int | None:
     """The batch of the arrays that differ along it; None where all elements share them."""
     looked_up = zip(call.data.values(), axes_looked_up(call.rule.key), strict=True)
     return next((len(array) for array, axes in looked_up if array.dim() > axes), None)
 
 
-def arrays_of(call: Call, element: int) -> dict[str, NDArray[Any]]:
+def arrays_of(call: AttentionCall, element: int) -> dict[str, NDArray[Any]]:
     """The arrays that one batch element looks up; raises where one has no values."""
     found: dict[str, NDArray[Any]] = dict(call.rule.data)
     for (name, tensor), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.compiled import constant
 from lattend.attend.tensor_terms import evaluate
 from lattend.errors import DomainError, NamingError, TensorError
@@ -302,7 +302,7 @@ class PairPositions(NamedTuple):
     queries: Tensor
     keys: Tensor
 
-    def names(self, call: Call) -> dict[str, Any]:
+    def names(self, call: AttentionCall) -> dict[str, Any]:
         """The numbers of the rule and the positions of the pairs on each axis, the last axis fastest."""
         found: dict[str, Any] = {**call.rule.values, "head": self.heads}
         queries, keys = self.queries, self.keys
@@ -313,7 +313,7 @@ class PairPositions(NamedTuple):
         return found
 
 
-def bias_of(call: Call, pairs: PairPositions, dtype: torch.dtype) -> Tensor:
+def bias_of(call: AttentionCall, pairs: PairPositions, dtype: torch.dtype) -> Tensor:
     """The bias of these pairs."""
     if call.term is None:
         raise ValueError("the call has no bias")
@@ -322,7 +322,9 @@ def bias_of(call: Call, pairs: PairPositions, dtype: torch.dtype) -> Tensor:
     return torch.as_tensor(found, dtype=dtype, device=pairs.queries.device)
 
 
-def add_gradients(call: Call, pairs: PairPositions, slope: Tensor, sums: Mapping[str, Tensor]) -> None:
+def add_gradients(
+    call: AttentionCall, pairs: PairPositions, slope: Tensor, sums: Mapping[str, Tensor]
+) -> None:
     """Adds to the sums of each tensor what the slopes of these pairs' scores give it."""
     if call.term is None or not call.learned:
         return
@@ -341,11 +343,11 @@ def add_gradients(call: Call, pairs: PairPositions, slope: Tensor, sums: Mapping
         into.view(-1).index_add_(0, flat.expand(slope.shape).reshape(-1), amount.reshape(-1))
 
 
-def empty_sums(call: Call, dtype: torch.dtype) -> dict[str, Tensor]:
+def empty_sums(call: AttentionCall, dtype: torch.dtype) -> dict[str, Tensor]:
     """Zeros, one for each number in the tensors of the bias; contiguous, however those lie."""
     return {name: tensor.new_zeros(tensor.shape, dtype=dtype) for name, tensor in call.bias.items()}
 
 
-def as_gradients(call: Call, sums: Mapping[str, Tensor]) -> list[Tensor]:
+def as_gradients(call: AttentionCall, sums: Mapping[str, Tensor]) -> list[Tensor]:
     """The sums as gradients, in the dtype of each tensor."""
     return [sums[name].to(tensor.dtype) for name, tensor in call.bias.items()]

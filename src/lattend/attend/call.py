@@ -1,4 +1,4 @@
-"""Call: what one run of attention is asked for, besides its q, k and v."""
+"""AttentionCall: what one run of attention is asked for, besides its q, k and v."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lattend.rules.rule import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AttentionCall:
     """A rule with all its numbers, the arrays it was given now, and how to run it.
 
     An array of `data` has one axis more than the rule looks up when it differs along the batch.

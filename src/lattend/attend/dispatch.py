@@ -8,7 +8,7 @@ from typing import Protocol
 from torch import Tensor
 
 from lattend import amx
-from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
@@ -18,11 +18,11 @@ from lattend.errors import LattendError
 class Kernel(Protocol):
     """What each module of kernels/ has."""
 
-    def why_not(self, call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
+    def why_not(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None: ...
 
-    def forward(self, call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]: ...
+    def forward(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]: ...
 
-    def backward(self, call: Call, given: BackwardInputs) -> Gradients: ...
+    def backward(self, call: AttentionCall, given: BackwardInputs) -> Gradients: ...
 
 
 # In the order they are preferred
@@ -35,12 +35,12 @@ KERNELS: dict[str, Kernel] = {
 }
 
 
-def reasons(call: Call, q: Tensor, k: Tensor, v: Tensor) -> dict[str, str | None]:
+def reasons(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, str | None]:
     """For each kernel, None when it can take the call, or why it cannot."""
     return {name: kernel.why_not(call, q, k, v) for name, kernel in KERNELS.items()}
 
 
-def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
+def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
     """The kernel that was asked for, or the first that can take the call."""
     if call.kernel is not None:
         reason = KERNELS[call.kernel].why_not(call, q, k, v)
@@ -54,7 +54,7 @@ def chosen(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str:
     raise LattendError(f"no kernel can run this. {why}")
 
 
-def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
+def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
     """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it."""
     name = chosen(call, q, k, v)
     reason = sdpa.why_not_backward(call, q, grad_lse) if name == "sdpa" else None
@@ -67,13 +67,13 @@ def chosen_backward(call: Call, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tenso
     return instead
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)
     return KERNELS[chosen(call, q, k, v)].forward(call, q, k, v)
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     kernel = chosen_backward(call, given.q, given.k, given.v, given.grad_lse)
     return KERNELS[kernel].backward(call, given)

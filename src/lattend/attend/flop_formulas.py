@@ -18,7 +18,7 @@ from torch.utils.flop_counter import flop_registry, register_flop_formula  # pyr
 
 from lattend.attend import operator
 from lattend.attend.arrays import arrays_of
-from lattend.attend.call import Call, rule_at
+from lattend.attend.call import AttentionCall, rule_at
 from lattend.attend.explain.prediction import masks_of
 from lattend.errors import LattendError
 
@@ -55,7 +55,7 @@ def _needed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     return members * q.shape[2] * k.shape[2] * each
 
 
-def call_of(given: Mapping[str, Any]) -> Call:
+def call_of(given: Mapping[str, Any]) -> AttentionCall:
     """The call of attention that the operator's arguments stand for, by their names."""
     how = {name: given[name] for name in HOW if name != "numbers"}
     return operator.call_of(given["q"], numbers=_numbers(given), **how)
@@ -65,7 +65,7 @@ def _numbers(given: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(number) for number in given["numbers"])
 
 
-def needed_pairs(given: Mapping[str, Any], call: Call, batch: int) -> int:
+def needed_pairs(given: Mapping[str, Any], call: AttentionCall, batch: int) -> int:
     """The attended pairs of all masks that differ."""
     if not call.data:
         return _counted(given["rule"], _numbers(given))

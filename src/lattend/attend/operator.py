@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
-from lattend.attend.call import BackwardInputs, Call, Gradients, rule_at, rule_of
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
 from lattend.attend.memory import empty_like, laid_out
 from lattend.attend.rule_names import axes_looked_up
 from lattend.errors import LattendError
@@ -79,13 +79,13 @@ def call_of(
     scale: float | None,
     kernel: str | None,
     deterministic: bool,
-) -> Call:
+) -> AttentionCall:
     """The call that the operator's arguments stand for."""
     arrays = dict(zip(rule_of(rule).open, data, strict=True))
     factor: float = q.shape[-1] ** -0.5 if scale is None else scale
     names, added = ([], None) if term is None else parts_of(term)
     biases = dict(zip(names, bias, strict=True))
-    return Call(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
+    return AttentionCall(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
 
 
 def register_flop_formulas() -> None:

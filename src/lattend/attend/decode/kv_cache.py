@@ -89,7 +89,7 @@ class KVCache:
         self.heads = self.rule.values.get("heads", heads)
         if self.heads % sizes["kv_heads"]:
             raise DomainError(f"heads = {self.heads} is not a multiple of kv_heads = {sizes['kv_heads']}")
-        self._attended = step.AttendedPairs(
+        self._attended = step.StepMask(
             self.retention.condition, self.retention.data, self.heads if rule.has_heads else None
         )
         most = self.retention.most

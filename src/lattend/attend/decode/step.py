@@ -95,7 +95,7 @@ def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-class AttendedPairs:
+class StepMask:
     """Which pairs at given positions are attended: by NumPy on the host, or by PyTorch where the keys are."""
 
     def __init__(self, condition: Condition, data: Mapping[str, NDArray[Any]], heads: int | None) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import Bias, dtype_name
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.inputs import DTYPES, check_names, checked_inputs
 from lattend.attend.operator import call_of
@@ -57,7 +57,7 @@ class Settings:
 class MetaCall:
     """A call as attention would make it, with tensors that only say what they are."""
 
-    call: Call
+    call: AttentionCall
     q: Tensor
     k: Tensor
     v: Tensor

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.attend.arrays import arrays_of
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.explain.meta_call import MetaCall
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.explain.text import format_box, format_condition, format_numbers
@@ -50,7 +50,7 @@ class Drawn:
     plan: Plan
     cuts: list[Cut]
     data: Mapping[str, Any]
-    call: Call
+    call: AttentionCall
     kernel: str
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.kernels.cpu.kernel import best_rows, cut_to
 from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.triton.kernel import arrays
@@ -83,12 +83,12 @@ class Masks:
         return self.batch * self.heads
 
 
-def masks_of(call: Call, q: Tensor) -> Masks:
+def masks_of(call: AttentionCall, q: Tensor) -> Masks:
     """The masks of a call that differ."""
     return Masks(1 if batch_of(call) is None else q.shape[0], q.shape[1] if call.rule.has_heads else 1)
 
 
-def executed_work(kernel: str | None, call: Call, q: Tensor, needed: int | None) -> ExecutedWork:
+def executed_work(kernel: str | None, call: AttentionCall, q: Tensor, needed: int | None) -> ExecutedWork:
     """What the kernel goes through; pairs are those of all masks that differ."""
     found, many = plan(call.rule), masks_of(call, q)
     dense = prod(axis.outer_size * axis.inner_size for axis in found.axes) * many.count
@@ -113,7 +113,7 @@ def cut_of(kernel: str, found: Plan, place: int, head_dim: int, dtype: torch.dty
     return Cut(best_rows(found, place), None)
 
 
-def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Masks) -> ExecutedWork:
+def _of_tiles(kernel: str, call: AttentionCall, found: Plan, q: Tensor, many: Masks) -> ExecutedWork:
     works: list[PartWork] = []
     bound = ""
     for place, part in enumerate(found.parts):
@@ -130,7 +130,7 @@ def _of_tiles(kernel: str, call: Call, found: Plan, q: Tensor, many: Masks) -> E
     return ExecutedWork(tuple(works), sum(work.executed for work in works), bound)
 
 
-def table_of(kernel: str, call: Call, part: Part, tiles: Tiles) -> tuple[NDArray[np.int32], bool]:
+def table_of(kernel: str, call: AttentionCall, part: Part, tiles: Tiles) -> tuple[NDArray[np.int32], bool]:
     """The table [batch or 1, heads or 1, tiles, columns], cut to the data where the kernel does that.
 
     And whether it is known: False where the data are not.
@@ -233,7 +233,7 @@ class PredictedTime:
 
 
 def predicted_time(
-    kernel: str | None, way: str, call: Call, q: Tensor, v: Tensor, work: ExecutedWork
+    kernel: str | None, way: str, call: AttentionCall, q: Tensor, v: Tensor, work: ExecutedWork
 ) -> PredictedTime:
     """The time of a pass, `way` forward or backward, by this kernel."""
     members = q.shape[0] * q.shape[1]

@@ -18,13 +18,13 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
-from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.memory import per_kv_head
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
 
-def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the dense kernel cannot take the call, or None when it can."""
     pairs = prod(q.shape[:3]) * k.shape[2]
     if pairs > MAX_PAIRS:
@@ -32,7 +32,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
     exact = torch.promote_types(q.dtype, torch.float32)
     wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
@@ -42,7 +42,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.to(q.dtype), lse
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     grad_out, grad_lse, q, k, v, out, lse = given
     exact = torch.promote_types(q.dtype, torch.float32)
@@ -62,7 +62,7 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
-def attention_mask(call: Call, device: torch.device) -> Tensor:
+def attention_mask(call: AttentionCall, device: torch.device) -> Tensor:
     """The attended pairs, [1 or batch, 1 or heads, n, m]."""
     rule, batch = call.rule, batch_of(call)
     elements = range(1 if batch is None else batch)
@@ -74,7 +74,7 @@ def attention_mask(call: Call, device: torch.device) -> Tensor:
     return torch.as_tensor(found, device="cpu").reshape(len(masks), heads, queries, keys).to(device)
 
 
-def _scores(call: Call, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+def _scores(call: AttentionCall, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     mask = attention_mask(call, q.device)
     scores = q @ k.mT * call.scale
     if call.term is not None:

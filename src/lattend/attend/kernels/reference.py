@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of
-from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
 MAX_PAIRS = 1 << 24  # of all heads and batch elements
 
 
-def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the reference cannot take the call, or None when it can."""
     pairs = prod(q.shape[:3]) * k.shape[2]
     if pairs > MAX_PAIRS:
@@ -41,7 +41,7 @@ class QueryRow:
     keys: NDArray[np.intp]
 
 
-def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[QueryRow]:
+def rows(call: AttentionCall, q: Tensor, k: Tensor) -> Iterator[QueryRow]:
     """All queries with the keys they attend to, from the rule itself."""
     batch, heads, queries, _ = q.shape
     share = heads // k.shape[1]
@@ -55,7 +55,7 @@ def rows(call: Call, q: Tensor, k: Tensor) -> Iterator[QueryRow]:
                 yield QueryRow((element, head, query), (element, head // share), keys)
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
     q_, k_, v_ = map(_exact, (q, k, v))
     out = np.zeros((*q.shape[:-1], v.shape[-1]))
@@ -73,7 +73,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return _like(out, q), torch.as_tensor(lse, dtype=wide, device=q.device)
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
     grad_out, grad_lse, q, k, v, *_ = given
     q_, k_, v_, grad = map(_exact, (q, k, v, grad_out))
@@ -101,7 +101,7 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     return _like(dq, q), _like(dk, k), _like(dv, v), [_like(biases[x], t) for x, t in call.bias.items()]
 
 
-def _scores(call: Call, q: Floats, k: Floats, row: QueryRow) -> Floats:
+def _scores(call: AttentionCall, q: Floats, k: Floats, row: QueryRow) -> Floats:
     added = [0.0 if call.term is None else _dual(call, row, key)[0] for key in row.keys]
     return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys]) + added
 
@@ -109,7 +109,7 @@ def _scores(call: Call, q: Floats, k: Floats, row: QueryRow) -> Floats:
 Dual = tuple[Any, dict[tuple[str, tuple[int, ...]], float]]  # a number, and its derivative by each entry
 
 
-def _dual(call: Call, row: QueryRow, key: int) -> Dual:
+def _dual(call: AttentionCall, row: QueryRow, key: int) -> Dual:
     """The bias of one pair and its derivatives."""
     if call.term is None:
         return 0.0, {}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import dtype_name
-from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.plans.order import pairing
 from lattend.plans.plan import Plan, plan
 from lattend.rules.language.expr import Compare, Name
@@ -57,7 +57,7 @@ def diagonal_blocks(found: Plan) -> DiagonalBlocks | None:
     return DiagonalBlocks(causal, window)
 
 
-def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why torch's own attention cannot take the call, or None when it can."""
     device = q.device.type
     if device not in DTYPES:
@@ -84,7 +84,7 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None
 
 
-def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | None:
+def why_not_backward(call: AttentionCall, q: Tensor, grad_lse: Tensor | None) -> str | None:
     """Why torch's own attention cannot take the backward pass of a call that fits."""
     if grad_lse is not None:
         return "it takes no gradient of the log-sum-exp"
@@ -98,7 +98,7 @@ def why_not_backward(call: Call, q: Tensor, grad_lse: Tensor | None) -> str | No
     return None
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)
     given = [_in_windows(x, found.window) for x in (q, k, v)]
@@ -113,7 +113,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out.reshape(*q.shape[:-1], v.shape[-1]), lse.reshape(q.shape[:-1]).to(kind)
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v; on a GPU they may differ in the last bits from run to run."""
     grad_out, _, q, k, v, out, lse = given
     found = diagonal_blocks(plan(call.rule)) or DiagonalBlocks(False, None)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend.call import Call
+from lattend.attend.call import AttentionCall
 from lattend.attend.dispatch import chosen
 from lattend.attend.explain.meta_call import MetaTensor
 from lattend.attend.explain.prediction import executed_work, masks_of
@@ -50,7 +50,7 @@ def pairs_of_call(given: Mapping[str, Any], device: str = "cpu") -> Pairs:
 
 
 def executed_pairs(
-    call: Call, q: Tensor, k: Tensor, v: Tensor, needed: int | None, device: str
+    call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, needed: int | None, device: str
 ) -> int | None:
     """The pairs of the tiles of all grids that differ, of the kernel that runs the call."""
     shown = [_supposed(x, device if x.is_meta else x.device) for x in (q, k, v)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
-from lattend.attend.call import BackwardInputs, Call, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
@@ -38,14 +38,14 @@ MOST_MASKS = 1 << 22  # pairs with masks of their own that are remembered
 CHUNK = 1 << 22  # pairs whose masks or bias are made at once
 
 
-def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
     if q.device.type != "cpu":
         return f"it runs on the CPU, and q is on {q.device.type}"
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     out, lse = (
         q.new_empty(*q.shape[:-1], v.shape[-1]),
@@ -62,7 +62,7 @@ def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     return out, lse
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     grad_out, grad_lse, q, k, v, out, lse = given
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -93,7 +93,7 @@ class Members:
     heads: slice
     groups: list[TileGroup]
 
-    def pieces(self, call: Call) -> Iterator[TileGroup]:
+    def pieces(self, call: AttentionCall) -> Iterator[TileGroup]:
         """The groups; with a bias in pieces, since a bias is held for all pairs of a group."""
         members = (self.batch.stop - self.batch.start) * (self.heads.stop - self.heads.start)
         for group in self.groups:
@@ -118,7 +118,7 @@ def _of(some: Members, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor,
     return some.of(q), k[:, first:end].flatten(0, 1), v[:, first:end].flatten(0, 1)
 
 
-def _members(call: Call, q: Tensor) -> Iterator[Members]:
+def _members(call: AttentionCall, q: Tensor) -> Iterator[Members]:
     """All heads of all batch elements, together where they attend the same pairs."""
     found = plan(call.rule)
     batch, heads = q.shape[:2]
@@ -315,7 +315,7 @@ def _pairs(some: Members, group: TileGroup) -> PairPositions:
     return PairPositions(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
 
 
-def _bias(call: Call, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:
+def _bias(call: AttentionCall, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:
     if call.term is None:
         return None
     pairs = _pairs(some, group)

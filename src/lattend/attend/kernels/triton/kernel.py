@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.bias import as_gradients, dtype_name, empty_sums
-from lattend.attend.call import BackwardInputs, Call, Gradients, rule_of
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_of
 from lattend.attend.rule_names import axes_looked_up
 from lattend.plans.plan import MAX_KNOWN, plan
 from lattend.recent import Recent
@@ -23,7 +23,7 @@ MAX_HEAD_DIM = 256
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
-def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
+def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why this kernel cannot take the call, or None when it can."""
     interpreted = os.environ.get("TRITON_INTERPRET") == "1" and call.kernel == "triton"
     if q.device.type != "cuda" and not interpreted:
@@ -38,12 +38,12 @@ def why_not(call: Call, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     return None if plan(call.rule).fits else "the rule's numbers lead beyond 64 bits"
 
 
-def forward(call: Call, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
     return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
 
 
-def backward(call: Call, given: BackwardInputs) -> Gradients:
+def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     device = given.q.device
     run = _runner(call, device)
@@ -53,7 +53,7 @@ def backward(call: Call, given: BackwardInputs) -> Gradients:
     return dq, dk, dv, biases
 
 
-def arrays(call: Call, device: torch.device) -> dict[str, Tensor]:
+def arrays(call: AttentionCall, device: torch.device) -> dict[str, Tensor]:
     """The arrays of the rule and the tensors of the bias, on the device, each [batch or 1, …]."""
     found = dict(_bound(call.rule.key, str(device))) if call.rule.data else {}
     for (name, array), axes in zip(call.data.items(), axes_looked_up(call.rule.key), strict=True):
@@ -70,7 +70,7 @@ def _bound(key: str, device: str) -> dict[str, Tensor]:
 _RUNNERS: Recent[object, Runner] = Recent(MAX_KNOWN)  # as many as there are plans
 
 
-def _runner(call: Call, device: torch.device) -> Runner:
+def _runner(call: AttentionCall, device: torch.device) -> Runner:
     """The runner of the call's plan; remembered."""
     from lattend.attend.kernels.triton.launch import Runner
 
