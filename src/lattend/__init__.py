@@ -43,18 +43,5 @@ _HOME = {
     "study": "lattend.study",
     "errors": "lattend.errors",
 }
-__all__ = [  # noqa: RUF022  (in the order a reader meets them)
-    "rule",
-    "Rule",
-    "rules",
-    "attention",
-    "Bias",
-    "KVCache",
-    "explain",
-    "cost",
-    "nn",
-    "study",
-    "errors",
-]
 
 __getattr__, __dir__ = on_first_use(globals(), "lattend", _HOME)

@@ -9,12 +9,22 @@ from typing import Any
 from lattend.errors import TorchMissing
 
 
+def homes(folder: str, files: Mapping[str, str]) -> dict[str, str]:
+    """The module of each public name, from the names that each file of a folder gives.
+
+    >>> homes("lattend.nn", {"images.vit": "ViT", "grid.complete": "complete sample"})["sample"]
+    'lattend.nn.grid.complete'
+    """
+    return {name: f"{folder}.{file}" for file, names in files.items() for name in names.split()}
+
+
 def on_first_use(
     namespace: dict[str, Any], called: str, home: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """A module's `__getattr__` and `__dir__`: names from the modules that `home` says, kept in `namespace`.
 
-    What is public under its own name is its own home. `called` is what users call the module, for the error.
+    They are its `__all__` too. What is public under its own name is its own home. `called` is what users call
+    the module, for the error.
     """
 
     def load(name: str) -> Any:
@@ -32,4 +42,5 @@ def on_first_use(
         namespace[name] = module if itself else getattr(module, name)
         return namespace[name]
 
+    namespace["__all__"] = list(home)
     return load, lambda: list(home)

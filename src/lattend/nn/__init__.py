@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lattend.lazy import on_first_use
+from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.nn.attention.attention import MultiHeadAttention as MultiHeadAttention
@@ -45,31 +45,28 @@ if TYPE_CHECKING:
     from lattend.nn.pictures.patches import draw_patches as draw_patches
 
 # Where each name lives, loaded when it is first used
-_HOME: dict[str, str] = {
-    "MultiHeadAttention": "lattend.nn.attention.attention",
-    "Absolute": "lattend.nn.attention.encodings",
-    "Sinusoidal": "lattend.nn.attention.encodings",
-    "Tables": "lattend.nn.attention.encodings",
-    "Relative": "lattend.nn.attention.encodings",
-    "Quadratic": "lattend.nn.attention.quadratic",
-    "Patches": "lattend.nn.images.patches",
-    "ViT": "lattend.nn.images.vit",
-    "from_conv": "lattend.nn.convolution.convert",
-    "to_conv": "lattend.nn.convolution.convert",
-    "ConvAttention": "lattend.nn.convolution.layer",
-    "error_bound": "lattend.nn.convolution.bound",
-    "sharpness": "lattend.nn.convolution.sharpness",
-    "GridRNN": "lattend.nn.grid.rnn",
-    "GridStates": "lattend.nn.grid.states",
-    "ragged_mask": "lattend.nn.grid.ragged",
-    "PixelModel": "lattend.nn.grid.pixels",
-    "complete": "lattend.nn.grid.complete",
-    "sample": "lattend.nn.grid.complete",
-    "draw_patches": "lattend.nn.pictures.patches",
-    "draw_heads": "lattend.nn.pictures.heads",
-    "draw_scores": "lattend.nn.pictures.heads",
-    "draw_conv": "lattend.nn.pictures.conv",
-    "draw_grid": "lattend.nn.pictures.grid",
-}
+_HOME = homes(
+    "lattend.nn",
+    {
+        "attention.attention": "MultiHeadAttention",
+        "attention.encodings": "Absolute Sinusoidal Tables Relative",
+        "attention.quadratic": "Quadratic",
+        "images.patches": "Patches",
+        "images.vit": "ViT",
+        "convolution.convert": "from_conv to_conv",
+        "convolution.layer": "ConvAttention",
+        "convolution.bound": "error_bound",
+        "convolution.sharpness": "sharpness",
+        "grid.rnn": "GridRNN",
+        "grid.states": "GridStates",
+        "grid.ragged": "ragged_mask",
+        "grid.pixels": "PixelModel",
+        "grid.complete": "complete sample",
+        "pictures.patches": "draw_patches",
+        "pictures.heads": "draw_heads draw_scores",
+        "pictures.conv": "draw_conv",
+        "pictures.grid": "draw_grid",
+    },
+)
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.nn", _HOME)

@@ -25,11 +25,5 @@ _HOME = {
     "generative": "lattend.study.generative",
     "games": "lattend.study.games",
 }
-__all__ = [  # noqa: RUF022  (in the order a reader meets them)
-    "work",
-    "steer",
-    "generative",
-    "games",
-]
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study", _HOME)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lattend.lazy import on_first_use
+from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis as Analysis
@@ -39,51 +39,20 @@ if TYPE_CHECKING:
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
 # importing the file would put the module in its place
-_HOME: dict[str, str] = {
-    "Game": "lattend.study.games.game",
-    "dirac": "lattend.study.games.smallest_gan",
-    "ring": "lattend.study.games.gan",
-    "simultaneous": "lattend.study.games.methods",
-    "alternating": "lattend.study.games.methods",
-    "optimistic": "lattend.study.games.methods",
-    "extragradient": "lattend.study.games.methods",
-    "momentum": "lattend.study.games.methods",
-    "consensus": "lattend.study.games.methods",
-    "gradient_penalty": "lattend.study.games.methods",
-    "Orbit": "lattend.study.games.orbit",
-    "Analysis": "lattend.study.games.analysis",
-    "Equilibria": "lattend.study.games.equilibria",
-    "Equilibrium": "lattend.study.games.equilibria",
-    "RingRun": "lattend.study.games.modes",
-    "portrait": "lattend.study.games.pictures",
-    "distances": "lattend.study.games.pictures",
-    "compare_orbits": "lattend.study.games.pictures",
-    "compare_methods": "lattend.study.games.table",
-    "Ring": "lattend.study.games.modes",
-    "draw_runs": "lattend.study.games.modes",
-}
-__all__ = [  # noqa: RUF022  (in the order a reader meets them)
-    "Game",
-    "dirac",
-    "ring",
-    "simultaneous",
-    "alternating",
-    "optimistic",
-    "extragradient",
-    "momentum",
-    "consensus",
-    "gradient_penalty",
-    "Orbit",
-    "Analysis",
-    "Equilibria",
-    "Equilibrium",
-    "RingRun",
-    "portrait",
-    "distances",
-    "compare_orbits",
-    "compare_methods",
-    "Ring",
-    "draw_runs",
-]
+_HOME = homes(
+    "lattend.study.games",
+    {
+        "game": "Game",
+        "smallest_gan": "dirac",
+        "gan": "ring",
+        "methods": "simultaneous alternating optimistic extragradient momentum consensus gradient_penalty",
+        "orbit": "Orbit",
+        "analysis": "Analysis",
+        "equilibria": "Equilibria Equilibrium",
+        "pictures": "portrait distances compare_orbits",
+        "table": "compare_methods",
+        "modes": "Ring RingRun draw_runs",
+    },
+)
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.games", _HOME)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lattend.lazy import on_first_use
+from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.study.generative.bound import ELBO as ELBO
@@ -35,36 +35,19 @@ if TYPE_CHECKING:
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
 # importing the file would put the module in its place: `digits` is in handwritten.py, `elbo` in bound.py
-_HOME: dict[str, str] = {
-    "elbo": "lattend.study.generative.bound",
-    "ELBO": "lattend.study.generative.bound",
-    "importance": "lattend.study.generative.importance_bound",
-    "Importance": "lattend.study.generative.importance_bound",
-    "Gaussian": "lattend.study.generative.distributions",
-    "Bernoulli": "lattend.study.generative.distributions",
-    "Categorical": "lattend.study.generative.distributions",
-    "kl": "lattend.study.generative.divergence",
-    "Divergence": "lattend.study.generative.divergence",
-    "LinearGaussian": "lattend.study.generative.linear",
-    "draw_linear": "lattend.study.generative.linear_picture",
-    "VAE": "lattend.study.generative.vae",
-    "digits": "lattend.study.generative.handwritten",
-}
-__all__ = [  # noqa: RUF022  (in the order a reader meets them)
-    "elbo",
-    "ELBO",
-    "importance",
-    "Importance",
-    "Gaussian",
-    "Bernoulli",
-    "Categorical",
-    "kl",
-    "Divergence",
-    "LinearGaussian",
-    "draw_linear",
-    "VAE",
-    "digits",
-]
+_HOME = homes(
+    "lattend.study.generative",
+    {
+        "bound": "elbo ELBO",
+        "importance_bound": "importance Importance",
+        "distributions": "Gaussian Bernoulli Categorical",
+        "divergence": "kl Divergence",
+        "linear": "LinearGaussian",
+        "linear_picture": "draw_linear",
+        "vae": "VAE",
+        "handwritten": "digits",
+    },
+)
 PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.generative", _HOME)
