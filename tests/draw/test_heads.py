@@ -17,7 +17,7 @@ from lattend.nn.attention.gaussian_heads import (
     shifts,
     softmax,
 )
-from lattend.nn.pictures.head_picture import HALF, MOST, spots
+from lattend.nn.pictures.heads import HALF, MOST, draw_heads
 
 centres = st.tuples(st.floats(-3, 3), st.floats(-3, 3))
 precisions = st.tuples(st.floats(0.2, 4), st.floats(-0.8, 0.8), st.floats(0.2, 4)).map(
@@ -102,16 +102,16 @@ def labels(panel):
 
 
 def test_numbers_stand_at_the_centres():
-    found = spots(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
+    found = draw_heads(kernel_heads(3, alpha=2), size=(9, 12), pixel=(4, 5))
     assert labels(found.panels[0])["0"] == (3.5, 4.5)
     assert labels(found.panels[0])["8"] == (5.5, 6.5)
     assert found.subtitle == ("an image of 9 × 12 pixels, the query at (4, 5)",)
-    shared = spots([isotropic((0, 1), 1), isotropic((0, 1), 2), isotropic((2, 2), 1)])
+    shared = draw_heads([isotropic((0, 1), 1), isotropic((0, 1), 2), isotropic((2, 2), 1)])
     assert set(labels(shared.panels[0])) == {"0,1", "2"}
 
 
 def test_ellipses_are_drawn_inside_the_image_alone():
-    found = spots(kernel_heads(3, alpha=0.1), size=(6, 6), pixel=(0, 0))
+    found = draw_heads(kernel_heads(3, alpha=0.1), size=(6, 6), pixel=(0, 0))
     shapes = [mark for mark in found.panels[0].marks if isinstance(mark, Shape)]
     assert shapes
     for shape in shapes:
@@ -119,7 +119,7 @@ def test_ellipses_are_drawn_inside_the_image_alone():
 
 
 def test_layers_stand_side_by_side():
-    found = spots({"low": kernel_heads(3), "high": [isotropic((4, 4), 0.2)]})
+    found = draw_heads({"low": kernel_heads(3), "high": [isotropic((4, 4), 0.2)]})
     assert [panel.title for panel in found.panels] == ["low", "high"]
     assert found.table[0] == ("layer", "head", "row", "column", "width px", "own weight")
     assert found.table[-1][:4] == ("high", "0", "4", "4")
@@ -127,7 +127,7 @@ def test_layers_stand_side_by_side():
 
 
 def test_flat_heads_are_named():
-    found = spots([Head((0, 1), (2, 0, 0)), isotropic((0, 0), 1)])
+    found = draw_heads([Head((0, 1), (2, 0, 0)), isotropic((0, 0), 1)])
     assert found.caption == ("flat along an axis, drawn by their centre alone: 1 of the heads",)
     assert found.table[1][3:] == ("0.5 to flat", "0")
     assert found.data["layers"][""][0]["widths"] == [0.5, None]
@@ -143,11 +143,16 @@ def test_flat_heads_are_named():
             DomainError,
             r"pixel \(4, 0\) lies outside an image",
         ),
-        (([isotropic((0, 0), 1)], (0, 4)), DomainError, "an image has 1 to 256 rows and columns, got 0 × 4"),
+        (
+            ([isotropic((0, 0), 1)], (257, 4)),
+            DomainError,
+            "an image has 1 to 256 rows and columns, got 257 × 4",
+        ),
+        (([isotropic((0, 0), 1)], (0, 4)), DomainError, "size is a whole number from 1 up"),
         (([Head((math.nan, 0), (1, 0, 1))],), DomainError, "head 0 is not finite"),
         ((5000 * [isotropic((0, 0), 1)],), DomainError, "5,000 heads are more than a picture shows"),
     ],
 )
 def test_wrong_input(arguments, error, said):
     with pytest.raises(error, match=said):
-        spots(*arguments)
+        draw_heads(arguments[0], **dict(zip(("size", "pixel"), arguments[1:], strict=False)))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.score_terms import ENCODINGS, _Example, terms, waves
-from lattend.nn.pictures.score_picture import scores
+from lattend.nn.pictures.scores import draw_scores
 
 
 def total(found):
@@ -70,7 +70,7 @@ def test_waves_are_sines_and_cosines():
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_six_maps(encoding):
-    found = scores(encoding, (5, 7), (1, 3))
+    found = draw_scores(encoding, size=(5, 7), pixel=(1, 3))
     assert [panel.title for panel in found.panels][4:] == ["sum", "weights"]
     assert all(panel.looks is SIGNED for panel in found.panels[:5])
     assert found.panels[5].looks is AMOUNTS
@@ -84,7 +84,11 @@ def test_six_maps(encoding):
 
 
 def test_seeds_differ_and_repeat():
-    assert scores("absolute").svg() == scores("absolute").svg() != scores("absolute", seed=1).svg()
+    assert (
+        draw_scores("absolute").svg()
+        == draw_scores("absolute").svg()
+        != draw_scores("absolute", seed=1).svg()
+    )
 
 
 def test_the_numbers_of_seed_0_never_change():
@@ -94,10 +98,10 @@ def test_the_numbers_of_seed_0_never_change():
 
 
 def test_far_scores_are_cut_and_said_to_be():
-    found = scores("quadratic", (9, 9), centre=(1, 2), alpha=1.0)
+    found = draw_scores("quadratic", size=9, centres=[(1, 2)], alpha=[1.0])
     assert found.scales[0].ticks() == ((0.0, "−8 or less"), (0.5, "0"), (1.0, "8"))
     assert dict(found.facts)["greatest weight"].endswith("at pixel (5, 6)")
-    near = scores("quadratic", (3, 3), centre=(0, 0), alpha=0.5)
+    near = draw_scores("quadratic", size=(3, 3), centres=[(0, 0)], alpha=[0.5])
     assert near.scales[0].ticks()[0] == (0.0, "−1")
 
 
@@ -110,12 +114,23 @@ def test_far_scores_are_cut_and_said_to_be():
             NamingError,
             "an encoding is one of absolute, .*, not rotary",
         ),
-        (("absolute", (0, 4)), {}, DomainError, "an image has 1 to 64 rows and columns here, got 0 × 4"),
-        (("absolute", (4, 4), (0, 4)), {}, DomainError, r"pixel \(0, 4\) lies outside an image of 4 × 4"),
+        (
+            ("absolute",),
+            {"size": (65, 4)},
+            DomainError,
+            "an image has 1 to 64 rows and columns here, got 65 × 4",
+        ),
+        (
+            ("absolute",),
+            {"size": 4, "pixel": (0, 4)},
+            DomainError,
+            r"pixel \(0, 4\) lies outside an image of 4 × 4",
+        ),
+        (("absolute",), {"size": (0, 4)}, DomainError, "size is a whole number from 1 up"),
         (("absolute",), {"width": 6}, DomainError, "width is a multiple of 4"),
-        (("quadratic",), {"alpha": 0}, DomainError, "alpha must be above 0, got 0"),
+        (("quadratic",), {"alpha": [0]}, DomainError, "alpha must be above 0, got 0"),
     ],
 )
 def test_wrong_input(arguments, options, error, said):
     with pytest.raises(error, match=said):
-        scores(*arguments, **options)
+        draw_scores(*arguments, **options)

@@ -62,7 +62,7 @@ def heads(
     place = read_place(pixel)
     if scores is not None:
         refuse(given, ("FILE", *OF_HEADS), "is not for --scores; leave it out")
-        from lattend.nn.pictures.heads import draw_scores
+        from lattend.nn.pictures.scores import draw_scores
 
         options: dict[str, Any] = {"width": channels, "seed": seed, "centres": where, "alpha": widths}
         told = {name: value for name, value in options.items() if value is not None}

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from lattend.nn.pictures.conv import draw_conv as draw_conv
     from lattend.nn.pictures.grid import draw_grid as draw_grid
     from lattend.nn.pictures.heads import draw_heads as draw_heads
-    from lattend.nn.pictures.heads import draw_scores as draw_scores
     from lattend.nn.pictures.patches import draw_patches as draw_patches
+    from lattend.nn.pictures.scores import draw_scores as draw_scores
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
@@ -63,7 +63,8 @@ _HOME = homes(
         "grid.pixels": "PixelModel",
         "grid.complete": "complete sample",
         "pictures.patches": "draw_patches",
-        "pictures.heads": "draw_heads draw_scores",
+        "pictures.heads": "draw_heads",
+        "pictures.scores": "draw_scores",
         "pictures.conv": "draw_conv",
         "pictures.grid": "draw_grid",
     },

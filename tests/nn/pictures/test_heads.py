@@ -11,9 +11,10 @@ import torch
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.attention.gaussian_heads import Head
-from lattend.nn.pictures.heads import draw_heads, draw_scores, make_heads
+from lattend.nn.pictures.heads import draw_heads, make_heads
 from lattend.nn.pictures.patches import draw_patches
-from lattend.nn.pictures.saved import heads_of_arrays, read_heads
+from lattend.nn.pictures.saved_heads import heads_of_arrays, read_heads
+from lattend.nn.pictures.scores import draw_scores
 
 
 def model():

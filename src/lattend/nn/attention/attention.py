@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Mapping
+from math import prod, sqrt
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lattend.attend.attention import attention
-from lattend.attend.bias import shape_text
+from lattend.attend.bias import Bias, shape_text
+from lattend.attend.tensor_terms import evaluate
 from lattend.cost.cost import Cost
+from lattend.cost.layers.attention import attention as price_of
 from lattend.cost.sizes import Size
-from lattend.errors import NamingError, TensorError
-from lattend.nn.attention import exchange, inspection
+from lattend.errors import DomainError, NamingError, TensorError, TooLarge
+from lattend.nn.attention import exchange
 from lattend.nn.attention.checks import check_kind, check_positive, check_tensor
 from lattend.nn.attention.encodings import Absolute, Encoding, Relative
 from lattend.nn.attention.gaussian_heads import Head
@@ -21,6 +25,15 @@ from lattend.nn.attention.named import anywhere, encoding_of, rules_of, sized
 from lattend.nn.attention.quadratic import Quadratic
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
+
+MOST_WEIGHTS = 1 << 27
+OWN = {  # what attention takes besides a rule's values, and the layer decides
+    "rule": "give it to the layer",
+    "scale": "give it to the layer",
+    "bias": "give an encoding to the layer",
+    **dict.fromkeys(("q", "k", "v"), "it is made by the layer"),
+    "return_lse": "take lt.attention(*layer.projected(x), …)",
+}
 
 
 class MultiHeadAttention(nn.Module):
@@ -139,7 +152,7 @@ class MultiHeadAttention(nn.Module):
         `given` are parameters and arrays of the rule that are still open, and m=… where a rule of positions
         meets keys of another number.
         """
-        inspection.check_given(given)
+        _check_given(given)
         rule = self.rule_for(x)
         if keys is not None and x.dim() == 3 and self.any_keys:
             given = {"m": keys.shape[1], **given}
@@ -210,18 +223,76 @@ class MultiHeadAttention(nn.Module):
             raise NamingError(
                 f'centres and widths belong to encoding="quadratic", and the encoding of this layer is {own}'
             )
-        return inspection.heads_of(found)
+        centres, precisions = found.centres.tolist(), found.precision.tolist()
+        padded = [(0.0, *centre) if len(centre) == 1 else tuple(centre) for centre in centres]
+        return [Head(centre, tuple(p)) for centre, p in zip(padded, precisions, strict=True)]
 
     def scores(self, query: int | tuple[int, ...], x: Tensor | None = None, **sizes: int) -> Tensor:
         """The scores of one query, -inf where no pair is attended: [heads, *places].
 
         Without x those of zeros, which positions alone decide; with x [batch, heads, *places].
         """
-        return inspection.scores(self, query, x, sizes)
+        place = (query,) if isinstance(query, int) else tuple(query)
+        if len(place) not in self.rules:
+            raise NamingError(
+                f"a query of this layer has {' or '.join(map(str, self.rules))} numbers, got {place}"
+            )
+        rule = self.rules[len(place)]
+        for name, size in sizes.items():
+            if rule.values.get(name, size) != size:
+                raise DomainError(f"{name} = {size} is given, and the layer was made for {rule.values[name]}")
+        given = {**rule.values, **sizes}
+        if x is None:
+            missing = [axis.queries for axis in rule.axes if axis.queries not in given]
+            if missing:
+                raise NamingError(
+                    f"scores without x need the sizes: give {', '.join(f'{s}=…' for s in missing)}"
+                )
+            shape = [given[axis.queries] for axis in rule.axes]
+            tokens = self.W_v.new_zeros(1, *shape, self.d_in)
+        else:
+            if len(self.rule_for(x).axes) != len(place):
+                raise NamingError(
+                    f"a query of x with shape {shape_text(x)} has {x.dim() - 2} numbers, got {place}"
+                )
+            tokens, shape = x, list(x.shape[1:-1])
+            for axis, size in zip(rule.axes, shape, strict=True):
+                if given.get(axis.queries, size) != size:
+                    raise DomainError(f"{axis.queries} = {given[axis.queries]} is given, but x has {size}")
+        known = {axis.queries: size for axis, size in zip(rule.axes, shape, strict=True)} | sizes
+        known |= {"heads": self.head_count} if rule.has_heads else {}
+        bound = rule.complete(**{name: size for name, size in known.items() if name not in rule.values})
+        for axis, size in zip(bound.axes, shape, strict=True):
+            if bound.lengths[axis.key] != size:
+                raise DomainError(
+                    f"scores are those of x alone, {size} keys, and {axis.keys} = {bound.lengths[axis.key]}"
+                )
+        bound.located("query", [axis.query for axis in bound.axes], place)
+        q, k, _ = self.projected(tokens)
+        asked = q[(slice(None), slice(None), *place)]
+        found = self.scale * torch.einsum("bhd,bh...d->bh...", asked, k)
+        bias = self.encoding.bias()
+        if bias is not None:
+            found = found + _added(bias, bound, place, self.head_count, found)
+        attended = torch.from_numpy(_attended(bound, place)).to(found.device)
+        found = found.masked_fill(~attended, float("-inf"))
+        return found[0] if x is None else found
 
     def weights(self, x: Tensor, **given: Any) -> Tensor:
         """All weights, [batch, heads, *places of queries, *places of keys], of a small input."""
-        return inspection.weights(self, x, given)
+        _check_given(given)
+        rule, places = self.rule_for(x), x.shape[1:-1]
+        n = prod(places)
+        if x.shape[0] * self.head_count * n * n > MOST_WEIGHTS:
+            raise TooLarge(
+                f"the weights of {n:,} × {n:,} pairs in {self.head_count} heads are more than "
+                f"{MOST_WEIGHTS:,} numbers; ask for one query: layer.scores(query, x).softmax(…)"
+            )
+        q, k, _ = self.projected(x)
+        units = torch.eye(n, dtype=q.dtype, device=q.device).view(*places, n)
+        v = units.expand(x.shape[0], self.head_count, *units.shape)
+        found = attention(q, k, v, rule, scale=self.scale, bias=self.encoding.bias(), **given)
+        return found.unflatten(-1, places)
 
     def cost(self, **sizes: Size) -> Cost:
         """The price of the layer, for n=…, or rows=…, cols=…; sizes not given stay open.
@@ -229,7 +300,20 @@ class MultiHeadAttention(nn.Module):
         >>> MultiHeadAttention(3, 4, 5, 6, heads=2).cost(rows=7, cols=8).parameters
         144
         """
-        return inspection.cost(self, sizes)
+        wanted = {1: ("n", "m"), 2: ("rows", "cols")}
+        fitting = [axes for axes in self.rules if any(name in sizes for name in wanted[axes])]
+        axes = fitting[0] if fitting else min(self.rules)
+        rule = self.rules[axes]
+        for name, size in sizes.items():
+            if name in rule.values and rule.values[name] != size:
+                raise DomainError(
+                    f"{name} = {size} is asked for, and the layer was made for {rule.values[name]}"
+                )
+        options: dict[str, Any] = {"heads": self.head_count, "D_i": self.d_in, "D_hid": self.d_hidden}
+        options |= {"D_o": self.d_head_out, "D_out": self.d_out}
+        options |= {"D_keys": self.d_keys, "D_values": self.d_values} if self.cross else {}
+        options |= {"bias": self.b_v is not None, "out_bias": self.b_out is not None}
+        return price_of(rule, **options, **self.encoding.price(), **sizes)
 
     def extra_repr(self) -> str:
         rule = next(iter(self.rules.values()))
@@ -255,3 +339,29 @@ def _by_heads(tokens: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
     heads, d, width = W.shape
     found = (tokens @ W.transpose(0, 1).reshape(d, heads * width)).unflatten(-1, (heads, width))
     return (found if b is None else found + b).movedim(-2, 1)
+
+
+def _check_given(given: Mapping[str, Any]) -> None:
+    """Raises where a call of the layer is given what the layer decides."""
+    for name in given:
+        if name in OWN:
+            raise NamingError(f"a call of this layer takes no {name}: {OWN[name]}")
+
+
+def _added(bias: Bias, bound: Rule, place: tuple[int, ...], heads: int, like: Tensor) -> Tensor:
+    """The bias of one query's row: [heads, *places]."""
+    axes, lengths = len(place), like.shape[2:]
+    names: dict[str, Any] = dict(bound.values)
+    names["head"] = torch.arange(heads, device=like.device).view(-1, *[1] * axes)
+    for at, axis in enumerate(bound.axes):
+        along = [-1 if other == at else 1 for other in range(axes)]
+        names |= {axis.query: place[at], axis.key: torch.arange(lengths[at], device=like.device).view(along)}
+    tensors = {name: tensor.to(like.dtype) for name, tensor in bias.tensors.items()}
+    return evaluate(bias.term, names, tensors)
+
+
+def _attended(bound: Rule, place: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """The attended keys of one query: [heads or 1, *places]."""
+    ranges = {name: np.arange(length) for name, length in bound.lengths.items()}
+    ranges |= {axis.query: np.array([at]) for axis, at in zip(bound.axes, place, strict=True)}
+    return bound.mask_at(ranges).reshape(-1, *[bound.lengths[axis.key] for axis in bound.axes])

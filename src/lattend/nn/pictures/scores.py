@@ -1,6 +1,8 @@
-"""Scores: the terms of a positional encoding as heat maps over the image, their sum, and the weights."""
+"""draw_scores: the terms of a positional encoding as heat maps over the image, their sum, and the weights."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,38 +12,50 @@ from lattend.draw.formats.palette import SIGNED
 from lattend.draw.grid.marks import Label, Mark, box
 from lattend.draw.grid.panel import Panel, cell_side
 from lattend.draw.picture import Picture
-from lattend.errors import DomainError
+from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import softmax
 from lattend.nn.attention.score_terms import Floats, ScoreTerm, terms
+from lattend.nn.images.patch_grid import pair
 from lattend.report.numbers import format_number
 
+Pixel = tuple[int, int]
 LARGEST = 64  # rows or columns of an example
 FAR = 8.0  # of the quadratic score: lower than this weighs under e^-8 of the query's own pixel
 QUERY = "#1c1f26"
 
 
-def scores(
+def draw_scores(
     encoding: str,
-    size: tuple[int, int] = (9, 9),
-    pixel: tuple[int, int] | None = None,
     *,
+    size: int | Pixel | None = None,
+    pixel: Pixel | None = None,
     width: int = 16,
     seed: int = 0,
-    centre: tuple[float, float] = (1.0, 2.0),
-    alpha: float = 1.0,
+    centres: Sequence[Sequence[float]] | None = None,
+    alpha: Sequence[float] | None = None,
 ) -> Picture:
     """Heat maps of the four terms of an encoding's score for one query pixel, of their sum, and the weights.
 
     Encodings are absolute, relative, quadratic and sinusoidal. Contents and weights are random, and said to
-    be so; `centre` and `alpha` are those of the quadratic encoding, which is exact.
+    be so; the quadratic one, which is exact, takes one centre and one alpha.
+
+    >>> draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5]).title
+    'Scores of the quadratic encoding'
     """
-    rows, cols = size
-    if not (min(size) >= 1 and max(size) <= LARGEST):
+    if encoding != "quadratic" and (centres is not None or alpha is not None):
+        raise NamingError(f"centres and alpha are for the quadratic encoding, not for {encoding}")
+    for name, given in (("centres", centres), ("alpha", alpha)):
+        if given is not None and len(given) != 1:
+            raise NamingError(f"scores are those of one head: give one of {name}, not {len(given)}")
+    centre = (1.0, 2.0) if centres is None else (centres[0][0], centres[0][1])
+    sharpness = 1.0 if alpha is None else alpha[0]
+    rows, cols = image = pair("size", 9 if size is None else size)
+    if max(image) > LARGEST:
         raise DomainError(f"an image has 1 to {LARGEST} rows and columns here, got {rows} × {cols}")
     query = (rows // 2, cols // 2) if pixel is None else pixel
     if not (0 <= query[0] < rows and 0 <= query[1] < cols):
         raise DomainError(f"pixel {query} lies outside an image of {rows} × {cols}")
-    found = terms(encoding, rows, cols, query, width=width, seed=seed, centre=centre, alpha=alpha)
+    found = terms(encoding, rows, cols, query, width=width, seed=seed, centre=centre, alpha=sharpness)
     total = np.sum([term.values for term in found], axis=0)
     weights = softmax(total)
     scale, share = _scale(encoding, found, total), heat.amounts("weight: softmax of the sum", weights)
@@ -51,7 +65,7 @@ def scores(
     best = np.unravel_index(int(weights.argmax()), weights.shape)
     most = (int(best[0]), int(best[1]))
     facts.append(("greatest weight", f"{format_number(float(weights[most]))} at pixel {most}"))
-    dy, dx, sharp = map(format_number, (*centre, alpha))
+    dy, dx, sharp = map(format_number, (*centre, sharpness))
     made = (
         f"exact: centre Δ = ({dy}, {dx}), α = {sharp}, and W_q = W_k = 0"
         if encoding == "quadratic"
@@ -66,7 +80,7 @@ def scores(
         scales=(scale, share),
         columns=3,
         grid=198,
-        data=_data(encoding, size, query, found, total, weights, made),
+        data=_data(encoding, image, query, found, total, weights, made),
     )
 
 
