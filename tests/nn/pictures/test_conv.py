@@ -52,7 +52,6 @@ def test_heads_take_what_the_convolution_takes(rows, cols, options, data):
         ),
         rows,
         cols,
-        options["padding"],
     )
     output = data.draw(st.tuples(*(st.integers(0, size - 1) for size in kernel.outputs)))
     inside = {(y, x) for y, x in kernel.taken(output) if 0 <= y < rows and 0 <= x < cols}
@@ -87,7 +86,7 @@ def test_the_price_of_both():
 @pytest.mark.parametrize(("stride", "padding"), [(1, 1), (2, 1), (3, 0)])
 def test_the_worst_pixel_leaks_most(mode, stride, padding):
     rows, cols = 6, 7
-    kernel = _Kernel(_geometry(3, stride, 1, padding, mode), rows, cols, padding)
+    kernel = _Kernel(_geometry(3, stride, 1, padding, mode), rows, cols)
     keys = kernel.geometry.keys(rows, cols)
     places = itertools.product(*kernel.centres())
     inside = [(y, x) for y, x in places if 0 <= y < keys[0] and 0 <= x < keys[1]]

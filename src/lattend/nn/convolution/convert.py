@@ -15,7 +15,6 @@ from lattend.errors import DomainError, NamingError, TensorError
 from lattend.nn.attention.gaussian_heads import Head
 from lattend.nn.convolution.geometry import Along, Geometry
 from lattend.nn.convolution.layer import ConvAttention, Execution
-from lattend.nn.convolution.price import padding_of
 from lattend.nn.convolution.sharpness import check_share, enough, sharpness
 from lattend.rules.language.expr import Truth
 
@@ -144,23 +143,18 @@ def _check_plain(conv: nn.Conv2d, name: str) -> None:
 
 def geometry_of(conv: nn.Conv2d, name: str = "conv") -> Geometry:
     """The receptive field of a convolution's kernel; raises where its padding is no distance to a pixel."""
-    axes: list[Along] = []
-    for axis in range(2):
-        taps, stride, dilation = (int(pair[axis]) for pair in (conv.kernel_size, conv.stride, conv.dilation))
-        total = dilation * (taps - 1)
-        if conv.padding == "same":
-            before, after = total // 2, total - total // 2
-        else:
-            before = after = 0 if isinstance(conv.padding, str) else int(conv.padding[axis])
-        axes.append(Along(taps, stride, dilation, before, after))
-    padded = any(along.before or along.after for along in axes)
+    pairs = (conv.kernel_size, conv.stride, conv.dilation)
+    kernel, stride, dilation = ((int(pair[0]), int(pair[1])) for pair in pairs)
+    padding = conv.padding if isinstance(conv.padding, str) else (int(conv.padding[0]), int(conv.padding[1]))
+    mode = "replicate" if conv.padding_mode == "replicate" else "zeros"
+    found = Geometry.of(kernel, stride, dilation, padding, mode)
+    padded = any(along.before or along.after for along in (found.y, found.x))
     if padded and conv.padding_mode not in ("zeros", "replicate"):
         raise NamingError(
             f'{name} has padding_mode="{conv.padding_mode}", and a head sees the pixel nearest its centre: '
             '"replicate", or "zeros" once these are in the image. Pad the image yourself, and take padding=0'
         )
-    mode = "replicate" if conv.padding_mode == "replicate" else "zeros"
-    return Geometry(axes[0], axes[1], mode)
+    return found
 
 
 def _is_other_convolution(module: Any) -> bool:
@@ -274,8 +268,8 @@ def _conv(
     weight: Tensor, shifts: Sequence[Shift], geometry: Geometry, groups: int, bias: Tensor | None
 ) -> nn.Conv2d:
     """The convolution with the matrices W^(h) [heads, c_in / groups, c_out] at these shifts."""
-    y, x, wanted = geometry.y, geometry.x, geometry.shifts()
-    kernel = f"{y.taps} × {x.taps} kernel"
+    wanted, (rows, cols) = geometry.shifts(), geometry.kernel
+    kernel = f"{rows} × {cols} kernel"
     for head, shift in enumerate(shifts):
         if shift not in wanted:
             raise DomainError(
@@ -293,18 +287,15 @@ def _conv(
     conv = nn.Conv2d(
         weight.shape[1] * groups,
         weight.shape[2],
-        (y.taps, x.taps),
-        stride=(y.stride, x.stride),
-        dilation=(y.dilation, x.dilation),
-        padding=padding_of(geometry),
-        padding_mode=geometry.mode,
+        geometry.kernel,
+        **geometry.options,
         groups=groups,
         bias=bias is not None,
         dtype=weight.dtype,
         device=weight.device,
     )
     with torch.no_grad():
-        conv.weight.copy_(taps.permute(2, 1, 0).unflatten(2, (y.taps, x.taps)))
+        conv.weight.copy_(taps.permute(2, 1, 0).unflatten(2, geometry.kernel))
         if bias is not None and conv.bias is not None:
             conv.bias.copy_(bias).requires_grad_(bias.requires_grad)
     conv.weight.requires_grad_(weight.requires_grad)

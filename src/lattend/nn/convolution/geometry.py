@@ -7,13 +7,14 @@ one the tap is multiplied with: no tap is flipped.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lattend.errors import DomainError
 from lattend.rules.reader import rule
 from lattend.rules.rule import Rule
 
 Mode = Literal["zeros", "replicate"]
+Pair = tuple[int, int]
 NAMES = ("rows", "cols")
 
 
@@ -63,6 +64,40 @@ class Geometry:
     y: Along
     x: Along
     mode: Mode = "zeros"
+
+    @classmethod
+    def of(cls, kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, mode: Mode) -> Geometry:
+        """The kernel of a convolution with these arguments of torch's Conv2d.
+
+        >>> Geometry.of((3, 4), (1, 1), (1, 1), "same", "zeros").x
+        Along(taps=4, stride=1, dilation=1, before=1, after=2)
+        """
+        axes: list[Along] = []
+        for axis in range(2):
+            total = dilation[axis] * (kernel[axis] - 1)
+            if isinstance(padding, str):
+                before, after = (total // 2, total - total // 2) if padding == "same" else (0, 0)
+            else:
+                before = after = padding[axis]
+            axes.append(Along(kernel[axis], stride[axis], dilation[axis], before, after))
+        return cls(axes[0], axes[1], mode)
+
+    @property
+    def kernel(self) -> Pair:
+        """Rows and columns of taps."""
+        return self.y.taps, self.x.taps
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Stride, dilation and padding, as Conv2d takes them; "same" where before and after differ."""
+        y, x = self.y, self.x
+        even = y.before == y.after and x.before == x.after
+        return {
+            "stride": (y.stride, x.stride),
+            "dilation": (y.dilation, x.dilation),
+            "padding": (y.before, x.before) if even else "same",
+            "padding_mode": self.mode,
+        }
 
     @property
     def heads(self) -> int:

@@ -96,25 +96,13 @@ def same_price(layer: ConvAttention, quantity: str) -> Verdict:
 
 def of_conv(layer: ConvAttention, rows: Size = "rows", cols: Size = "cols") -> Cost:
     """`lt.cost.conv` of the convolution the layer stands for."""
-    y, x = layer.geometry.y, layer.geometry.x
     return conv(
         rows=rows,
         cols=cols,
         c_in=layer.c_in,
         c_out=layer.c_out,
-        kernel=(y.taps, x.taps),
-        stride=(y.stride, x.stride),
-        dilation=(y.dilation, x.dilation),
-        padding=padding_of(layer.geometry),
-        padding_mode=layer.geometry.mode,
+        kernel=layer.geometry.kernel,
+        **layer.geometry.options,
         groups=layer.groups,
         bias=layer.bias is not None,
     )
-
-
-def padding_of(geometry: Geometry) -> tuple[int, int] | str:
-    """The padding as torch's Conv2d takes it: two numbers, or "same" where before and after differ."""
-    y, x = geometry.y, geometry.x
-    if y.before == y.after and x.before == x.after:
-        return y.before, x.before
-    return "same"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Pixel = tuple[int, int]
 UNDERFLOW = 745.2  # e to the minus this is 0
+STEPS = 160  # of a curve
 DUAL = 1.0  # below this α, sums over the whole plane are taken over its dual
 CLOSE = 1e-13  # how near to each other the two ends of a search come
 
@@ -90,9 +91,27 @@ class Sharpness:
 
     def curve(self, low: float = 0.1, high: float = 16.0, ax: Axes | None = None) -> Picture:
         """The leak against α as a picture, with the bound above it: .save(…), .svg(), .terminal()."""
-        from lattend.nn.convolution.curve import draw_curve
+        from lattend.draw.charts.chart import Chart, Dots, curves
+        from lattend.draw.formats.palette import TEXT
+        from lattend.draw.picture import Picture
 
-        return draw_curve(self, low, high, ax)
+        if not 0 < low < high < math.inf:
+            raise DomainError(f"a curve runs between two α with 0 < low < high, not from {low:g} to {high:g}")
+
+        def line(value: Callable[[Sharpness], float]) -> list[tuple[float, float]]:
+            places = (low + (high - low) * step / STEPS for step in range(STEPS + 1))
+            points = ((alpha, value(self.at(alpha))) for alpha in places)
+            return [(alpha, share) for alpha, share in points if share > 0]  # no logarithm of 0
+
+        lines = [("1/cosh²(α/2)", line(lambda at: at.bound)), ("leak", line(lambda at: at.leak))]
+        shown = curves([(name, points) for name, points in lines if points])
+        own, dots = self.alpha, ()
+        if own and low <= own <= high and self.leak > 0:
+            dots = (Dots([(own, self.leak)], colour=TEXT, size=3.0, shape="square", labels=[f"α = {own:g}"]),)
+        ends = tuple((f"α = {alpha:g}", f"leak {self.at(alpha).leak:.3g}") for alpha in (low, high))
+        chart = Chart("", "α", "leak", shown, dots, log_y=10)
+        title = "Leaked weight as α grows"
+        return Picture(title, subtitle=(self.place,), charts=(chart,), facts=ends).onto(ax)
 
     def at(self, alpha: float) -> Sharpness:
         """The same place with another α."""

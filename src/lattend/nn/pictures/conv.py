@@ -19,7 +19,7 @@ from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import check_many
-from lattend.nn.convolution.geometry import Along, Geometry, Mode
+from lattend.nn.convolution.geometry import Along, Geometry
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
@@ -78,7 +78,7 @@ def draw_conv(
             f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
         )
     check_many(geometry.heads)
-    found = _Kernel(geometry, rows, cols, padding)
+    found = _Kernel(geometry, rows, cols)
     panels = found.panels()
     price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
@@ -118,8 +118,8 @@ class _Prices:
 class _Kernel:
     """The heads of a kernel on an image of one size."""
 
-    def __init__(self, geometry: Geometry, rows: int, cols: int, padding: Pair | str) -> None:
-        self.geometry, self.rows, self.cols, self.padding = geometry, rows, cols, padding
+    def __init__(self, geometry: Geometry, rows: int, cols: int) -> None:
+        self.geometry, self.rows, self.cols = geometry, rows, cols
         self.outputs = geometry.outputs(rows, cols)
 
     @property
@@ -211,17 +211,13 @@ class _Kernel:
         return points(f"{asked} and key == {pixel} and key < {size}", {}).value() or 0
 
     def cost(self, c_in: Size, c_out: Size) -> Cost:
-        y, x = self.axes
         return conv_cost(
             rows=self.rows,
             cols=self.cols,
             c_in=c_in,
             c_out=c_out,
-            kernel=(y.taps, x.taps),
-            stride=(y.stride, x.stride),
-            dilation=(y.dilation, x.dilation),
-            padding=self.padding,
-            padding_mode=self.geometry.mode,
+            kernel=self.geometry.kernel,
+            **self.geometry.options,
             bias=False,
         )
 
@@ -276,11 +272,9 @@ class _Kernel:
         return rows, cols
 
     def data(self) -> Mapping[str, Any]:
-        y, x = self.axes
         return {
-            "kernel": [y.taps, x.taps],
-            "stride": [y.stride, x.stride],
-            "dilation": [y.dilation, x.dilation],
+            "kernel": list(self.geometry.kernel),
+            **{name: [getattr(along, name) for along in self.axes] for name in ("stride", "dilation")},
             "padding": [[along.before, along.after] for along in self.axes],
             "padding_mode": self.geometry.mode,
             "size": [self.rows, self.cols],
@@ -308,16 +302,8 @@ def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, m
     taps_, by, apart = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
     if padding == "same" and by != (1, 1):
         raise DomainError('padding="same" keeps the size of the image, so that the stride must be 1')
-    axes: list[Along] = []
-    for axis in range(2):
-        total = apart[axis] * (taps_[axis] - 1)
-        if isinstance(padding, str):
-            before, after = (total // 2, total - total // 2) if padding == "same" else (0, 0)
-        else:
-            before = after = pair("padding", padding, least=0)[axis]
-        axes.append(Along(taps_[axis], by[axis], apart[axis], before, after))
-    chosen: Mode = "zeros" if mode == "zeros" else "replicate"
-    return Geometry(axes[0], axes[1], chosen)
+    around = padding if isinstance(padding, str) else pair("padding", padding, least=0)
+    return Geometry.of(taps_, by, apart, around, "zeros" if mode == "zeros" else "replicate")
 
 
 def _article(number: int) -> str:

@@ -10,11 +10,8 @@ from lattend.errors import NamingError
 def of_conv(module: Any) -> dict[str, Any] | None:
     """The arguments of `draw_conv` for a Conv2d or the heads made from one; None for anything else."""
     if hasattr(module, "geometry") and hasattr(module, "c_in"):
-        y, x = module.geometry.y, module.geometry.x
-        even = y.before == y.after and x.before == x.after
-        found = {name: (getattr(y, name), getattr(x, name)) for name in ("stride", "dilation")}
-        found |= {"kernel": (y.taps, x.taps), "padding": (y.before, x.before) if even else "same"}
-        found |= {"padding_mode": module.geometry.mode, "c_in": module.c_in, "c_out": module.c_out}
+        found = {"kernel": module.geometry.kernel, **module.geometry.options}
+        found |= {"c_in": module.c_in, "c_out": module.c_out}
     elif hasattr(module, "kernel_size") and hasattr(module, "in_channels"):
         if len(module.kernel_size) != 2 or getattr(module, "transposed", False):
             raise NamingError(f"draw_conv draws a Conv2d, not a {type(module).__name__}")
