@@ -19,8 +19,7 @@ import torch
 
 import lattend as lt
 from lattend.study.generative import PICTURES
-from lattend.study.generative.demonstrations import digits_bounds, digits_picture
-from lattend.study.generative.handwritten import EPOCHS, Digits, digits_vae
+from lattend.study.generative.handwritten import EPOCHS, Digits, digits_bounds, digits_picture, digits_vae
 
 
 def main(words: list[str] | None = None) -> None:

@@ -65,7 +65,7 @@ def test_rows_of_a_file(lattend, tmp_path, ending):
 
 
 def test_digits(lattend, monkeypatch):
-    monkeypatch.setattr("lattend.study.generative.demonstrations.K", 4)
+    monkeypatch.setattr("lattend.study.generative.handwritten.K", 4)
     ran = lattend("elbo", "digits", "--binary", "--epochs", "1", "--latent", "2", "--show", "plane", "--json")
     assert ran.code == 0
     first, then = ran.err.splitlines()
@@ -198,7 +198,7 @@ def test_the_first_epoch_is_told_and_a_stop(lattend, monkeypatch):
             progress(Epoch(number, -90.0, -80.0, 10.0, None, 1.0))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lattend.study.generative.demonstrations.show_digits", stop)
+    monkeypatch.setattr("lattend.study.generative.handwritten.show_digits", stop)
     ran = lattend("elbo", "digits")
     seen = [line.split()[:2] for line in ran.err.splitlines()]
     assert seen == [["epoch", "1"], ["epoch", "4"], ["epoch", "8"], ["lattend:", "stopped"]]

@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "digits_vae.py"
 def test_it_beats_the_table_and_writes_its_pictures(
     example: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lattend.study.generative.demonstrations.K", 8)
+    monkeypatch.setattr("lattend.study.generative.handwritten.K", 8)
     example.main(["--epochs", "3", "--latent", "2", "--out", str(tmp_path / "found")])
     told = capsys.readouterr().out.replace("−", "-")
     assert "1,437 digits to train on, 360 to test" in told

@@ -92,7 +92,7 @@ def _linear(options: dict[str, Any]) -> Picture:
 
 
 def _digits(options: dict[str, Any]) -> Picture:
-    from lattend.study.generative.demonstrations import EPOCHS, show_digits
+    from lattend.study.generative.handwritten import EPOCHS, show_digits
 
     if "show" in options:
         options["picture"] = options.pop("show")

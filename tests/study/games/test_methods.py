@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
-from lattend.study.games.linear import step_rows
+from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import METHODS, method_of, options_of
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

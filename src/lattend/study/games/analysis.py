@@ -26,7 +26,7 @@ from lattend.study.exact.roots import near
 from lattend.study.exact.sign import sign_of
 from lattend.study.exact.writing import format_exact
 from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, where
-from lattend.study.games.linear import both_steps, step_rows
+from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
 from lattend.study.games.search import least
@@ -303,7 +303,7 @@ def analyse(game: Game, method: Method, steps: tuple[Any, Any] | None, at: Seque
     if field is None:
         note = "not derived: the second derivatives are in no small number field; ask at a step, in floats"
     else:
-        rows = step_rows(method, second, first, both_steps(ratio), exact)
+        rows = step_rows(method, second, first, (H, ratio * H), exact)
         if len(rows) > MOST_STATE:
             note = f"not derived: a state of {len(rows)} numbers, {MOST_STATE} is the limit; ask at a step"
         elif any(field.digits(field.of(x)) > MOST_DIGITS for row in second for x in (*row, ratio)):

@@ -1,4 +1,4 @@
-"""Fields: the gradients of a game, from its formula, and of its linear part at an equilibrium."""
+"""Fields: the gradients of a game, and of its linear part at an equilibrium, where a step is a matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lattend.study.exact.function import Function
-from lattend.study.games.methods import Vector
+from lattend.study.games.methods import Method, Vector
 
 Number = Callable[[Fraction], Any]
 
@@ -90,9 +90,34 @@ class LinearField(PlainField):
         return self.rows
 
 
+def step_rows(
+    method: Method, hessian: Sequence[Sequence[Any]], first: int, h: tuple[Any, Any], number: Number
+) -> list[list[Any]]:
+    """The matrix of one step on the game's linear part: its columns are the steps from unit vectors.
+
+    At an equilibrium g = 0, so the penalties' gradients H g have no other first-order part, and this is the
+    derivative of the whole step, memory included.
+    """
+    field = LinearField(hessian, first, number)
+    zero, one = number(Fraction(0)), number(Fraction(1))
+    start = method.start(field, _objects([zero] * first), _objects([zero] * (len(hessian) - first)))
+    ends = np.cumsum([len(part) for part in start])
+    size = int(ends[-1])
+    columns: list[list[Any]] = []
+    for place in range(size):
+        unit = _objects([one if k == place else zero for k in range(size)])
+        after = method.step(field, tuple(np.split(unit, ends[:-1])), h)
+        columns.append([entry for part in after for entry in part])
+    return [[columns[j][i] for j in range(size)] for i in range(size)]
+
+
 def _row(entries: Sequence[Any], number: Number) -> Vector:
     if number is float:
         return np.array(np.broadcast_arrays(*entries), dtype=float)
+    return _objects(entries)
+
+
+def _objects(entries: Sequence[Any]) -> Vector:
     found = np.empty(len(entries), dtype=object)
     found[:] = entries
     return found

@@ -105,11 +105,19 @@ class _Alternating(_InTurn):
 
 
 @dataclass(frozen=True)
-class _Consensus(_InTurn):
+class _Weighted(_InTurn):
+    """What is added to the gradient has a weight."""
+
+    weight: Fraction = Fraction(1)
+
+    def __str__(self) -> str:
+        return f"{self.name.replace('_', ' ')}, weight {self.weight}{self.order()}"
+
+
+class _Consensus(_Weighted):
     """Both players also go down the length of the whole gradient."""
 
     name = "consensus"
-    weight: Fraction = Fraction(1)
 
     def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
         down, up = field.gradient(p, q, movers)
@@ -117,25 +125,17 @@ class _Consensus(_InTurn):
         weight = field.number(self.weight)
         return down + length_p * weight, up - length_q * weight
 
-    def __str__(self) -> str:
-        return f"{self.name}, weight {self.weight}{self.order()}"
 
-
-@dataclass(frozen=True)
-class _GradientPenalty(_InTurn):
+class _GradientPenalty(_Weighted):
     """The maximiser pays for the gradient that it gives the minimiser."""
 
     name = "gradient_penalty"
-    weight: Fraction = Fraction(1)
 
     def slope(self, field: Field, p: Vector, q: Vector, movers: str) -> tuple[Vector, Vector]:
         down, up = field.gradient(p, q, movers)
         if "q" in movers:
             up = up - field.penalty(p, q) * field.number(self.weight)
         return down, up
-
-    def __str__(self) -> str:
-        return f"gradient penalty, weight {self.weight}{self.order()}"
 
 
 @dataclass(frozen=True)
