@@ -129,3 +129,26 @@ def test_many_keys_and_heads_are_cut() -> None:
     assert many.draw().table[-1][0] == "8 more"
     assert [line.name for line in many.draw().charts[0].lines] == [f"head {at}" for at in range(5)]
     assert lt.study.steer(np.eye(2), [[0.5, 0.5]]).draw().charts == ()
+
+
+def test_weights_bend_where_another_key_becomes_the_greatest() -> None:
+    """Along q = (½ log 2, −γ), γ found by halving for β = log(mean wanted weight / greatest other)."""
+    found = steered(SQUARE, ["1/3", "2/3", 0, 0, 0], sharpness=6)
+    keys = np.array(SQUARE, dtype=float)
+
+    def weights(far: float) -> Any:
+        raised = np.exp(keys @ (np.log(2) / 2, -far))
+        return raised / raised.sum()
+
+    def halved(beta: float) -> Any:
+        low, high = -20.0, 20.0
+        for _ in range(100):
+            middle = weights((low + high) / 2)
+            below = np.log(middle[:2].mean() / middle[2:].max()) < beta
+            low, high = ((low + high) / 2, high) if below else (low, (low + high) / 2)
+        return weights(low)
+
+    line = found.draw().charts[1].lines[0].points
+    assert np.log(1.5) == pytest.approx(found.ray.turns(np.linspace(0, 8, 9))[0])
+    assert any(beta == pytest.approx(np.log(1.5), abs=1e-12) for beta, _ in line)
+    assert [weight for _, weight in line] == pytest.approx([halved(beta)[1] for beta, _ in line])

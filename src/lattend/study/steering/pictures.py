@@ -51,6 +51,7 @@ def _points(places: Any, heights: Any) -> tuple[tuple[float, float], ...]:
 def _by_sharpness(steered: Steered) -> tuple[Chart, ...]:
     ray, here = steered.ray, one(steered.sharpness)
     places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
+    places = np.union1d(places, ray.turns(places))
     weights = np.array([softmax(ray.logits(beta)) for beta in places])
     gets = Chart("What keys get", "sharpness β", "weight", _lines(steered, places, weights))
     if ray.reach == NEVER:

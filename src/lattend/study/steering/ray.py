@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -94,12 +95,23 @@ class Ray:
 
     def far(self, sharpness: float) -> float:
         """γ for this sharpness β: the least with which no key off the face comes nearer than β."""
-        if self.face.all():
-            return sharpness
+        return sharpness if self.face.all() else float(((sharpness + self._heights) / self.gaps).max())
+
+    @cached_property
+    def _heights(self) -> Floats:
+        """The logits off the face at the start, less the logarithm of the mean of e^logit on it."""
         at, _ = self._lines
         top = at[self.face].max()
-        level = top + math.log(np.exp(at[self.face] - top).mean())
-        return float(((sharpness - level + at[~self.face]) / self.gaps).max())
+        return at[~self.face] - top - math.log(np.exp(at[self.face] - top).mean())
+
+    def turns(self, sharpnesses: Floats) -> list[float]:
+        """Where between these rising β another key becomes the greatest off the face, and γ bends."""
+        heights, gaps, found = self._heights, self.gaps, list[float]()
+        nearest = [int(((beta + heights) / gaps).argmax()) for beta in sharpnesses]
+        for i, j in pairwise(nearest):
+            if gaps[i] != gaps[j]:  # (β + hᵢ)/gᵢ = (β + hⱼ)/gⱼ
+                found.append(float((heights[j] * gaps[i] - heights[i] * gaps[j]) / (gaps[j] - gaps[i])))
+        return found
 
     def query(self, sharpness: float) -> Floats:
         """The query of this sharpness."""
