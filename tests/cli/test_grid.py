@@ -1,4 +1,4 @@
-"""lattend grid: steps, what a pixel sees, prices, frames, and what it says to wrong input."""
+"""lattend grid: steps, receptive fields, prices, frames, and what it says to wrong input."""
 
 import json
 
@@ -35,20 +35,22 @@ def test_frames(lattend):
 def test_text(lattend):
     ran = lattend("grid", "8", "--at", "c=3,h=64")
     assert (ran.code, ran.err) == (0, "")
-    assert "steps         15, sequential: cell (row, col) runs at step col + row" in ran.out
-    assert "2-D RNN       471,040 multiplies, 8,384 parameters" in ran.out  # 64*192 + 112*4096
+    assert "steps            15, sequential: cell (row, col) runs at step col + row" in ran.out
+    assert "2-D RNN          471,040 multiplies, 8,384 parameters" in ran.out  # 64*192 + 112*4096
     assert "7 7  8  9  10 11 12 13 14    7 · · · · · · · ·" in ran.out
     assert "4 · 3 2 1 ██1 2 3" in ran.out
 
 
 def test_the_words_below_are_about_what_is_shown(lattend, monkeypatch):
     said = lattend("grid", "8").out.split("\n\n")[-1]
-    assert said == "1, 2, 3: seen from this layer on\n██ the pixel itself   ▚▚ seen\n"
+    first, second = said.splitlines()
+    assert first == "1, 2, 3: in the receptive field from this layer on"
+    assert second == "██ the pixel itself   ▚▚ in the receptive field"
     monkeypatch.setenv("COLUMNS", "100")
     assert "·░▒▓█ 78  step" in lattend("grid", "40").out
     monkeypatch.setenv("COLUMNS", "18")  # steps have no room for their two digits, layers for their one
     said = lattend("grid", "10").out.split("\n\n")[-1]
-    assert "1, 2, 3: seen" in said and "·░▒▓█ 18  step" in said
+    assert "1, 2, 3: in the" in said and "·░▒▓█ 18  step" in said
 
 
 def test_directions_start_at_their_corners(lattend):
@@ -81,7 +83,7 @@ def test_directions_and_json(lattend):
     assert data["depth"] == 19
     assert list(data["steps"]) == ["down and right", "down and left"]
     assert data["steps"]["down and left"][0] == list(range(11, -1, -1))
-    assert data["sees"] == {"rnn2d": 4 * 12, "convnet": 25, "pixels": 96}
+    assert data["receptive_field"] == {"rnn2d": 4 * 12, "convnet": 25, "pixels": 96}
     assert data["convnet"]["whole_image"] == 4  # (12 - 1 - 4) columns on, 2 a layer
 
 

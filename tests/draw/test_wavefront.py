@@ -1,4 +1,4 @@
-"""What a pixel sees, the frames of a wavefront, and the taps of a kernel."""
+"""Receptive fields, the frames of a wavefront, and the taps of a kernel."""
 
 import numpy as np
 from hypothesis import given

@@ -6,7 +6,7 @@ import torch
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.nn.pictures.grid import WAYS, _Grid, draw_grid
+from lattend.nn.pictures.grid import WAYS, _GridNets, draw_grid
 
 
 def run_steps(rows, cols, up, left):
@@ -29,7 +29,7 @@ def run_steps(rows, cols, up, left):
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (4, 4), (3, 5), (5, 2)])
 def test_steps_are_the_earliest(rows, cols):
-    grid = _Grid(rows, cols, 4, 3, 1)
+    grid = _GridNets(rows, cols, 4, 3, 1)
     for (name, way), flips in zip(grid.ways.items(), WAYS[4].values(), strict=True):
         assert (way == run_steps(rows, cols, *flips)).all(), name
     assert grid.depth == rows + cols - 1 == lt.cost.rnn2d(rows=rows, cols=cols).depth
@@ -44,7 +44,9 @@ def test_a_pixel_sees_what_its_output_depends_on(directions):
     out = model(image)
     for pixel in ((0, 0), (2, 3), (4, 5)):
         (grad,) = torch.autograd.grad(out[0, *pixel].sum(), image, retain_graph=True)
-        assert (_Grid(5, 6, directions, 3, 1).seen(pixel) == (grad[0, :, :, 0] != 0).numpy()).all()
+        assert (
+            _GridNets(5, 6, directions, 3, 1).receptive_field(pixel) == (grad[0, :, :, 0] != 0).numpy()
+        ).all()
 
 
 @pytest.mark.parametrize(("kernel", "layers"), [(3, 1), (3, 2), (5, 2), (2, 3)])
@@ -57,7 +59,7 @@ def test_a_convnet_pixel_sees_what_its_output_depends_on(kernel, layers):
         out = torch.nn.functional.conv2d(padded, torch.ones(1, 1, kernel, kernel).double())
     for pixel in ((0, 0), (3, 4), (6, 7)):
         (grad,) = torch.autograd.grad(out[0, 0, *pixel], image, retain_graph=True)
-        assert ((_Grid(7, 8, 1, kernel, layers).until(pixel) >= 0) == (grad[0, 0] != 0).numpy()).all()
+        assert ((_GridNets(7, 8, 1, kernel, layers).until(pixel) >= 0) == (grad[0, 0] != 0).numpy()).all()
 
 
 def test_what_it_says():
@@ -71,14 +73,14 @@ def test_what_it_says():
     assert facts["convnet"].startswith(
         f"3 layers of 3 × 3: {net:,} multiplies, {9 * (192 + 8192):,} parameters"
     )
-    assert facts["pixel (4, 4)"] == (
-        "sees 25 of 64 pixels in the 2-D RNN, 49 in the convnet; 4 layers show it the whole image"
+    assert facts["receptive field"] == (
+        "of pixel (4, 4): 25 of 64 pixels in the 2-D RNN, 49 in the convnet; 4 layers cover the whole image"
     )
     assert found.data["depth"] == 15 and found.data["steps"]["down and right"][7][7] == 14
     four = draw_grid(8, c=3, h=64, directions=4).data
     assert four["rnn2d"] == {"multiplies": 4 * multiplies, "parameters": 4 * (192 + 8192)}
-    assert four["depth"] == 15 and four["sees"]["rnn2d"] == 64
-    assert "more layers never show it the whole image" in dict(draw_grid(4, kernel=1).facts)["pixel (2, 2)"]
+    assert four["depth"] == 15 and four["receptive_field"]["rnn2d"] == 64
+    assert "more layers never cover the whole image" in dict(draw_grid(4, kernel=1).facts)["receptive field"]
 
 
 def test_cells():
@@ -99,8 +101,8 @@ def test_panels_and_frames():
     assert [panel.title for panel in found.panels] == [
         "steps, down and right",
         "steps, down and left",
-        "seen in the 2-D RNN",
-        "seen in 3 layers of a convnet",
+        "receptive field, 2-D RNN",
+        "receptive field, convnet",
     ]
     assert found.panels[1].labels()[0, 0] == "4"
     frames = draw_grid((4, 5), frames=True)

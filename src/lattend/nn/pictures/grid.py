@@ -1,4 +1,4 @@
-"""draw_grid: the steps of a 2-D RNN, and what a pixel sees of it beside a convnet, with both prices."""
+"""draw_grid: the steps of a 2-D RNN, receptive fields in it and in a convnet, and both prices."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
+Facts = tuple[tuple[str, str], ...]
 # Whether rows and columns are flipped before the sweep, and back after it
 WAYS = {
     1: {"down and right": (False, False)},
@@ -55,7 +56,7 @@ def draw_grid(
     h: Size = "h",
     frames: bool = False,
 ) -> Picture:
-    """The steps of a 2-D RNN on an image, what one pixel sees, and the same of a convnet of K × K layers.
+    """The steps of a 2-D RNN on an image, one pixel's receptive field, and both of a convnet of K × K layers.
 
     `source` is the size of the image, or a `lt.nn.GridRNN` with the size given by name. `frames` draws the
     image step by step instead. Prices are formulas until c and h are numbers. Of images with more than 128
@@ -71,13 +72,13 @@ def draw_grid(
     if source is not None and size is not None:
         raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
     image = 8 if source is None and size is None else source if size is None else size
-    grid = _Grid(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
+    grid = _GridNets(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
     query = grid.middle if pixel is None else grid.inside(pixel)
     ways = ", ".join(WAYS[directions])
     title = f"A 2-D RNN on {grid.rows} × {grid.cols} pixels"
     title += "" if cell == "rnn" else f", {cell} cells"
     about = (f"{directions} direction{'s' if directions > 1 else ''}: {ways}",)
-    facts, data = grid.facts(query, c, h), grid.data(query, c, h)
+    facts, data = grid.summary(query, c, h)
     if not grid.drawn:
         about += (f"no picture: cells of more than {MOST_DRAWN} rows or columns are too small to be seen",)
         return Picture(title, (), (), about, facts=facts, data=data)
@@ -87,7 +88,7 @@ def draw_grid(
 
 
 @dataclass(frozen=True)
-class _Grid:
+class _GridNets:
     """A 2-D RNN and a convnet on one image."""
 
     rows: int
@@ -128,7 +129,7 @@ class _Grid:
         """The most cells of one direction that run at once."""
         return int(np.bincount(steps(self.rows, self.cols).ravel()).max())
 
-    def seen(self, pixel: Pixel) -> Any:
+    def receptive_field(self, pixel: Pixel) -> Any:
         """What flows into a pixel from all directions."""
         found = [
             wavefront.reached((self.rows, self.cols), pixel, _flipped(WAITS, *flips))
@@ -137,12 +138,12 @@ class _Grid:
         return np.logical_or.reduce(found)
 
     def until(self, pixel: Pixel, layers: int | None = None) -> Ints:
-        """How many layers of the convnet a pixel needs to see each one."""
+        """How many layers of the convnet bring each pixel into the receptive field."""
         most = self.layers if layers is None else layers
         return wavefront.layers_until((self.rows, self.cols), pixel, (self.kernel, self.kernel), most)
 
     def whole(self, pixel: Pixel) -> int | None:
-        """The layers until a pixel sees the whole image; None where it never does."""
+        """The layers until a pixel's receptive field is the whole image; None where it never is."""
         until = self.until(pixel, self.rows + self.cols)
         return None if until.min() < 0 else int(until.max())
 
@@ -167,79 +168,67 @@ class _Grid:
         )
         return first + (self.layers - 1) * next_ if self.layers > 1 else first
 
-    def facts(self, pixel: Pixel, c: Size, h: Size) -> tuple[tuple[str, str], ...]:
+    def summary(self, pixel: Pixel, c: Size, h: Size) -> tuple[Facts, dict[str, Any]]:
+        """Steps, prices and receptive fields, in words and as data."""
         rnn, net = self.recurrent(c, h), self.convnet(c, h)
-        total = self.rows * self.cols
-        seen, conv = int(self.seen(pixel).sum()), int((self.until(pixel) >= 0).sum())
-        whole = self.whole(pixel)
-        more = (
-            "more layers never show it the whole image"
-            if whole is None
-            else f"{many(whole, 'layer')} show{'s' if whole == 1 else ''} it the whole image"
-        )
+        total, whole = self.rows * self.cols, self.whole(pixel)
+        field, conv = int(self.receptive_field(pixel).sum()), int((self.until(pixel) >= 0).sum())
+        more = "more layers never cover the whole image"
+        if whole is not None:
+            more = f"{many(whole, 'layer')} cover{'s' if whole == 1 else ''} the whole image"
+        schedule = rnn.parts[0][1].depth.schedule
         stack = f"{many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
-        cells = many(total * self.directions, "cell")
-        return (
-            ("steps", f"{self.depth}, sequential: {_schedule(rnn)}"),
-            ("at once", f"up to {self.widest * self.directions} of {cells}"),
+        facts = (
+            ("steps", f"{self.depth}, sequential: {schedule}"),
+            ("at once", f"up to {self.widest * self.directions} of {many(total * self.directions, 'cell')}"),
             ("2-D RNN", _price(rnn)),
             ("convnet", f"{stack}: {_price(net)}"),
             ("its steps", f"{self.layers}, all pixels of a layer at once"),
             (
-                f"pixel {pixel}",
-                f"sees {seen:,} of {many(total, 'pixel')} in the 2-D RNN, {conv:,} in the convnet; {more}",
+                "receptive field",
+                f"of pixel {pixel}: {field:,} of {many(total, 'pixel')} in the 2-D RNN, {conv:,} in the "
+                f"convnet; {more}",
             ),
         )
-
-    def data(self, pixel: Pixel, c: Size, h: Size) -> dict[str, Any]:
-        rnn, net = self.recurrent(c, h), self.convnet(c, h)
-        return {
+        data = {
             "size": [self.rows, self.cols],
             "directions": self.directions,
             "cell": self.cell,
             "depth": self.depth,
-            "schedule": _schedule(rnn),
+            "schedule": schedule,
             **({"steps": {name: way.tolist() for name, way in self.ways.items()}} if self.drawn else {}),
             "widest": self.widest,
-            "rnn2d": {"multiplies": _plain(rnn.multiplies), "parameters": _plain(rnn.parameters)},
+            "rnn2d": _amounts(rnn),
             "convnet": {
                 "kernel": self.kernel,
                 "layers": self.layers,
-                "multiplies": _plain(net.multiplies),
-                "parameters": _plain(net.parameters),
-                "whole_image": self.whole(pixel),
+                **_amounts(net),
+                "whole_image": whole,
             },
             "pixel": list(pixel),
-            "sees": {
-                "rnn2d": int(self.seen(pixel).sum()),
-                "convnet": int((self.until(pixel) >= 0).sum()),
-                "pixels": self.rows * self.cols,
-            },
+            "receptive_field": {"rnn2d": field, "convnet": conv, "pixels": total},
         }
-
-
-Facts = tuple[tuple[str, str], ...]
+        return facts, data
 
 
 def _sights(
-    grid: _Grid, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
+    grid: _GridNets, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
 ) -> Picture:
-    """The steps of each direction, and what a pixel sees of both nets."""
+    """The steps of each direction, and a pixel's receptive field in both nets."""
     scale = wavefront.step_scale(next(iter(grid.ways.values())))
     panels = [
         wavefront.step_panel(f"steps, {name}" if grid.directions > 1 else "steps", way, scale)
         for name, way in grid.ways.items()
     ]
     looks = wavefront.layer_looks(grid.layers)
-    panels.append(wavefront.seen_panel("seen in the 2-D RNN", grid.seen(pixel), pixel))
-    net = f"seen in {many(grid.layers, 'layer')} of a convnet"
-    panels.append(wavefront.layers_panel(net, grid.until(pixel), looks))
-    legend = _used(panels[-2:], (wavefront.HERE, wavefront.SEEN, *looks[2:]))
+    panels.append(wavefront.field_panel("receptive field, 2-D RNN", grid.receptive_field(pixel), pixel))
+    panels.append(wavefront.layers_panel("receptive field, convnet", grid.until(pixel), looks))
+    legend = _used(panels[-2:], (wavefront.HERE, wavefront.FIELD, *looks[2:]))
     columns = 3 if grid.directions == 1 else 2 if grid.directions == 2 else 3
     return Picture(
         title, tuple(panels), (), about, legend=legend, facts=facts, scales=(scale,), columns=columns,
         grid=224, data=data,
-        labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.SEEN))),
+        labelled=Below(_first_seen(panels[-1]), _used(panels[-2:], (wavefront.HERE, wavefront.FIELD))),
     )  # fmt: skip
 
 
@@ -247,10 +236,12 @@ def _first_seen(panel: Panel) -> tuple[str, ...]:
     """What the numbers on a convnet's panel are."""
     layers = sorted({int(text) for text in panel.labels().values()})
     listed = ", ".join(map(str, layers)) if len(layers) < 5 else f"{layers[0]}–{layers[-1]}"
-    return (f"{listed}: seen from this layer on",) if layers else ()
+    return (f"{listed}: in the receptive field from this layer on",) if layers else ()
 
 
-def _frames(grid: _Grid, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]) -> Picture:
+def _frames(
+    grid: _GridNets, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]
+) -> Picture:
     """The image at every step, or at some where there are many."""
     every = -(-grid.depth // MOST_FRAMES)
     shown_at = sorted({*range(0, grid.depth, every), grid.depth - 1})
@@ -297,12 +288,10 @@ def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int,
     return rows, cols
 
 
-def _schedule(cost: Cost) -> str:
-    return cost.parts[0][1].depth.schedule
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, int) else str(value)
+def _amounts(cost: Cost) -> dict[str, Any]:
+    """Multiplies and parameters as plain data, formulas as texts."""
+    found = {"multiplies": cost.multiplies, "parameters": cost.parameters}
+    return {name: value if isinstance(value, int) else str(value) for name, value in found.items()}
 
 
 def _price(cost: Cost) -> str:

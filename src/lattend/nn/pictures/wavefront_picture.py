@@ -1,4 +1,4 @@
-"""Wavefront: the steps in which the cells of a grid run, and what one of its pixels sees."""
+"""Wavefront: the steps in which the cells of a grid run, and the receptive field of a pixel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOME = Look("done in some directions", "#dbe9f5", "░", ":", 153, share=0.25)
 DONE = Look("done", "#9cc4ea", "▒", "+", 111, share=0.5)
 NOW = Look("runs at this step", "#0f2b52", "█", "@", 33, share=1.0)
 FRAME_LOOKS = (WAITING, SOME, DONE, NOW)
-SEEN = Look("seen", ATTENDED.fill, "▚", "#", 75, share=1.0)
+FIELD = Look("in the receptive field", ATTENDED.fill, "▚", "#", 75, share=1.0)
 HERE = Look("the pixel itself", OWN.fill, "█", "@", 33, share=1.0)
 MOST_NUMBERS = 32  # rows or columns whose cells are numbered
 
@@ -62,7 +62,7 @@ def reached(shape: Pixel, pixel: Pixel, waits: Iterable[Shift]) -> Bools:
 
 
 def layers_until(shape: Pixel, pixel: Pixel, kernel: tuple[int, int], layers: int) -> Ints:
-    """How many layers of a convnet a pixel needs to see each other one; -1 for those beyond `layers`.
+    """How many layers of a convnet bring each pixel into the receptive field; -1 beyond `layers`.
 
     >>> layers_until((1, 6), (0, 0), (1, 3), 2).tolist()
     [[0, 1, 2, -1, -1, -1]]
@@ -81,11 +81,11 @@ def layers_until(shape: Pixel, pixel: Pixel, kernel: tuple[int, int], layers: in
     return found
 
 
-def seen_panel(title: str, seen: Bools, pixel: Pixel) -> Panel:
-    """What a pixel sees."""
-    cells = seen.astype(np.uint8)
+def field_panel(title: str, field: Bools, pixel: Pixel) -> Panel:
+    """The receptive field of a pixel."""
+    cells = field.astype(np.uint8)
     cells[pixel] = 2
-    return _grid(title, cells, (EMPTY, SEEN, HERE))
+    return _grid(title, cells, (EMPTY, FIELD, HERE))
 
 
 def layer_looks(layers: int) -> tuple[Look, ...]:
@@ -100,7 +100,7 @@ def layer_looks(layers: int) -> tuple[Look, ...]:
 
 
 def layers_panel(title: str, until: Ints, looks: tuple[Look, ...]) -> Panel:
-    """What a pixel sees of a convnet, each pixel by the layer it is first seen from."""
+    """The receptive field in a convnet, each pixel by the layer that brings it in."""
     cells = (until + 1).astype(np.uint8)
     return _grid(title, cells, looks, _numbers(until, cells, looks, least=1))
 
