@@ -313,7 +313,8 @@ class MultiHeadAttention(nn.Module):
         options |= {"D_o": self.d_head_out, "D_out": self.d_out}
         options |= {"D_keys": self.d_keys, "D_values": self.d_values} if self.cross else {}
         options |= {"bias": self.b_v is not None, "out_bias": self.b_out is not None}
-        return price_of(rule, **options, **self.encoding.price(), **sizes)
+        options |= {**self.encoding.price(), **sizes}
+        return price_of(rule, **options)
 
     def extra_repr(self) -> str:
         rule = next(iter(self.rules.values()))
