@@ -34,12 +34,24 @@ def store_rows(Base, place, there, column, numbers, WIDTH: tl.constexpr):
 
 
 @triton.jit
+def store_gates(Base, place, there, column, a, b, c, d, H: tl.constexpr, WIDTH: tl.constexpr):
+    """Writes rows of four gates, H columns apart."""
+    store_rows(Base, place, there, column, a, WIDTH)
+    store_rows(Base + H, place, there, column, b, WIDTH)
+    store_rows(Base + 2 * H, place, there, column, c, WIDTH)
+    store_rows(Base + 3 * H, place, there, column, d, WIDTH)
+
+
+@triton.jit
 def sides(
-    h_left, h_top, Left, Top, k, n, total, H: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr
-):
+    h_left, h_top, Left, Top, k, n, total,
+    GATE: tl.constexpr, H: tl.constexpr, PRECISION: tl.constexpr, UPCAST: tl.constexpr,
+):  # fmt: skip
     """The total, W_left h_left and W_top h_top of one gate, over a block of the states."""
-    total = product(h_left, load_weights(Left, k, n, H, H, 1, H), total, PRECISION, UPCAST)
-    return product(h_top, load_weights(Top, k, n, H, H, 1, H), total, PRECISION, UPCAST)
+    w = load_weights(Left + GATE * H * H, k, n, H, H, 1, H)
+    total = product(h_left, w, total, PRECISION, UPCAST)
+    w = load_weights(Top + GATE * H * H, k, n, H, H, 1, H)
+    return product(h_top, w, total, PRECISION, UPCAST)
 
 
 @triton.jit
@@ -92,21 +104,13 @@ def grid_fwd_kernel(
                 h_top = load_rows(States, state - wide, here, k, H, H)
                 w_left = Left + weights
                 w_top = Top + weights
-                a = sides(h_left, h_top, w_left, w_top, k, n, a, H, PRECISION, UPCAST)
+                a = sides(h_left, h_top, w_left, w_top, k, n, a, 0, H, PRECISION, UPCAST)
                 if CELL != "rnn":
-                    w_left += H * H
-                    w_top += H * H
-                    b = sides(h_left, h_top, w_left, w_top, k, n, b, H, PRECISION, UPCAST)
-                    w_left += H * H
-                    w_top += H * H
-                    c = sides(h_left, h_top, w_left, w_top, k, n, c, H, PRECISION, UPCAST)
-                    w_left += H * H
-                    w_top += H * H
-                    d = sides(h_left, h_top, w_left, w_top, k, n, d, H, PRECISION, UPCAST)
+                    b = sides(h_left, h_top, w_left, w_top, k, n, b, 1, H, PRECISION, UPCAST)
+                    c = sides(h_left, h_top, w_left, w_top, k, n, c, 2, H, PRECISION, UPCAST)
+                    d = sides(h_left, h_top, w_left, w_top, k, n, d, 3, H, PRECISION, UPCAST)
                 if CELL == "lstm":
-                    w_left += H * H
-                    w_top += H * H
-                    e = sides(h_left, h_top, w_left, w_top, k, n, e, H, PRECISION, UPCAST)
+                    e = sides(h_left, h_top, w_left, w_top, k, n, e, 4, H, PRECISION, UPCAST)
             inside = here[:, None] & (n < H)[None, :]
             a += pre_a
             if CELL == "rnn":
@@ -131,10 +135,7 @@ def grid_fwd_kernel(
                 h = (1 - b) * d + b * carried
             store_rows(States, state, inside, n, tl.where(there[:, None], h, 0.0), H)
             if SAVE:
-                store_rows(Gates, at, inside, n, a, 5 * H)
-                store_rows(Gates + H, at, inside, n, b, 5 * H)
-                store_rows(Gates + 2 * H, at, inside, n, c, 5 * H)
-                store_rows(Gates + 3 * H, at, inside, n, d, 5 * H)
+                store_gates(Gates, at, inside, n, a, b, c, d, H, 5 * H)
                 store_rows(Gates + 4 * H, at, inside, n, e, 5 * H)
         tl.debug_barrier()  # the next step reads what every thread of this one has written
         announce(own, step - BR + 2, cols, CHUNK)
@@ -220,10 +221,10 @@ def grid_bwd_kernel(
                 dc = tl.where(there[:, None], dc, 0.0)
                 dh = tl.where(there[:, None], dh, 0.0)
                 store_rows(DState, at, inside, n, dc, H)
-                store_rows(DPre, at, inside, n, dc * d * a * (1 - a), G * H)
-                store_rows(DPre + H, at, inside, n, dc * (c * s_left + (1 - c) * s_top) * b * (1 - b), G * H)
-                store_rows(DPre + 2 * H, at, inside, n, dc * b * (s_left - s_top) * c * (1 - c), G * H)
-                store_rows(DPre + 3 * H, at, inside, n, dc * a * (1 - d * d), G * H)
+                di = dc * d * a * (1 - a)
+                df = dc * (c * s_left + (1 - c) * s_top) * b * (1 - b)
+                dl = dc * b * (s_left - s_top) * c * (1 - c)
+                store_gates(DPre, at, inside, n, di, df, dl, dc * a * (1 - d * d), H, G * H)
                 store_rows(DPre + 4 * H, at, inside, n, dh * out * e * (1 - e), G * H)
             if CELL == "gru":
                 dh = tl.where(there[:, None], dh + back, 0.0)
@@ -232,13 +233,7 @@ def grid_bwd_kernel(
                 dr = dn * e * a * (1 - a)
                 dz = dh * (c * s_left + (1 - c) * s_top - d) * b * (1 - b)
                 dl = dh * b * (s_left - s_top) * c * (1 - c)
-                store_rows(DPre, at, inside, n, dr, G * H)
-                store_rows(DPre + H, at, inside, n, dz, G * H)
-                store_rows(DPre + 2 * H, at, inside, n, dl, G * H)
-                store_rows(DPre + 3 * H, at, inside, n, dn, G * H)
-                store_rows(DHidden, at, inside, n, dr, G * H)
-                store_rows(DHidden + H, at, inside, n, dz, G * H)
-                store_rows(DHidden + 2 * H, at, inside, n, dl, G * H)
-                store_rows(DHidden + 3 * H, at, inside, n, dn * a, G * H)
+                store_gates(DPre, at, inside, n, dr, dz, dl, dn, H, G * H)
+                store_gates(DHidden, at, inside, n, dr, dz, dl, dn * a, H, G * H)
         tl.debug_barrier()
         announce(own, step - BR + 2, cols, CHUNK)
