@@ -8,7 +8,7 @@ import torch
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
-from lattend.study.generative import demonstrations as shown
+from lattend.study.generative import handwritten as shown
 from lattend.study.generative.handwritten import show_digits
 from lattend.study.generative.linear_picture import show_linear
 from lattend.study.generative.training import Epoch
