@@ -104,5 +104,5 @@ def test_heads_at_one_pixel_and_queries_without_a_head():
 @given(st.integers(1, 300), st.integers(0, 299))
 def test_large_images_are_cut_around_the_query(size, place):
     place = min(place, size - 1)
-    shown = Edge(size, 2, 2).shown([place, place + 1])
+    shown = Edge(size, 2, 2).visible([place, place + 1])
     assert place in shown and place + 1 in shown and len(shown) <= 40

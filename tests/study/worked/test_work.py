@@ -214,7 +214,7 @@ def test_long_exact_forms_are_left_out_and_said_to_be():
     made = np.random.default_rng(0)
     wq, wk, wv = made.normal(size=(3, 3, 3))
     found = lt.study.work(made.normal(size=(5, 3)), wq, wk, wv)
-    assert not found.weights.written
+    assert not found.weights.readable
     assert found.weights.tables[0][0][0].text is None
     said = "exact forms have more than 60 characters, or fractions of more than 12; .exact has them"
     printed = " ".join(str(found).split())

@@ -30,7 +30,7 @@ class Edge:
     before: int = 0
     after: int = 0
 
-    def shown(self, places: Sequence[int]) -> range:
+    def visible(self, places: Sequence[int]) -> range:
         """All of it, or what lies around these places where that is too much; they are always in it."""
         low, high = min(0 - self.before, *places), max(self.size + self.after - 1, *places)
         if high - low + 1 <= MOST:
@@ -50,7 +50,7 @@ def taps(
     `queries` are the rows and the columns that ask, all of which are shown if they are not every pixel.
     """
     places = [pixel for pixel in taken if pixel is not None]
-    spans = [edge.shown([query[axis], *(p[axis] for p in places)]) for axis, edge in enumerate(edges)]
+    spans = [edge.visible([query[axis], *(p[axis] for p in places)]) for axis, edge in enumerate(edges)]
     cells = np.zeros([len(span) for span in spans], np.uint8)
     inside = [np.array([0 <= at < edge.size for at in span]) for edge, span in zip(edges, spans, strict=True)]
     cells[~np.logical_and.outer(*inside)] = LOOKS.index(BEYOND)

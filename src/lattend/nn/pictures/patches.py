@@ -168,7 +168,7 @@ def _axes(rows: int, cols: int) -> str:
 
 def _panel(grid: PatchGrid) -> tuple[Panel, list[str]]:
     """The image, the zeros added to it, and numbers on the patches; and what of it is shown."""
-    lengths = [_shown(cuts) for cuts in grid]
+    lengths = [_drawn_pixels(cuts) for cuts in grid]
     step = math.gcd(*(number for cuts in grid for number in (cuts.patch, cuts.stride, cuts.size)))
     if max(lengths) > MOST_CELLS * step:
         step = -(-max(lengths) // MOST_CELLS)
@@ -185,7 +185,7 @@ def _panel(grid: PatchGrid) -> tuple[Panel, list[str]]:
     return Panel(cells, looks, rows, cols, "", tuple(_marks(grid, step))), shown
 
 
-def _shown(cuts: Cuts) -> int:
+def _drawn_pixels(cuts: Cuts) -> int:
     """How many pixels of an axis are drawn: all, or those of the first 64 patches."""
     if cuts.tokens <= MOST_PATCHES:
         return max(cuts.size, cuts.end)

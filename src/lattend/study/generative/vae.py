@@ -152,22 +152,22 @@ class VAE(nn.Module):
         like = self.decoder.bias
         shape = (count("n", n), self.latent)
         z = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
-        return self._shown(z, mean, generator)
+        return self._decoded(z, mean, generator)
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor, mean: bool = True, generator: torch.Generator | None = None) -> Tensor:
         """The mean of p(x|z) at the mean of q(z|x); with mean=False a draw of both."""
         q = self.encode(x)
-        return self._shown(q.mean if mean else q.sample(generator=generator), mean, generator)
+        return self._decoded(q.mean if mean else q.sample(generator=generator), mean, generator)
 
     @torch.no_grad()
     def interpolate(self, a: Tensor, b: Tensor, steps: int = 8) -> Tensor:
         """Means of p(x|z) on the line from the mean of q(z|a) to that of q(z|b), [steps, *shape]."""
         ends = self.encode(torch.stack([self._one("a", a), self._one("b", b)])).mean
         along = torch.linspace(0, 1, count("steps", steps), dtype=ends.dtype, device=ends.device)[:, None]
-        return self._shown((1 - along) * ends[0] + along * ends[1], mean=True)
+        return self._decoded((1 - along) * ends[0] + along * ends[1], mean=True)
 
-    def _shown(self, z: Tensor, mean: bool, generator: torch.Generator | None = None) -> Tensor:
+    def _decoded(self, z: Tensor, mean: bool, generator: torch.Generator | None = None) -> Tensor:
         numbers = self._numbers(z)
         return self.pixels.mean(numbers) if mean else self.pixels.given(numbers).sample(generator=generator)
 

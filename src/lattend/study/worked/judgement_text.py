@@ -50,7 +50,7 @@ def _groups(judgement: Judgement) -> list[list[NumberVerdict]]:
     by_row: dict[tuple[Any, ...], list[NumberVerdict]] = {}
     for slip in judgement.slips:
         name, head, row, _ = slip.place
-        said = (slip.written.text, shown(slip), _shown(slip, slip.own))
+        said = (slip.written.text, format_true(slip), _format_value(slip, slip.own))
         by_row.setdefault((name, head, row, *said), []).append(slip)
     alike: dict[tuple[Any, ...], list[NumberVerdict]] = {}
     for (name, head, _, *said), slips in by_row.items():
@@ -68,9 +68,9 @@ def _sentence(judgement: Judgement, slips: Sequence[NumberVerdict]) -> str:
     where = f"head {head + 1}, " if judgement.heads > 1 and name != "outputs" else ""
     which = "" if name == "sums" else f" {_listed(columns)}"
     said = f"{where}row{_s(len(rows))} {_listed(rows)}, {_noun(name, len(columns))}{which}: "
-    said += f"you have {first.written.text}, exact {shown(first)}"
-    if _as_written(first, first.own) != _as_written(first, first.exact):
-        said += f", and {_shown(first, first.own)} from your numbers before it"
+    said += f"you have {first.written.text}, exact {format_true(first)}"
+    if _format_like(first, first.own) != _format_like(first, first.exact):
+        said += f", and {_format_value(first, first.own)} from your numbers before it"
     places = {slip.place for slip in slips}
     follow = [verdict.place for verdict in judgement.of("follows") if verdict.roots & places]
     if follow:
@@ -101,18 +101,18 @@ def _followers(places: Iterable[Place], heads: int) -> tuple[str, bool]:
     return _joined(parts), sum(map(len, by_step.values())) > 1
 
 
-def shown(verdict: NumberVerdict) -> str:
+def format_true(verdict: NumberVerdict) -> str:
     """The exact number, with the digits that the answer gives or four, or its form beside another form."""
     if verdict.written.is_form and verdict.form is not None:
         return verdict.form
-    return _shown(verdict, verdict.exact)
+    return _format_value(verdict, verdict.exact)
 
 
-def _shown(verdict: NumberVerdict, value: Decimal) -> str:
-    return _as_written(verdict, value, 0 if is_whole(value) else FEWEST_PLACES)
+def _format_value(verdict: NumberVerdict, value: Decimal) -> str:
+    return _format_like(verdict, value, 0 if is_whole(value) else FEWEST_PLACES)
 
 
-def _as_written(verdict: NumberVerdict, value: Decimal, fewest: int = 0) -> str:
+def _format_like(verdict: NumberVerdict, value: Decimal, fewest: int = 0) -> str:
     """A number with as many digits as the answer's, and at least so many."""
     places = max(fewest, verdict.written.places)
     text = rounded(value, places if places <= MOST_PLACES - 2 else EXACT_PLACES)
@@ -137,7 +137,7 @@ def notes(judgement: Judgement) -> list[str]:
     first = taken[0]
     said = "1 whole number passes" if len(taken) == 1 else f"{len(taken)} whole numbers pass"
     return [
-        f"{said} for one within 1/2 that is not whole, as {first.written.text} for {shown(first)}; "
+        f"{said} for one within 1/2 that is not whole, as {first.written.text} for {format_true(first)}; "
         f"places=4 (--places 4) asks for decimals"
     ]
 
@@ -168,7 +168,7 @@ def judgement_data(judgement: Judgement) -> dict[str, Any]:
             {
                 **_placed(verdict.place),
                 "given": verdict.written.text,
-                "exact": shown(verdict),
+                "exact": format_true(verdict),
                 "verdict": verdict.kind,
                 "follows_from": [_placed(root) for root in sorted(verdict.roots) if root != verdict.place],
             }

@@ -45,7 +45,7 @@ class Step:
         return np.array(self._nested(lambda entry: float(entry.value)))
 
     @cached_property
-    def written(self) -> bool:
+    def readable(self) -> bool:
         """Whether every exact form is short enough to be read."""
         return all(entry.text is not None for rows in self.tables for row in rows for entry in row)
 
@@ -81,7 +81,7 @@ def plain(rows: Rows) -> bool:
 
 def too_long(steps: Sequence[Step], show: str = "both") -> list[str]:
     """Why steps show decimals alone, in one sentence; none where exact forms are short or not asked for."""
-    names = [step.name for step in steps if not step.written]
+    names = [step.name for step in steps if not step.readable]
     if show == "decimal" or not names:
         return []
     said = "here" if len(steps) == 1 else f"in {', '.join(names)}"

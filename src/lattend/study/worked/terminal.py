@@ -75,7 +75,7 @@ def forms_of(step: Step, rows: Rows, show: str) -> tuple[str, ...]:
     """What of a table is written: exact forms, decimals, or both; one where the two are alike or too long."""
     if show not in SHOWN:
         raise NamingError(f"show is one of {', '.join(SHOWN)}, not {show!r}")
-    if show == "decimal" or not step.written:
+    if show == "decimal" or not step.readable:
         return ("decimal",)
     return ("exact",) if show == "exact" or plain(rows) else ("exact", "decimal")
 
