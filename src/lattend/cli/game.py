@@ -170,7 +170,7 @@ def _refuse_unused(context: typer.Context, *answers: str) -> None:
 
 def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
     if text == DIRAC:
-        from lattend.study.games.smallest_gan import dirac
+        from lattend.study.games.game import dirac
 
         return dirac(loss)
     close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []

@@ -7,7 +7,7 @@ import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lattend.study.exact.inertia import inertia
+from lattend.study.exact.sign import inertia
 
 
 @settings(max_examples=40, deadline=None)

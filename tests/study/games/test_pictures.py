@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from lattend.draw.charts.chart import Arrows, Dots, Stroke
 from lattend.errors import DomainError, LattendError
 from lattend.study.games.game import Game
-from lattend.study.games.phase import _contours, followed
+from lattend.study.games.phase import _contours, followed, rest_of
 from lattend.study.games.pictures import compare_orbits, distances, portrait, with_pictures
-from lattend.study.games.rest import rest_of
 
 PQ = Game("p*q")
 SIX = PQ.orbit((1, 1), step=1, steps=6)

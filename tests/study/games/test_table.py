@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from lattend.errors import DomainError
-from lattend.study.games.game import Game
+from lattend.study.games.game import Game, dirac
 from lattend.study.games.methods import consensus, gradient_penalty
-from lattend.study.games.smallest_gan import dirac
 from lattend.study.games.table import STEPS, compare_methods
 
 PQ = Game("p*q")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lattend.study.games.equilibria import Equilibria as Equilibria
     from lattend.study.games.equilibria import Equilibrium as Equilibrium
     from lattend.study.games.game import Game as Game
+    from lattend.study.games.game import dirac as dirac
     from lattend.study.games.gan import ring as ring
     from lattend.study.games.methods import alternating as alternating
     from lattend.study.games.methods import consensus as consensus
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from lattend.study.games.pictures import compare_orbits as compare_orbits
     from lattend.study.games.pictures import distances as distances
     from lattend.study.games.pictures import portrait as portrait
-    from lattend.study.games.smallest_gan import dirac as dirac
     from lattend.study.games.table import compare_methods as compare_methods
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 _HOME = homes(
     "lattend.study.games",
     {
-        "game": "Game",
-        "smallest_gan": "dirac",
+        "game": "Game dirac",
         "gan": "ring",
         "methods": "simultaneous alternating optimistic extragradient momentum consensus gradient_penalty",
         "orbit": "Orbit",

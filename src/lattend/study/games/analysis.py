@@ -14,17 +14,15 @@ import numpy as np
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.report import Printed, Report
 from lattend.study.exact.field import NumberField, number_field
-from lattend.study.exact.forms import has_no_formula, number_text
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.inertia import inertia
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.powers.eigenvalues import eigenvalues
 from lattend.study.exact.powers.invariants import all_of_period, form_change, periodic, quadratic_invariants
 from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range, merged
 from lattend.study.exact.powers.radius import RadiusPiece, least_radius, radius, radius_at
 from lattend.study.exact.roots import near
-from lattend.study.exact.sign import sign_of
-from lattend.study.exact.writing import format_exact
+from lattend.study.exact.sign import inertia, sign_of
+from lattend.study.exact.writing import format_exact, has_no_formula, number_text
 from lattend.study.games.equilibria import Equilibrium, confirmed, hessian, where
 from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import Method

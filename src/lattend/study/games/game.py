@@ -12,12 +12,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError, NamingError, TraceError
-from lattend.study.exact.forms import number_text
 from lattend.study.exact.formula import formula
 from lattend.study.exact.function import Function, is_formula, symbols
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.sign import sign_of
-from lattend.study.exact.writing import format_exact
+from lattend.study.exact.writing import format_exact, number_text
 from lattend.study.games.fields import FormulaField
 from lattend.study.games.methods import Method, method_of
 
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str] | None
 STEPS, MOST_STEPS = 12, 100_000  # of an orbit
+# What a discriminator of value t on the generated point is worth; the data's share is a constant
+LOSSES = {
+    "logistic": "-softplus(p*q) - log(2)",
+    "linear": "-p*q",
+}
 
 
 class Game:
@@ -345,3 +349,25 @@ def _try(field: Any) -> None:
                 f"the game has no gradient for the player that {does} at {point}; write f with torch's "
                 "functions: torch does not see through those of math or numpy"
             )
+
+
+def dirac(loss: str = "logistic") -> Game:
+    """The Dirac-GAN as a game: min over p, max over q of g(p·q) + g(0), with the loss's g.
+
+    The smallest GAN (Mescheder, Geiger and Nowozin, 2018): data at 0, a generator of one point p and a
+    discriminator D(x) = q·x.
+
+    logistic   g(t) = −log(1 + e^t): the GAN of Goodfellow et al., 2014
+    linear     g(t) = −t: a Wasserstein GAN without its bound, the game p·q turned round
+
+    At the equilibrium (0, 0) its field turns with frequency |g'(0)|, 1/2 or 1, and nothing pulls inwards. R1,
+    the usual cure, penalises the discriminator's slope at the data, ½q². `gradient_penalty` penalises
+    ½‖∂f/∂p‖² = ½q²g'(pq)²: R1 itself for the linear loss, and for the other R1 of weight g'(0)² = 1/4 near
+    the equilibrium.
+
+    >>> print(dirac("linear"))
+    min over p, max over q of -p*q
+    """
+    if loss not in LOSSES:
+        raise NamingError(f'dirac has no loss "{loss}"; it has {", ".join(LOSSES)}')
+    return Game(LOSSES[loss], minimise="p", maximise="q")

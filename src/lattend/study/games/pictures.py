@@ -12,15 +12,14 @@ from lattend.draw.charts.chart import Chart, Dots, Ends, curves
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError, LattendError
 from lattend.report.numbers import format_number, significant
-from lattend.study.exact.forms import number_text
 from lattend.study.exact.function import as_float
+from lattend.study.exact.writing import number_text
 from lattend.study.figures import figure
 from lattend.study.games.analysis import Analysis
 from lattend.study.games.equilibria import Equilibria, Equilibrium, where
 from lattend.study.games.game import Game
 from lattend.study.games.orbit import Orbit
-from lattend.study.games.phase import phase_plane
-from lattend.study.games.rest import Rest, rest_of
+from lattend.study.games.phase import Rest, phase_plane, rest_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

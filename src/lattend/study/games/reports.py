@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any
 from lattend.report.numbers import significant
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
-from lattend.study.exact.forms import LONGEST, equation_text, number_text, polynomial_text, short_decimal
 from lattend.study.exact.function import as_float, symbols
 from lattend.study.exact.powers.matrix import Behaviour, H, Range
 from lattend.study.exact.powers.radius import RadiusPiece
 from lattend.study.exact.roots import at_most
-from lattend.study.exact.writing import format_exact
+from lattend.study.exact.writing import (
+    LONGEST,
+    equation_text,
+    format_exact,
+    number_text,
+    polynomial_text,
+    short_decimal,
+)
 from lattend.study.games.equilibria import where
 from lattend.wording import many
 

@@ -8,9 +8,16 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import NamingError
-from lattend.study.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
 from lattend.study.steering.fit import Floats, apart, softmax
-from lattend.study.steering.numbers import NumberArray, read
+from lattend.study.steering.numbers import (
+    NumberArray,
+    at_heads,
+    check_error,
+    check_scale,
+    check_shapes,
+    check_values,
+    read,
+)
 from lattend.study.steering.ray import Ray, aim, sharpness_of
 from lattend.study.steering.steered import Steered, SteeredHeads
 

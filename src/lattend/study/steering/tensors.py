@@ -10,9 +10,18 @@ import torch
 from torch import Tensor
 
 from lattend.errors import TensorError
-from lattend.study.steering.checks import at_heads, check_error, check_scale, check_shapes, check_values
 from lattend.study.steering.fit import Floats
-from lattend.study.steering.numbers import NumberArray, check_finite, read, rounding
+from lattend.study.steering.numbers import (
+    NumberArray,
+    at_heads,
+    check_error,
+    check_finite,
+    check_scale,
+    check_shapes,
+    check_values,
+    read,
+    rounding,
+)
 from lattend.study.steering.ray import EXACTLY, NEVER, Ray, aim
 from lattend.study.steering.steer import USUAL_ERROR, farthest, shoot
 from lattend.study.steering.steered import Steered, SteeredHeads

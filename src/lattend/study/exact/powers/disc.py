@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import sympy
 
-from lattend.study.exact.inertia import inertia
 from lattend.study.exact.roots import Poly, horner
-from lattend.study.exact.sign import changes, sign
+from lattend.study.exact.sign import changes, inertia, sign
 
 Z, W = sympy.symbols("z w")
 

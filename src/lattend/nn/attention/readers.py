@@ -1,4 +1,4 @@
-"""What a layer is told in words: its rule, on a line or an image, and its encoding."""
+"""What a layer reads of its arguments: its rule, on a line or an image, and its encoding."""
 
 from __future__ import annotations
 
