@@ -106,14 +106,12 @@ def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
                     return None
                 left, right = inner, _divided(right, factor, up=op == ">=")
             case Arith(op="abs", args=(a,)) if op == "<=":
-                lower, upper = _peeled(a, ">=", minus(Num(0), right), name), _peeled(a, "<=", right, name)
-                return joined(lower, upper) if lower and upper else None
+                return _between(minus(Num(0), right), a, right, name)
             case Arith(op="//", args=(a, divisor)) if here[0]:
                 low = times(right, divisor)
                 high = plus(low, minus(divisor, Num(1)))
                 if op == "==":
-                    lower, upper = _peeled(a, ">=", low, name), _peeled(a, "<=", high, name)
-                    return joined(lower, upper) if lower and upper else None
+                    return _between(low, a, high, name)
                 left, right = a, low if op == ">=" else high
             case _:
                 return None
@@ -126,11 +124,13 @@ def _peeled(left: Term, op: CompareOp, right: Term, name: str) -> Limits | None:
             return Limits(right, right)
 
 
-def joined(lower: Limits, upper: Limits) -> Limits:
-    """Both bounds together, where each end comes from one of them."""
+def _between(low: Term, term: Term, high: Term, name: str) -> Limits | None:
+    """`low <= term <= high` solved for the name; each end comes from one of the two."""
+    lower, upper = _peeled(term, ">=", low, name), _peeled(term, "<=", high, name)
+    if lower is None or upper is None:
+        return None
     return Limits(
-        lower.low if lower.low is not None else upper.low,
-        lower.high if lower.high is not None else upper.high,
+        upper.low if lower.low is None else lower.low, upper.high if lower.high is None else lower.high
     )
 
 

@@ -70,9 +70,9 @@ def describe(
     dims: tuple[str, ...],
     bounds: Condition,
     domain: Condition,
-    tied: Mapping[str, tuple[str, ...]],
-    moduli: Mapping[str, str],
-    source: str | None,
+    tied: Mapping[str, tuple[str, ...]] | None = None,
+    moduli: Mapping[str, str] | None = None,
+    source: str | None = None,
 ) -> Described:
     """The points of `dims` that satisfy `condition` and `bounds`, for parameters within `domain`.
 
@@ -80,8 +80,9 @@ def describe(
     splits positions that the condition itself may not divide. `source` is the text the spans refer to.
     """
     split: dict[str, str] = {}
+    tied = tied or {}
     divided = moduli_of(condition, set(tied))
-    for position, modulus in (*divided.items(), *moduli.items()):
+    for position, modulus in (*divided.items(), *(moduli or {}).items()):
         for name in (position, *tied[position]):
             if split.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(

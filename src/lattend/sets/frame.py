@@ -39,13 +39,6 @@ class Frame:
     def points(self, condition: Condition) -> isl.Set:
         """The points of the box where the condition holds."""
         found = describe(
-            condition,
-            parameters=self.parameters,
-            dims=self.dims,
-            bounds=self.bounds,
-            domain=self.domain,
-            tied={},
-            moduli={},
-            source=None,
+            condition, parameters=self.parameters, dims=self.dims, bounds=self.bounds, domain=self.domain
         )
         return found.points

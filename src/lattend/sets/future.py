@@ -133,8 +133,6 @@ def _described(condition: Condition, length: int | None, heads: int | None) -> D
         bounds=expr.all_of(*(inside[name] for name in dims)),
         domain=inside["k"],
         tied={"q": (), "k": ()},
-        moduli={},
-        source=None,
     )
 
 

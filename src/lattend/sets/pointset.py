@@ -15,7 +15,7 @@ from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
-from lattend.sets.build import describe
+from lattend.sets.build import Described, describe
 from lattend.sets.piece import Piece
 from lattend.sets.region import Region, nearest_to_zero, quotient_of
 from lattend.sets.space import Space
@@ -70,11 +70,10 @@ class PointSet:
             bounds=expr.all_of(*(c for p, c in inside.items() if p not in held)),
             domain=expr.all_of(domain, *(inside[p] for p in held)),
             tied=tied,
-            moduli=moduli or {},
+            moduli=moduli,
             source=source,
         )
-        known = Region(described.space.of_parameters(), described.context.params())
-        return PointSet(described.space, described.points, described.box, known)
+        return PointSet._described(described)
 
     @staticmethod
     def of_rule(rule: Rule, domain: Condition | None = None, fixed: Iterable[str] = ()) -> PointSet:
@@ -100,12 +99,13 @@ class PointSet:
             dims=indices,
             bounds=expr.all_of(*(Compare(">=", Name(index), Num(0)) for index in indices)),
             domain=domain,
-            tied={},
-            moduli={},
-            source=None,
         )
-        known = Region(described.space.of_parameters(), described.context.params())
-        return PointSet(described.space, described.points, described.box, known)
+        return PointSet._described(described)
+
+    @staticmethod
+    def _described(found: Described) -> PointSet:
+        known = Region(found.space.of_parameters(), found.context.params())
+        return PointSet(found.space, found.points, found.box, known)
 
     def gaps(self) -> PointSet | None:
         """The points of the box outside the set, when those are the simpler set to count."""
