@@ -12,7 +12,7 @@ tensor on every attended pair; write min and max around one that may not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ class Bias:
     """
 
     text: str
-    tensors: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    tensors: Mapping[str, Tensor]
 
     def __init__(self, text: str, /, **tensors: Tensor | float) -> None:
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -213,20 +213,16 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(expr.names(parsed(text)))
 
 
-class IndexedAxis(NamedTuple):
-    """An axis of a tensor that is read at a position itself: it needs an entry for each."""
-
-    lookup: str
-    tensor: str
-    axis: int
-    position: str
-
-
 @constant
-def indexed_axes(text: str) -> tuple[IndexedAxis, ...]:
-    """Where a bias reads tensors at head, q, k or another position, and not at a term of them."""
+def indexed_axes(text: str) -> tuple[tuple[str, str, int, str], ...]:
+    """Lookup, tensor, axis and position where a bias reads at a position itself: one entry for each of it."""
     return tuple(
-        IndexedAxis(expr.term_text(node), node.array, axis, index.name)
+        (
+            expr.term_text(node),
+            node.array,
+            axis,
+            index.name,
+        )  # plain tuples, which Dynamo of torch 2.11 iterates
         for node in expr.walk(parsed(text))
         if isinstance(node, Lookup)
         for axis, index in enumerate(node.indices)
