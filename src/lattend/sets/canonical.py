@@ -139,6 +139,8 @@ def _forms(points: isl.Set, frame: Frame) -> tuple[Condition, Condition, Conditi
         at_sizes = _union(_pieces(frame.box, whole), whole)
     factors = _factors(points, frame) if len(frame.axes) > 1 and points.n_basic_set() > 1 else None
     split = [_grown(one, frame) for one in factors or [points]]
+    if all(len(pieces) == 1 for pieces in split):  # one convex set, of however many axes
+        split = [[reduce(isl.Set.intersect, [piece for (piece,) in split])]]
     forms = [[_union(pieces, frame) for pieces in split]]
     for inner in (frame.keys, frame.queries):
         found = [
