@@ -16,6 +16,7 @@ from random_rules import affine
 from rewritings import rewritten
 
 import lattend as lt
+from lattend.budget import Budget
 from lattend.cost.paths import path_of
 from lattend.cost.sizes import read_size
 from lattend.errors import DeadlineError, LattendError
@@ -46,6 +47,7 @@ RULES = [
     lt.rule("k <= q and q - k <= 2 + 3*head"),
     lt.rule("head < 1 and k <= q or q - k <= 2 and k <= q"),
 ]
+PATIENT = Budget(60)  # a busy machine makes no difference between two rules
 N, ROWS, COLS = 13, 3, 4
 
 
@@ -77,7 +79,7 @@ def results_of(rule: Rule) -> dict[str, Any]:
 
 def kept(rule: Rule) -> tuple[Any, ...]:
     """What a KV cache holds of the rule's past."""
-    back = rule & (R.causal() if len(rule.axes) == 1 else R.raster())
+    back = replace(rule & (R.causal() if len(rule.axes) == 1 else R.raster()), budget=PATIENT)
     sizes = sized(rule) if rule.data else {name: size for name, size in sized(rule).items() if name == "cols"}
     try:
         found = retention(back, query_heads=2, **sizes)
