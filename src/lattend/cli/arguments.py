@@ -84,7 +84,7 @@ def read_pixel(text: str | None) -> tuple[int, ...] | None:
     """`3,4` as (3, 4)."""
     if text is None:
         return None
-    parts = _parts(text)
+    parts = comma_parts(text)
     return tuple(_integer("--pixel", part, text, start, end) for part, start, end in parts)
 
 
@@ -130,7 +130,7 @@ def read_numbers_of(name: str, text: str | None) -> list[float] | None:
 
 def _numbers(name: str, part: str, text: str, place: int) -> tuple[float, ...]:
     found: list[float] = []
-    for number, start, end in _parts(part):
+    for number, start, end in comma_parts(part):
         try:
             found.append(float(number))
         except ValueError:
@@ -142,10 +142,10 @@ def _numbers(name: str, part: str, text: str, place: int) -> tuple[float, ...]:
 
 def read_names(text: str | None) -> list[str]:
     """`n,t` as a list."""
-    return [part for part, _, _ in _parts(text or "") if part]
+    return [part for part, _, _ in comma_parts(text or "") if part]
 
 
-def _parts(text: str) -> Iterator[tuple[str, int, int]]:
+def comma_parts(text: str) -> Iterator[tuple[str, int, int]]:
     """The parts between commas without the spaces around them, and where they are."""
     place = 0
     for part in text.split(","):
@@ -160,7 +160,7 @@ def _named(
     """`name=value` between commas, as a dictionary."""
     found: dict[str, T] = {}
     for text in texts or ():
-        for part, start, end in _parts(text):
+        for part, start, end in comma_parts(text):
             name, equals, value = (side.strip() for side in part.partition("="))
             if not equals or not _NAME.fullmatch(name) or not value:
                 raise TextError(f"{option}: write name=value, as in {example}", text, start, end)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lattend.cli.arguments import comma_parts
 from lattend.errors import DomainError, LattendError, NamingError, TextError
 
 MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
@@ -62,17 +63,14 @@ def read_matrix(name: str, given: str, check: Callable[[str], object]) -> Any:
 def _cells(name: str, part: str, text: str, place: int, check: Callable[[str], object]) -> list[str]:
     """The numbers between commas of a row, which begins at a place of the text."""
     found: list[str] = []
-    for cell in part.split(","):
-        bare = cell.strip()
-        start = place + cell.index(bare)
+    for cell, start, end in comma_parts(part):
         try:
-            check(bare)
+            check(cell)
         except DomainError as error:
-            said = f"--{name}: {error}" if bare else f"--{name}: a number is missing"
+            said = f"--{name}: {error}" if cell else f"--{name}: a number is missing"
             files = f"files end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise TextError(f"{said}; {files}", text, start, start + len(bare)) from None
-        found.append(bare)
-        place += len(cell) + 1
+            raise TextError(f"{said}; {files}", text, place + start, place + end) from None
+        found.append(cell)
     return found
 
 

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from lattend.draw.picture import Picture
 
 At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
-CHOSEN, CHOSEN_BY_NAME = (
-    64,
-    {"heads": 8, "layers": 12, "l": 12},
-)  # where a number is needed and none was given
+# Where a number is needed and none was given
+CHOSEN, CHOSEN_BY_NAME = 64, {"heads": 8, "layers": 12, "l": 12}
 MOST_ROWS = 8
 
 

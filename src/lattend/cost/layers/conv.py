@@ -11,7 +11,7 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.paths import conv_path
 from lattend.cost.points import Sizes, points
-from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
 from lattend.cost.statement import Array, Columns, Statement
 from lattend.errors import DomainError, NamingError
 from lattend.rules.language.polynomial import Polynomial
@@ -46,8 +46,7 @@ def conv(
     """
     if padding_mode not in MODES:
         raise NamingError(f"padding_mode is one of {', '.join(MODES)}, not {padding_mode!r}")
-    sizes = {"rows": read_size("rows", rows), "cols": read_size("cols", cols)}
-    channels = {"c_in": read_size("c_in", c_in), "c_out": read_size("c_out", c_out)}
+    sizes, channels = read_sizes(rows=rows, cols=cols), read_sizes(c_in=c_in, c_out=c_out)
     axes = [
         _ConvAxis.of(size, sizes, kernel, stride, dilation, padding, place, padding_mode)
         for place, size in enumerate(sizes)

@@ -8,7 +8,7 @@ from lattend.cost.layer import Depth, Layer, Run, depth_of
 from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.points import Sizes, points
 from lattend.cost.reference.grid import check_cell, check_directions
-from lattend.cost.sizes import Size, need_number, number_of, read_size
+from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
 from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.rules.language.polynomial import Polynomial
 
@@ -42,11 +42,8 @@ def rnn2d(
     check_cell(cell)
     ways = need_number("directions", directions)
     check_directions(ways)
-    sizes = {
-        "rows": read_size("rows", n if rows is None else rows),
-        "cols": read_size("cols", n if cols is None else cols),
-    }
-    sizes |= {"h": read_size("h", h), "c": read_size("c", c)}
+    down, across = (n if side is None else side for side in (rows, cols))
+    sizes = read_sizes(rows=down, cols=across, h=h, c=c)
     many = read_size("layers", layers)
     steps = depth_of(IMAGE, ((0, -1), (-1, 0)), sizes)
     if ways > 1:

@@ -23,11 +23,8 @@ class PairStatements(Builder):
             Amount.of(Polynomial.constant(1) if pairs.per_head else sizes[name])
             for name in ("heads", "kv_heads")
         )
-        self.attended, self.rows, self.keys = (
-            pairs.pairs * heads,
-            pairs.rows * heads,
-            pairs.keys * kv_heads,
-        )
+        self.attended, self.rows = pairs.pairs * heads, pairs.rows * heads
+        self.keys = pairs.keys * kv_heads
 
     def of(self, *names: str) -> Amount:
         """The product of these sizes."""

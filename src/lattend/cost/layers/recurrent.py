@@ -7,7 +7,7 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Run, depth_of
 from lattend.cost.layers.builder import Builder
 from lattend.cost.points import Sizes, points
-from lattend.cost.sizes import Size, number_of, read_size
+from lattend.cost.sizes import Size, number_of, read_sizes
 from lattend.cost.statement import NOTHING, Array, Statement
 
 CELL = "layer < l and step < t"
@@ -57,28 +57,16 @@ def gru(
 
 
 def _recurrent(
-    name: str,
-    steps: Size,
-    inputs: Size,
-    hidden: Size,
-    layers: Size,
-    bias: bool,
-    initial: bool,
+    name: str, steps: Size, inputs: Size, hidden: Size, layers: Size, bias: bool, initial: bool
 ) -> Cost:
-    sizes = {
-        "t": read_size("steps", steps),
-        "c": read_size("inputs", inputs),
-        "h": read_size("hidden", hidden),
-    }
-    sizes["l"] = read_size("layers", layers)
+    given = read_sizes(steps=steps, inputs=inputs, hidden=hidden, layers=layers)
+    sizes = dict(zip("tchl", given.values(), strict=True))
     builder = _RecurrentStatements(sizes, bias, initial, keeps_state=name != "rnn")
     {"rnn": builder.rnn, "lstm": builder.lstm, "gru": builder.gru}[name]()
     depth = depth_of(CELL, ((0, -1), (-1, 0)), sizes)
     state = points("layer < l and o < h", sizes) * (2 if name == "lstm" else 1)
     how = {"depth": depth, "mixes_tokens": True, "path": Amount.of(sizes["t"]), "cache": state}
     layer = builder.layer(name, **how, streams=True, positions=sizes["t"])
-    words = {"steps": "t", "inputs": "c", "hidden": "h", "layers": "l"}
-    given = {word: sizes[size] for word, size in words.items()}
     return single(layer, Run(name, given, {"bias": bias, "initial": initial}))
 
 

@@ -28,21 +28,8 @@ SAME = {
 PICKED = {"index", "index_select", "embedding", "gather", "clone", "_to_copy", "cat", "copy"}
 SOFTMAX = ("_softmax", "_safe_softmax")
 # What reads scores as they are, beside a mask and a softmax
-READERS = {
-    "sum",
-    "mean",
-    "amax",
-    "amin",
-    "max",
-    "min",
-    "argmax",
-    "argmin",
-    "topk",
-    "sort",
-    "exp",
-    "sigmoid",
-    "relu",
-}
+_READERS = "sum mean amax amin max min argmax argmin topk sort exp sigmoid relu"
+READERS = set(_READERS.split())
 MOST_NODES = 1 << 16
 LOST = "weights not followed: attention in {} is counted dense"
 

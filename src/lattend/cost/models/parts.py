@@ -6,14 +6,8 @@ from dataclasses import dataclass
 
 from lattend.cost.models.spans import AttentionSpan, Windows
 
-PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = (
-    "projections",
-    "attention",
-    "feed-forward",
-    "output head",
-    "other",
-)
-GROUPS: tuple[str, ...] = (PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER)
+GROUPS = ("projections", "attention", "feed-forward", "output head", "other")
+PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = GROUPS
 ONCE = (1, 1)  # rows of a part that runs once a sequence
 
 
