@@ -13,7 +13,6 @@ from typing import Any
 
 from lattend.cost.amount import Amount
 from lattend.cost.comparison.comparison import Comparison, compare
-from lattend.cost.comparison.table import crossing_lines
 from lattend.cost.cost import Cost
 from lattend.cost.layers.attention import attention
 from lattend.cost.layers.conv import conv
@@ -150,7 +149,7 @@ class Architectures(Printed):
             "",
             f"{self.comparison.title}, padding too",
         ]
-        parts += [*crossing_lines(self.comparison), ""]
+        parts += [*self.comparison.crossing_lines, ""]
         parts.append(f"multiplies of a convolution of n pixels, padding counted, k = {self.k}")
         return Report(self.title, [*parts, *(f"{words}: {verdict}" for words, verdict in self.claims)])
 

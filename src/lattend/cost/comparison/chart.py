@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lattend.cost.comparison.table import crossing_lines
 from lattend.cost.summary import label as label_of
 from lattend.draw.charts.chart import Chart, Dots, curves
 from lattend.draw.formats.palette import TEXT
@@ -41,7 +40,7 @@ def draw_lines(found: Comparison) -> Picture:
     chart = Chart("", found.over, "", strokes, x=(low, high), log_x=2, log_y=10, size=(560.0, 360.0))
     return Picture(
         title,
-        caption=tuple(" ".join(line.split()) for line in crossing_lines(found)),
+        caption=tuple(" ".join(line.split()) for line in found.crossing_lines),
         subtitle=("; ".join(under),) if under else (),
         charts=(replace(chart, dots=_crossings(found, chart)),),
         data=found.json(),

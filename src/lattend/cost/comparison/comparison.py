@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -21,8 +21,9 @@ from lattend.cost.cost import Cost
 from lattend.cost.summary import label as label_of
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
-from lattend.report.numbers import format_value
+from lattend.report.numbers import format_value, rounded
 from lattend.report.report import Printed, Report
+from lattend.report.table import Table
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import check_integer
@@ -141,19 +142,69 @@ class Comparison(Printed):
         return f"{label_of(self.quantity)} as {self.over} grows"
 
     def report(self) -> Report:
-        """What it prints."""
-        from lattend.cost.comparison.table import report_of
+        """Formulas and orders, the table of numbers, and where they cross; a warning comes first."""
+        formulas = [
+            (label, format_value(found), self.orders[label]) for label, found in self.formulas.items()
+        ]
+        rows = [
+            (f"{size:,}", *(format_value(value) for value in values.values()), _least(values))
+            for size, values in self.rows
+        ]
+        parts: list[Table | str] = [self.title] if self.warning else []
+        parts += [Table(("", "formula", "order"), formulas), "", *self._at(), *map(str, self.widths)]
+        parts += [Table((self.over, *self.costs, "least"), rows), "", "where they cross"]
+        return Report(self.warning or self.title, [*parts, *self.crossing_lines])
 
-        return report_of(self)
+    def _at(self) -> list[str]:
+        """At which numbers the table is, and which of them nobody gave."""
+        if not self.numbers:
+            return []
+        given = ", ".join(f"{name} = {value:,}" for name, value in self.numbers.items())
+        names = " and ".join(self.chosen)
+        return [
+            f"at {given}"
+            + (f", with {names} as an example: give a number to choose another" if names else "")
+        ]
+
+    @cached_property
+    def crossing_lines(self) -> list[str]:
+        """The sentences, each pair's cases together, with the number at the numbers of the table."""
+        lines: list[str] = []
+        for pair in self.crossovers:
+            lines += pair.sentences
+            places = [place for crossed, place in self.crossings if crossed is pair]
+            if places and pair.difference is not None and pair.difference.names:
+                given = ", ".join(f"{name} = {self.numbers[name]:,}" for name in pair.difference.names)
+                at = ", ".join(f"{self.over} = {rounded(place, 2)}" for place in places)
+                lines.append(f"  at {given}: {at}")
+        return lines
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.costs)}: {self.title}>"
 
     def json(self) -> dict[str, Any]:
-        """The same as plain data."""
-        from lattend.cost.comparison.table import as_json
-
-        return as_json(self)
+        """Formulas with the places where they hold, numbers as numbers."""
+        layers: list[dict[str, Any]] = []
+        for label, count in self.formulas.items():
+            pieces: Any = [{"when": "always", "count": str(count)}]
+            if isinstance(count, Count):
+                pieces = count.json()["pieces"]
+            layers.append({"label": label, "formula": pieces, "order": self.orders[label]})
+        return {
+            **({"warning": self.warning, "positions": self.positions} if self.positions else {}),
+            "quantity": self.quantity,
+            "over": self.over,
+            "at": dict(self.numbers),
+            "chosen": list(self.chosen),
+            "widths": [asdict(width) for width in self.widths],
+            "layers": layers,
+            "rows": [{self.over: size, "values": values} for size, values in self.rows],
+            "crossovers": [pair.json() for pair in self.crossovers],
+            "crossings": [
+                {"first": pair.first, "second": pair.second, self.over: place}
+                for pair, place in self.crossings
+            ],
+        }
 
     def draw(self, ax: Axes | None = None) -> Picture:
         """Lines on logarithmic scales, a dot where two of them cross; into the axes if some are given."""
@@ -167,6 +218,13 @@ class Comparison(Printed):
 
     def _repr_html_(self) -> str:
         return f"{self.draw().svg()}{self.report().html()}"
+
+
+def _least(values: dict[str, int | None]) -> str:
+    """Who needs the least."""
+    known = {label: value for label, value in values.items() if value is not None}
+    best = [label for label, value in known.items() if value == min(known.values())]
+    return ", ".join(best) if len(best) < len(values) else "all the same"
 
 
 def compare(
