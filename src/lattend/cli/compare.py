@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lattend.cli.arguments import At, Json, argument, option, read_names, read_numbers
-from lattend.cli.output import say, say_json
+from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def compare(
     elif file is not None:
         say("\n".join(line for line in (found.warning, f"{file}: {found.draw().title}") if line))
     else:
-        legend = "\n".join(f"{label} is {meaning}" for label, meaning in meanings.items())
-        say(f"{found}\n\n{legend}" if legend else str(found))
+        report, legend = found.report(), [f"{label} is {meaning}" for label, meaning in meanings.items()]
+        say(replace(report, parts=[*report.parts, *([""] if legend else []), *legend]).text(width()))
 
 
 def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str | None, json: bool) -> None:
@@ -95,7 +96,7 @@ def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str |
     if json:
         say_json({**found.json(), **({} if file is None else {"file": file})})
     else:
-        say(str(found) if file is None else f"{file}: {found.title}")
+        say(found.text(width()) if file is None else f"{file}: {found.title}")
 
 
 def _write(found: Architectures, out: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import say, say_json, show, show_report
+from lattend.cli.output import say, say_json, show, show_report, width
 from lattend.errors import LattendError, NamingError
 from lattend.report.numbers import fixed
 
@@ -142,9 +142,9 @@ def _model(path: str, length: int | None, json: bool) -> int:
             data |= {"length": length, "forward": model.forward(length).json(), "cache": model.cache(length)}
         say_json(data)
         return YES
-    say(str(model))
+    say(model.text(width()))
     if length is not None:
-        say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length)}")
+        say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length).text(width())}")
         held = model.cache(length)
         say(f"\nKV cache: {held:,} bytes, {fixed(held / 2**30, 2)} GiB, at 2 bytes a number")
     return YES
