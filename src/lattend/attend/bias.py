@@ -216,13 +216,8 @@ def names_in(text: str) -> tuple[str, ...]:
 @constant
 def indexed_axes(text: str) -> tuple[tuple[str, str, int, str], ...]:
     """Lookup, tensor, axis and position where a bias reads at a position itself: one entry for each of it."""
-    return tuple(
-        (
-            expr.term_text(node),
-            node.array,
-            axis,
-            index.name,
-        )  # plain tuples, which Dynamo of torch 2.11 iterates
+    return tuple(  # of plain tuples: Dynamo of torch 2.11 does not iterate over others
+        (expr.term_text(node), node.array, axis, index.name)
         for node in expr.walk(parsed(text))
         if isinstance(node, Lookup)
         for axis, index in enumerate(node.indices)

@@ -335,8 +335,7 @@ def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Te
     known = (*names.queries, *names.keys, *sizes, *names.parameters, "head", *bias.tensors)
     for name in names_in(bias.text):
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {close[0]}?" if close else f"; give it as a tensor, Bias(…, {name}=…)"
+            hint = _hint(name, known) or f"; give it as a tensor, Bias(…, {name}=…)"
             raise NamingError(f'bias "{bias.text}" names {name}, which this rule does not have{hint}')
     for name, tensor in bias.tensors.items():
         if tensor.dim():

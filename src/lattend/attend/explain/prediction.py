@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.call import AttentionCall
-from lattend.attend.kernels.cpu.kernel import best_rows, cut_to
+from lattend.attend.kernels.cpu.kernel import best_rows, cut_to, rows_along
 from lattend.attend.kernels.sdpa import DiagonalBlocks, diagonal_blocks
 from lattend.attend.kernels.triton.kernel import arrays
 from lattend.attend.kernels.triton.shapes import TileShape, choose, steps
@@ -172,10 +172,7 @@ def rows_in(part: Part, tiles: Tiles) -> Ints:
 def _ends(axis: PartAxis, tiles: Tiles, a: int) -> tuple[Ints, Ints]:
     """The first slot of each tile along an axis, and how many there are."""
     slot, base = (tiles.column(name, a).astype(np.int64) for name in PER_AXIS[:2])
-    end = axis.outer_order.below(axis.last + 1, base)
-    if axis.class_slots is not None:
-        end = np.minimum(end, axis.class_slots)
-    return slot, np.minimum(tiles.shape[a], end - slot)
+    return slot, rows_along(axis, tiles.shape[a], slot, base)
 
 
 def _full(part: Part, tiles: Tiles) -> NDArray[np.bool_]:

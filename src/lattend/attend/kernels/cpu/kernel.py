@@ -20,7 +20,7 @@ from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
 from lattend.attend.memory import per_kv_head
-from lattend.plans.part import Part
+from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists
 from lattend.rules.language.evaluation import evaluate, evaluate_term
@@ -177,8 +177,11 @@ def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[
     """The tiles of a part, those with the same mask together."""
     table = tiles.table[head % len(tiles.table)].astype(np.int64)
     table = table[tiles.inner[head % len(tiles.table)] > 0]
-    outer = [_outer_counts(part, tiles.shape, table, a) for a in range(len(part.axes))]
     width = len(PER_AXIS)
+    outer = [
+        rows_along(axis, tiles.shape[a], table[:, a * width], table[:, a * width + 1])
+        for a, axis in enumerate(part.axes)
+    ]
     inner = [table[:, a * width + 4] - table[:, a * width + 3] for a in range(len(part.axes))]
     kinds, which = np.unique(np.stack([*outer, *inner], axis=1), axis=0, return_inverse=True)
     for kind, sizes in enumerate(kinds):
@@ -187,13 +190,12 @@ def _part_groups(part: Part, tiles: Tiles, head: int, arrays: Data) -> Iterator[
         yield from _alike(part, tiles, rows, sizes[:axes].tolist(), sizes[axes:].tolist(), head, arrays)
 
 
-def _outer_counts(part: Part, shape: tuple[int, ...], table: Ints, a: int) -> Ints:
-    """How many rows of each tile exist along one axis."""
-    axis, width = part.axes[a], len(PER_AXIS)
-    end = axis.outer_order.below(axis.last + 1, table[:, a * width + 1])
+def rows_along(axis: PartAxis, size: int, slot: Ints, base: Ints) -> Ints:
+    """How many rows of each tile exist along an axis, from its first slot and its base on."""
+    end = axis.outer_order.below(axis.last + 1, base)
     if axis.class_slots is not None:
         end = np.minimum(end, axis.class_slots)
-    return np.minimum(shape[a], end - table[:, a * width])
+    return np.minimum(size, end - slot)
 
 
 def _alike(
