@@ -13,7 +13,7 @@ import lattend as lt
 from lattend.draw.formats.scene import Text
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.conv import _geometry, _Kernel, draw_conv
+from lattend.nn.pictures.conv import _geometry, _KernelHeads, draw_conv
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO
 from lattend.nn.pictures.leaks import Leaks
 
@@ -42,7 +42,7 @@ cases = st.fixed_dictionaries(
 @settings(max_examples=40)
 @given(st.integers(7, 9), st.integers(7, 9), cases, st.data())
 def test_heads_take_what_the_convolution_takes(rows, cols, options, data):
-    kernel = _Kernel(
+    kernel = _KernelHeads(
         _geometry(
             options["kernel_size"],
             options["stride"],
@@ -86,7 +86,7 @@ def test_the_price_of_both():
 @pytest.mark.parametrize(("stride", "padding"), [(1, 1), (2, 1), (3, 0)])
 def test_the_worst_pixel_leaks_most(mode, stride, padding):
     rows, cols = 6, 7
-    kernel = _Kernel(_geometry(3, stride, 1, padding, mode), rows, cols)
+    kernel = _KernelHeads(_geometry(3, stride, 1, padding, mode), rows, cols)
     keys = kernel.geometry.keys(rows, cols)
     places = itertools.product(*kernel.centres())
     inside = [(y, x) for y, x in places if 0 <= y < keys[0] and 0 <= x < keys[1]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.study.worked.entry import CONTEXT
-from lattend.study.worked.interval import Interval
+from lattend.study.worked.interval import DecimalInterval
 from lattend.study.worked.work import EXAMPLE
 
 STEPS = ("q", "k", "v", "scores", "exponentials", "sums", "weights", "outputs")
@@ -128,7 +128,7 @@ ends = st.lists(st.integers(-50, 50).map(lambda n: Decimal(n) / 8), min_size=3, 
 @settings(max_examples=60, deadline=None)
 @given(ends, ends)
 def test_spans_hold_every_result(left, right):
-    x, y = Interval(*left), Interval(*right)
+    x, y = DecimalInterval(*left), DecimalInterval(*right)
     with localcontext(CONTEXT):
         for a in left:
             assert x.exp().low <= a.exp() <= x.exp().high

@@ -135,14 +135,14 @@ class Sharpness:
             raise NamingError("weight and leak need α: lt.nn.sharpness(alpha, …), or .at(alpha)")
         return self.alpha
 
-    def _axes(self) -> tuple[_Axis, _Axis] | None:
+    def _axes(self) -> tuple[_CentredAxis, _CentredAxis] | None:
         if self.rows is None or self.cols is None or self.query is None:
             return None
         sizes = zip((self.rows, self.cols), self.query, self.centre, strict=True)
-        y, x = (_Axis(size, place + shift) for size, place, shift in sizes)
+        y, x = (_CentredAxis(size, place + shift) for size, place, shift in sizes)
         return y, x
 
-    def _sums(self, alpha: float) -> tuple[_Sum, _Sum]:
+    def _sums(self, alpha: float) -> tuple[_ScaledSum, _ScaledSum]:
         """S along rows and along columns."""
         axes = self._axes()
         if axes is None:
@@ -236,7 +236,7 @@ def bound(alpha: float) -> float:
     return 4 * math.exp(-alpha) / (1 + math.exp(-alpha)) ** 2
 
 
-class _Sum(NamedTuple):
+class _ScaledSum(NamedTuple):
     """A sum, total · e^{−shift}."""
 
     shift: float
@@ -248,7 +248,7 @@ class _Sum(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _CentredAxis:
     """One axis of an image, and where the head's centre lies on it."""
 
     size: int
@@ -258,13 +258,13 @@ class _Axis:
     def nearest(self) -> int:
         return min(max(self.centre, 0), self.size - 1)
 
-    def others(self, alpha: float) -> _Sum:
+    def others(self, alpha: float) -> _ScaledSum:
         """S over the other pixels, d steps from the nearest one on either side."""
         left, right = sorted((self.nearest, self.size - 1 - self.nearest))
         return _both_sides(alpha, left, right, abs(self.centre - self.nearest))
 
 
-def _both_sides(alpha: float, left: int, right: int, beyond: int = 0) -> _Sum:
+def _both_sides(alpha: float, left: int, right: int, beyond: int = 0) -> _ScaledSum:
     """Σ_d e^{−α(d² + 2d·beyond)}, once for d = 1 … right and once for d = 1 … left, which is no more."""
     first, total = 1 + 2 * beyond, 0.0
     for d in range(1, right + 1):
@@ -272,17 +272,17 @@ def _both_sides(alpha: float, left: int, right: int, beyond: int = 0) -> _Sum:
         if lost > UNDERFLOW:
             break
         total += math.exp(-lost) * (2 if d <= left else 1)
-    return _Sum(alpha * first, total)
+    return _ScaledSum(alpha * first, total)
 
 
-def _plane(alpha: float) -> _Sum:
+def _plane(alpha: float) -> _ScaledSum:
     """Σ_{j ≠ 0} e^{−αj²} over all whole numbers."""
     if alpha >= DUAL:
         far = math.isqrt(int(UNDERFLOW / alpha)) + 2
         return _both_sides(alpha, far, far)
     # Poisson: Σ e^{−αj²} = √(π/α) Σ e^{−π²j²/α}, and below α = 1 the second sum is 1 and next to nothing
     dual = 2 * math.exp(-min(math.pi**2 / alpha, UNDERFLOW))
-    return _Sum(0.0, math.sqrt(math.pi / alpha) * (1 + dual) - 1)
+    return _ScaledSum(0.0, math.sqrt(math.pi / alpha) * (1 + dual) - 1)
 
 
 def _least(holds: Callable[[float], bool], high: float) -> float:

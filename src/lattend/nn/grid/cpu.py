@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lattend.nn.grid.cells import CellKind
-from lattend.nn.grid.cpu_backward import BACKWARD, BackwardInputs
+from lattend.nn.grid.cpu_backward import BACKWARD, GridBackwardInputs
 from lattend.nn.grid.cpu_forward import FORWARD
 from lattend.nn.grid.packed import Packing, packing
 
@@ -75,7 +75,7 @@ def backward(
         packed_h, packed_c = (_packed(x, d, p.framed_pixels) for x in (h, c))
         from_h, from_c = (_packed(x, d, p.framing) for x in (grad_h, grad_c))
         assert packed_h is not None and from_h is not None
-        given = BackwardInputs(
+        given = GridBackwardInputs(
             from_h, from_c, packed_h, packed_c,
             None if gates is None else gates[d].numpy().reshape(-1, 5, size),
             None if mask is None else ~mask[d].numpy()[:, None],

@@ -16,7 +16,7 @@ from lattend.nn.grid.packed import Packing
 Array = NDArray[Any]
 
 
-class BackwardInputs(NamedTuple):
+class GridBackwardInputs(NamedTuple):
     """What backward of one direction is given; all but the gates and the mask are packed with a frame."""
 
     grad_h: Tensor  # from outside; what later cells hand on is added to it
@@ -47,7 +47,7 @@ def steps_back(sums: Tensor, grad_h: Tensor, p: Packing) -> Iterator[BackwardSte
 
 
 def rnn(
-    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    cell: CellKind, given: GridBackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
     d_state: None, p: Packing,
 ) -> None:  # fmt: skip
     """d_pre = grad_h σ'(sum), with σ' computed from h."""
@@ -82,7 +82,7 @@ SLOPES: dict[str, Callable[[Array, Array, Array], Any]] = {
 
 
 def lstm(
-    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    cell: CellKind, given: GridBackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
     d_state: Tensor, p: Packing,
 ) -> None:  # fmt: skip
     """With c = f (l c_left + (1 - l) c_top) + i g and h = o tanh(c); d_state is the gradient at c."""
@@ -132,7 +132,7 @@ def lstm(
 
 
 def gru(
-    cell: CellKind, given: BackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
+    cell: CellKind, given: GridBackwardInputs, left: Tensor, top: Tensor, d_pre: Tensor, d_hidden: Tensor,
     d_state: Tensor, p: Packing,
 ) -> None:  # fmt: skip
     """With h = n + z (l h_left + (1 - l) h_top - n), n = tanh(pre_n + r m); d_state is the gradient at h."""

@@ -78,7 +78,7 @@ def draw_conv(
             f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
         )
     check_many(geometry.heads)
-    found = _Kernel(geometry, rows, cols)
+    found = _KernelHeads(geometry, rows, cols)
     panels = found.panels()
     price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
@@ -115,7 +115,7 @@ class _Prices:
     data: dict[str, Any]
 
 
-class _Kernel:
+class _KernelHeads:
     """The heads of a kernel on an image of one size."""
 
     def __init__(self, geometry: Geometry, rows: int, cols: int) -> None:

@@ -61,7 +61,7 @@ def draw_heads(
     if title is None:
         of_file = isinstance(source, str | os.PathLike)
         title = f"Heads of {Path(source).name}" if of_file else "Heads around a query pixel"
-    window = _Window.around([head for layer in layers.values() for head in layer], image, pixel)
+    window = _PixelWindow.around([head for layer in layers.values() for head in layer], image, pixel)
     panels = tuple(_panel(name, layer, window) for name, layer in layers.items())
     rough, scale = _rough(layers, window)
     wide = [head for layer in layers.values() for head in layer if not math.isfinite(head.widths[1])]
@@ -161,26 +161,28 @@ def _layers(heads: Sequence[Head] | Mapping[str, Sequence[Head]]) -> dict[str, S
     return layers
 
 
-class _Window:
+class _PixelWindow:
     """The pixels that are drawn: an image, or what lies around a query on one without edges."""
 
     def __init__(self, rows: int, cols: int, query: tuple[int, int], shifted: bool) -> None:
         self.rows, self.cols, self.query, self.shifted = rows, cols, query, shifted
 
     @staticmethod
-    def around(heads: Sequence[Head], size: tuple[int, int] | None, pixel: tuple[int, int] | None) -> _Window:
+    def around(
+        heads: Sequence[Head], size: tuple[int, int] | None, pixel: tuple[int, int] | None
+    ) -> _PixelWindow:
         if size is None:
             if pixel is not None:
                 raise NamingError("a pixel is one of an image: give its size too")
             far = max(math.ceil(max(map(abs, h.centre)) + min(2 * h.widths[1], 4.0)) for h in heads)
             reach = max(LEAST_REACH, min(MOST_REACH, far))
-            return _Window(2 * reach + 1, 2 * reach + 1, (reach, reach), shifted=True)
+            return _PixelWindow(2 * reach + 1, 2 * reach + 1, (reach, reach), shifted=True)
         if max(size) > MOST_PIXELS:
             raise DomainError(f"an image has 1 to {MOST_PIXELS} rows and columns, got {size[0]} × {size[1]}")
         query = (size[0] // 2, size[1] // 2) if pixel is None else pixel
         if not (0 <= query[0] < size[0] and 0 <= query[1] < size[1]):
             raise DomainError(f"pixel {query} lies outside an image of {size[0]} × {size[1]}")
-        return _Window(*size, query, shifted=False)
+        return _PixelWindow(*size, query, shifted=False)
 
     @property
     def words(self) -> str:
@@ -208,12 +210,12 @@ class _Window:
         return 0 <= place[0] < self.rows and 0 <= place[1] < self.cols
 
 
-def _panel(name: str, heads: Sequence[Head], window: _Window) -> Panel:
+def _panel(name: str, heads: Sequence[Head], window: _PixelWindow) -> Panel:
     cells = np.zeros((window.rows, window.cols), np.uint8)
     return Panel(cells, (PAPER,), *window.sides(), name, tuple(_marks(heads, window)))
 
 
-def _marks(heads: Sequence[Head], window: _Window) -> Iterator[Mark]:
+def _marks(heads: Sequence[Head], window: _PixelWindow) -> Iterator[Mark]:
     """Areas first, then lines, then numbers, so that none hides another."""
     seen = [(number, head) for number, head in enumerate(heads) if math.isfinite(head.widths[1])]
     for (number, head), level in itertools.product(seen, (HALF,)):
@@ -240,7 +242,7 @@ def _listed(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers)) if len(numbers) < 3 else f"{numbers[0]}…"
 
 
-def _rough(layers: Mapping[str, Sequence[Head]], window: _Window) -> tuple[tuple[Panel, ...], Scale]:
+def _rough(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> tuple[tuple[Panel, ...], Scale]:
     """Heat maps of the weights, with the heads' numbers at their centres, for a terminal."""
     maps: dict[str, Floats] = {}
     for name, layer in layers.items():
@@ -291,7 +293,7 @@ def _width(width: float) -> str:
     return format_number(width) if math.isfinite(width) else "flat"
 
 
-def _data(layers: Mapping[str, Sequence[Head]], window: _Window) -> dict[str, object]:
+def _data(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> dict[str, object]:
     found: dict[str, object] = {} if window.shifted else {"size": [window.rows, window.cols]}
     found |= {} if window.shifted else {"pixel": list(window.query)}
     found["layers"] = {

@@ -50,7 +50,7 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
         raise TextError(
             f"a formula has at most {MOST_CHARACTERS:,} characters", text, MOST_CHARACTERS, len(text)
         )
-    parser = _FormulaParser(text, None if names is None else frozenset(names))
+    parser = _ExpressionParser(text, None if names is None else frozenset(names))
     value = parser.expression(_ADD).node
     parser.finish()
     if any(_digits(number) > MOST_DIGITS for number in value.atoms(sympy.Rational)):
@@ -58,7 +58,7 @@ def formula(text: str, names: Collection[str] | None = None) -> Any:
     return value
 
 
-class _FormulaParser(Parser[Parsed]):
+class _ExpressionParser(Parser[Parsed]):
     """Reads a formula straight into sympy's numbers and symbols."""
 
     LEVEL: ClassVar = {"+": _ADD, "-": _ADD, "*": _MULTIPLY, "/": _MULTIPLY, "^": _POWER}

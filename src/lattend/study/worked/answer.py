@@ -13,7 +13,7 @@ from lattend.errors import DomainError, NamingError, TensorError
 from lattend.study.exact.numbers import exact
 from lattend.study.worked.entry import CONTEXT, MASKED, decimal_of, settled
 from lattend.study.worked.inputs import depth
-from lattend.study.worked.interval import Interval
+from lattend.study.worked.interval import DecimalInterval
 from lattend.wording import many, short
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class WrittenNumber:
         """The decimals it has; those that an exact form is compared in."""
         return max(0, -int(self.half.adjusted()) - 1)
 
-    def near(self, number: Decimal | Interval) -> bool:
+    def near(self, number: Decimal | DecimalInterval) -> bool:
         """Whether a number, or one of a span, rounds to this one; of a tie, either neighbour passes."""
-        low, high = (number.low, number.high) if isinstance(number, Interval) else (number, number)
+        low, high = (number.low, number.high) if isinstance(number, DecimalInterval) else (number, number)
         if not self.value.is_finite() or low == high == MASKED:
             return low == self.value
         with localcontext(CONTEXT):

@@ -1,4 +1,4 @@
-"""Interval: a number of which only the bounds are known, since it was rounded on the way."""
+"""DecimalInterval: a number of which only the bounds are known, since it was rounded on the way."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ ZERO = Decimal(0)
 
 
 @dataclass(frozen=True)
-class Interval:
+class DecimalInterval:
     """All numbers from `low` to `high`; `value` is the one that written digits alone lead to.
 
     It is added, multiplied, divided and raised as decimals are, also together with them; the bounds hold
     every result that numbers between the bounds can have.
 
-    >>> found = Interval(Decimal("1.5"), Decimal(2), Decimal("2.5")) * Decimal(-2)
+    >>> found = DecimalInterval(Decimal("1.5"), Decimal(2), Decimal("2.5")) * Decimal(-2)
     >>> str(found.low), str(found.value), str(found.high)
     ('-5.0', '-4', '-3.0')
     """
@@ -27,41 +27,41 @@ class Interval:
     def __bool__(self) -> bool:
         return bool(self.low or self.high)
 
-    def __add__(self, other: Decimal | Interval) -> Interval:
+    def __add__(self, other: Decimal | DecimalInterval) -> DecimalInterval:
         other = interval(other)
-        return Interval(self.low + other.low, self.value + other.value, self.high + other.high)
+        return DecimalInterval(self.low + other.low, self.value + other.value, self.high + other.high)
 
     __radd__ = __add__
 
-    def __mul__(self, other: Decimal | Interval) -> Interval:
+    def __mul__(self, other: Decimal | DecimalInterval) -> DecimalInterval:
         other = interval(other)
         ends = [_times(x, y) for x in (self.low, self.high) for y in (other.low, other.high)]
-        return Interval(min(ends), self.value * other.value, max(ends))
+        return DecimalInterval(min(ends), self.value * other.value, max(ends))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Decimal | Interval) -> Interval:
+    def __truediv__(self, other: Decimal | DecimalInterval) -> DecimalInterval:
         other = interval(other)
         least = ZERO if other.low <= 0 < other.high else other.low  # sums of exponentials are above 0
         ends = [x / y if x else ZERO for x in (self.low, self.high) for y in (least, other.high)]
-        return Interval(min(ends), self.value / other.value, max(ends))
+        return DecimalInterval(min(ends), self.value / other.value, max(ends))
 
-    def __rtruediv__(self, other: Decimal) -> Interval:
+    def __rtruediv__(self, other: Decimal) -> DecimalInterval:
         return interval(other) / self
 
-    def exp(self) -> Interval:
+    def exp(self) -> DecimalInterval:
         """E to the power of each number."""
-        return Interval(self.low.exp(), self.value.exp(), self.high.exp())
+        return DecimalInterval(self.low.exp(), self.value.exp(), self.high.exp())
 
 
-def interval(number: Decimal | Interval) -> Interval:
+def interval(number: Decimal | DecimalInterval) -> DecimalInterval:
     """The span of a number that is known."""
-    return number if isinstance(number, Interval) else Interval(number, number, number)
+    return number if isinstance(number, DecimalInterval) else DecimalInterval(number, number, number)
 
 
-def hull(value: Decimal, *others: Decimal) -> Interval:
+def hull(value: Decimal, *others: Decimal) -> DecimalInterval:
     """From the least to the greatest of the numbers; the first is the one written."""
-    return Interval(min(value, *others), value, max(value, *others))
+    return DecimalInterval(min(value, *others), value, max(value, *others))
 
 
 def _times(x: Decimal, y: Decimal) -> Decimal:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.study.worked.answer import Place, WrittenNumber, read_answer
 from lattend.study.worked.entry import CONTEXT, settled
 from lattend.study.worked.inputs import Exercise
-from lattend.study.worked.interval import Interval, hull, interval
+from lattend.study.worked.interval import DecimalInterval, hull, interval
 from lattend.study.worked.recipes import ORDER, Have, Tables, follow
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class _Judge:
     worked: Worked
     written: dict[Place, WrittenNumber]
     found: dict[Place, NumberVerdict] = field(default_factory=dict[Place, NumberVerdict])
-    reached: dict[Place, Interval] = field(
-        default_factory=dict[Place, Interval]
+    reached: dict[Place, DecimalInterval] = field(
+        default_factory=dict[Place, DecimalInterval]
     )  # what a number was compared with
     remembered: dict[tuple[Place, int], frozenset[Place]] = field(default_factory=dict[Any, Any])
 
@@ -165,7 +165,7 @@ class _Judge:
             for head, table in enumerate(tables)
         )
 
-    def _stands_for(self, place: Place, beside: bool) -> Interval:
+    def _stands_for(self, place: Place, beside: bool) -> DecimalInterval:
         """All that may have been gone on with in place of a given number.
 
         A slip stands for what rounds to it, as does a right number `beside` one in its row, since both may
@@ -176,7 +176,7 @@ class _Judge:
         value, low, high = written.value, written.value - written.half, written.value + written.half
         whole = written.places == 0
         if verdict.kind == SLIP:
-            return interval(value) if whole else Interval(low, value, high)
+            return interval(value) if whole else DecimalInterval(low, value, high)
         reached = self.reached[place]
         kept = (max(low, reached.low), min(high, reached.high))
         own = kept if kept[0] <= kept[1] else ()

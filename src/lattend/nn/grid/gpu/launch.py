@@ -39,7 +39,7 @@ class GridShape(NamedTuple):
 
 
 class LaunchGroup(NamedTuple):
-    """Strips and images that are launched together."""
+    """Row blocks and images that are launched together."""
 
     first_block: int
     row_blocks: int
