@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lattend.lazy import on_first_use
+from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
@@ -37,20 +37,22 @@ if TYPE_CHECKING:
     from lattend.cost.models import mfu as mfu
 
 # The modules that hold these names, loaded when one is first used
-_MODULES = {
-    "cost": ("Cost",),
-    "layers.attention": ("attention",),
-    "layers.conv": ("conv", "patch_embedding"),
-    "layers.recurrent": ("gru", "lstm", "rnn"),
-    "layers.grid": ("rnn2d",),
-    "layers.tokenwise": ("embedding", "feed_forward", "linear", "norm"),
-    "layers.transformer": ("decoder", "encoder", "transformer_block", "vit"),
-    "layers.vae": ("vae",),
-    "models": ("config", "mfu"),
-    "comparison.comparison": ("compare",),
-    "measure.measure": ("of",),  # needs torch
-    "measure.counter": ("FlopCounter",),  # needs torch
-}
-_HOME = {name: f"lattend.cost.{module}" for module, names in _MODULES.items() for name in names}
+_HOME = homes(
+    "lattend.cost",
+    {
+        "cost": "Cost",
+        "layers.attention": "attention",
+        "layers.conv": "conv patch_embedding",
+        "layers.recurrent": "gru lstm rnn",
+        "layers.grid": "rnn2d",
+        "layers.tokenwise": "embedding feed_forward linear norm",
+        "layers.transformer": "decoder encoder transformer_block vit",
+        "layers.vae": "vae",
+        "models": "config mfu",
+        "comparison.comparison": "compare",
+        "measure.measure": "of",  # needs torch
+        "measure.counter": "FlopCounter",  # needs torch
+    },
+)
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.cost", _HOME)
