@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lattend.cost.cost import Cost
@@ -28,6 +27,7 @@ from lattend.report.numbers import format_value
 from lattend.wording import many
 
 Pair = int | tuple[int, int]
+Facts = tuple[tuple[str, str], ...]
 LARGEST = 4096  # rows or columns of an image
 GRID = 200  # wanted length of a panel's side
 USUAL = {
@@ -80,7 +80,7 @@ def draw_conv(
     check_many(geometry.heads)
     found = _KernelHeads(geometry, rows, cols)
     panels = found.panels()
-    price = found.price(c_in, c_out)
+    prices, price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
     y, x = geometry.y, geometry.x
     looks = legend(panels)
@@ -99,20 +99,12 @@ def draw_conv(
             tuple(look for look in looks if look not in (TAKEN, ZERO)),
         ),
         bare=Below((found.asked(),), looks),
-        facts=(*found.facts(), *leaks.facts(alpha, error), *price.facts),
+        facts=(*found.facts(), *leaks.facts(alpha, error), *prices),
         charts=(leaks.chart(alpha, error),),
         columns=3,
         grid=GRID,
-        data={**found.data(), "sharpness": leaks.data(alpha, error), "price": price.data},
+        data={**found.data(), "sharpness": leaks.data(alpha, error), "price": price},
     )
-
-
-@dataclass(frozen=True)
-class _Prices:
-    """Rows of words and the same as data."""
-
-    facts: tuple[tuple[str, str], ...]
-    data: dict[str, Any]
 
 
 class _KernelHeads:
@@ -221,7 +213,7 @@ class _KernelHeads:
             bias=False,
         )
 
-    def price(self, c_in: Size, c_out: Size) -> _Prices:
+    def price(self, c_in: Size, c_out: Size) -> tuple[Facts, dict[str, Any]]:
         """The multiplies of the convolution, of hard heads, and of soft heads that attend to every pixel."""
         queries, keys = math.prod(self.outputs), math.prod(self.geometry.keys(self.rows, self.cols))
         heads, pairs = self.geometry.heads, self.pairs()
@@ -257,7 +249,7 @@ class _KernelHeads:
             "hard": _plain(hard),
             "soft": _plain(soft),
         }
-        return _Prices(facts, data)
+        return facts, data
 
     def centres(self) -> tuple[list[int], list[int]]:
         """The rows and the columns that the heads of all queries attend to, counted on the keys."""

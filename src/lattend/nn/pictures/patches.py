@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +21,7 @@ from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
 from lattend.report.numbers import compact
 
 Counts = NDArray[np.int64]
+Facts = tuple[tuple[str, str], ...]
 MOST_CELLS = 224  # along a side
 MOST_PATCHES = 64  # along a side; of more, the upper left corner is drawn
 MOST_SEGMENTS = 32  # along a side in a terminal
@@ -54,7 +52,7 @@ def draw_patches(
     '590,592 parameters, 115,605,504 multiplies'
     """
     grid = patch_grid(image, patch, stride, padding)
-    price = _price(grid, channels, width)
+    said, price = _price(grid, channels, width)
     panel, shown = _panel(grid)
     one = _by([cuts.patch for cuts in grid])
     title = f"{_by([cuts.size for cuts in grid])} pixels in patches of {one}"
@@ -67,29 +65,23 @@ def draw_patches(
         (panel,),
         tuple(shown),
         legend=legend,
-        facts=(*facts(grid), *price.facts),
+        facts=(*facts(grid), *said),
         rough=(_rough(grid),),
         labelled=Below((*numbers, *shown), legend),
         bare=Below(tuple(shown), (*_in_turn(grid), *legend)),
         drawn=numbers if draws_labels(panel) else (),
-        data={**data(grid, padding), **price.data},
+        data={**data(grid, padding), **price},
     )
 
 
-class _Price(NamedTuple):
+def _price(grid: PatchGrid, channels: int | None, width: int | None) -> tuple[Facts, dict[str, object]]:
     """The price of making each patch a token, in words and as data."""
-
-    facts: tuple[tuple[str, str], ...] = ()
-    data: Mapping[str, object] = MappingProxyType({})
-
-
-def _price(grid: PatchGrid, channels: int | None, width: int | None) -> _Price:
     given = {"channels": channels, "width": width}
     for name, number in given.items():
         if number is not None and number < 1:
             raise DomainError(f"{name} must be at least 1, got {number}")
     if channels is None and width is None:
-        return _Price()
+        return (), {}
     if channels is None or width is None:
         missing = next(name for name, number in given.items() if number is None)
         raise NamingError(f"the price of an embedding needs channels and width: give {missing} too")
@@ -101,7 +93,7 @@ def _price(grid: PatchGrid, channels: int | None, width: int | None) -> _Price:
         ("embedding", f"{embedding.parameters:,} parameters, {embedding.multiplies:,} multiplies"),
     )
     price = {"parameters": embedding.parameters, "multiplies": embedding.multiplies}
-    return _Price(facts, {**given, "embedding": price})
+    return facts, {**given, "embedding": price}
 
 
 def _embedding(grid: PatchGrid, channels: int, width: int) -> Cost:
