@@ -15,7 +15,7 @@ A linear-Gaussian model: ELBO + gap = log p(x)
 
 model     x = W z + b + noise: 6 numbers from 2 latents
 log p(x)  −10.196946209306 nats, mean of 5 examples
-identity  ELBO + gap = log p(x) within 1e-12, for each example
+identity  ELBO + gap = log p(x) within 1e−12, for each example
 """
 
 TABLE = """\

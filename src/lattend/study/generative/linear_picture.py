@@ -13,7 +13,7 @@ from torch import Tensor
 from lattend.draw.charts.chart import Chart, curves
 from lattend.draw.picture import Picture
 from lattend.errors import NamingError
-from lattend.report.numbers import ROUNDING, format_error, format_fixed
+from lattend.report.numbers import ROUNDING, format_error, format_fixed, format_number
 from lattend.study.generative.checks import check_data, count, counts, seeded
 from lattend.study.generative.distributions import Gaussian
 from lattend.study.generative.importance_bound import Importance, importance
@@ -184,4 +184,4 @@ def _terms(found: Identity) -> tuple[str, ...]:
 
 def _power(error: float) -> str:
     """The power of ten above an error; rounding below 1e-12 differs from machine to machine."""
-    return f"{10.0 ** math.ceil(math.log10(max(error, 1e-12)))!r}"
+    return format_number(10.0 ** math.ceil(math.log10(max(error, 1e-12))))
