@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,11 @@ class Retention:
         """The rule on a line of any length, its numbers put in."""
         return Rule(self.condition, LINE, data=self.data)
 
-    def last(self, k: Any) -> Any:
+    @overload
+    def last(self, k: int) -> int: ...
+    @overload
+    def last(self, k: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def last(self, k: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
         """The last query that reaches key k: FOREVER when there is always one more, NEVER when none does.
 
         >>> from lattend.rules import windowed
