@@ -58,7 +58,7 @@ def test_every_layer_that_runs(name: str) -> None:
 def test_options_sums_and_repeats(cost: lt.cost.Cost) -> None:
     found = cost.check()
     assert found, str(found)
-    assert found.rows[0].counted == cost.parameters > 0
+    assert found.rows[0].counted == cost.total("parameters") > 0
 
 
 @settings(max_examples=25)

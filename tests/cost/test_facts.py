@@ -159,9 +159,9 @@ def test_the_backward_pass_of_attention() -> None:
     """Twice the products in needed work; executed, the scores are computed once more: 2.5 times."""
     cost = C.attention("causal", n=128, heads=2, D_hid=8, projections=None)
     products = _statements(cost, "scores", "mixing")
-    assert products.backward.multiplies == 2 * products.multiplies
-    assert 2 * products.backward.executed.multiplies == 5 * products.executed.multiplies
-    assert products.backward.dense.multiplies == 2 * products.dense.multiplies
+    assert products.backward.total() == 2 * products.total()
+    assert 2 * products.backward.executed.total() == 5 * products.executed.total()
+    assert products.backward.dense.total() == 2 * products.dense.total()
 
 
 def test_padding_is_not_needed() -> None:
@@ -185,7 +185,7 @@ def test_published_sizes() -> None:
     assert C.vit().parameters == 86_567_656
     assert C.vit(d=1024, layers=24, heads=16).parameters == 304_326_632  # ViT-L/16
     gpt2 = C.decoder(n=1024, d=768, heads=12, layers=12, vocabulary=50257)
-    assert gpt2.parameters + 1024 * 768 == 124_439_808  # with its table of positions
+    assert gpt2.total("parameters") + 1024 * 768 == 124_439_808  # with its table of positions
 
 
 def _loosely(make: Any, **given: Any) -> Any:
@@ -280,7 +280,7 @@ def test_what_is_added_is_alike() -> None:
         _ = one.backward + one
     with pytest.raises(lt.errors.NamingError, match="bytes_read is known of the forward pass"):
         _ = one.backward.bytes_read
-    assert one.with_width(2).bytes_read * 2 == one.bytes_read
+    assert one.with_width(2).total("bytes_read") * 2 == one.total("bytes_read")
 
 
 def test_a_rule_of_data() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def searched(mask) -> int | None:
     return None if ((far < 0) & (far.T < 0)).any() else int(far.max())
 
 
-def path(rule, **sizes):
+def path(rule, **sizes) -> Any:
     return lt.cost.attention(rule, heads=1, D_hid=1, projections=None, **sizes).path
 
 

@@ -260,6 +260,15 @@ class Cost(Result):
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
         return found
 
+    def total(self, quantity: str = "multiplies") -> int:
+        """A quantity as a number, once every size has one.
+
+        >>> from lattend.cost import linear
+        >>> linear(n=2, d_in=3, d_out=4).total("parameters")  # 3*4 + 4
+        16
+        """
+        return self.number(self.amount(quantity))
+
     def value(self, quantity: str) -> Count | int:
         """A quantity by name, in this column and this way: a number, or a formula."""
         return self.number_or_formula(self.amount(quantity), quantity)

@@ -72,7 +72,7 @@ def test_rows_are_the_costs_at_those_sizes():
     for size, values in found.rows:
         for label, cost in costs.items():
             known = {"t": size, "n": 5, "b": 9}
-            assert values[label] == cost.multiplies.at(**{n: known[n] for n in cost.multiplies.names})
+            assert values[label] == cost.at(**{n: known[n] for n in cost.names}).total()
 
 
 def test_undefined_sizes_are_left_out():
@@ -130,7 +130,7 @@ def test_equal_parameters_solve_for_the_width():
     )  # 4*724^2 <= 8*512^2 < 4*725^2
     assert width.parameters == 4 * 724**2
     assert "attention has n = 724 (2,096,704 of 2,097,152 parameters)" in str(found)
-    assert found.costs["attention"].at(t=3).parameters <= width.reference
+    assert found.costs["attention"].at(t=3).total("parameters") <= width.reference
     assert found.json()["widths"][0]["width"] == 724
 
 

@@ -170,7 +170,7 @@ def test_memory_is_what_the_cost_says(name: str, directions: int, layers: int) -
     rows, cols, c, h = 5, 6, 2, 4
     net, x = model(c, h, name, directions, layers=layers), some(1, rows, cols, c)
     edges = (rows + cols + 1) * h * directions * layers * (2 if name == "lstm" else 1)
-    counted = net.cost(rows=rows, cols=cols).saved_activations
+    counted = net.cost(rows=rows, cols=cols).total("saved_activations")
     assert kept(net, x) == counted + edges
 
 

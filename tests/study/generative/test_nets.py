@@ -54,8 +54,8 @@ def test_cost_is_what_runs(vae: VAE) -> None:
     assert cost.parameters == parameters(vae)
     sample = 2 * vae.latent  # half and noise are multiplied by numbers that are not counted in products
     x = torch.zeros(1, *vae.shape, dtype=torch.long)
-    assert cost.dense.multiplies - sample == multiplies(vae, x)
-    assert cost.needed.multiplies <= cost.dense.multiplies
+    assert cost.dense.total() - sample == multiplies(vae, x)
+    assert cost.needed.total() <= cost.dense.total()
 
 
 def test_a_convolution_by_hand() -> None:
