@@ -195,7 +195,7 @@ def test_patch_embedding(patch: int, data: st.DataObject, c: int, d: int) -> Non
 
 
 @pytest.mark.parametrize("name", ["linear", "feed_forward", "norm", "rnn", "causal", "own token"])
-def test_which_layers_look_across_tokens(name: str) -> None:
+def test_which_layers_mix_tokens(name: str) -> None:
     """Whether what the last token gives depends on any other token, read off its gradients."""
     n, d = 4, 3
     layers: dict[str, tuple[Any, shapes.Shapes, Any]] = {

@@ -136,7 +136,7 @@ def test_memory() -> None:
     assert kept.claim("saved_activations", "O(t l n + t l heads D)").status == "fails"
 
 
-def test_what_looks_across_tokens() -> None:
+def test_what_mixes_tokens() -> None:
     found = C.transformer_block(heads=1).mixes_tokens
     assert found == {"layer norm": False, "attention": True, "residual": False, "feed-forward": False}
     assert C.attention("q == k", n="n", heads=1).mixes_tokens == {"attention": False}

@@ -126,5 +126,5 @@ def test_numbers_are_put_in_before_a_band_is_looked_for():
     ("rule", "across"),
     [("q == k", False), ("q <= k and k <= q", False), ("q == k + 40", True), ("k <= q", True)],
 )
-def test_what_looks_across(rule, across):
+def test_what_mixes_tokens(rule, across):
     assert lt.cost.attention(rule, projections=None).mixes_tokens == {"attention": across}
