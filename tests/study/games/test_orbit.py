@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.errors import DomainError
+from lattend.report.table import Table
 from lattend.study.games.game import Game
 
 small = st.fractions(min_value=-2, max_value=2, max_denominator=4)
@@ -137,11 +138,11 @@ def test_a_period_after_a_while() -> None:
 
 def test_long_numbers_are_shown_by_six_digits() -> None:
     about, _, table = Game("p^2*q^2").orbit((1, 1), 3, 3).report().parts
-    assert table.rows[-1][1:3] == ("-1.75135e97", "1.1301e40")
+    assert isinstance(table, Table) and table.rows[-1][1:3] == ("-1.75135e97", "1.1301e40")
     about, _, table = Game("p*q").orbit(("1e400", 1), "1e-400", 0).report().parts
     assert about == "alternating, q first, step 1e-400"
     assert ("period", "none within 1 step") in Game("p*q").orbit((1, 1), 1, 1).draw().facts
-    assert table.rows[-1] == ("0", "1e400", "1", "1e400")
+    assert isinstance(table, Table) and table.rows[-1] == ("0", "1e400", "1", "1e400")
 
 
 @pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic"])

@@ -75,7 +75,7 @@ class ModelWork(Result):
 
 def gathered(found: Iterable[tuple[str, Counted]], times: int = 1) -> dict[str, Counted]:
     """The sum of each kind of part, in the order of GROUPS; every number `times` over."""
-    sums = dict.fromkeys(GROUPS, MultiplyAdds(0, 0, 0))
+    sums: dict[str, Counted] = {name: MultiplyAdds(0, 0, 0) for name in GROUPS}
     for name, more in found:
         sums[name] = MultiplyAdds(*(a + b * times for a, b in zip(sums[name], more, strict=True)))
     return sums
