@@ -602,3 +602,12 @@ def test_arrays_that_the_rule_leaves_open_come_with_the_cache() -> None:
         made(rule, x, n=len(doc), doc=doc.float())
     with pytest.raises(TensorError, match=r"doc has shape \(1, 41\), and doc\[q\] takes 1 axes: in a cache"):
         made(rule, x, n=len(doc), doc=doc[None])
+
+
+def test_the_heads_of_a_call_are_those_of_the_cache():
+    cache = lt.KVCache("causal", batch=1, heads=8, kv_heads=2, head_dim=4)
+    q, k = torch.randn(1, 4, 1, 4), torch.randn(1, 2, 1, 4)
+    with pytest.raises(TensorError, match="q has 4 heads, and the cache was made for 8"):
+        cache.attend(q, k, k)
+    with pytest.raises(TensorError, match="make it with kv_heads=2"):
+        lt.KVCache("causal", batch=1, heads=8, head_dim=4).attend(q, k, k)

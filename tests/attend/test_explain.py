@@ -477,3 +477,10 @@ def test_an_image_shows_the_keys_of_one_tile() -> None:
 def test_nothing_to_draw() -> None:
     with pytest.raises(LattendError, match="there is nothing to draw: a size is 0"):
         lt.explain(R.causal(), n=0).picture()
+
+
+def test_grouped_query_attention_by_numbers() -> None:
+    found = lt.explain("strided", n=64, t=3, heads=8, kv_heads=2)
+    assert found.shapes == ((1, 8, 64, 64), (1, 2, 64, 64), (1, 2, 64, 64))
+    with pytest.raises(DomainError, match="leave it out"):
+        lt.explain("causal", [(1, 8, 64, 64), (1, 4, 64, 64), (1, 4, 64, 64)], kv_heads=2)

@@ -25,9 +25,12 @@ def test_columns_of_numbers_stand_to_the_right() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", [33, 32, 20])
+@pytest.mark.parametrize("width", [33, 32, 28])
 def test_what_is_too_wide_goes_below(width: int) -> None:
-    folded = ["        number", "first    1,312", "  n^2*h(2h + c - 1)", "second       7", "  a", "  b"]
+    folded = [
+        *("        number", "first    1,312", "  formula  n^2*h(2h + c - 1)"),
+        *("second       7", "  formula  a", "           b"),
+    ]
     assert TABLE.lines(width) == (TABLE.lines() if width == 33 else folded)
 
 
@@ -93,4 +96,17 @@ def test_facts_keep_the_lines_they_are_given() -> None:
     assert Facts([("count", "1  when n = 1\nn  otherwise")]).lines(80) == [
         "count  1  when n = 1",
         "       n  otherwise",
+    ]
+
+
+def test_pieces_of_a_formula_keep_their_lines_in_a_narrow_terminal() -> None:
+    rows = [("1,024", "2n when n >= 2, and more words\n0 when n == 1"), ("7", "")]
+    found = Table(("t", "formula"), rows).lines(20)
+    assert found == [
+        "t 1,024",
+        "  formula: 2n when n",
+        "  >= 2, and more",
+        "  words",
+        "    0 when n == 1",
+        "t 7",
     ]

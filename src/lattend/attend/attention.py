@@ -51,7 +51,7 @@ def attention(
     deterministic: bool = True,
     **values: Any,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """softmax(scale * q k^T) v over the pairs that the rule attends, zeros where a query has no key.
+    """softmax(scale * q k^T) v over the rule's attended pairs, zeros where a query has no key.
 
     q is [batch, heads, n, D], k [batch, kv_heads, m, D], v [batch, kv_heads, m, Dv]; on an image
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a

@@ -24,6 +24,7 @@ def explain(
     n: Annotated[int | None, option("N", "Positions on a line, as --at n=N.", "--n")] = None,
     head_dim: Annotated[int, typer.Option(metavar="D", help="Numbers in a query of one head.")] = 64,
     heads: Annotated[int | None, option("H", "Heads; 8 unless the rule says.")] = None,
+    kv_heads: Annotated[int | None, option("H", "Heads of keys and values, where they are fewer.")] = None,
     batch: Annotated[int, typer.Option(metavar="B", help="Elements of the batch.")] = 1,
     dtype: Annotated[
         str, typer.Option(metavar="DTYPE", help="bfloat16, float16, float32 or float64.")
@@ -59,6 +60,7 @@ def explain(
         dtype=dtype,
         device=device,
         head_dim=head_dim,
+        kv_heads=kv_heads,
         batch=batch,
         **values,
     )

@@ -21,7 +21,7 @@ def same(
 ) -> int:
     """Whether two rules attend to the same pairs.
 
-    Decided for all sizes and parameters; where they differ, the smallest pair that only one attends.
+    Decided for all sizes and parameters; where they differ, the smallest pair that only one has.
     The exit code is 0 when they are the same and 1 when they differ.
     """
     first, second = read_rule(rule), read_rule(other)

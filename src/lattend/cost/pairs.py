@@ -56,7 +56,7 @@ class AttendedPairs:
 
 
 def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
-    """The pairs that a rule attends at these sizes, as numbers or formulas, all within one budget."""
+    """A rule's attended pairs at these sizes, as numbers or formulas, all within one budget."""
     asked = replace(given, budget=given.budget.shared())
     try:
         needed = count_pairs(asked, sizes)

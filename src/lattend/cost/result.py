@@ -59,11 +59,15 @@ class Result(Printed):
         return ""
 
     def __repr__(self) -> str:
-        parameters = " ".join(format_value(self.parameters).split())
-        numbers = " ".join(str(self.multiply_adds).split())
+        parameters, numbers = map(_on_one_line, (format_value(self.parameters), str(self.multiply_adds)))
         rest = f"; {self.missing}" if self.missing else ""
         kind = type(self).__name__
         return f"<{kind} of {self.heading}: parameters {parameters}; multiply-adds {numbers}{rest}>"
+
+
+def _on_one_line(text: str) -> str:
+    """The pieces of a formula behind each other: `4t when t <= 8, 800 when t >= 9`."""
+    return ", ".join(" ".join(line.split()) for line in text.splitlines())
 
 
 def not_counted(unknown: Mapping[str, int]) -> str:

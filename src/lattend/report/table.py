@@ -106,7 +106,7 @@ class Table:
         for line, row in zip(found, self.rows, strict=True):
             lines.append(line)
             for place in moved:
-                label = f"{self.head[place]}{GAP}" if len(moved) > 1 else ""
+                label = f"{self.head[place]}{GAP}" if self.head[place] else ""
                 if row[place] != SAME or len(self.rows) == 1:
                     cell = row[place].splitlines() or [""]
                     lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
@@ -116,10 +116,11 @@ class Table:
         """A row at a time, each cell behind the name of its column."""
         lines: list[str] = []
         for first, *cells in self.rows:
-            lines += wrap_text(f"{self.head[0]} {first}" if first.isdigit() else first, width)
+            lines += wrap_text(f"{self.head[0]} {first}" if first[:1].isdigit() else first, width)
             for name, cell in zip(self.head[1:], cells, strict=True):
-                said = f"{name}: {cell}" if name else cell
-                lines += wrap_text(said, width, indent=GAP)
+                said, *more = (f"{name}: {cell}" if name else cell).splitlines() or [""]
+                lines += wrap_text(said, width, indent=GAP) if cell else []
+                lines += [line for part in more for line in wrap_text(part, width, indent=2 * GAP)]
         return lines
 
 

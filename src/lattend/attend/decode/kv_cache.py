@@ -268,6 +268,7 @@ class KVCache:
                 f"this cache takes k {_shape(batch, kv_heads, 's', head_dim)} and v "
                 f"{_shape(batch, kv_heads, 's', self.values.shape[3])}, got q {_shape(*q.shape)}, "
                 f"k {_shape(*k.shape)} and v {_shape(*v.shape)}"
+                + (f"; make it with kv_heads={k.shape[1]}" if k.dim() == 4 and k.shape[1] != kv_heads else "")
             )
         heads = q.shape[1]
         if q.shape != (batch, heads, s, head_dim) or heads % kv_heads:
@@ -275,7 +276,7 @@ class KVCache:
                 f"q is {_shape(*q.shape)}, and beside k {_shape(*k.shape)} it must be "
                 f"{_shape(batch, 'heads', s, head_dim)}, its heads a multiple of {kv_heads}"
             )
-        if self._attended.heads not in (None, heads):
+        if heads != self.heads:
             raise TensorError(
                 f"q has {heads} heads, and the cache was made for {self.heads}; "
                 f"make it with heads={heads}, kv_heads={kv_heads}"

@@ -41,7 +41,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
-    `mask` is [s, m], or [heads, s, m]; None attends all pairs. A row without keys gives zeros and -inf.
+    `mask` is [s, m], or [heads, s, m]; None is all pairs. A row without keys gives zeros and -inf.
     `bias` is broadcast to [heads, s, m].
     """
     batch, heads, s, _ = q.shape

@@ -261,6 +261,7 @@ def explain(
     device: str | torch.device | None = None,
     head_dim: int | None = None,
     heads: int | None = None,
+    kv_heads: int | None = None,
     batch: int | None = None,
     bias: Bias | Tensor | None = None,
     **values: Any,
@@ -268,15 +269,15 @@ def explain(
     """What attention(q, k, v, rule, …) would do: which pairs, which tiles, which kernel, and why.
 
     `like` is q, or (q, k, v), as tensors (meta tensors too) or as shapes; without it sizes come from
-    `values`, by default n = 4096, 8 heads of 64, float32 on a CPU. `dtype` and `device` take the place of
-    those of `like`, so that a call on a GPU can be explained where there is none. Nothing is computed, and
-    no memory of the size of q is taken.
+    `values`, by default n = 4096, 8 heads of 64, float32 on a CPU; `kv_heads` are as many unless given.
+    `dtype` and `device` take the place of those of `like`, so that a call on a GPU can be explained where
+    there is none. Nothing is computed, and no memory of the size of q is taken.
 
     >>> found = explain("k <= q and q - k <= t", n=65536, t=255, dtype="bfloat16", device="cuda")
     >>> found.kernel, found.needed  # 256*65536 - 255*256/2
     ('triton', 16744576)
     """
-    settings = Settings(kernel, deterministic, dtype, device, head_dim, heads, batch, bias)
+    settings = Settings(kernel, deterministic, dtype, device, head_dim, heads, kv_heads, batch, bias)
     rule = read_rule(rule)
     asked = meta_call(rule, like, settings, values)
     call, q, k, v = asked.call, asked.q, asked.k, asked.v

@@ -23,7 +23,7 @@ SIZES = {"n": 4096, "rows": 64, "cols": 64}  # where nothing says otherwise
 VOLUME = {"depth": 16, "rows": 16, "cols": 16}
 HEADS, HEAD_DIM = 8, 64
 MOST_POSITIONS = 1 << 26  # tables of tiles stay below a few hundred MB
-OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_dim", "batch", "bias")
+OPTIONS = ("like", "kernel", "deterministic", "dtype", "device", "head_dim", "kv_heads", "batch", "bias")
 
 Shape = Sequence[int]
 Like = Tensor | Shape | Sequence[Tensor | Shape] | None
@@ -49,6 +49,7 @@ class Settings:
     device: str | torch.device | None = None
     head_dim: int | None = None
     heads: int | None = None
+    kv_heads: int | None = None
     batch: int | None = None
     bias: Bias | Tensor | None = None
 
@@ -135,10 +136,14 @@ def _shapes(
         if like is not None and number is not None and len(found[0]) > 3 and found[0][axis] != number:
             raise DomainError(f"{name} = {number} is given, but like has {found[0][axis]}; leave it out")
     if len(found) == 3:
+        if settings.kv_heads not in (None, found[1][1] if len(found[1]) > 1 else None):
+            raise DomainError(f"kv_heads = {settings.kv_heads} is given, but like has k and v; leave it out")
         return found
     (q,) = found
     keys = values.get("m", rule.values.get("m")) if names.queries == ("q",) and len(q) == 4 else None
     k = q if keys is None else (*q[:2], _whole("m", keys, 0), q[3])
+    if settings.kv_heads is not None and len(k) > 1:
+        k = (k[0], _whole("kv_heads", settings.kv_heads, 1), *k[2:])
     return [q, k, k]
 
 

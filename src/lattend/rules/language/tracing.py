@@ -25,6 +25,7 @@ from lattend.rules.language.expr import Condition, Name, Truth
 from lattend.rules.language.scan import WORDS
 from lattend.rules.language.symbols import Symbolic, SymbolicCondition, SymbolicTerm, lookup, places_of
 from lattend.rules.language.tokens import is_name
+from lattend.wording import short
 
 BATCH = "batch"  # the element of the batch, which only an array may depend on
 _BATCHES, _HEADS = ("b", "batch", "batch_idx", "_b", "_"), ("h", "head", "head_idx", "_h", "_")
@@ -73,7 +74,12 @@ def trace(function: Callable[..., object]) -> Traced:
     """
     label = f"function {getattr(function, '__name__', type(function).__name__)}"
     if not callable(function):
-        raise TraceError(f"a rule is a text or a function of q and k, got {function!r}")
+        shape = getattr(function, "shape", None)  # an array, which may be a mask
+        got = short(function) if shape is None else f"an array of shape {tuple(shape)}"
+        mask = (
+            "" if shape is None else "; a mask is looked up: lt.rule('mask[q, k] == 1', data={'mask': array})"
+        )
+        raise TraceError(f"a rule is a text or a function of q and k, got {got}{mask}")
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

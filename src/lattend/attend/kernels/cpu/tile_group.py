@@ -96,7 +96,7 @@ class TileGroup:
 
 
 def tile_group(queries: Positions, keys: Positions, mask: Tensor | None = None) -> TileGroup:
-    """A group from positions [T, M] and [T, W] and a bool mask [M, W] or [T, M, W]; None attends all pairs.
+    """A group from positions [T, M] and [T, W] and a bool mask [M, W] or [T, M, W]; None is all pairs.
 
     A query comes once in a group, a key once in a tile. Positions in even steps become a Strided.
     """
