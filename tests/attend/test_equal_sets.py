@@ -145,12 +145,28 @@ def test_another_spelling_gives_the_same_plan(examples: int) -> None:
         (["q // 64 == k // 64 and k <= q", "q - q % 64 <= k <= q"], "sdpa", 262_144),
         (["(q - k) % 16 == 0 and k <= q", "(q - k) // 16 * 16 == q - k and k <= q"], "cpu", 655_360),
         (["k <= q and q - k <= 5000", "k <= q"], "sdpa", 8_650_752),  # wider than the sequence
+        (["q % 4 == k % 4", "(q - k) % 4 == 0"], "cpu", 4_194_304),  # 4096 * 1024
+        (["q % 2 == k % 2", "(q + k) % 2 == 0"], "cpu", 8_388_608),
+        (["q % 2 != k % 2", "(q - k) % 2 == 1"], "cpu", 8_388_608),
     ],
 )
 def test_known_pairs(spellings: list[str], kernel: str, executed: int) -> None:
     for text in spellings:
         found = lt.explain(lt.rule(text), n=4096)
         assert (found.kernel, found.executed) == (kernel, executed)
+
+
+@pytest.mark.parametrize(
+    ("rule", "parts", "executed"),
+    [  # as many as the condition as it is written needs
+        (R.bigbird(w=3, t=1, g=1).at(n=13), 3, 169),
+        (R.neighbourhood(r=3, step=2).at(rows=48, cols=40), 1, 196_992),
+        (R.dilated(t=20, step=2).at(n=1000), 1, 50_240),
+    ],
+)
+def test_a_form_needs_no_more_tiles_than_the_rule(rule: Rule, parts: int, executed: int) -> None:
+    found = lt.explain(rule)
+    assert (len(found.parts), found.executed) == (parts, executed)
 
 
 def test_pieces_that_do_not_touch_are_the_convex_set_they_make() -> None:

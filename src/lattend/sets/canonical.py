@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 from itertools import product
+from math import gcd
 from threading import Lock
 
 import islpy as isl
@@ -26,9 +27,11 @@ from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.canonical import Canonical
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition
+from lattend.rules.language.linear import Linear, Quotient
 from lattend.sets.frame import Frame
 from lattend.sets.intervals import interval_form
-from lattend.sets.writing import piece_conditions, sort_key
+from lattend.sets.region import bound_of
+from lattend.sets.writing import piece_conditions, sort_key, term_of
 
 MAX_OPERATIONS = 1_000_000  # of isl, for one form: the same rule gives up at the same place on every machine
 MAX_UNKNOWNS = 3  # comparisons with data; each triples the choices to go through
@@ -219,7 +222,7 @@ def _grown(points: isl.Set, frame: Frame) -> list[isl.Set]:
         added = _pieces(reduce(isl.Set.subtract, others, pieces[place] & frame.box), frame)
         if others and len(added) == 1:
             pieces[place] = _widened(added[0], others, outside, frame)
-    return _ranked(pieces, frame)
+    return _without_covered(_ranked(pieces, frame), frame)  # a wider piece may hold another now
 
 
 def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
@@ -235,7 +238,29 @@ def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
 
 def _pieces(points: isl.Set, frame: Frame) -> list[isl.Set]:
     shown = points.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
-    return [isl.Set.from_basic_set(part) for part in shown.get_basic_sets()]
+    return [_with_congruences(isl.Set.from_basic_set(part), frame) for part in shown.get_basic_sets()]
+
+
+def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
+    """The piece with equal remainders as one of a difference: `q % 3 == k % 3` is `(q - k) % 3 == 0`."""
+    (basic,) = piece.get_basic_sets()
+    equalities = [one for one in basic.get_constraints() if one.is_equality()]
+    for constraint in equalities if basic.dim(isl.dim_type.div) > 1 else ():
+        form = bound_of(constraint, frame.space.atoms).form
+        counts = [count for atom, count in form.terms if isinstance(atom, Quotient)]
+        if len(counts) < 2:
+            continue
+        rest = Linear.of([(a, c) for a, c in form.terms if not isinstance(a, Quotient)], form.constant)
+        same = Compare("==", expr.Arith("%", (term_of(rest), expr.Num(gcd(*counts)))), expr.Num(0))
+        others = basic.get_constraints()
+        kept = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(c)) for c in others if c != constraint]
+        found = _meet([*kept, frame.points(same)], piece)
+        if not (found & frame.box).is_equal(piece & frame.box):
+            continue
+        shown = found.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
+        if shown.n_basic_set() == 1:
+            return shown
+    return piece
 
 
 def _ranked(pieces: list[isl.Set], frame: Frame) -> list[isl.Set]:

@@ -104,10 +104,14 @@ def _remainders(bound: Bound, names: Sequence[str]) -> tuple[Linear, int, int] |
 
 
 def _reduced(form: Linear, by: int, names: Sequence[str]) -> tuple[Linear, int, int]:
-    """The form without its constant, coefficients near 0, the first one positive; its sign, its constant."""
+    """The form without its constant, coefficients near 0, the first one positive; its sign, its constant.
+
+    Of two as near the others take the negative one: `(q + k) % 2` is `(q - k) % 2`, a distance.
+    """
     first = min(form.terms, key=lambda term: _place(term[0], names), default=("", 1))
     sign = 1 if _near(first[1], by) > 0 else -1
-    terms = [(atom, _near(sign * count, by)) for atom, count in form.terms]
+    near = {atom: _near(sign * count, by) for atom, count in form.terms}
+    terms = [(atom, -c if 2 * c == by and atom != first[0] else c) for atom, c in near.items()]
     return Linear.of(terms), sign, form.constant
 
 
