@@ -66,6 +66,11 @@ def _joined(node: And | Or, args: list[Condition], pick: Pick) -> Condition:
 
 
 def _comparison(node: Compare, pick: Pick) -> Condition:
+    match node:
+        case Compare("==" | "!=", Arith("%", (Arith("-", (a, b)), m)), Num(0)) if pick(1):  # equal remainders
+            node = Compare(node.op, Arith("%", (a, m)), Arith("%", (b, m)))
+        case _:
+            pass
     left, right, op = _term(node.left, pick), _term(node.right, pick), node.op
     flipped = FLIPPED.get(op, op)
     match pick(2 if expr.arrays(node) else 7):
