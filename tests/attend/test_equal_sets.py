@@ -47,6 +47,7 @@ RULES = [
     lt.rule("k <= q and q - k <= 2 + 3*head"),
     lt.rule("head < 1 and k <= q or q - k <= 2 and k <= q"),
 ]
+WINDOWS = "(qy + 2) // 4 == (ky + 2) // 4 and (qx + 2) // 4 == (kx + 2) // 4"
 PATIENT = Budget(60)  # a busy machine makes no difference between two rules
 N, ROWS, COLS = 13, 3, 4
 
@@ -178,6 +179,18 @@ def test_pieces_that_do_not_touch_are_the_convex_set_they_make() -> None:
 def test_what_only_asks_for_a_length_says_so(text: str) -> None:
     """At n = 1 no pair, at more all of them."""
     assert canonical_form(lt.rule(text)) == canonical_form(lt.rule("n >= 2"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (WINDOWS, f"{WINDOWS} and (kx < 2 or kx >= 1)"),
+        ("qy % 2 == ky % 2 and qx % 2 == kx % 2", "(qy - ky) % 2 == 0 and (qx - kx) % 2 == 0"),
+        ("qy % 3 == ky % 3 and qx % 2 != kx % 2", "(qy - ky) % 3 == 0 and (qx - kx) % 2 == 1"),
+    ],
+)
+def test_forms_of_an_image_do_not_depend_on_the_order_of_its_axes(one: str, other: str) -> None:
+    assert canonical_form(lt.rule(one)) == canonical_form(lt.rule(other))
 
 
 def test_a_rule_that_is_not_affine_is_planned_as_written() -> None:

@@ -67,6 +67,14 @@ def test_facts_in_two_columns_or_below_each_other() -> None:
     ]
 
 
+def test_facts_in_several_lines_stay_so_in_a_narrow_terminal() -> None:
+    assert Facts([("count", "n when n >= 2\n0 otherwise")]).lines(20) == [
+        "count",
+        "  n when n >= 2",
+        "  0 otherwise",
+    ]
+
+
 WORDS = st.text("ab 0123456789,.=−", max_size=30)
 
 

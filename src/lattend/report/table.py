@@ -143,7 +143,8 @@ class Facts:
         found: list[str] = []
         for name, said in self.rows:
             if room < LEAST_WORDS:
-                found += [*wrap_text(name, width), *wrap_text(said, width, indent=GAP)]
+                found += wrap_text(name, width)
+                found += [line for part in said.splitlines() for line in wrap_text(part, width, indent=GAP)]
             else:
                 first, *rest = (said.splitlines() if "\n" in said else wrap_text(said, room)) or [""]
                 found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]

@@ -237,29 +237,31 @@ def _hull(points: isl.Set, frame: Frame) -> isl.Set | None:
 
 
 def _pieces(points: isl.Set, frame: Frame) -> list[isl.Set]:
-    shown = points.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
-    return [_with_congruences(isl.Set.from_basic_set(part), frame) for part in shown.get_basic_sets()]
+    parts = _simplified(points, frame).get_basic_sets()
+    return [_with_congruences(isl.Set.from_basic_set(part), frame) for part in parts]
+
+
+def _simplified(points: isl.Set, frame: Frame) -> isl.Set:
+    return points.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
 
 
 def _with_congruences(piece: isl.Set, frame: Frame) -> isl.Set:
     """The piece with equal remainders as one of a difference: `q % 3 == k % 3` is `(q - k) % 3 == 0`."""
     (basic,) = piece.get_basic_sets()
-    equalities = [one for one in basic.get_constraints() if one.is_equality()]
-    for constraint in equalities if basic.dim(isl.dim_type.div) > 1 else ():
+    constraints = basic.get_constraints() if basic.dim(isl.dim_type.div) > 1 else []
+    for place, constraint in enumerate(constraints):
         form = bound_of(constraint, frame.space.atoms).form
         counts = [count for atom, count in form.terms if isinstance(atom, Quotient)]
-        if len(counts) < 2:
+        if not constraint.is_equality() or len(counts) < 2:
             continue
         rest = Linear.of([(a, c) for a, c in form.terms if not isinstance(a, Quotient)], form.constant)
         same = Compare("==", expr.Arith("%", (term_of(rest), expr.Num(gcd(*counts)))), expr.Num(0))
-        others = basic.get_constraints()
-        kept = [isl.Set.from_basic_set(isl.BasicSet.from_constraint(c)) for c in others if c != constraint]
-        found = _meet([*kept, frame.points(same)], piece)
-        if not (found & frame.box).is_equal(piece & frame.box):
-            continue
-        shown = found.compute_divs().coalesce().remove_redundancies().gist(frame.box).coalesce()
-        if shown.n_basic_set() == 1:
-            return shown
+        others = [isl.BasicSet.from_constraint(c) for c in constraints[:place] + constraints[place + 1 :]]
+        found = _meet([*map(isl.Set.from_basic_set, others), frame.points(same)], piece)
+        if (found & frame.box).is_equal(piece & frame.box):
+            found = _simplified(found, frame)
+            if found.n_basic_set() == 1:
+                return _with_congruences(found, frame)  # of another axis
     return piece
 
 
