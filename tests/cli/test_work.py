@@ -45,6 +45,46 @@ def test_matrices_as_text(lattend):
     assert lattend("work", *rows) == lattend("work", "--example")
 
 
+def test_spaces_or_commas_and_matrices_left_out(lattend):
+    ran = lattend("work", "--tokens", "1 2; 2  0", "--decimal")
+    assert ran == lattend("work", "--tokens", "1,2;2,0", "--decimal")
+    assert "no matrices: q = k = v = x" in ran.out and "no scaling" in ran.out
+    assert ran.out.rstrip().endswith("1  1.0474  1.9051\n2  1.8808  0.2384")  # e^5 and e^2, e^2 and e^4
+    assert lattend("work", "--tokens", "1 -1; e^2 1/2", "--decimal").code == 0
+    one = lattend("work", "--tokens", "1 + e; 2", "--exact").out
+    assert "1  e + 1\n2  2" in one  # one number a row: what stands between the spaces is none
+
+
+def test_columns(lattend, here):
+    rows = ("--tokens", "1,2;2,0", "--wq", "1,1;0,1")
+    ran = lattend("work", *rows, "--columns")
+    assert "tokens are columns: W x, not x W" in ran.out and "Queries: q = W_q x" in ran.out
+    assert lattend("work", "--tokens", "1,2;2,0", "--wq", "1,0;1,1", "--json").code == 0
+    (here / "left.json").write_text('{"tokens": [[1, 2], [2, 0]], "wq": [[1, 1], [0, 1]], "columns": true}')
+    assert lattend("work", "left.json") == ran
+    by_hand = json.loads(lattend("work", "--tokens", "1,2;2,0", "--wq", "1,0;1,1", "--json").out)
+    assert (
+        json.loads(lattend("work", *rows, "--columns", "--json").out)["steps"]["outputs"]
+        == by_hand["steps"]["outputs"]
+    )
+
+
+def test_an_answer_with_decimal_commas_and_a_stray_vector(lattend, here):
+    """As it stood in somebody's notes: decimal commas, and a second vector in the line of query 2."""
+    first = ["0,1967", "0,5343", "0,0723", "0,1967"]
+    answer = {
+        "q": [[1, 2], [2, 0, [1, 1]], [0, 1], [1, 1]],
+        "weights": [first, ["0,1050", "0,7757", "0,0142", "0,1050"], ["0,25"] * 4, first],
+        "outputs": [[0, "0,6624"], [0, "0,3292"], [0, 1], [0, "0,6624"]],
+    }
+    (here / "notes.json").write_text(json.dumps(answer))
+    ran = lattend("work", "--example", "--check", "notes.json")
+    assert ran.code == 1
+    assert ran.out.splitlines()[0] == "row 2, q: 2 numbers too many at its end, 1 and 1, which are left out"
+    assert "32 numbers: 23 right, 7 slips, 2 follow from them" in ran.out
+    assert ran.out.rstrip().endswith("19 decimal commas are read as a point: 0,1967 as 0.1967")
+
+
 def test_every_kind_of_file(lattend, here):
     arrays: dict[str, Any] = {"tokens": HEAD["tokens"], "wq": HEAD["W_q"], "wk": HEAD["Wk"], "wv": HEAD["wv"]}
     np.savez(here / "head.npz", **arrays, rule="causal", scale=0.5)
@@ -155,12 +195,26 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "work needs FILE, --example, or --tokens, --wq, --wk and --wv"),
-        (("--tokens", "1,2"), "work needs --wq and --wk and --wv too"),
+        ((), 'work needs FILE, --example or --tokens, as in --tokens "1,2;2,0"'),
+        (("--wq", "1,0;0,1"), "work has --wq, and needs FILE, --example or --tokens"),
+        (
+            ("--tokens", "1 2, 3"),
+            '--tokens: "1 2" is not a number: 2 is not expected here; put commas between',
+        ),
+        (
+            ("--tokens", "1,2", "--wq", "1,2;3,4;5,6"),
+            "tokens has rows of 2 numbers and wq is 3 × 2: in x wq the rows of wq must be as many, 2; "
+            "--columns is wq x",
+        ),
+        (
+            ("--tokens", "1,2", "--wq", "1;2", "--columns"),
+            "tokens has rows of 2 numbers and wq is 2 × 1: in wq x the columns of wq must be as many, 2",
+        ),
+        (("--example", "--check", "bare.json"), '"bare.json" is no JSON: Expecting'),
         (("none.json",), 'there is no file "none.json"'),
         (("head.txt",), 'cannot read "head.txt": the ending is not one of .json, .npz'),
         (("bad.json",), '"bad.json" is no JSON: Expecting'),
-        (("few.json",), '"few.json" has no wq and no wk and no wv; it has tokens'),
+        (("few.json",), '"few.json" has no tokens; it has wq'),
         (("list.json",), '"list.json" holds a list; write {"tokens"'),
         (("bad.npz",), 'cannot read "bad.npz" as .npz'),
         (("bytes.npz",), '"bytes.npz" holds no array in tokens; write it with numpy.savez'),
@@ -211,7 +265,8 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
 )
 def test_wrong_input(lattend, here, arguments, message):
     (here / "bad.json").write_text('{"tokens": [[1, 2],')
-    (here / "few.json").write_text('{"tokens": [[1, 2]]}')
+    (here / "few.json").write_text('{"wq": [[1, 2]]}')
+    (here / "bare.json").write_text('{"weights": [[0,1967, 0,0142, 0,25, 1], null, null, null]}')
     (here / "list.json").write_text("[1]")
     (here / "short.json").write_text('{"weights": [[1]]}')
     (here / "bad.npz").write_bytes(b"PK\x03\x04nothing")

@@ -154,6 +154,11 @@ def comma_parts(text: str) -> Iterator[tuple[str, int, int]]:
         place += len(part) + 1
 
 
+def space_parts(text: str) -> Iterator[tuple[str, int, int]]:
+    """The parts between spaces, and where they are."""
+    return ((found[0], found.start(), found.end()) for found in re.finditer(r"\S+", text))
+
+
 def _named(
     option: str, texts: Sequence[str] | None, example: str, read: Callable[[str, str, str, int, int], T]
 ) -> dict[str, T]:

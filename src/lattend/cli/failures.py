@@ -27,6 +27,7 @@ ARGUMENTS = {
 _OPTIONS = (
     (re.compile(r"rename=\{'(\w+)': '(\w+)'\}"), r"--rename \1=\2"),
     (re.compile(r'count\(method="enumerate"\)'), "--method enumerate and --at"),
+    (re.compile(r"\bcolumns=True\b"), "--columns"),
     (re.compile(r'\bpadding="(\w+)"'), r"--padding \1"),
     (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
     (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from lattend.cli.arguments import comma_parts
+from lattend.cli.arguments import comma_parts, space_parts
 from lattend.errors import DomainError, LattendError, NamingError, TextError
 
 MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
-NEEDED = MATRICES[:4]
-OPTIONS = ("rule", "scale", "heads")
+OPTIONS = ("rule", "scale", "heads", "columns")
 ENDINGS = (".json", ".csv", ".npy", ".npz")
 MOST_DIGITS = 4000
+_DECIMAL_COMMA = re.compile(r"\d,0+$")  # JSON reads no further: a number does not begin with 0
 EXAMPLE = '{"tokens": [[1, 2], [2, 0]], "wq": …, "wk": …, "wv": …}'
 
 
@@ -43,16 +44,18 @@ def read_case(path: str | os.PathLike[str]) -> dict[str, Any]:
 def read_matrix(name: str, given: str, check: Callable[[str], object]) -> Any:
     """The matrix --name from a file, or from text such as "1,0;0,1"; `check` raises for what is no number.
 
-    >>> read_matrix("wq", "1,0; 0,0.5", float)
-    [['1', '0'], ['0', '0.5']]
+    >>> read_matrix("wq", "1,0; 0,0.5", float), read_matrix("wq", "1 0; 0 0.5", float)
+    ([['1', '0'], ['0', '0.5']], [['1', '0'], ['0', '0.5']])
     """
     if Path(given).suffix.lower() in ENDINGS or os.path.isfile(given):  # noqa: PTH113 (takes any text)
         _must_be(Path(given), ENDINGS, f"--{name}: ")
         return _read(name, Path(given))
+    parts = space_parts if _has_spaces_between(given, check) else comma_parts
     rows: list[list[str]] = []
     place = 0
     for part in given.split(";"):
-        rows.append(_cells(name, part, given, place, check))
+        cells = [(cell, place + start, place + end) for cell, start, end in parts(part)]
+        rows.append([_checked(name, *cell, given, check) for cell in cells])
         if len(rows[-1]) != len(rows[0]):
             said = f"--{name} has {len(rows[0])} numbers in its first row and {len(rows[-1])} in this one"
             raise TextError(f"{said}; give as many in each", given, place, place + len(part))
@@ -60,18 +63,29 @@ def read_matrix(name: str, given: str, check: Callable[[str], object]) -> Any:
     return rows
 
 
-def _cells(name: str, part: str, text: str, place: int, check: Callable[[str], object]) -> list[str]:
-    """The numbers between commas of a row, which begins at a place of the text."""
-    found: list[str] = []
-    for cell, start, end in comma_parts(part):
-        try:
-            check(cell)
-        except DomainError as error:
-            said = f"--{name}: {error}" if cell else f"--{name}: a number is missing"
-            files = f"files end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise TextError(f"{said}; {files}", text, place + start, place + end) from None
-        found.append(cell)
-    return found
+def _has_spaces_between(text: str, check: Callable[[str], object]) -> bool:
+    """Whether spaces separate the numbers: there is no comma, and what stands between spaces is numbers."""
+    if "," in text:
+        return False
+    try:
+        for part in text.split(";"):
+            for cell in part.split() or [""]:
+                check(cell)
+    except DomainError:
+        return False
+    return True
+
+
+def _checked(name: str, cell: str, start: int, end: int, text: str, check: Callable[[str], object]) -> str:
+    try:
+        check(cell)
+    except DomainError as error:
+        said = f"--{name}: {error}" if cell else f"--{name}: a number is missing"
+        if len(cell.split()) > 1 and _has_spaces_between(cell, check):
+            said += "; put commas between all numbers of a row or spaces, not both"
+        files = f"files end in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        raise TextError(f"{said}; {files}", text, start, end) from None
+    return cell
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
@@ -91,6 +105,8 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     except json.JSONDecodeError as error:
         place = max(0, min(error.pos, len(text.rstrip()) - 1))  # an end that comes too soon is shown too
         said = f'"{path}" is no JSON: {error.msg}, line {error.lineno}'
+        if _DECIMAL_COMMA.search(text[:place]):
+            said += '; decimals behind a comma need quotes, as in "0,0142"'
         raise TextError(said, text, place, place + 1) from None
 
 
@@ -118,10 +134,9 @@ def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         if name in found:
             raise NamingError(f'"{path}" gives {name} twice')
         found[name] = value
-    missing = [name for name in NEEDED if name not in found]
-    if missing:
+    if "tokens" not in found:
         has = ", ".join(data) or "nothing"
-        raise NamingError(f'"{path}" has no {" and no ".join(missing)}; it has {has}. Write {EXAMPLE}')
+        raise NamingError(f'"{path}" has no tokens; it has {has}. Write {EXAMPLE}')
     if "heads" in found:
         heads = str(found["heads"])
         found["heads"] = _whole(heads) if heads.isdigit() else found["heads"]
@@ -138,10 +153,10 @@ def _folder(path: Path) -> dict[str, Any]:
             raise NamingError(f'"{path}" has {files[0].name} and {files[1].name}; leave one')
         if files:
             found[name] = _read(name, files[0])
-    missing = [name for name in NEEDED if name not in found]
-    if missing:
-        wanted = f"{missing[0]}.csv, {missing[0]}.npy or {missing[0]}.json"
-        raise NamingError(f'the folder "{path}" has no {" and no ".join(missing)}; it needs {wanted}')
+    if "tokens" not in found:
+        raise NamingError(
+            f'the folder "{path}" has no tokens; it needs tokens.csv, tokens.npy or tokens.json'
+        )
     return found
 
 

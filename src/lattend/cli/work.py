@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "lattend work --example",
     "lattend work --example --rule causal --scale sqrt --out weights.png",
-    'lattend work --tokens "1,2;2,0;0,1" --wq "1,0;0,1" --wk "1,0;0,0" --wv "0,0;0,1"',
+    'lattend work --tokens "1,2;2,0;0,1"',
+    'lattend work --tokens "1 2;2 0;0 1" --wq "1 1;0 1" --wk "1 0;0 0" --columns',
     "lattend work head.json --out head.tex",
     "lattend work head.json --check answer.json",
 )
@@ -29,19 +30,24 @@ def work(
     file: Annotated[
         str | None,
         argument(
-            "FILE", "JSON or .npz with tokens, wq, wk, wv (wo, memory, rule, scale, heads); or a folder."
+            "FILE",
+            "JSON or .npz with tokens (wq, wk, wv, wo, memory, rule, scale, heads, columns); or a folder.",
         ),
     ] = None,
     example: Annotated[
         bool, typer.Option("--example", help="Four tokens of two numbers, worked through.")
     ] = False,
     tokens: Annotated[
-        str | None, option(ROWS, 'A row each: a .json, .csv, .npy or .npz, or "1,2;2,0".')
+        str | None,
+        option(ROWS, 'One between semicolons, "1,2;2,0" or "1 2;2 0"; or a .json, .csv, .npy or .npz.'),
     ] = None,
-    wq: Annotated[str | None, option(ROWS, "Makes queries of tokens.")] = None,
-    wk: Annotated[str | None, option(ROWS, "Makes keys.")] = None,
-    wv: Annotated[str | None, option(ROWS, "Makes values.")] = None,
+    wq: Annotated[str | None, option(ROWS, "Makes queries of tokens: q = x W_q; the identity.")] = None,
+    wk: Annotated[str | None, option(ROWS, "Makes keys; the identity.")] = None,
+    wv: Annotated[str | None, option(ROWS, "Makes values; the identity.")] = None,
     wo: Annotated[str | None, option(ROWS, "Multiplies the outputs in the end.")] = None,
+    columns: Annotated[
+        bool, typer.Option("--columns", help="Tokens are columns, q = W_q x; else rows, q = x W_q.")
+    ] = False,
     memory: Annotated[str | None, option(ROWS, "Where keys and values come from; the tokens.")] = None,
     rule: Annotated[
         str | None, option("RULE", "The attention mask, as a rule.", autocompletion=complete_rule)
@@ -69,7 +75,8 @@ def work(
 ) -> int:
     """Attention worked through: every number exact and in decimals.
 
-    Queries, keys, values, scores, exponentials, row sums, weights and outputs, as tables. With --check, the
+    Queries, keys, values, scores, exponentials, row sums, weights and outputs, as tables. Tokens are rows,
+    q = x W_q, or with --columns columns, q = W_q x; a matrix left out is the identity. With --check, the
     numbers of an answer are judged, each within half a unit of its last digit, and a slip is told once with
     what follows from it; the exit code is 1 when there is one.
     """
@@ -83,7 +90,7 @@ def work(
         if check is not None and is_given:
             raise NamingError(f"--check prints its verdict; leave {name} away, or --check")
     given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
-    told = {"rule": rule, "scale": scale, "heads": heads, **read_numbers(at)}
+    told = {"rule": rule, "scale": scale, "heads": heads, "columns": columns or None, **read_numbers(at)}
     from lattend.study.worked.work import work as work_out
 
     case = _case(file, example, given)
@@ -108,7 +115,7 @@ def work(
 
 def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict[str, Any]:
     """What is worked out: an example or a file, with single matrices given in place of its own."""
-    from lattend.cli.files import NEEDED, read_case, read_matrix
+    from lattend.cli.files import read_case, read_matrix
     from lattend.study.exact.numbers import exact
     from lattend.study.worked.work import EXAMPLE
 
@@ -118,13 +125,10 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
     for name, source in given.items():
         if source is not None:
             case[name] = read_matrix(name, source, exact)
-    missing = [name for name in NEEDED if name not in case]
-    if len(missing) == len(NEEDED):
-        raise NamingError(
-            "work needs FILE, --example, or --tokens, --wq, --wk and --wv. See `lattend work --help`"
-        )
-    if missing:
-        raise NamingError(f"work needs --{' and --'.join(missing)} too")
+    if "tokens" not in case:
+        given_ones = [f"--{name}" for name, source in given.items() if source is not None]
+        said = f"work has {' and '.join(given_ones)}, and needs" if given_ones else "work needs"
+        raise NamingError(f'{said} FILE, --example or --tokens, as in --tokens "1,2;2,0"')
     return case
 
 

@@ -16,6 +16,7 @@ from lattend.study.worked.work import EXAMPLE
 TEXT = """\
 Attention worked through
 4 tokens of 2 numbers; 1 head; no scaling; every query attends to every key
+tokens are rows: x W, which is W x too, as every matrix is symmetric
 
 Tokens: x   Query matrix: W_q   Key matrix: W_k   Value matrix: W_v
    1  2        1  2                1  2              1  2

@@ -325,3 +325,64 @@ def test_repr_is_short():
     assert repr(lt.study.work(**EXAMPLE).check(NOTES)) == (
         "<Judgement 44 numbers: 35 right, 7 slips, 2 follow from them>"
     )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.decimals(-9999, 9999, allow_nan=False, places=4))
+def test_a_decimal_comma_is_a_point(number):
+    point = read_number(f"{number:.4f}")
+    comma = read_number(f"{number:.4f}".replace(".", ","))
+    assert point is not None and comma is not None
+    assert (comma.value, comma.half, comma.has_comma) == (point.value, point.half, True)
+    assert not point.has_comma
+
+
+def test_decimal_commas_are_judged_as_points_and_said_to_be():
+    def with_commas(given):
+        if isinstance(given, list):
+            return [with_commas(one) for one in given]
+        return given.replace(".", ",") if isinstance(given, str) else given
+
+    head = lt.study.work(**EXAMPLE)
+    found, wanted = head.check({name: with_commas(rows) for name, rows in NOTES.items()}), head.check(NOTES)
+    assert [v.kind for v in found.verdicts] == [v.kind for v in wanted.verdicts]
+    assert found.terminal(200).splitlines()[-1] == "22 decimal commas are read as a point: 13,8256 as 13.8256"
+    assert found.terminal(200).splitlines()[1] == "rows 1 and 4, weight 2: you have ,5343, exact .5344"
+
+
+def test_a_comma_that_may_separate_thousands():
+    head = lt.study.work([[3, 1], [2, 0]])  # scores 10, 6, 6, 4
+    assert head.check({"exponentials": [["22026,47", "403,429"], None]})
+    with pytest.raises(DomainError, match=r"row 1, column 2: 403,429 may be 403429 or 403.429, as 22026.47"):
+        head.check({"exponentials": [["22026.47", "403,429"], None]})
+    assert head.check({"weights": [["0.9820", "0,018"], None]})  # no thousands begin with 0
+
+
+@pytest.mark.parametrize("row", [[2, 0, 1, 1], [[2, 0], [1, 1]], [2, 0, [1, 1]]])
+def test_a_stray_vector_is_named_and_the_rest_is_judged(row):
+    found = lt.study.work(**EXAMPLE).check({"q": [[1, 2], row, [0, 1], [1, 2]]})
+    assert not found
+    assert found.terminal(200).splitlines() == [
+        "row 2, q: 2 numbers too many at its end, 1 and 1, which are left out",
+        "row 4, q 2: you have 2, exact 1",
+        "8 numbers: 7 right, 1 slip",
+    ]
+    assert found.json()["strays"] == found.terminal(200).splitlines()[:1]
+    alone = lt.study.work(**EXAMPLE).check({"q": [None, row, None, [1, 1]]})
+    assert not alone and not alone.slips
+
+
+def test_rows_that_are_all_too_long_are_no_strays():
+    with pytest.raises(TensorError, match="row 1 has 4 numbers; decimal commas need quotes"):
+        lt.study.work(**EXAMPLE).check({"q": [[1, 2, 3, 4]] * 4})
+    with pytest.raises(TensorError, match=r"row 1 has 3 numbers$"):
+        lt.study.work(**EXAMPLE).check({"q": [[1, 2, 3]] * 4})
+
+
+def test_a_stray_number_of_one_head():
+    pair = lt.study.work(**EXAMPLE, heads=2)
+    found = pair.check({"q": [[[1], [2], [0], [1]], [[2], [0, 7], [1], [1]]]})
+    assert (
+        found.terminal(200).splitlines()[0]
+        == "head 2, row 2, q: 1 number too many at its end, 7, which is left out"
+    )

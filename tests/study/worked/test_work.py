@@ -165,6 +165,71 @@ def test_heads_by_a_leading_axis_are_those_that_share_columns():
     assert shared.outputs.exact == joined
 
 
+def turned(matrix):
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+@settings(max_examples=20, deadline=None)
+@given(cases(), st.integers(1, 2), st.booleans())
+def test_columns_are_the_transposed_matrices(case, heads, apart):
+    """q = W x of columns is q = x Wᵀ of rows, heads sharing the rows of W or each with its own."""
+    named = {name: [row * heads for row in case[name]] for name in ("wq", "wk", "wv")}
+    wo = [[1, 2, 0]] * (heads * len(case["wv"][0]))
+    rows = lt.study.work(**{**case, **named}, heads=heads, wo=wo)
+    left: dict[str, Any] = {name: turned(matrix) for name, matrix in named.items()}
+    if apart:
+        left = {name: [turned(case[name])] * heads for name in named}
+    columns = lt.study.work(**{**case, **left}, heads=heads, wo=turned(wo), columns=True)
+    for name in ("q", "k", "v", "weights", "outputs"):
+        np.testing.assert_array_equal(getattr(columns, name).values, getattr(rows, name).values)
+    given = {step.name: step for step in columns.exercise}
+    assert given["wo"].values.shape == (3, len(wo))
+    assert given["wq"].values.shape[-2:] == (len(case["wq"][0]), 2)
+
+
+def test_columns_are_said_aloud():
+    skew: dict[str, Any] = {**EXAMPLE, "wq": [[1, 1], [0, 1]]}
+    rows, columns = lt.study.work(**skew), lt.study.work(**skew, columns=True)
+    assert rows.facts[1] == "tokens are rows: x W, not W x"
+    assert columns.facts[1] == "tokens are columns: W x, not x W"
+    assert rows.q.exact[0] == [1, 3] and columns.q.exact[0] == [3, 2]  # (1, 2) from the left and the right
+    assert (rows.q.formula, columns.q.formula) == ("q = x W_q", "q = W_q x")
+    assert "$Q = X W_q^{\\top}$" in columns.latex() and "Q = W_q x" not in columns.html()
+    assert (rows.json()["columns"], columns.json()["columns"]) == (False, True)
+    for side in (False, True):
+        said = lt.study.work(**EXAMPLE, columns=side).facts[1]
+        assert said.endswith("too, as every matrix is symmetric")
+
+
+@pytest.mark.parametrize("scale", [1, "sqrt"])
+def test_without_matrices_tokens_are_compared_as_they_are(scale):
+    """y = Σ softmax(xᵢᵀxⱼ) xⱼ, in float64 loops."""
+    x = np.array([[1, 2], [2, 0], [0, 1], [1, 1]])
+    found = lt.study.work(x, scale=scale)
+    for i, row in enumerate(found.outputs.values):
+        powers = [np.exp(x[i] @ x[j] * (1 if scale == 1 else 2**-0.5)) for j in range(4)]
+        wanted = sum(power * x[j] for j, power in enumerate(powers)) / sum(powers)
+        np.testing.assert_allclose(row, wanted, rtol=1e-14)
+    assert found.facts[1] == "no matrices: q = k = v = x"
+    assert [step.name for step in found.exercise] == ["tokens"]
+    assert "$Q = X$" in found.latex()
+    tensors = (torch.tensor(x, dtype=torch.float64)[None, None],) * 3
+    out = lt.attention(*tensors, lt.rule("full"), scale=1 if scale == 1 else None)
+    np.testing.assert_allclose(found.outputs.values, out[0, 0].numpy(), rtol=1e-12)
+
+
+def test_one_matrix_left_out_is_the_identity():
+    tokens = [[1, 2], [3, 1], [0, 1]]
+    identity = [[1, 0], [0, 1]]
+    key = [[2, 1], [0, 1]]
+    found = lt.study.work(tokens, wk=key, heads=2)
+    assert found.outputs.exact == lt.study.work(tokens, identity, key, identity, heads=2).outputs.exact
+    assert found.facts[1] == "tokens are rows: x W, not W x; without W_q and W_v, the identity"
+    assert found.q.formula == "q = part of x"
+    crossed = lt.study.work(tokens, memory=[[1, 0, 5]], wq=[[1, 0, 0], [0, 0, 1]])
+    assert (crossed.k.formula, crossed.k.exact) == ("k = y, y the memory", [[1, 0, 5]])
+
+
 def test_the_output_matrix():
     found = lt.study.work(**EXAMPLE, wo=[[1, 0, 5], [2, "1/2", 0]])
     plain = lt.study.work(**EXAMPLE)

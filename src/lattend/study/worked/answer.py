@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.study.exact.numbers import exact
@@ -34,6 +34,17 @@ SINGULAR = {
     "exponential": "exponentials",
 }
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+
+class StrayNumbers(NamedTuple):
+    """What a row has beyond the numbers of its step: those of a vector too many."""
+
+    name: str
+    head: int
+    row: int
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,11 @@ class WrittenNumber:
         """The decimals it has; those that an exact form is compared in."""
         return max(0, -int(self.half.adjusted()) - 1)
 
+    @property
+    def has_comma(self) -> bool:
+        """Whether its decimals stand behind a comma."""
+        return "," in self.text
+
     def near(self, number: Decimal | DecimalInterval) -> bool:
         """Whether a number, or one of a span, rounds to this one; of a tie, either neighbour passes."""
         low, high = (number.low, number.high) if isinstance(number, DecimalInterval) else (number, number)
@@ -62,7 +78,7 @@ class WrittenNumber:
 def read_number(value: Any, places: int | None = None) -> WrittenNumber | None:
     """The number that is written, None where there is none: "", "?" and None.
 
-    With `places`, a decimal with fewer of them is taken as exact.
+    A decimal comma is a point. With `places`, a decimal with fewer of them is taken as exact.
 
     >>> read_number(".1967").half  # half of 0.0001
     Decimal('0.00005')
@@ -74,8 +90,9 @@ def read_number(value: Any, places: int | None = None) -> WrittenNumber | None:
         return None
     if text.lower() in HIDDEN:
         return WrittenNumber(text, MASKED, NEAR)
-    if _DECIMAL.fullmatch(text):
-        number = CONTEXT.create_decimal(text)
+    plain = text.replace(",", ".") if _DECIMAL_COMMA.fullmatch(text) else text
+    if _DECIMAL.fullmatch(plain):
+        number = CONTEXT.create_decimal(plain)
         last = int(number.as_tuple().exponent) if number.is_finite() else MOST_POWER + 1
         if abs(last) > MOST_POWER:
             raise DomainError(f"{text} has a power of ten beyond {MOST_POWER:,}; no number here has")
@@ -86,8 +103,11 @@ def read_number(value: Any, places: int | None = None) -> WrittenNumber | None:
 
 def read_answer(
     worked: Worked, answer: Any, places: int | None = None, nothing: str = "None"
-) -> dict[Place, WrittenNumber]:
-    """Every number of an answer by its place; raises where its shape is not that of the step."""
+) -> tuple[dict[Place, WrittenNumber], tuple[StrayNumbers, ...]]:
+    """Every number of an answer by its place, and those that rows have too many.
+
+    Raises where its shape is not that of the step.
+    """
     if not isinstance(answer, Mapping) or not answer:
         known = ", ".join(step.name for step in worked.steps)
         raise NamingError(
@@ -95,10 +115,13 @@ def read_answer(
             f"got {short(answer)}"
         )
     found: dict[Place, WrittenNumber] = {}
+    strays: list[StrayNumbers] = []
     for given, rows in answer.items():
         name = _name(worked, str(given))
         step = worked.parts[name]
-        tables = _tables(name, rows, worked.have[name], step.per_head, nothing)
+        listed, too_many = _without_strays(name, _listed(rows), worked.have[name], step.per_head)
+        strays += too_many
+        tables = _tables(name, listed, worked.have[name], step.per_head, nothing)
         for head, table in enumerate(tables):
             for row, numbers in enumerate(table):
                 for column, number in enumerate(numbers):
@@ -107,7 +130,50 @@ def read_answer(
                         found[name, head, row, column] = written
     if not found:
         raise DomainError("the answer has no number in it; give at least one")
-    return found
+    _check_commas(found)
+    return found, tuple(strays)
+
+
+def _check_commas(found: Mapping[Place, WrittenNumber]) -> None:
+    """Raises where a comma may separate thousands: other numbers of the answer have a decimal point."""
+    pointed = next((one.text for one in found.values() if "." in one.text and not one.is_form), None)
+    for (name, _, row, column), one in found.items():
+        if pointed is not None and _THOUSANDS.fullmatch(one.text):
+            bare, point = one.text.replace(",", ""), one.text.replace(",", ".")
+            raise DomainError(
+                f"{name}, row {row + 1}, column {column + 1}: {one.text} may be {bare} or {point}, "
+                f"as {pointed} is written with a point; write one of the two"
+            )
+
+
+def _without_strays(name: str, listed: Any, wanted: Tables, per_head: bool) -> tuple[Any, list[StrayNumbers]]:
+    """The tables without what rows have too many, where other rows are as long as they should be."""
+    width = len(wanted[0][0])
+    if not isinstance(listed, list):
+        return listed, []
+    strays: list[StrayNumbers] = []
+
+    def cut(rows: Any, head: int) -> Any:
+        if not isinstance(rows, list) or not any(_fits(row, width) for row in rows):
+            return rows
+        found: list[Any] = []
+        for at, row in enumerate(rows):
+            flat = _flat(row)
+            if len(flat) > width:
+                strays.append(StrayNumbers(name, head, at, tuple(str(one) for one in flat[width:])))
+            found.append(flat[:width] if len(flat) > width else row)
+        return found
+
+    tables = [cut(rows, head) for head, rows in enumerate(listed if per_head else [listed])]
+    return tables if per_head else tables[0], strays
+
+
+def _fits(row: Any, width: int) -> bool:
+    return isinstance(row, list) and len(row) == len(_flat(row)) == width
+
+
+def _flat(row: Any) -> list[Any]:
+    return [one for part in row for one in _flat(part)] if isinstance(row, list) else [row]
 
 
 def _name(worked: Worked, given: str) -> str:
@@ -120,9 +186,8 @@ def _name(worked: Worked, given: str) -> str:
     raise NamingError(f"the work has no step {given}; it has {', '.join(known)}{hint}")
 
 
-def _tables(name: str, rows: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
+def _tables(name: str, listed: Any, wanted: Tables, per_head: bool, nothing: str) -> list[list[list[Any]]]:
     """The rows of each head; a step with one number a row may be a plain list of them."""
-    listed = _listed(rows)
     shape = (len(wanted), len(wanted[0]), len(wanted[0][0]))
     levels = LEVELS[0 if per_head else 1 :]
     shape = shape[-len(levels) :]
@@ -156,7 +221,10 @@ def _filled(values: Any, shape: tuple[int, ...], levels: tuple[str, ...], where:
     if not isinstance(values, list):
         raise _Misfit(f"{where} is {short(values)}")
     if len(values) != shape[0]:
-        raise _Misfit(f"{where} has {many(len(values), levels[0])}")
+        commas = '; decimal commas need quotes, "0,5", or write 0.5' if len(values) == 2 * shape[0] else ""
+        raise _Misfit(
+            f"{where} has {many(len(values), levels[0])}{commas if levels[0] == LEVELS[-1] else ''}"
+        )
     of = "" if where == "it" else f"{where}, "
     return [
         _filled(value, shape[1:], levels[1:], f"{of}{levels[0]} {at + 1}") for at, value in enumerate(values)

@@ -9,7 +9,7 @@ from typing import Any
 from lattend.study.exact.numbers import exact
 from lattend.study.exact.writing import format_exact
 from lattend.study.worked.entry import MASKED, MatrixEntry, exponential, length, mixture, number, total
-from lattend.study.worked.inputs import Exercise, Matrix, columns
+from lattend.study.worked.inputs import Exercise, Matrix, columns, transposed
 from lattend.study.worked.recipes import Decimals, Have
 from lattend.study.worked.step import Rows, Step
 
@@ -20,12 +20,12 @@ NOTHING = number(ZERO)
 def steps(given: Exercise, have: Have) -> dict[str, Step]:
     """Every step by its name, in order; `have` holds the decimals."""
     heads = [_HeadTables(given, have, head) for head in range(given.heads)]
-    source = "{} = y W_{}, y the memory" if given.crosses else "{} = x W_{}"
+    memory = ", y the memory" if given.crosses else ""
     mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
     words = (  # name, title, formula, what a row is, what a column is
-        ("q", "Queries", "q = x W_q", "query", "component"),
-        ("k", "Keys", source.format("k", "k"), "key", "component"),
-        ("v", "Values", source.format("v", "v"), "key", "component"),
+        ("q", "Queries", f"q = {projection(given, 'q')}", "query", "component"),
+        ("k", "Keys", f"k = {projection(given, 'k')}{memory}", "key", "component"),
+        ("v", "Values", f"v = {projection(given, 'v')}{memory}", "key", "component"),
         ("scores", "Scores", _score(given), "query", "key"),
         ("masked", "Masked scores", f"s where {given.rule}, else -inf", "query", "key"),
         ("exponentials", "Exponentials", "e^s", "query", "key"),
@@ -42,8 +42,30 @@ def steps(given: Exercise, have: Have) -> dict[str, Step]:
     return {**found, "outputs": _outputs(given, have, found["mixed"])}
 
 
+def projection(given: Exercise, name: str) -> str:
+    """What q, k or v is: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
+    source = "y" if given.crosses and name != "q" else "x"
+    if f"w{name}" in given.left_out:
+        return source if given.heads == 1 else f"part of {source}"
+    return f"W_{name} {source}" if given.columns else f"{source} W_{name}"
+
+
+def convention(given: Exercise) -> str:
+    """On which side of a token the matrices stand, whether that matters, and which were left out.
+
+    `tokens are rows: x W, not W x`.
+    """
+    if len(given.left_out) == 3 and given.wo is None:
+        source = "queries are the tokens, keys and values the memory"
+        return f"no matrices: {source if given.crosses else 'q = k = v = x'}"
+    here, product, other = ("columns", "W x", "x W") if given.columns else ("rows", "x W", "W x")
+    same = f"which is {other} too, as every matrix is symmetric" if given.symmetric else f"not {other}"
+    names = " and ".join(f"W_{name[1]}" for name in given.left_out)
+    return f"tokens are {here}: {product}, {same}" + (f"; without {names}, the identity" if names else "")
+
+
 def exercise(given: Exercise) -> tuple[Step, ...]:
-    """What the work starts from: tokens, memory and matrices."""
+    """What the work starts from: tokens, memory and matrices as they were given."""
     found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
     if given.crosses:
         found.append(Step("memory", "Memory", "y", (_numbers(given.memory),), False, "token", "component"))
@@ -53,8 +75,8 @@ def exercise(given: Exercise) -> tuple[Step, ...]:
         ("v", "Value matrix", given.wv),
         ("o", "Output matrix", () if given.wo is None else (given.wo,)),
     ):
-        if matrices:
-            tables = tuple(map(_numbers, matrices))
+        if matrices and f"w{name}" not in given.left_out:
+            tables = tuple(_numbers(transposed(one) if given.columns else one) for one in matrices)
             several = given.heads > 1 and name != "o"
             found.append(Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column"))
     return tuple(found)
@@ -173,7 +195,8 @@ def _outputs(given: Exercise, have: Have, mixed: Step) -> Step:
         tuple(_combined(row, column, value) for column, value in zip(columns(given.wo), values, strict=True))
         for row, values in zip(joined, have["outputs"][0], strict=True)
     )
-    said = "z W_o" if given.heads == 1 else "the heads side by side, times W_o"
+    said = "W_o z" if given.columns else "z W_o"
+    said = said if given.heads == 1 else f"{said}, z the heads side by side"
     return Step("outputs", "Outputs", said, (table,), across="component")
 
 

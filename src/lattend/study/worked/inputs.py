@@ -15,6 +15,7 @@ from lattend.rules.reader import read_rule
 from lattend.rules.rule import Rule, check_integer
 from lattend.study.exact.numbers import exact, exact_rows
 from lattend.study.exact.writing import format_exact
+from lattend.wording import many
 
 Matrix = tuple[tuple[Any, ...], ...]  # of exact numbers
 MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
@@ -22,7 +23,11 @@ MOST_PRODUCTS = 200_000  # of two numbers, in all steps together
 
 @dataclass(frozen=True, eq=False)
 class Exercise:
-    """What the work starts from; matrices are one a head, `mask[head][query][key]` is the attention mask."""
+    """What the work starts from; matrices are one a head, `mask[head][query][key]` is the attention mask.
+
+    Matrices are held for tokens as rows, q = x W. Where `columns` is true they were given for q = W x, and
+    are held transposed. Those of `left_out` were not given, and are the identity.
+    """
 
     tokens: Matrix
     memory: Matrix  # where keys and values come from: the tokens, unless others are given
@@ -33,6 +38,8 @@ class Exercise:
     scale: Any
     rule: Rule
     mask: tuple[tuple[tuple[bool, ...], ...], ...]
+    columns: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def heads(self) -> int:
@@ -47,6 +54,12 @@ class Exercise:
         """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
         inverse = 1 / self.scale if self.scale else self.scale
         return inverse if len(format_exact(inverse)) < len(format_exact(self.scale)) else None
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether no matrix changes when it is transposed, so that x W and W x are the same numbers."""
+        matrices = (*self.wq, *self.wk, *self.wv, *(() if self.wo is None else (self.wo,)))
+        return all(matrix == transposed(matrix) for matrix in matrices)
 
     @property
     def masks(self) -> bool:
@@ -64,6 +77,7 @@ def read(
     heads: Any,
     wo: Any,
     memory: Any,
+    columns: bool,
     sizes: Any,
 ) -> Exercise:
     """Everything given, as exact numbers; raises where shapes do not fit."""
@@ -72,16 +86,20 @@ def read(
         raise DomainError(f"heads must be at least 1, got {heads}")
     x = exact_rows("tokens", tokens)
     y = x if memory is None else exact_rows("memory", memory)
-    matrices = {name: _per_head(name, given, heads) for name, given in (("wq", wq), ("wk", wk), ("wv", wv))}
-    out = None if wo is None else exact_rows("wo", wo)
-    _check_shapes(x, y, matrices, out)
+    given: dict[str, Any] = {"wq": wq, "wk": wk, "wv": wv}
+    left_out = tuple(name for name, matrix in given.items() if matrix is None)
+    given |= {name: np.eye(len((x if name == "wq" else y)[0]), dtype=int) for name in left_out}
+    matrices = {name: _per_head(name, matrix, heads, columns) for name, matrix in given.items()}
+    out = None if wo is None else _read_matrix("wo", wo, columns)
+    _check_shapes(x, y, matrices, out, columns)
     _check_size(x, y, matrices, out)
     found = read_rule(rule)
     _check_sizes(found, sizes)
     queries, keys, values = matrices.values()
     mask = _mask(found, len(x), len(y), len(queries), memory is not None, sizes)
     bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
-    return Exercise(x, y, queries, keys, values, out, _scale(scale, len(queries[0][0])), bound, mask)
+    factor = _scale(scale, len(queries[0][0]))
+    return Exercise(x, y, queries, keys, values, out, factor, bound, mask, columns, left_out)
 
 
 def columns(matrix: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[Any, ...]]:
@@ -89,24 +107,37 @@ def columns(matrix: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[Any, ...]]:
     return zip(*matrix, strict=True)
 
 
+def transposed(matrix: Matrix) -> Matrix:
+    """The matrix with its columns as rows."""
+    return tuple(columns(matrix))
+
+
 def shape(matrix: Matrix) -> str:
     """`4 × 2`: rows by columns."""
     return f"{len(matrix)} × {len(matrix[0])}"
 
 
-def _per_head(name: str, values: Any, heads: int) -> tuple[Matrix, ...]:
+def _read_matrix(name: str, values: Any, from_left: bool) -> Matrix:
+    """A matrix for tokens as rows; given for W x, it is transposed."""
+    return transposed(exact_rows(name, values)) if from_left else exact_rows(name, values)
+
+
+def _per_head(name: str, values: Any, heads: int, from_left: bool) -> tuple[Matrix, ...]:
     """One matrix a head: a leading axis of heads as it is, or the columns in `heads` equal parts."""
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     if depth(values) == 3:
-        found = tuple(exact_rows(f"{name} of head {head + 1}", part) for head, part in enumerate(values))
+        found = tuple(
+            _read_matrix(f"{name} of head {head + 1}", part, from_left) for head, part in enumerate(values)
+        )
         if heads not in (1, len(found)):
             raise TensorError(f"{name} has matrices for {len(found)} heads, and heads is {heads}")
         return found
-    matrix = exact_rows(name, values)
+    matrix = _read_matrix(name, values, from_left)
     width, left = divmod(len(matrix[0]), heads)
     if left:
-        raise TensorError(f"{name} has {len(matrix[0])} columns, which {heads} heads cannot share equally")
+        side = "rows" if from_left else "columns"
+        raise TensorError(f"{name} has {len(matrix[0])} {side}, which {heads} heads cannot share equally")
     return tuple(tuple(row[head * width : (head + 1) * width] for row in matrix) for head in range(heads))
 
 
@@ -115,26 +146,39 @@ def depth(values: Any) -> int:
     return 1 + max(map(depth, values), default=0) if isinstance(values, (list, tuple, np.ndarray)) else 0
 
 
-def _check_shapes(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:
-    many = len(matrices["wq"])
+def _check_shapes(
+    x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None, from_left: bool
+) -> None:
+    heads = len(matrices["wq"])
+
+    def written(matrix: Matrix) -> str:
+        """The shape of a matrix as it was given."""
+        return shape(transposed(matrix)) if from_left else shape(matrix)
+
     for name, given in matrices.items():
-        if len(given) != many:
-            raise TensorError(f"wq has {many} heads and {name} has {len(given)}; they must be equal")
+        if len(given) != heads:
+            said = f"wq has {many(heads, 'head')} and {name} has {many(len(given), 'head')}"
+            raise TensorError(f"{said}; they must be equal")
         source, rows = ("tokens", x) if name == "wq" or y is x else ("memory", y)
         for matrix in given:
             if shape(matrix) != shape(given[0]):
-                raise TensorError(f"{name} has heads of {shape(given[0])} and of {shape(matrix)}")
+                raise TensorError(f"{name} has heads of {written(given[0])} and of {written(matrix)}")
             if len(matrix) != len(rows[0]):
+                product, side = (f"{name} x", "columns") if from_left else (f"x {name}", "rows")
+                other = (
+                    f"; columns=True is {name} x" if not from_left and len(matrix[0]) == len(rows[0]) else ""
+                )
                 raise TensorError(
-                    f"{source} has rows of {len(rows[0])} numbers and {name} is {shape(matrix)}: "
-                    f"in x {name} the rows of {name} must be as many, {len(rows[0])}"
+                    f"{source} has rows of {len(rows[0])} numbers and {name} is {written(matrix)}: "
+                    f"in {product} the {side} of {name} must be as many, {len(rows[0])}{other}"
                 )
     q, k, v = (matrices[name][0] for name in ("wq", "wk", "wv"))
     if len(q[0]) != len(k[0]):
-        raise TensorError(f"wq is {shape(q)} and wk is {shape(k)}: q and k must be equally long")
-    if wo is not None and len(wo) != many * len(v[0]):
-        side = f"{many} heads of {len(v[0])} numbers" if many > 1 else f"outputs of {len(v[0])} numbers"
-        raise TensorError(f"wo is {shape(wo)}, and {side} need {many * len(v[0])} rows")
+        raise TensorError(f"wq is {written(q)} and wk is {written(k)}: q and k must be equally long")
+    if wo is not None and len(wo) != heads * len(v[0]):
+        side = f"{heads} heads of {len(v[0])} numbers" if heads > 1 else f"outputs of {len(v[0])} numbers"
+        across = "columns" if from_left else "rows"
+        raise TensorError(f"wo is {written(wo)}, and {side} need {heads * len(v[0])} {across}")
 
 
 def _check_size(x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lattend.study.worked.answer import Place, WrittenNumber, read_answer
+from lattend.study.worked.answer import Place, StrayNumbers, WrittenNumber, read_answer
 from lattend.study.worked.entry import CONTEXT, settled
 from lattend.study.worked.inputs import Exercise
 from lattend.study.worked.interval import DecimalInterval, hull, interval
@@ -40,13 +40,14 @@ class NumberVerdict:
 
 @dataclass(frozen=True, repr=False)
 class Judgement:
-    """What was found of each number; true when there is no slip. Prints each slip once."""
+    """What was found of each number; true when there is no slip and no row has too many. Prints each once."""
 
     verdicts: tuple[NumberVerdict, ...]
     heads: int = 1
+    strays: tuple[StrayNumbers, ...] = ()
 
     def __bool__(self) -> bool:
-        return not self.slips
+        return not self.slips and not self.strays
 
     def of(self, kind: str) -> list[NumberVerdict]:
         """The verdicts of one kind."""
@@ -82,9 +83,9 @@ def judge(worked: Worked, answer: Any, places: int | None = None, nothing: str =
 
     `nothing` is how the answer's language writes that there is no number.
     """
-    written = read_answer(worked, answer, places, nothing)
+    written, strays = read_answer(worked, answer, places, nothing)
     with localcontext(CONTEXT):
-        return Judgement(tuple(_Judge(worked, written).verdicts()), worked.given.heads)
+        return Judgement(tuple(_Judge(worked, written).verdicts()), worked.given.heads, strays)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from lattend.study.worked.answer import NEAR, Place
 from lattend.study.worked.entry import CONTEXT, MOST_PLACES, rounded
 from lattend.study.worked.recipes import ORDER
 from lattend.study.worked.terminal import NARROWEST
+from lattend.wording import many
 
 if TYPE_CHECKING:
     from lattend.study.worked.judge import Judgement, NumberVerdict
@@ -33,7 +34,7 @@ FEWEST_PLACES = 4  # shown of a true number that is not whole
 def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]:
     """The slips, then how many numbers there are of each kind."""
     columns = max(NARROWEST, width or terminal_columns())
-    lines: list[str] = []
+    lines = [part for stray in stray_sentences(judgement) for part in wrap_text(stray, columns)]
     groups = _groups(judgement)
     for group in groups[:MOST_LINES]:
         first, *rest = wrap_text(_sentence(judgement, group), columns)
@@ -43,6 +44,19 @@ def judgement_lines(judgement: Judgement, width: int | None = None) -> list[str]
     for said in (summary(judgement), *notes(judgement)):
         lines += wrap_text(said, columns)
     return lines
+
+
+def stray_sentences(judgement: Judgement) -> list[str]:
+    """`row 2, q: 2 numbers too many, 1 and 1, which are left out`."""
+    found: list[str] = []
+    for name, head, row, texts in judgement.strays:
+        where = f"head {head + 1}, " if judgement.heads > 1 and name != "outputs" else ""
+        left_out = "which is left out" if len(texts) == 1 else "which are left out"
+        found.append(
+            f"{where}row {row + 1}, {_noun(name, 2)}: {many(len(texts), 'number')} too many at its end, "
+            f"{_joined(texts)}, {left_out}"
+        )
+    return found
 
 
 def _groups(judgement: Judgement) -> list[list[NumberVerdict]]:
@@ -116,7 +130,7 @@ def _format_like(verdict: NumberVerdict, value: Decimal, fewest: int = 0) -> str
     """A number with as many digits as the answer's, and at least so many."""
     places = max(fewest, verdict.written.places)
     text = rounded(value, places if places <= MOST_PLACES - 2 else EXACT_PLACES)
-    bare = verdict.written.text.lstrip("+-").startswith(".")
+    bare = verdict.written.text.lstrip("+-").startswith((".", ","))
     return text.replace("0.", ".", 1) if bare and text.lstrip("-").startswith("0.") else text
 
 
@@ -126,7 +140,20 @@ def is_whole(value: Decimal) -> bool:
 
 
 def notes(judgement: Judgement) -> list[str]:
-    """Which whole numbers were taken for numbers that are not whole."""
+    """Which decimal commas were read, and which whole numbers were taken for numbers that are not whole."""
+    return [*_commas(judgement), *_whole_numbers(judgement)]
+
+
+def _commas(judgement: Judgement) -> list[str]:
+    commas = [verdict.written for verdict in judgement.verdicts if verdict.written.has_comma]
+    if not commas:
+        return []
+    first = commas[0].text
+    said = "1 decimal comma is" if len(commas) == 1 else f"{len(commas)} decimal commas are"
+    return [f"{said} read as a point: {first} as {first.replace(',', '.')}"]
+
+
+def _whole_numbers(judgement: Judgement) -> list[str]:
     taken = [
         verdict
         for verdict in judgement.of("right")
@@ -163,6 +190,7 @@ def judgement_data(judgement: Judgement) -> dict[str, Any]:
         "right": bool(judgement),
         "summary": summary(judgement),
         "notes": notes(judgement),
+        "strays": stray_sentences(judgement),
         "slips": [_sentence(judgement, group) for group in _groups(judgement)],
         "numbers": [
             {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lattend.study.exact import writing
 from lattend.study.worked.entry import MatrixEntry
+from lattend.study.worked.inputs import Exercise
 from lattend.study.worked.step import Rows, Step
 from lattend.study.worked.terminal import forms_of
 
@@ -57,17 +58,32 @@ def _formula(worked: Worked, step: Step) -> str:
     heads = ", ".join(f"Z_{{{head + 1}}}" for head in range(given.heads))
     joined = "Z" if given.heads == 1 else f"[{heads}]"
     return {
-        "q": "Q = X W_q",
-        "k": f"K = {source} W_k",
-        "v": f"V = {source} W_v",
+        "q": f"Q = {_projected(given, 'X', 'q')}",
+        "k": f"K = {_projected(given, source, 'k')}",
+        "v": f"V = {_projected(given, source, 'v')}",
         "scores": f"S = {product}",
         "masked": r"S_{qk} = -\infty \text{ where the rule hides the key}",
         "exponentials": "e^{S}",
         "sums": r"\sum_k e^{S_{qk}}",
         "weights": r"A_{qk} = e^{S_{qk}} / \sum_k e^{S_{qk}}",
         "mixed": "Z = A V",
-        "outputs": f"{joined} W_o" if given.wo is not None else joined if given.heads > 1 else "Z = A V",
+        "outputs": _times(given, joined, "o")
+        if given.wo is not None
+        else joined
+        if given.heads > 1
+        else "Z = A V",
     }[step.name]
+
+
+def _projected(given: Exercise, source: str, name: str) -> str:
+    """`X W_q` over whole matrices, whose rows are tokens; `X` where the matrix was left out."""
+    if f"w{name}" not in given.left_out:
+        return _times(given, source, name)
+    return source if given.heads == 1 else rf"\text{{part of }} {source}"
+
+
+def _times(given: Exercise, rows: str, name: str) -> str:
+    return rf"{rows} W_{name}^{{\top}}" if given.columns else f"{rows} W_{name}"
 
 
 def _wide(rows: Rows) -> bool:

@@ -36,20 +36,22 @@ EXAMPLE: dict[str, Any] = {  # keys are the tokens' first numbers, values their 
 
 def work(
     tokens: Any,
-    wq: Any,
-    wk: Any,
-    wv: Any,
+    wq: Any = None,
+    wk: Any = None,
+    wv: Any = None,
     rule: Any = "full",
     scale: Any = 1,
     heads: int = 1,
     wo: Any = None,
     memory: Any = None,
+    columns: bool = False,
     **sizes: Any,
 ) -> Worked:
     """Attention worked through: q, k, v, scores, exponentials, row sums, weights and outputs.
 
-    Rows are tokens, q = x W_q. `scale` multiplies the scores: a number, or "sqrt" for 1/sqrt(D). Matrices
-    have a leading axis of heads, or `heads` share their columns; outputs of heads stand side by side, and are
+    Tokens are rows, q = x W_q; with `columns`, q = W_q x. A matrix that is left out is the identity. `scale`
+    multiplies the scores: a number, or "sqrt" for 1/sqrt(D). Matrices have a leading axis of heads, or
+    `heads` share their columns (their rows, with `columns`); outputs of heads stand side by side, and are
     multiplied by `wo` if it is given. `rule` is a Rule, its text or a name of the catalogue, `sizes` its
     parameters. Keys and values come from `memory` where it is given.
 
@@ -57,7 +59,7 @@ def work(
     >>> found.weights.decimals()[0]  # e/(e² + 2e + 1) = 2.71828/13.82562
     ['0.1966', '0.5344', '0.0723', '0.1966']
     """
-    given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, sizes)
+    given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
     have: dict[str, Tables] = {}
     for name in ORDER:
         have[name] = follow(name, have, given)
@@ -144,7 +146,7 @@ class Worked:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What was given, and which queries attend to no key, in sentences."""
+        """What was given, how matrices are multiplied, and which queries attend to no key, in sentences."""
         given = self.given
         count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
         memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
@@ -152,7 +154,8 @@ class Worked:
         if given.divisor is not None:
             scale = f"scores divided by {format_exact(given.divisor)}"
         rule = f"rule {given.rule}" if given.masks else "every query attends to every key"
-        return (f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}", *self._empty())
+        said = f"{count}{memory}; {many(given.heads, 'head')}; {scale}; {rule}"
+        return (said, build.convention(given), *self._empty())
 
     def statements(self, show: str = "both") -> tuple[str, ...]:
         """The facts, and which tables have decimals alone though exact forms are asked for."""
@@ -202,6 +205,7 @@ class Worked:
             "rule": str(given.rule),
             "scale": format_exact(given.scale),
             "heads": given.heads,
+            "columns": given.columns,
             "places": places,
             "facts": list(self.facts),
             "given": {step.name: step.json(places) for step in self.exercise},
