@@ -18,14 +18,16 @@ if "compare" not in [command.name for command in application.app.registered_comm
 def test_text(lattend):
     ran = lattend("compare", RNN, FULL, "--over", "t", "--at", "n=512")
     assert (ran.code, ran.err) == (0, "")
-    assert "attention passes rnn at t = n; equal there, dearer from t = n + 1 on" in ran.out.splitlines()
+    assert "attention passes rnn at t = n; equal there, costs more from t = n + 1 on" in ran.out.splitlines()
     assert "  at n = 512: t = 512" in ran.out.splitlines()
     assert f"rnn is {RNN}" in ran.out.splitlines()
 
 
 def test_layers_without_sizes(lattend):
     ran = lattend("compare", "lstm", "attention", "--over", "t", "--quantity", "multiply_adds")
-    assert "attention passes lstm at t = 2d; equal there, dearer from t = 2d + 1 on" in ran.out.splitlines()
+    assert (
+        "attention passes lstm at t = 2d; equal there, costs more from t = 2d + 1 on" in ran.out.splitlines()
+    )
     assert "lstm is lstm(steps=t, inputs=d, hidden=d)" in ran.out.splitlines()
 
 

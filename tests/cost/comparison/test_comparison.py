@@ -43,7 +43,7 @@ def test_text():
         "16  2,048  4,096  rnn",
         "",
         "where they cross",
-        "full passes rnn at t = n; equal there, dearer from t = n + 1 on",
+        "full passes rnn at t = n; equal there, costs more from t = n + 1 on",
         "  at n = 8: t = 8",
     ]
 
@@ -112,7 +112,7 @@ def test_products_of_the_backward_pass_are_twice_as_many():
 def test_dense_beside_needed():
     causal = attention("causal")
     found = compare({"needed": causal, "dense": causal.dense}, over="t")
-    assert str(found.crossovers[0]) == "dense is dearer than needed from t = 2 on; the same at t = 1"
+    assert str(found.crossovers[0]) == "dense costs more than needed from t = 2 on; the same at t = 1"
 
 
 # Equal parameters

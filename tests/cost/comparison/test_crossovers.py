@@ -45,22 +45,22 @@ def places(found: Crossover, **values: int) -> list[Fraction]:
 
 def test_full_attention_passes_the_rnn_at_n():
     found = crossing(attention("full"), rnn())
-    assert str(found) == "first passes second at t = n; equal there, dearer from t = n + 1 on"
+    assert str(found) == "first passes second at t = n; equal there, costs more from t = n + 1 on"
     assert (found.method, verdict(found.cases[0])) == ("solved", "passes")
     assert places(found, n=512) == [512]
 
 
 def test_causal_attention_passes_the_rnn_at_2n_minus_1():
     found = crossing(attention("causal"), rnn())
-    assert str(found) == "first passes second at t = 2n - 1; equal there, dearer from t = 2n on"
+    assert str(found) == "first passes second at t = 2n - 1; equal there, costs more from t = 2n on"
 
 
 def test_a_band_passes_the_rnn_only_if_b_plus_1_is_more_than_n():
     found = crossing(attention("strided", t="b"), rnn())
     assert found.sentences == [
-        "first passes second at t = 2n - 1 when b >= 2n; equal there, dearer from t = 2n on",
-        "first passes second at t = b(b + 1)/(2(b + 1 - n)) when n < b + 1 <= 2n; first is dearer beyond",
-        "second is dearer than first at every t when b + 1 <= n",
+        "first passes second at t = 2n - 1 when b >= 2n; equal there, costs more from t = 2n on",
+        "first passes second at t = b(b + 1)/(2(b + 1 - n)) when n < b + 1 <= 2n; first costs more beyond",
+        "second costs more than first at every t when b + 1 <= n",
         "first and second are the same at every t when n = 1 and b = 0",
     ]
     assert [verdict(case) for case in found.cases] == ["passes", "passes", "never", "same"]
@@ -72,25 +72,25 @@ def test_the_same_band_as_b_grows():
     found = crossing(attention("strided", t="b"), rnn(), over="b")
     assert found.sentences[0] == (
         "first passes second at b = (2t - 1 - sqrt((2t + 1)^2 - 8n*t))/2 when t + 1 > 2n; "
-        "first is dearer beyond"
+        "first costs more beyond"
     )
-    assert found.sentences[-1] == "second is dearer than first at every b when t + 1 < 2n"
+    assert found.sentences[-1] == "second costs more than first at every b when t + 1 < 2n"
     (place,) = places(found, n=10, t=10**6)
     assert abs(place - 9) < Fraction(1, 1000)  # b + 1 > n for long sequences
 
 
-def test_with_projections_attention_is_dearer_at_every_t():
+def test_with_projections_attention_costs_more_at_every_t():
     found = crossing(attention("full", projections="shared", out_bias=False), rnn())
-    assert str(found) == "first is dearer than second at every t"
+    assert str(found) == "first costs more than second at every t"
     assert verdict(found.cases[0]) == "always"
 
 
 def test_an_lstm_crosses_full_attention_with_projections_at_2n():
     found = crossing(attention("full", projections="shared"), lstm(), quantity="multiply_adds")
-    assert str(found) == "first passes second at t = 2n; equal there, dearer from t = 2n + 1 on"
+    assert str(found) == "first passes second at t = 2n; equal there, costs more from t = 2n + 1 on"
     # with the 3n multiplies of single numbers a step
     found = crossing(attention("full", projections="shared"), lstm())
-    assert str(found) == "first passes second at t = 2n + 3/2; dearer from t = 2n + 2 on"
+    assert str(found) == "first passes second at t = 2n + 3/2; costs more from t = 2n + 2 on"
 
 
 # Other shapes of answers
@@ -100,25 +100,25 @@ def test_an_lstm_crosses_full_attention_with_projections_at_2n():
     ("first", "second", "over", "quantity", "sentences"),
     [
         (attention("causal"), attention("strided", t="b"), "t", "multiplies",
-         ["first and second are the same up to t = b + 1; beyond, first is dearer"]),
+         ["first and second are the same up to t = b + 1; beyond, first costs more"]),
         (attention("causal"), attention("strided", t="b"), "b", "multiplies",
-         ["first is dearer than second up to b = t - 1; the same from there on"]),
+         ["first costs more than second up to b = t - 1; the same from there on"]),
         (attention("full"), rnn(), "t", "depth",
-         ["second is dearer than first from t = 2 on; the same at t = 1"]),
+         ["second costs more than first from t = 2 on; the same at t = 1"]),
         (attention("full"), rnn(), "n", "multiplies",
-         ["second passes first at n = t; equal there, dearer from n = t + 1 on"]),
+         ["second passes first at n = t; equal there, costs more from n = t + 1 on"]),
         (attention("windowed"), rnn(), "t", "multiplies",
-         ["second is dearer than first at every t when w + 1 < 2n and w divides t",
-          "first is dearer than second at every t when w + 1 > 2n and w divides t",
+         ["second costs more than first at every t when w + 1 < 2n and w divides t",
+          "first costs more than second at every t when w + 1 > 2n and w divides t",
           "first and second are the same at every t when w + 1 = 2n and w divides t"]),
         (attention("full"), lt.cost.rnn(steps="t", inputs="c", hidden="h"), "t", "multiplies",
-         ["first passes second at t = h(c + h)/(2n); first is dearer beyond"]),
+         ["first passes second at t = h(c + h)/(2n); first costs more beyond"]),
         (lt.cost.rnn2d(), lt.cost.conv(rows="n", cols="n", c_in="c", c_out="h", padding=1), "n", "multiplies",
-         ["second passes first at n = 2c/(4c - h) when 2c < h < 4c; second is dearer beyond",
-          "second is dearer than first from n = 2 on when h <= 2c; the same at n = 1",
-          "first is dearer than second from n = 2 on when h >= 4c; the same at n = 1"]),
+         ["second passes first at n = 2c/(4c - h) when 2c < h < 4c; second costs more beyond",
+          "second costs more than first from n = 2 on when h <= 2c; the same at n = 1",
+          "first costs more than second from n = 2 on when h >= 4c; the same at n = 1"]),
     ],
-    ids=["same then dearer", "dearer then same", "depth", "falls", "multiples", "three symbols", "cells"],
+    ids=["same then more", "more then same", "depth", "falls", "multiples", "three symbols", "cells"],
 )  # fmt: skip
 def test_sentences(first, second, over, quantity, sentences):
     assert crossing(first, second, over, quantity).sentences == sentences
@@ -130,7 +130,7 @@ def test_what_has_no_formula_is_evaluated():
     found = crossing(sparse, small)
     assert found.method == "evaluated"
     assert str(found).startswith(
-        "first passes second at t = 140; first is dearer from there on (evaluated at"
+        "first passes second at t = 140; first costs more from there on (evaluated at"
     )
     counts = [(sparse.at(t=t).total(), small.at(t=t).total()) for t in range(100, 200)]
     assert [a > b for a, b in counts] == [t >= 140 for t in range(100, 200)]
@@ -160,7 +160,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_case_is_what_evaluation_says(name):
-    """All other symbols at numbers of a grid: who is dearer at each size, from the layers themselves."""
+    """All other symbols at numbers of a grid: who costs more at each size, from the layers themselves."""
     first, second, over, others = PAIRS[name]
     found = crossing(first, second, over)
     assert found.method == "solved"
@@ -189,10 +189,10 @@ def test_json():
     assert data["cases"] == [
         {
             "when": "always",
-            "dearer": ["second", "first"],
+            "costs_more": ["second", "first"],
             "places": ["2n - 1"],
             "verdict": "passes",
-            "sentence": "first passes second at t = 2n - 1; equal there, dearer from t = 2n on",
+            "sentence": "first passes second at t = 2n - 1; equal there, costs more from t = 2n on",
         }
     ]
     assert (data["over"], data["method"], data["where"]) == ("t", "solved", None)

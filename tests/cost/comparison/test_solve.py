@@ -63,7 +63,7 @@ def test_of_degree_three_with_numbers_it_is_evaluated():
         ("A", "B"), (Amount.of(read_size("a", "x^3 + 101")), Amount.of(read_size("b", "90*x"))), "x"
     )
     assert found.method == "evaluated"
-    assert str(found).startswith("A is dearer up to x = 2, B from there to x = 9, A beyond (evaluated at")
+    assert str(found).startswith("A costs more up to x = 2, B from there to x = 9, A beyond (evaluated at")
     assert [x**3 + 101 > 90 * x for x in range(1, 12)] == [x in (1, 9, 10, 11) for x in range(1, 12)]
 
 

@@ -47,7 +47,7 @@ class Comparison(Printed):
     >>> full = attention("full", n="t", heads=1, D_hid="n", projections=None)
     >>> found = compare({"rnn": rnn(steps="t", inputs="n", hidden="n"), "full": full}, over="t")
     >>> found.crossovers[0]  # 2nt² against 2n²t
-    full passes rnn at t = n; equal there, dearer from t = n + 1 on
+    full passes rnn at t = n; equal there, costs more from t = n + 1 on
     """
 
     costs: Mapping[str, Cost]

@@ -20,7 +20,7 @@ SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
 
 @dataclass(frozen=True, eq=False)
 class Crossover:
-    """Two layers, and in each case which of them is dearer from where on.
+    """Two layers, and in each case which of them costs more from where on.
 
     `method` is "solved" (in closed form), "evaluated" (number by number) or "open"; `why` says why.
     """
@@ -78,34 +78,34 @@ class Crossover:
             case (sign,) if case.start is not None:
                 after = "beyond" if case.start.next is None else f"from {self.over} = {case.start.next} on"
                 same = f"the same at {self.over} = {case.start}"
-                return f"{who[sign]} is dearer than {other[sign]} {after}; {same}"
+                return f"{who[sign]} costs more than {other[sign]} {after}; {same}"
             case (sign,):
-                return f"{who[sign]} is dearer than {other[sign]} at every {self.over}"
+                return f"{who[sign]} costs more than {other[sign]} at every {self.over}"
             case (0, sign):
-                return f"{both} are the same up to {places[0]}; beyond, {who[sign]} is dearer"
+                return f"{both} are the same up to {places[0]}; beyond, {who[sign]} costs more"
             case (sign, 0):
-                return f"{who[sign]} is dearer than {other[sign]} up to {places[0]}; the same from there on"
+                return f"{who[sign]} costs more than {other[sign]} up to {places[0]}; the same from there on"
             case (one, two) if one == two:
-                return f"{who[one]} is dearer than {other[one]} but at {places[0]}; equal there"
+                return f"{who[one]} costs more than {other[one]} but at {places[0]}; equal there"
             case (_, sign):
                 return f"{who[sign]} passes {other[sign]} at {places[0]}{self._from(case, who[sign])}"
             case _:
                 return self._stretches(case, places, who)
 
-    def _from(self, case: CrossingCase, dearer: str) -> str:
+    def _from(self, case: CrossingCase, who: str) -> str:
         """From which whole number on, where that can be said."""
         (place,) = case.places
         if place.jump:
-            return f"; {dearer} is dearer from there on"
+            return f"; {who} costs more from there on"
         if place.next is None:
-            return f"; {dearer} is dearer beyond"
+            return f"; {who} costs more beyond"
         lead = "equal there, " if place.is_whole else ""
-        return f"; {lead}dearer from {self.over} = {place.next} on"
+        return f"; {lead}costs more from {self.over} = {place.next} on"
 
     def _stretches(self, case: CrossingCase, places: list[str], who: Mapping[int, str]) -> str:
-        """Three and more: who is dearer up to where."""
+        """Three and more: who costs more up to where."""
         names = {**who, 0: "neither"}
-        first = f"{names[case.signs[0]]} is dearer up to {places[0]}"
+        first = f"{names[case.signs[0]]} costs more up to {places[0]}"
         middle = [
             f"{names[sign]} from there to {place}"
             for sign, place in zip(case.signs[1:-1], places[1:], strict=True)
@@ -113,7 +113,7 @@ class Crossover:
         return ", ".join([first, *middle, f"{names[case.signs[-1]]} beyond"])
 
     def json(self) -> dict[str, Any]:
-        """The same as plain data; `dearer` says who is, stretch by stretch, between the places."""
+        """The same as plain data; `costs_more` says who does, stretch by stretch, between the places."""
         names = {1: self.first, -1: self.second, 0: None}
         return {
             "first": self.first,
@@ -126,7 +126,7 @@ class Crossover:
             "cases": [
                 {
                     "when": case.when.text or "always",
-                    "dearer": [names[sign] for sign in case.signs],
+                    "costs_more": [names[sign] for sign in case.signs],
                     "places": [place.text for place in case.places],
                     "verdict": verdict(case),
                     "sentence": self._sentence(case),
@@ -142,7 +142,7 @@ class Crossover:
 
 
 def verdict(case: CrossingCase) -> str:
-    """What becomes of the first layer: passes, is passed, always or never dearer, the same, or several."""
+    """What becomes of the first layer: passes, is passed, costs more always or never, same, several."""
     match case.signs:
         case (0,):
             return "same"

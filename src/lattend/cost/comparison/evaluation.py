@@ -30,7 +30,7 @@ def numbers(amount: Amount, points: Mapping[str, Any], many: int) -> Any:
 
 
 def evaluated(amounts: tuple[Amount, Amount], over: str) -> tuple[CrossingCase, int]:
-    """Who is dearer from which number on, and at how many numbers that was evaluated."""
+    """Who costs more from which number on, and at how many numbers that was evaluated."""
     chosen = [*range(DENSE + 1), *(2**power for power in range(DENSE.bit_length(), FAR + 1))]
     counts = [amount.count() for amount in amounts]
     for count in counts:
