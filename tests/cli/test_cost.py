@@ -137,3 +137,12 @@ def test_check_of_attention(lattend):
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("attention at n = 4, heads = 2, D_i = 3, D_hid = 2, run on numbers")
     assert ran.out.count("equal") == 9
+
+
+def test_without_a_layer_all_are_listed(lattend):
+    ran = lattend("cost")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("16 layers, their arguments and an example")
+    assert '  lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)"' in ran.out.splitlines()
+    assert json.loads(lattend("cost", "--json").out)["rnn2d"]["arguments"]["cell"] == "rnn"
+    assert "--at needs a layer, as in lattend cost rnn2d" in lattend("cost", "--at", "n=3").err

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 EXAMPLES = (
+    "lattend cost",
     "lattend cost rnn2d",
     'lattend cost rnn2d --claim "multiplies: n^2 h c + 2n(n-1)h^2"',
     "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
     'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
+    'lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"',
     "lattend cost vit --out vit.svg",
     "lattend cost rnn2d --statements",
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
@@ -31,8 +33,9 @@ EXAMPLES = (
 
 def cost(
     layer: Annotated[
-        str, argument("LAYER", "A layer, rnn2d or rnn(steps=t), or a Hugging Face config.json.")
-    ],
+        str | None,
+        argument("LAYER", "rnn2d, rnn(steps=t), l * attention, or a config.json; without it, all layers."),
+    ] = None,
     rule: Annotated[str | None, option("RULE", "The attention mask, as a rule.", "--rule")] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
@@ -57,9 +60,15 @@ def cost(
     "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided. With --check it is
     1 when a number differs from what plain code counts as it runs.
     """
+    given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
+    given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
+    if layer is None:
+        refuse(given, given, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers")
+        from lattend.cost.layer_catalogue import catalogue
+
+        show_report(catalogue(), json)
+        return YES
     if layer.endswith(".json") or Path(layer).is_dir():
-        given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-        given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
         refuse(given, given, "is for a layer, not for a model; a model takes --length and --json")
         return _model(layer, length, json)
     if length is not None:

@@ -2,8 +2,9 @@
 
 Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
 transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
-configuration), mfu (utilisation). Side by side as a size grows: compare. `help(lt.cost.attention)` tells
-the arguments of one, and `lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
+configuration), mfu (utilisation). Side by side as a size grows: compare. `print(lt.cost.catalogue())` has
+the arguments of every layer and an example, `help(lt.cost.attention)` what they mean, and
+`lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lattend.lazy import homes, on_first_use
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
     from lattend.cost.cost import Cost as Cost
+    from lattend.cost.layer_catalogue import catalogue as catalogue
     from lattend.cost.layers.attention import attention as attention
     from lattend.cost.layers.conv import conv as conv
     from lattend.cost.layers.conv import patch_embedding as patch_embedding
@@ -41,6 +43,7 @@ _HOME = homes(
     "lattend.cost",
     {
         "cost": "Cost",
+        "layer_catalogue": "catalogue",
         "layers.attention": "attention",
         "layers.conv": "conv patch_embedding",
         "layers.recurrent": "gru lstm rnn",

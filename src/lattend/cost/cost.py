@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
+from lattend.cost.recipe import Recipe
 from lattend.cost.result import MultiplyAdds, Result
 from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import OPERATIONS, Array
@@ -65,6 +66,7 @@ class Cost(Result):
     width: int = WIDTH
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     runs: tuple[tuple[Amount, Run], ...] = ()  # plain code for all of it, if there is any
+    recipes: tuple[tuple[Amount, Recipe], ...] = ()  # how all of it was made, if that is known
     budget: Budget | None = None  # one for several questions, instead of that of the rule for each
 
     # Quantities
@@ -210,7 +212,9 @@ class Cost(Result):
                 "backward or dense, or put numbers in with at"
             )
         runs = self.runs + other.runs if self.runs and other.runs else ()
-        return replace(self, name=f"{self.name} + {other.name}", parts=self.parts + other.parts, runs=runs)
+        recipes = self.recipes + other.recipes if self.recipes and other.recipes else ()
+        name, parts = f"{self.name} + {other.name}", self.parts + other.parts
+        return replace(self, name=name, parts=parts, runs=runs, recipes=recipes)
 
     def __mul__(self, times: Size) -> Cost:
         return self.repeat(times)
@@ -222,7 +226,8 @@ class Cost(Result):
         factor = Amount.of(read_size("times", times))
         parts = tuple((factor * n, layer) for n, layer in self.parts)
         runs = tuple((factor * n, run) for n, run in self.runs)
-        return replace(self, name=f"{times} × {self.name}", parts=parts, runs=runs)
+        recipes = tuple((factor * n, recipe) for n, recipe in self.recipes)
+        return replace(self, name=f"{times} × {self.name}", parts=parts, runs=runs, recipes=recipes)
 
     def named(self, name: str) -> Cost:
         """The same under another name, which a single layer takes too."""

@@ -78,15 +78,24 @@ class _Reading:
         return found.at(**rest) if rest else found
 
     def term(self, start: int, end: int) -> Cost:
-        """One layer, and before it how many of them: `12 * transformer_block(d=768)`."""
+        """One layer, and beside it how many of them: `12 * transformer_block(d=768)`, `rnn(steps=t) * l`."""
         spans = list(parts(self.source, start, end, "*"))
         if not spans or not all(self.text[first:last].strip() for first, last in spans):
             raise self.source.error(f"a layer is missing here; write one as in {EXAMPLE}", start, end)
-        found = self.layer(*spans[-1])
-        for first, last in spans[:-1]:
+        layers = [span for span in spans if self.is_layer(*span)]
+        if len(layers) > 1:
+            raise self.source.error("layers follow each other with +, as in rnn + linear", *layers[1])
+        chosen = layers[0] if layers else spans[-1]
+        found = self.layer(*chosen)
+        for first, last in (span for span in spans if span != chosen):
             times = self.number(read_value(self.source, first, last))
             found = self.pointing((first, last), partial(found.repeat, times))
         return found
+
+    def is_layer(self, start: int, end: int) -> bool:
+        """Whether a factor is a layer, and not how many there are of one."""
+        call = read_call(self.source, start, end)
+        return call is not None and (call.name in layer_names() or call.arguments is not None)
 
     def layer(self, start: int, end: int) -> Cost:
         call = read_call(self.source, start, end)
@@ -117,7 +126,7 @@ class _Reading:
                 arguments[word] = self.pointing(place, partial(self.number, value), lead)
         for word, default in symbols.items():
             arguments |= self.open(word, default) if word not in said and word not in WORDS else {}
-        return self.pointing((start, end), partial(_function(name), **arguments), f"{name}: ")
+        return self.pointing((start, end), partial(layer_function(name), **arguments), f"{name}: ")
 
     def open(self, name: str, default: Any) -> dict[str, Any]:
         """A number for an argument that the text leaves open, given under its name or its symbol's."""
@@ -170,13 +179,19 @@ def _unknown(name: str) -> str:
     return f"no layer is named {name}; there are {', '.join(known)}.{hint}"
 
 
-def _function(name: str) -> Callable[..., Cost]:
+def layer_function(name: str) -> Callable[..., Cost]:
+    """The function of lt.cost that prices a layer."""
     return getattr(import_module(vars(cost)["_HOME"][name]), name)
+
+
+def arguments_of(name: str) -> dict[str, Any]:
+    """The arguments of a layer with their defaults, the sizes of its default rule among them."""
+    return _symbols(name, _wanted(name), None)
 
 
 def _wanted(name: str) -> dict[str, Any]:
     """The arguments of a layer, and of the layer it passes others on to, with their defaults."""
-    parameters = inspect.signature(_function(name)).parameters
+    parameters = inspect.signature(layer_function(name)).parameters
     found = {word: p.default for word, p in parameters.items() if p.kind != p.VAR_KEYWORD}
     return {**found, **_wanted(PASSES_ON[name]), **found} if name in PASSES_ON else found
 

@@ -11,6 +11,7 @@ from lattend.cost.layer import Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.pairs import attended_pairs, need_sizes
 from lattend.cost.paths import mixes_tokens, path_of
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
 from lattend.errors import DomainError, NamingError
@@ -20,6 +21,7 @@ from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 
+@keeps_recipe
 def attention(
     rule: RuleLike = "full",
     *,

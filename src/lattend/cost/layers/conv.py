@@ -11,6 +11,7 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import ONE_STEP, Layer, Run
 from lattend.cost.paths import conv_path
 from lattend.cost.points import Sizes, points
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
 from lattend.cost.statement import Array, Columns, Statement
 from lattend.errors import DomainError, NamingError
@@ -21,6 +22,7 @@ Padding = int | tuple[int, int] | str
 MODES = ("zeros", "replicate")
 
 
+@keeps_recipe
 def conv(
     *,
     rows: Size = "rows",
@@ -95,6 +97,7 @@ def conv(
     return single(Layer(name, *made_of, ONE_STEP, max(sides) > 1, path, positions=pixels), run)
 
 
+@keeps_recipe
 def patch_embedding(
     *,
     rows: Size = "rows",

@@ -7,6 +7,7 @@ from lattend.cost.cost import Cost
 from lattend.cost.layer import Depth, Layer, Run, depth_of
 from lattend.cost.layers.builder import Builder, columns
 from lattend.cost.points import Sizes, points
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size, need_number, number_of, read_size, read_sizes
 from lattend.cost.statement import NOTHING, Array, Columns, Statement
@@ -15,6 +16,7 @@ from lattend.rules.language.polynomial import Polynomial
 IMAGE = "row < rows and col < cols"
 
 
+@keeps_recipe
 def rnn2d(
     *,
     n: Size = "n",

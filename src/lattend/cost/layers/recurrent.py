@@ -7,12 +7,14 @@ from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Run, depth_of
 from lattend.cost.layers.builder import Builder
 from lattend.cost.points import Sizes, points
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, number_of, read_sizes
 from lattend.cost.statement import NOTHING, Array, Statement
 
 CELL = "layer < l and step < t"
 
 
+@keeps_recipe
 def rnn(
     *,
     steps: Size = "t",
@@ -30,6 +32,7 @@ def rnn(
     return _recurrent("rnn", steps, inputs, hidden, layers, bias, initial)
 
 
+@keeps_recipe
 def lstm(
     *,
     steps: Size = "t",
@@ -43,6 +46,7 @@ def lstm(
     return _recurrent("lstm", steps, inputs, hidden, layers, bias, initial)
 
 
+@keeps_recipe
 def gru(
     *,
     steps: Size = "t",

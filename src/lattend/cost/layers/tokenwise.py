@@ -6,6 +6,7 @@ from lattend.cost.amount import Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import NO_STEP, Layer, Run
 from lattend.cost.layers.builder import Builder
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, read_sizes
 from lattend.cost.statement import NOTHING, Array, Columns, Statement
 from lattend.errors import NamingError
@@ -14,6 +15,7 @@ NORMS = ("layer", "rms")
 TOKENS = "token < n and i < d"  # n tokens of d numbers
 
 
+@keeps_recipe
 def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: bool = True) -> Cost:
     """A linear map of n tokens.
 
@@ -26,6 +28,7 @@ def linear(*, n: Size = "n", d_in: Size = "d_in", d_out: Size = "d_out", bias: b
     return single(build.layer("linear", positions=sizes["n"]), Run("linear", sizes, {"bias": bias}))
 
 
+@keeps_recipe
 def feed_forward(
     *,
     n: Size = "n",
@@ -52,6 +55,7 @@ def feed_forward(
     return single(build.layer("feed-forward", positions=sizes["n"]), run)
 
 
+@keeps_recipe
 def norm(*, n: Size = "n", d: Size = "d", kind: str = "layer") -> Cost:
     """Layer norm with weight and bias, or "rms" with a weight, of n tokens."""
     if kind not in NORMS:
@@ -96,6 +100,7 @@ def shared_input(*, n: Size = "n", d: Size = "d", to: Size = "l") -> Cost:
     return single(build.layer("shared input", depth=NO_STEP))
 
 
+@keeps_recipe
 def embedding(*, n: Size = "n", vocabulary: Size = "vocabulary", d: Size = "d") -> Cost:
     """A table of vectors, looked up for n different tokens: parameters and no arithmetic."""
     sizes = read_sizes(n=n, vocabulary=vocabulary, d=d)

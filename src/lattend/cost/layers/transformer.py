@@ -23,11 +23,13 @@ from lattend.cost.layers.tokenwise import (
     tied_table,
 )
 from lattend.cost.points import Sizes
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.errors import DomainError
 from lattend.rules.reader import RuleLike, read_rule
 
 
+@keeps_recipe
 def transformer_block(
     rule: RuleLike = "full",
     *,
@@ -72,11 +74,13 @@ def transformer_block(
     return running(whole, "transformer", sizes, named, how)
 
 
+@keeps_recipe
 def encoder(rule: RuleLike = "full", *, layers: Size = "l", **options: Any) -> Cost:
     """A stack of blocks in which, unless the rule says otherwise, every token attends to every other."""
     return _stack(rule, layers, options).named("encoder")
 
 
+@keeps_recipe
 def decoder(
     rule: RuleLike = "causal",
     *,
@@ -102,6 +106,7 @@ def decoder(
     return running(whole, "transformer", run.sizes, named, {**run.options, "tied": tied})
 
 
+@keeps_recipe
 def vit(
     *,
     rows: int = 224,

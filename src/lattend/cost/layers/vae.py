@@ -9,10 +9,12 @@ from lattend.cost.layer import Layer
 from lattend.cost.layers.builder import Builder
 from lattend.cost.layers.tokenwise import TOKENS, linear
 from lattend.cost.layers.transformer import joined, running
+from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, read_sizes
 from lattend.cost.statement import Array
 
 
+@keeps_recipe
 def vae(*, n: Size = "n", d: Size = "d", hidden: Size = "hidden", latent: Size = "z") -> Cost:
     """A VAE of n examples: hidden layer, mean and log-variance, one sample, hidden layer, output.
 

@@ -1,0 +1,65 @@
+"""Recipe: the function that made a cost and what it was given, so that it can be made again otherwise."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from lattend.cost.amount import ONE
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
+
+P = ParamSpec("P")
+# Sizes that are another one unless they are given
+TIED = {
+    "D_o": "D_hid",
+    "D_out": "D_i",
+    "D_keys": "D_i",
+    "D_values": "D_keys",
+    "kv_heads": "heads",
+    "D": "d/heads",
+    "hidden": "4*d",
+    "rows": "n",
+    "cols": "n",
+    "m": "n",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A layer by name, the function that makes it, and all its arguments."""
+
+    name: str
+    make: Callable[..., Cost]
+    arguments: Mapping[str, Any]
+
+    def made(self, **changes: Any) -> Cost:
+        """The same layer with some arguments changed."""
+        return self.make(**{**self.arguments, **changes})
+
+    def tied(self, name: str) -> bool:
+        """Whether a size of it is another one here, and could have a name of its own."""
+        return name in TIED and name in self.arguments and self.arguments[name] is None
+
+
+def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
+    """The function, whose costs remember how they were made."""
+    signature = inspect.signature(make)
+
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Cost:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            given |= (
+                value if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+            )
+        found = make(*args, **kwargs)
+        return replace(found, recipes=((ONE, Recipe(make.__name__, made, given)),))
+
+    return made
