@@ -83,6 +83,8 @@ def test_equal_parameters_and_columns(lattend):
 def test_architectures(lattend, tmp_path):
     ran = lattend("compare", "--architectures")
     assert ran.code == 0
+    assert "k^2*d^2*n: holds for n >= 1 and k >= 1 and d >= 1" in " ".join(ran.out.split())
+    ran = lattend("compare", "--architectures", "--at", "k=3")
     assert "it gives 18, the count is 36" in " ".join(ran.out.split())
     data = json.loads(lattend("compare", "--architectures", "--at", "n=64,d=8,k=5", "--json").out)
     assert data["numbers"]["sequential depth"] == ["1", "64", "1"]

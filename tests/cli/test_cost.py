@@ -146,3 +146,12 @@ def test_without_a_layer_all_are_listed(lattend):
     assert '  lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)"' in ran.out.splitlines()
     assert json.loads(lattend("cost", "--json").out)["rnn2d"]["arguments"]["cell"] == "rnn"
     assert "--at needs a layer, as in lattend cost rnn2d" in lattend("cost", "--at", "n=3").err
+
+
+def test_a_kernel_is_a_letter(lattend):
+    layer = "conv(rows=n, cols=n, kernel=k, c_in=d, c_out=d, padding=same, bias=false)"
+    assert lattend("cost", layer, "--order", "multiplies").out == "O(n^2*d^2*k^2)\n"
+    assert lattend("cost", layer, "--claim", "parameters: k^2 d^2").code == 0
+    ran = lattend("cost", layer, "--at", "n=5,k=3,d=2", "--check")
+    assert (ran.code, "differs" in ran.out) == (0, False)
+    assert "d^2(4n*k - k^2 + 1)^2/16" in ran.out

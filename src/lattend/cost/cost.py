@@ -257,10 +257,10 @@ class Cost(Result):
             raise NamingError(f"{self.name} has no {unknown[0]}; {known}")
         return replace(self, values={**self.values, **values})
 
-    def number(self, amount: Amount) -> int:
+    def number(self, amount: Amount, quantity: str = "times") -> int:
         """An amount at the cost's numbers, which must be a number."""
         missing = ", ".join(f"{name}=…" for name in amount.names if name not in self.values)
-        found = None if missing else self.number_or_formula(amount)
+        found = None if missing else self.number_or_formula(amount, quantity)
         if not isinstance(found, int):
             raise NamingError(f"{self.name} needs a number for every size: give {missing}")
         return found
@@ -272,7 +272,7 @@ class Cost(Result):
         >>> linear(n=2, d_in=3, d_out=4).total("parameters")  # 3*4 + 4
         16
         """
-        return self.number(self.amount(quantity))
+        return self.number(self.amount(quantity), quantity)
 
     def value(self, quantity: str) -> Count | int:
         """A quantity by name, in this column and this way: a number, or a formula."""

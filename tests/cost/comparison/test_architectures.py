@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 import lattend as lt
 from lattend.cost.comparison.architectures import architectures
+from lattend.cost.paths import longest_path
 from lattend.errors import DomainError, NamingError
 
 
 def test_formulas():
-    rows = {name: list(cells.values()) for name, cells in architectures().numbers}
+    rows = {name: list(cells.values()) for name, cells in architectures(k=3).numbers}
     assert rows == {
         "parameters": ["9d^2", "2d^2", "4d^2"],
         "multiplies": ["d^2(9n - 12s + 4)", "2n*d^2", "2n*d(n + 2d)"],  # s*s pixels: (3s - 2)^2 d^2
@@ -23,6 +25,28 @@ def test_formulas():
         "maximum path length, in layers or steps": ["s - 1", "n", "1"],
         "saved activations, numbers": ["n*d", "2n*d", "n(n + 5d)"],
     }
+
+
+def test_the_kernel_is_a_letter():
+    found = architectures()
+    rows = dict(found.numbers)
+    assert rows["parameters"]["convolution"] == "d^2*k^2"
+    assert rows["multiplies, padding too"]["convolution"] == "n*d^2*k^2"
+    assert rows["order of multiplies"]["convolution"] == "O(n*d^2*k^2)"
+    assert [verdict.status for _, verdict in found.claims] == ["fails", "holds", "holds", "holds"]
+    assert found.claims[1][1].claim == "k^2*d^2*n"
+    assert "self-attention passes convolution at n = d(k + 2)(k - 2)/2 when k > 2" in str(found)
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 7, 8, 9])
+@pytest.mark.parametrize("k", [3, 5, 7])
+def test_the_path_with_a_letter_is_that_of_numbers(side, k):
+    """⌈2(s - 1)/(k - 1)⌉ layers, against the steps of windows from one end of the image to the other."""
+    name = "maximum path length, in layers or steps"
+    words = dict(architectures(n=side * side, d=2).numbers)[name]["convolution"]
+    assert words == f"⌈{2 * side - 2}/(k - 1)⌉"
+    far = [[abs(q - key) <= k // 2 for key in range(side)] for q in range(side)]
+    assert longest_path(np.array(far)) == -(-(2 * side - 2) // (k - 1))
 
 
 @pytest.mark.parametrize("k", [1, 3, 5, 7])
@@ -58,7 +82,7 @@ def test_words_come_from_the_file():
 
 
 def test_forms():
-    found = architectures()
+    found = architectures(k=3)
     text = str(found)
     assert max(map(len, text.splitlines())) <= 100
     assert "self-attention passes convolution at n = 5d/2" in text

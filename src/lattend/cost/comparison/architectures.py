@@ -47,7 +47,7 @@ class Architectures(Printed):
 
     n: Size
     d: Size
-    k: int
+    k: Size
     costs: Mapping[str, Cost]
 
     @property
@@ -82,6 +82,9 @@ class Architectures(Printed):
             case "path":
                 ((_, layer),) = cost.parts
                 path = layer.path_length()
+                if path is None and isinstance(self.k, str):  # (k - 1)/2 pixels a layer
+                    across = f"2({self.side} - 1)" if self.side else f"{2 * isqrt(int(self.n)) - 2}"
+                    return f"⌈{across}/({self.k} - 1)⌉"
                 return "never" if path is None else self._format(path)
             case _:
                 return self._format(cost.amount(quantity))
@@ -112,7 +115,7 @@ class Architectures(Printed):
 
         The first is a depthwise one, or one with a single output channel; for d channels in and out it fails.
         """
-        image: dict[str, Any] = {"rows": "n", "cols": 1, "kernel": self.k, "padding": self.k // 2}
+        image: dict[str, Any] = {"rows": "n", "cols": 1, "kernel": self.k, "padding": "same"}
         short, whole = f"{self.k}^2*d*n", f"{self.k}^2*d^2*n"
         tried: list[tuple[str, dict[str, Any], str]] = [
             ("k^2*d*n with d channels in and out", {"c_in": "d", "c_out": "d"}, short),
@@ -130,7 +133,7 @@ class Architectures(Printed):
         """The three as n grows; padding is counted, so that the image's shape does not matter."""
         over = "n" if isinstance(self.n, int) else self.n
         found = dict(architectures(over, self.d, self.k).costs)
-        image: dict[str, Any] = {"rows": over, "cols": 1, "kernel": self.k, "padding": self.k // 2}
+        image: dict[str, Any] = {"rows": over, "cols": 1, "kernel": self.k, "padding": "same"}
         found["convolution"] = conv(**image, c_in=self.d, c_out=self.d, bias=False).dense
         return compare({LABELS[name]: cost for name, cost in found.items()}, over=over)
 
@@ -150,7 +153,8 @@ class Architectures(Printed):
             f"{self.comparison.title}, padding too",
         ]
         parts += [*self.comparison.crossing_lines, ""]
-        parts.append(f"multiplies of a convolution of n pixels, padding counted, k = {self.k}")
+        at = "" if isinstance(self.k, str) else f", k = {self.k}"
+        parts.append(f"multiplies of a convolution of n pixels, padding counted{at}")
         return Report(self.title, [*parts, *(f"{words}: {verdict}" for words, verdict in self.claims)])
 
     def __repr__(self) -> str:
@@ -176,13 +180,15 @@ class Architectures(Printed):
         }
 
 
-def architectures(n: Size = "n", d: Size = "d", k: int = 3) -> Architectures:
+def architectures(n: Size = "n", d: Size = "d", k: Size = "k") -> Architectures:
     """The table of CNNs, RNNs and Transformers for n positions of d numbers, as formulas or numbers.
+
+    The kernel is k × k: a name, or an odd number.
 
     >>> dict(architectures(n=64, d=8).rows)["sequential depth"]
     {'convolution': '1', 'rnn': '64', 'attention': '1'}
     """
-    if need_number("k", k) % 2 == 0:
+    if isinstance(k, int) and need_number("k", k) % 2 == 0:
         raise DomainError(f"k must be odd, so that the kernel has a middle, got {k}")
     if isinstance(n, int):
         side: Size = isqrt(need_number("n", n))
@@ -192,7 +198,7 @@ def architectures(n: Size = "n", d: Size = "d", k: int = 3) -> Architectures:
         if read_size("n", n) != Polynomial.atom(n):
             raise NamingError(f"n is a number or a name here, not {n}")
         side = _side(n, d)
-    image: dict[str, Any] = {"rows": side, "cols": side, "kernel": k, "padding": k // 2}
+    image: dict[str, Any] = {"rows": side, "cols": side, "kernel": k, "padding": "same"}
     return Architectures(
         n,
         d,

@@ -41,7 +41,8 @@ def conv(
     """A 2-D convolution; kernel, stride, dilation and padding are numbers or (rows, cols).
 
     Padding may also be "same" or "valid", and by `padding_mode` zeros or the nearest pixel ("replicate").
-    Needed leaves out multiplies with the zeros of the padding; dense counts them, as most tools do.
+    Needed leaves out multiplies with the zeros of the padding; dense counts them, as most tools do. A kernel
+    may be a name too, `kernel="k"`: at most as large as the image, and odd where the padding is "same".
 
     >>> conv(rows=4, cols=4, c_in=1, c_out=1, padding=1, bias=False).multiplies  # (3*4 - 2)^2
     100
@@ -59,7 +60,7 @@ def conv(
     )
     each = _per_group(channels["c_in"], channels["c_out"], read_size("groups", groups))
     depth, out_channels = Amount.of(each * channels["c_out"]), Amount.of(channels["c_out"])
-    taps = Amount.number(axes[0].kernel * axes[1].kernel)
+    taps = Amount.of(axes[0].kernel * axes[1].kernel)
     whole = outputs * taps * depth
     made = Columns.same(outputs * out_channels)
     filled = Columns.of(seen * out_channels, made.dense)
@@ -83,18 +84,17 @@ def conv(
         done = Array("y + b", made)
         steps.append(Statement("bias", "adds", filled, (out, offset), done))
         steps.append(Statement("bias alone", "copies", made - filled, (offset,), done))
-    sides = (axes[0].kernel, axes[1].kernel)
-    path = None
-    if all(axis.stride == 1 and axis.padding == (axis.dilation * (axis.kernel // 2),) * 2 for axis in axes):
-        path = conv_path(sizes["rows"], sizes["cols"], sides, (axes[0].dilation, axes[1].dilation))
-    pads = padding if isinstance(padding, str) else (axes[0].padding[0], axes[1].padding[0])
+    one = Polynomial.constant(1)
+    mixes = any(axis.kernel != one for axis in axes)
     options: dict[str, Any] = {
-        what: tuple(getattr(axis, what) for axis in axes) for what in ("kernel", "stride", "dilation")
+        what: tuple(getattr(axis, what) for axis in axes) for what in ("stride", "dilation")
     }
-    options |= {"padding": pads, "padding_mode": padding_mode, "bias": bias}
-    run = Run("conv", {**sizes, **channels, "groups": read_size("groups", groups)}, options)
+    options |= {"padding": _both(padding), "padding_mode": padding_mode, "bias": bias}
+    taken = {"kernel_rows": axes[0].kernel, "kernel_cols": axes[1].kernel}
+    run = Run("conv", {**sizes, **channels, **taken, "groups": read_size("groups", groups)}, options)
     made_of, pixels = (tuple(steps), tuple(parameters)), sizes["rows"] * sizes["cols"]
-    return single(Layer(name, *made_of, ONE_STEP, max(sides) > 1, path, positions=pixels), run)
+    path = _path(sizes, axes)
+    return single(Layer(name, *made_of, ONE_STEP, mixes, path, positions=pixels), run)
 
 
 @keeps_recipe
@@ -125,10 +125,10 @@ def output_size(size: int, kernel: int, stride: int = 1, dilation: int = 1, padd
 class _ConvAxis:
     """Along one axis: pairs (output, tap) inside the image, and what takes part in one."""
 
-    kernel: int
+    kernel: Polynomial
     stride: int
     dilation: int
-    padding: tuple[int, int]  # before and after
+    centred: bool  # padded so that every output lies in the middle of its taps
     inside: Amount
     outputs: Amount
     filled: Amount  # outputs with a tap inside the image
@@ -146,10 +146,14 @@ class _ConvAxis:
         place: int,
         mode: str,
     ) -> _ConvAxis:
-        taps, by, apart = (
-            _of_axis(what, given, place, 1)
-            for what, given in (("kernel", kernel), ("stride", stride), ("dilation", dilation))
+        taken = read_size("kernel", _along("kernel", kernel, place))
+        taps = number_of(taken)
+        by, apart = (
+            need_number(what, _along(what, given, place))
+            for what, given in (("stride", stride), ("dilation", dilation))
         )
+        if taps is None:
+            return _ConvAxis.named(name, sizes, taken, by, apart, padding, place, mode)
         size, reach = number_of(sizes[name]), apart * (taps - 1) + 1
         before, after = pad = _padded(padding, place, reach, by)
         if size is not None and size + before + after < reach:
@@ -167,16 +171,59 @@ class _ConvAxis:
             inside = f"{tapped} and pixel == {seen} and pixel < {name}"
             pixels = points(inside, along, ("pixel",), large)
         return _ConvAxis(
-            taps,
+            taken,
             by,
             apart,
-            pad,
+            by == 1 and pad == (apart * (taps // 2),) * 2,
             points(inside, along, where=large),
             points(fits, along, where=large),
             points(inside, along, ("o",), large),
             pixels,
             points(inside, along, ("tap",), large),
         )
+
+    @staticmethod
+    def named(
+        name: str,
+        sizes: Sizes,
+        kernel: Polynomial,
+        by: int,
+        apart: int,
+        padding: Padding,
+        place: int,
+        mode: str,
+    ) -> _ConvAxis:
+        """The same with a kernel that is a name, at most as large as the image."""
+        if mode != "zeros":
+            raise NamingError(f"padding_mode={mode!r} needs a kernel that is a number: give kernel=…")
+        reach = "kernel" if apart == 1 else f"{apart}*kernel - {apart - 1}"
+        along = {name: sizes[name], "kernel": kernel}
+        large = f"{name} >= {reach}"
+        if padding == "same":
+            _padded(padding, place, 1, by)
+            large += " and kernel % 2 == 1"
+            before, fits, every = f"({reach} - 1) // 2", f"o < {name}", "true"
+        else:
+            pad, _ = _padded(padding, place, 1, by)
+            before, fits, every = str(pad), f"{by}*o + {reach} <= {name} + {2 * pad}", large
+        inside = f"{fits} and tap < kernel and pixel == {by}*o + {apart}*tap - {before} and pixel < {name}"
+        return _ConvAxis(
+            kernel,
+            by,
+            apart,
+            padding == "same",
+            points(inside, along, where=large),
+            points(fits, along, where=every),
+            *(points(inside, along, (index,), large) for index in ("o", "pixel", "tap")),
+        )
+
+
+def _path(sizes: Sizes, axes: list[_ConvAxis]) -> Amount | None:
+    """How many of these it takes from one pixel to any other, where that is known."""
+    down, across = (number_of(axis.kernel) for axis in axes)
+    if down is None or across is None or not all(axis.centred for axis in axes):
+        return None
+    return conv_path(sizes["rows"], sizes["cols"], (down, across), (axes[0].dilation, axes[1].dilation))
 
 
 def _repeated(
@@ -203,14 +250,20 @@ def _padded(padding: Padding, place: int, reach: int, stride: int) -> tuple[int,
         return (reach - 1) // 2, reach // 2
     if isinstance(padding, str) and padding != "valid":
         raise NamingError(f'padding is "same", "valid" or a number of pixels, not {padding!r}')
-    pad = 0 if isinstance(padding, str) else _of_axis("padding", padding, place, 0)
+    pad = 0 if isinstance(padding, str) else need_number("padding", _along("padding", padding, place), 0)
     return pad, pad
 
 
-def _of_axis(name: str, given: Pair, axis: int, least: int) -> int:
+def _along(name: str, given: Pair, axis: int) -> Size:
+    """What is given for one axis."""
     if isinstance(given, tuple) and len(given) != 2:
         raise NamingError(f"{name} is one number, or two: rows and columns, not {given}")
-    return need_number(name, given[axis] if isinstance(given, tuple) else given, least)
+    return given[axis] if isinstance(given, tuple) else given
+
+
+def _both(padding: Padding) -> tuple[int, int] | str:
+    """The padding of rows and columns, or its word."""
+    return (padding, padding) if isinstance(padding, int) else padding
 
 
 def _per_group(channels: Polynomial, c_out: Polynomial, groups: Polynomial) -> Polynomial:

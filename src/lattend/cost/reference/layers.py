@@ -83,7 +83,8 @@ def _conv(
     cols: int,
     c_in: int,
     c_out: int,
-    kernel: tuple[int, int],
+    kernel_rows: int,
+    kernel_cols: int,
     stride: tuple[int, int] = (1, 1),
     dilation: tuple[int, int] = (1, 1),
     padding: tuple[int, int] | str = (0, 0),
@@ -93,7 +94,8 @@ def _conv(
 ) -> PlainLayer:
     options: dict[str, Any] = {"stride": stride, "dilation": dilation, "padding": padding}
     code = partial(convolution.conv2d, **options, groups=groups, padding_mode=padding_mode)
-    return PlainLayer(one(code), shapes.conv2d(c_in, c_out, kernel, groups, bias), ((c_in, rows, cols),))
+    weights = shapes.conv2d(c_in, c_out, (kernel_rows, kernel_cols), groups, bias)
+    return PlainLayer(one(code), weights, ((c_in, rows, cols),))
 
 
 def _recurrent(
