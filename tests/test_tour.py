@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import NamedTuple
@@ -10,10 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lattend.cli import app
 from lattend.draw.grid.samples import SAMPLES, catalogue, sample
 from lattend.rules import CATALOGUE
 from lattend.tour.__main__ import main
 from lattend.tour.mathml import formula
+from lattend.tour.topics import TOPICS, Topic
 from lattend.tour.typeset import condition, count
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
@@ -73,7 +76,23 @@ def test_page_is_well_formed_and_stands_alone(tour: Tour) -> None:
     assert "url(" not in tour.page
     assert "@import" not in tour.page
     assert outline.tags.count("article") == len(SAMPLES)
-    assert outline.tags.count("svg") == len(SAMPLES) + 3 + 1  # the three figures again, and the large one
+    three_again_and_the_large_one = 3 + 1
+    assert outline.tags.count("svg") == len(SAMPLES) + three_again_and_the_large_one + len(TOPICS)
+
+
+def test_every_topic_has_its_picture_and_its_fact(tour: Tour) -> None:
+    for topic in TOPICS:
+        section = re.search(rf"<section id='topic-{topic.name}'>(.*?)</section>", tour.page, re.DOTALL)
+        assert section is not None
+        assert "<svg" in section[1]
+        assert topic.title in tour.out
+        assert f"$ {topic.command}" in tour.out
+
+
+@pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.name)
+def test_commands_of_topics_are_commands(topic: Topic) -> None:
+    words = shlex.split(topic.command)
+    assert (words[0], hasattr(app, words[1])) == ("lattend", True)
 
 
 def test_every_formula_of_the_page_is_typeset(tour: Tour) -> None:
@@ -107,6 +126,19 @@ def test_terminal(tour: Tour, text: str) -> None:
     assert text in tour.out
 
 
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "68,702,699,520 multiply-adds that nobody needs",
+        "A sheet of course notes, checked to its last digit: 16 numbers: 9 right, 7 slips.",
+        "for 512 × 512 pixels 1,023, not 262,144",
+        "come back after 6 steps",
+    ],
+)
+def test_facts(tour: Tour, fact: str) -> None:
+    assert fact in " ".join(tour.out.split())
+
+
 def test_a_wrong_count_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
@@ -121,6 +153,7 @@ def test_a_wrong_count_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("lattend.tour.terminal.STATIONS", ())
     monkeypatch.setattr(program, "measured", differing)
     monkeypatch.setattr(program, "SAMPLES", SAMPLES[:2])
+    monkeypatch.setattr(program, "TOPICS", ())
     assert program.main(["--out", str(tmp_path / "tour.html")]) == 1
     assert "differ: full" in printed
     assert "These differ: full." in (tmp_path / "tour.html").read_text(encoding="utf-8")

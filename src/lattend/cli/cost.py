@@ -85,9 +85,7 @@ def cost(
     if claim:
         return _claims(found, claim, read_renames(rename), json)
     if out is not None:
-        from lattend.cost.bars import draw_bars
-
-        show(replace(draw_bars(found), data=found.json()), out, json)
+        show(replace(found.draw(), data=found.json()), out, json)
         return YES
     if order is not None or latex is not None:
         asked = {"order": str(found.order(order))} if order is not None else {}

@@ -19,10 +19,13 @@ from lattend.errors import DomainError, NamingError
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from lattend.cost.check import CostCheck
     from lattend.cost.roofline import Floor
     from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
+    from lattend.draw.picture import Picture
     from lattend.report.report import Report
 
 WIDTH = 4  # bytes of a number, unless said otherwise
@@ -376,6 +379,12 @@ class Cost(Result):
         """One quantity as LaTeX."""
         found = self.value(quantity)
         return found.latex() if isinstance(found, Count) else f"{found:,}".replace(",", r"\,")
+
+    def draw(self, ax: Axes | None = None) -> Picture:
+        """Bars of the multiplies, layer by layer, needed beside executed and dense."""
+        from lattend.cost.bars import draw_bars
+
+        return draw_bars(self, ax)
 
     def json(self) -> dict[str, Any]:
         """All quantities as plain data, in three columns."""

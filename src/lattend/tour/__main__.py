@@ -13,7 +13,8 @@ from lattend.draw.grid.samples import SAMPLES
 from lattend.report.numbers import seconds
 from lattend.tour.entry import CatalogueEntry, measured
 from lattend.tour.page import page
-from lattend.tour.terminal import catalogue, heading, stations
+from lattend.tour.terminal import catalogue, heading, stations, topics
+from lattend.tour.topics import TOPICS, visit
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,9 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     stations()
     entries = _entries()
     catalogue(entries)
+    visits = [visit(topic) for topic in TOPICS]
+    topics(visits)
     heading("The page")
-    out.write_text(page(entries), encoding="utf-8")
-    say(f"{out}: every rule with its picture, meaning, formula and check.")
+    out.write_text(page(entries, visits), encoding="utf-8")
+    say(f"{out}: every topic with its picture, and every rule with its meaning, formula and check.")
     say(f"The tour took {seconds(time.perf_counter() - begun, 3)}.")
     return 0 if all(entry.equal for entry in entries) else 1
 

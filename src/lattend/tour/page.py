@@ -10,6 +10,7 @@ from importlib.resources import files
 import lattend as lt
 from lattend.tour import typeset
 from lattend.tour.entry import CatalogueEntry
+from lattend.tour.topics import Visit
 
 FIGURES = ("causal", "strided", "windowed")
 CLAIMS = (
@@ -27,7 +28,7 @@ CLAIMS = (
 MARKS = {"holds": "yes", "holds only where": "partly", "fails": "no", "undecided": "open"}
 
 
-def page(entries: Sequence[CatalogueEntry]) -> str:
+def page(entries: Sequence[CatalogueEntry], visits: Sequence[Visit]) -> str:
     """The whole page as HTML."""
     style = files("lattend.tour").joinpath("page.css").read_text(encoding="utf-8")
     wrong = [entry.sample.call for entry in entries if not entry.equal]
@@ -49,12 +50,14 @@ def page(entries: Sequence[CatalogueEntry]) -> str:
 number of attended pairs, as a formula together with the places where it holds.</p>
 <p>{len(entries)} rules, {pairs:,} pairs enumerated. {result} Times are those of this run:
 from the rule to its formula with nothing remembered, the middle one of three.</p>
+<nav>{_topic_links(visits)}</nav>
 <nav>{_links(entries)}</nav>
 </header>
 <main>
 <section><h2>Three figures</h2><div class="figures">{_figures(entries)}</div></section>
 <section><h2>Is this formula right?</h2>
 <p>A claim is proved piece by piece, or refuted with the smallest counterexample.</p>{_claims()}</section>
+{"".join(map(_topic, visits))}
 <section><h2>The catalogue</h2>{"".join(map(_article, entries))}</section>
 <section><h2>A million positions</h2>{_large()}</section>
 </main>
@@ -98,6 +101,21 @@ def _claims() -> str:
         )
     head = "<tr><th>rule</th><th>claim</th><th></th><th>verdict</th></tr>"
     return f"<div class='scroll'><table class='claims'>{head}{''.join(rows)}</table></div>"
+
+
+def _topic_links(visits: Sequence[Visit]) -> str:
+    return " ".join(f'<a href="#topic-{one.topic.name}">{escape(one.topic.title)}</a>' for one in visits)
+
+
+def _topic(one: Visit) -> str:
+    """A topic beyond rules: its picture beside the code, what that printed, and the fact."""
+    code = "\n".join("\n".join(filter(None, (f">>> {line}", printed))) for line, printed in one.printed)
+    return (
+        f"<section id='topic-{one.topic.name}'><h2>{escape(one.topic.title)}</h2>"
+        f"<p>{escape(one.topic.about)}</p><p class='fact'>{escape(one.fact)}</p>"
+        f"<div class='topic'><figure>{one.picture.svg()}</figure><pre>{escape(code)}</pre></div>"
+        f"<p><code>{escape(one.topic.command)}</code></p></section>"
+    )
 
 
 def _article(entry: CatalogueEntry) -> str:

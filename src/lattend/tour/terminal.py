@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import lattend as lt
 from lattend.cli.output import say, width
 from lattend.report.numbers import seconds as format_seconds
 from lattend.report.table import wrap_text
+from lattend.tour.topics import Visit, run
 
 if TYPE_CHECKING:
     from lattend.tour.entry import CatalogueEntry
@@ -116,17 +117,25 @@ def stations() -> None:
 
 def _run(line: str, names: dict[str, Any], timed: bool) -> None:
     """Show a line of code, run it, and show what it gives."""
-    name, assigned, source = line.partition(" = ")
-    assigns = bool(assigned) and name.isidentifier()
     say(f">>> {line}")
     begun = time.perf_counter()
-    found = eval(source if assigns else line, names)  # our own lines, so that what is shown is what ran
+    printed = run(line, names)
     elapsed = time.perf_counter() - begun
-    if assigns:
-        names[name] = found
-        return
-    say(str(found))
-    say(f"({format_seconds(elapsed)})\n" if timed else "")
+    if printed:
+        say(printed)
+        say(f"({format_seconds(elapsed)})\n" if timed else "")
+
+
+def topics(visits: Iterable[Visit]) -> None:
+    """Print each topic beyond rules: its lines, what they gave, the fact, and a command to go on with."""
+    for one in visits:
+        heading(one.topic.title)
+        say("\n".join(wrap_text(one.topic.about, width())))
+        say("")
+        for line, printed in one.printed:
+            say("\n".join(filter(None, (f">>> {line}", printed))))
+        say("\n" + "\n".join(wrap_text(one.fact, width())))
+        say(f"$ {one.topic.command}")
 
 
 def catalogue(entries: Sequence[CatalogueEntry]) -> None:
