@@ -21,6 +21,9 @@ def pictures() -> dict[str, Picture]:
         "causal.svg": rules.causal().draw(n=12),
         "strided.svg": rules.strided(3).draw(n=12),
         "windowed.svg": rules.windowed(4).draw(n=12),
+        "beside.svg": rules.causal().draw(
+            n=12, beside=[rules.strided(3), rules.windowed(4)], style="cross", start=1
+        ),
         "compared.svg": rules.strided(3).draw(n=12, compare=rules.windowed(4)),
         "sparse_fixed.svg": rules.sparse_fixed(4, 1).draw(n=16),
         "neighbourhood.svg": rules.neighbourhood(2).draw(rows=9, cols=9, pixel=(1, 4)),

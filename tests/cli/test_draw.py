@@ -34,6 +34,25 @@ def test_compared_and_pixel(lattend):
     assert "keys of pixel (0, 0): 4 of 64 pixels" in pixel.out
 
 
+def test_three_rules_side_by_side_in_crosses_from_one(lattend):
+    asked = ("draw", "causal", "strided(1)", "windowed(2)", "--at", "n=3", "--style", "cross", "--from", "1")
+    ran = lattend(*asked, "--width", "90")
+    assert ran.code == 0
+    assert ran.out.splitlines()[5:11] == [
+        "causal                   strided (t = 1)          windowed (w = 2)",
+        "query down, key across   query down, key across   query down, key across",
+        "  1 2 3                    1 2 3                    1 2 3",
+        "1 X · ·                  1 X · ·                  1 X · ·",
+        "2 X X ·                  2 X X ·                  2 X X ·",
+        "3 X X X                  3 · X X                  3 · · X",
+    ]
+    assert json.loads(lattend(*asked, "--json").out)["caption"] == [
+        "causal: 6 of 9 pairs, 66.7%",
+        "strided (t = 1): 5 of 9 pairs, 55.6%",
+        "windowed (w = 2): 4 of 9 pairs, 44.4%",
+    ]
+
+
 @pytest.mark.parametrize("columns", ["16", "40"])
 def test_narrow(lattend, columns):
     ran = lattend("draw", "causal", "--at", "n=30", "--width", columns)
@@ -64,7 +83,12 @@ def test_files(lattend, tmp_path, ending, start):
         (("neighbourhood(1)", "--pixel", "3"), "a pixel of this rule is (qy, qx), got (3,)"),
         (("neighbourhood(1)", "--pixel", "a,b"), "--pixel must be an integer, got a"),
         (("causal", "--compare", "cusal"), 'rule "cusal": no rule is named cusal; did you mean causal?'),
-        (("causal", "--width", "3"), "invalid value for '--width'"),
+        (("causal", "--width", "3"), "--width 3 is too narrow for a picture; it takes 16 columns or more"),
+        (("causal", "--style", "x"), 'style is "colour" or "cross", not \'x\''),
+        (("causal", "--from", "2"), "positions are numbered from 0 or from 1, not from 2"),
+        (("causal", "n=12"), "n=12 gives numbers, and is no rule to draw; write --at n=12"),
+        (("causal", "full", "--compare", "full"), "--compare draws a rule over one, and here are several"),
+        ((), "draw needs RULE. RULE is a catalogue name"),
     ],
 )
 def test_wrong_input(lattend, arguments, message):

@@ -14,7 +14,8 @@ head  row  column  width px  own weight
    2    0       1       0.5       0.619
 
 row down, column across
-   −2  0 1 2
+   − −
+   2 1 0 1 2
 −2 · · · · ·
 −1 ░░░░░░░░░░
  0 ░░0 1 2 ░░

@@ -13,7 +13,8 @@ overlap      1 row and 1 column with the next patch
 zeros added  2 columns at the end
 
 row down, column across
-  0 3 4 6 7 9 10  13
+              1 1 1 1
+  0 3 4 6 7 9 0 2 3 4
 0 ░░▒▒░░▒▒░░▒▒░░▒▒░░--
 3 ▒▒▓▓▒▒▓▓▒▒▓▓▒▒▓▓▒▒--
 4 ░░▒▒░░▒▒░░▒▒░░▒▒░░--

@@ -107,8 +107,9 @@ def pdf_rects(data, page_height):
 def terminal_cells(picture: Picture, plain: bool = False):
     panel = picture.panels[0]
     lines = picture.terminal(width=200, colour=False, encoding="ascii" if plain else "utf-8").split("\n")
-    first = next(index for index, line in enumerate(lines) if line.startswith("query down")) + 2
     margin = len(str(panel.cells.shape[0] - 1)) + 1
+    above = next(index for index, line in enumerate(lines) if line.startswith("query down"))
+    first = next(i for i, line in enumerate(lines) if i > above and line[: margin - 1].strip() == "0")
     glyphs = [look.plain if plain else look.glyph for look in panel.looks]
     rows = [
         line[margin:].ljust(2 * panel.cells.shape[1]) for line in lines[first : first + panel.cells.shape[0]]

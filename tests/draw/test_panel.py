@@ -204,7 +204,7 @@ def test_spelling():
 
 
 def hatch(rect, look, spacing):
-    first, *rest = patch(rect, look, spacing, (0.0, 0.0))
+    first, *rest = patch(rect, look, spacing, (0.0, 0.0), (spacing, spacing))
     assert first == rect
     return [item for item in rest if isinstance(item, Segment)]
 

@@ -44,6 +44,9 @@ def argument(metavar: str, about: str, **more: Any) -> Any:
 RuleText = Annotated[
     str, argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
 ]
+RuleTexts = Annotated[
+    list[str], argument("RULE…", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
+]
 At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
 Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]
 Assume = Annotated[

@@ -9,10 +9,11 @@ order.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Hatch = Literal["", "/", "\\", "x", "+"]
+Sign = Literal["", "/", "\\", "X", "+", "o", "@"]
 
 PAPER = "#ffffff"
 TEXT = "#1f2328"
@@ -27,7 +28,8 @@ LEVELS = 20  # shades between an empty and a full tile
 class Look:
     """How one class of cell is shown: `glyph` in a terminal, `plain` where only ASCII is known.
 
-    `share` is how full such a cell is, None where fullness is not what the look tells.
+    `share` is how full such a cell is, None where fullness is not what the look tells. A `sign` stands once
+    in each cell; `ink` is the colour of signs and hatches, of the empty look that of the lines between cells.
     """
 
     label: str
@@ -38,6 +40,7 @@ class Look:
     share: float | None = None
     hatch: Hatch = ""
     ink: str = ""
+    sign: Sign = ""
 
 
 EMPTY = Look("empty", "#e6e9ed", "·", ".", 245, share=0.0)
@@ -49,6 +52,19 @@ ONLY_A = Look("only A", "#0072b2", "/", "/", 75, hatch="/", ink="#ffffff")
 ONLY_B = Look("only B", "#e69f00", "\\", "\\", 214, hatch="\\", ink="#4d3500")
 BOTH = Look("both", "#1c1f26", "X", "X", 255, hatch="x", ink="#a3abb8")
 MIXED = Look("several of these", "#a87ca0", "+", "+", 176, hatch="+", ink="#ffffff")
+# The signs of these looks on paper, by their glyphs
+SIGNS: dict[str, Sign] = {
+    **{EMPTY.glyph: "", ATTENDED.glyph: "X", OWN.glyph: "@", HERE.glyph: "o"},
+    **{ONLY_A.glyph: "/", ONLY_B.glyph: "\\", BOTH.glyph: "X", MIXED.glyph: "+"},
+}
+
+
+def on_paper(look: Look) -> Look:
+    """The look as one draws it by hand: a sign in a white cell, with lines between the cells."""
+    sign = SIGNS[look.glyph]
+    glyph, ink = (sign, TEXT) if sign else (look.glyph, "#c3c9d1")
+    return replace(look, fill=PAPER, glyph=glyph, plain=sign or look.plain, hatch="", ink=ink, sign=sign)
+
 
 _SLIVER, _FULL = (0x86, 0xB3, 0xDE), (0x10, 0x38, 0x6B)
 

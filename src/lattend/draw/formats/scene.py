@@ -5,6 +5,7 @@ x grows to the right and y downwards; one unit is a CSS pixel, 3/4 of a point on
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lattend.draw.formats.signs import SPELLINGS
 from lattend.report.table import wrap_text
 
 POINTS_PER_UNIT = 0.75
+RING = 24  # corners of a ring
 NARROW, WIDE = " .,:;'!|()[]/-iljtfrIJ", "#%&+<=>@MWmw~×−±≤≥≈→∞Σ…"
 
 
@@ -75,9 +77,18 @@ class Scene:
     items: tuple[Item, ...]
 
 
-def patch(rect: Rect, look: Look, spacing: float, origin: tuple[float, float]) -> Iterator[Item]:
-    """The rectangle and its hatch; hatches of one origin and spacing continue from patch to patch."""
+def patch(
+    rect: Rect, look: Look, spacing: float, origin: tuple[float, float], cell: tuple[float, float]
+) -> Iterator[Item]:
+    """The rectangle, its hatch, and its sign in every cell of this width and height.
+
+    Hatches of one origin and spacing continue from patch to patch.
+    """
     yield rect
+    if look.sign:
+        rows, cols = round(rect.height / cell[1]), round(rect.width / cell[0])
+        for row, col in itertools.product(range(rows), range(cols)):
+            yield from _sign(rect.x + (col + 0.5) * cell[0], rect.y + (row + 0.5) * cell[1], look, min(cell))
     if look.hatch in ("/", "x"):
         yield from _diagonals(rect, look.ink, spacing, origin, +1)
     if look.hatch in ("\\", "x"):
@@ -88,6 +99,22 @@ def patch(rect: Rect, look: Look, spacing: float, origin: tuple[float, float]) -
             yield Segment(x, rect.y, x, rect.y + rect.height, look.ink, width)
         for y in _steps(rect.y, rect.y + rect.height, spacing, origin[1]):
             yield Segment(rect.x, y, rect.x + rect.width, y, look.ink, width)
+
+
+def _sign(x: float, y: float, look: Look, side: float) -> Iterator[Item]:
+    """The look's sign around a point, in a cell of this side: strokes of a cross, a ring, or both."""
+    arm, width = 0.27 * side, max(0.6, min(1.6, side / 12))
+    if look.sign in ("/", "X", "@"):
+        yield Segment(x - arm, y + arm, x + arm, y - arm, look.ink, width)
+    if look.sign in ("\\", "X", "@"):
+        yield Segment(x - arm, y - arm, x + arm, y + arm, look.ink, width)
+    if look.sign == "+":
+        yield Segment(x - arm, y, x + arm, y, look.ink, width)
+        yield Segment(x, y - arm, x, y + arm, look.ink, width)
+    if look.sign in ("o", "@"):
+        turns = (2 * math.pi * corner / RING for corner in range(RING))
+        around = tuple((x + 1.42 * arm * math.cos(t), y + 1.42 * arm * math.sin(t)) for t in turns)
+        yield Path(around, look.ink, width, closed=True)
 
 
 def _diagonals(

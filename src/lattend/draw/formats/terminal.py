@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lattend.draw.charts.braille import ChartText, legend_lines, letters
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 NARROWEST = 16
 GAP = 3  # columns between panels
+MOST_TURNED = 3  # digits of a number that stands on its side
 RESET = "\x1b[0m"
 
 
@@ -102,9 +104,9 @@ class _Pen:
         return look.glyph if self.blocks else look.plain
 
     def cells(self, look: Look, width: int, count: int, label: str = "") -> str:
-        """`count` cells of this look, each `width` characters; an empty one has a single dot."""
+        """`count` cells of this look, each `width` characters; an empty one has a single dot or sign."""
         glyph = label or self.glyph(look)
-        text = (glyph.ljust(width) if label or look.share == 0 else glyph * width) * count
+        text = (glyph.ljust(width) if label or look.sign or look.share == 0 else glyph * width) * count
         return f"\x1b[38;5;{look.ansi}m{text}{RESET}" if self.colour else text
 
 
@@ -131,7 +133,7 @@ class _PanelText:
         head = [panel.title] if panel.title else []
         head.append(f"{panel.rows.label} down, {panel.cols.label} across")
         head = [line for part in head for line in wrap_text(part, width)]
-        head.append(" " * margin + _column_ticks(panel.cols, cell, cols))
+        head += [" " * margin + line for line in _column_ticks(panel.cols, cell, cols)]
         self.width = max(margin + cell * cols, *map(len, head))
         self.lines = [line.ljust(self.width) for line in head]
         names = {int(place): text for place, text in reversed(panel.rows.ticks)}
@@ -142,14 +144,23 @@ class _PanelText:
             self.lines.append(f"{names.get(index, ''):>{margin - 1}} {cells}{rest}")
 
 
-def _column_ticks(side: Side, cell: int, cols: int) -> str:
-    """The tick texts over their columns, those that would touch a neighbour left out."""
-    line = ""
-    for place, text in side.ticks:
-        at = int(place) * cell
-        if (not line or len(line) < at) and at + len(text) <= max(cell * cols, len(text)):
-            line = line.ljust(at) + text
-    return line
+def _column_ticks(side: Side, cell: int, cols: int) -> list[str]:
+    """The tick texts over their columns; on their sides, a digit a line, where they would touch.
+
+    What stands past the last column is moved back to end there; what touches even so is left out.
+    """
+    texts = [(int(place) * cell, text) for place, text in side.ticks]
+    texts = [(min(at, max(0, cell * cols - len(text))), text) for at, text in texts]
+    touching = any(at <= before + len(text) for (before, text), (at, _) in pairwise(texts))
+    high = max((len(text) for _, text in texts), default=0) if touching else 1
+    if high > MOST_TURNED or min((at - before for (before, _), (at, _) in pairwise(texts)), default=2) < 2:
+        high = 1
+    lines = [""] * high
+    for at, text in texts:
+        if not lines[-1] or len(lines[-1]) < at:
+            parts = text.rjust(high) if high > 1 else [text]
+            lines = [f"{line:<{at}}{part}" for line, part in zip(lines, parts, strict=True)]
+    return [line.rstrip() for line in lines]
 
 
 def _beside(blocks: Sequence[_PanelText | ChartText], width: int) -> Iterator[list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lattend.errors import LattendError
+from lattend.errors import LattendError, NamingError
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Num
@@ -32,6 +32,16 @@ def bound(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
     for rule in full:
         rule.complete()
     return full
+
+
+def bound_each(rules: Sequence[Rule], values: Mapping[str, int]) -> list[Rule]:
+    """The rules at those of these numbers that they have, each on axes of its own."""
+    for name in values:
+        if name != "m" and not any(name in rule.free for rule in rules):
+            known = dict.fromkeys(free for rule in rules for free in rule.free)
+            raise NamingError(f"none of the rules has {name} free; they have {', '.join(known) or 'none'}")
+    own = [{name: value for name, value in values.items() if name in (*rule.free, "m")} for rule in rules]
+    return [bound([rule], given)[0] for rule, given in zip(rules, own, strict=True)]
 
 
 def _shared_sizes(rules: Sequence[Rule]) -> dict[str, int]:

@@ -154,7 +154,8 @@ class _DrawnPanel:
             width = min(stop * self.cell_width, self.grid_width) - x
             height = min(last * self.cell_height, self.grid_height) - y
             look = panel.looks[index]
-            yield from patch(Rect(left + x, top + y, width, height, look.fill), look, spacing, (left, top))
+            rect = Rect(left + x, top + y, width, height, look.fill)
+            yield from patch(rect, look, spacing, (left, top), (self.cell_width, self.cell_height))
 
     def _lines(self, left: float, top: float) -> Iterator[Segment]:
         right, bottom = left + self.grid_width, top + self.grid_height
@@ -169,10 +170,11 @@ class _DrawnPanel:
             return Segment(x, top, x, bottom, colour, width)
 
         thin = 1.0 if min(self.cell_height, self.cell_width) >= 10 else 0.5
+        border = self.panel.looks[0].ink or CELL_BORDER
         if self.cell_height >= 6:
-            yield from (across(i, CELL_BORDER, thin) for i in range(1, self.panel.cells.shape[0]))
+            yield from (across(i, border, thin) for i in range(1, self.panel.cells.shape[0]))
         if self.cell_width >= 6:
-            yield from (down(j, CELL_BORDER, thin) for j in range(1, self.panel.cells.shape[1]))
+            yield from (down(j, border, thin) for j in range(1, self.panel.cells.shape[1]))
         yield from (across(i, FRAME, 0.8) for i in (0, *rows.heavy, rows.length))
         yield from (down(j, FRAME, 0.8) for j in (0, *cols.heavy, cols.length))
 
@@ -265,7 +267,7 @@ def _legend(legend: Sequence[Look], y: float, inner: float) -> tuple[list[Item],
             x, y = float(MARGIN), y + SWATCH + 6
         for place, look in enumerate(looks):
             rect = Rect(x + place * swatch, y, swatch, SWATCH, look.fill)
-            items += patch(rect, look, SWATCH / 2, (rect.x, rect.y))
+            items += patch(rect, look, SWATCH / 2, (rect.x, rect.y), (swatch, SWATCH))
         items.append(Text(x + swatch * len(looks) + 5, y + SWATCH - 2.5, label, LABEL, TEXT))
         x += width + 14
     return items, y + SWATCH if items or y > start else y - 6

@@ -11,7 +11,7 @@ from lattend.draw.grid import panel, titles
 from lattend.draw.grid.bind import per_head
 from lattend.draw.grid.panel import Bools, Panel, cell_side, tile_side
 from lattend.draw.grid.view import MOST_TILES, View, classes, edges, tile_panel
-from lattend.errors import LattendError, TooLarge
+from lattend.errors import DomainError, LattendError, TooLarge
 from lattend.rules.rule import Rule
 
 MOST_PIXELS = 2**20
@@ -22,8 +22,8 @@ AROUND = 2  # pixels left around a neighbourhood that is cut out of a large imag
 Place = tuple[int, int, int]  # slice, row, column; an image is one slice
 
 
-def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
-    """The keys of this pixel; of the one in the centre where none is named."""
+def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None, start: int = 0) -> View:
+    """The keys of this pixel, counted from `start`; of the one in the centre where none is named."""
     lengths = [rules[0].values[axis.queries] for axis in rules[0].axes]
     what = "pixel" if len(lengths) == 2 else "voxel"
     if math.prod(lengths) > MOST_PIXELS:
@@ -31,7 +31,7 @@ def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
             f"{titles.several(lengths)} is {math.prod(lengths):,} {what}s, and the keys of one are looked "
             f"for among at most {MOST_PIXELS:,}; draw the rule at a smaller size"
         )
-    query = tuple(length // 2 for length in lengths) if pixel is None else _checked(pixel, rules[0])
+    query = tuple(length // 2 for length in lengths) if pixel is None else _checked(pixel, rules[0], start)
     heads, head_notes = per_head(rules)
     masks = [(title, [_key_mask(rule, query, lengths) for rule in at_head]) for title, at_head in heads]
     attended = np.logical_or.reduce([mask for _, pair in masks for mask in pair])
@@ -39,14 +39,14 @@ def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
     shown = _shown(attended, place, max(1, min(MOST_SLICES, MOST_PANELS // len(heads))))
     tile = -(-max(len(shown[1]), len(shown[2])) // MOST_TILES)
     panels = tuple(
-        _panel([mask[z] for mask in pair], place, z, shown, tile, _title(title, z, what))
+        _panel([mask[z] for mask in pair], place, z, shown, tile, start, _title(title, z + start, what))
         for title, pair in masks
         for z in shown[0]
     )
     counts = [[int(part.sum()) for part in classes(pair)] for _, pair in masks]
     notes = [titles.tile_note((tile, tile), f"{what}s", len(rules))] if tile > 1 else []
     cut = [
-        f"{name} {part.start:,} to {part.stop - 1:,} of {length:,}"
+        f"{name} {part.start + start:,} to {part.stop - 1 + start:,} of {length:,}"
         for name, part, length in zip(("slices", "rows", "columns"), shown, attended.shape, strict=True)
         if len(part) < length
     ]
@@ -58,16 +58,19 @@ def keys_of(rules: Sequence[Rule], pixel: tuple[int, ...] | None) -> View:
         tuple(map(sum, zip(*counts, strict=True))),
         len(heads) * math.prod(lengths),
         (*notes, *head_notes),
-        of=f"keys of {centre}{what} ({', '.join(map(str, query))}): ",
+        of=f"keys of {centre}{what} ({', '.join(str(at + start) for at in query)}): ",
         what=f"{what}s",
     )
 
 
-def _checked(pixel: tuple[int, ...], rule: Rule) -> tuple[int, ...]:
+def _checked(pixel: tuple[int, ...], rule: Rule, start: int) -> tuple[int, ...]:
     names = [axis.query for axis in rule.axes]
     if len(pixel) != len(names):
         raise LattendError(f"a pixel of this rule is ({', '.join(names)}), got {tuple(pixel)}")
-    return tuple(pixel)
+    for at, name, axis in zip(pixel, names, rule.axes, strict=True):
+        if not start <= at < start + rule.values[axis.queries]:
+            raise DomainError(f"{name} = {at} lies outside {start} … {start + rule.values[axis.queries] - 1}")
+    return tuple(at - start for at in pixel)
 
 
 def _key_mask(rule: Rule, query: tuple[int, ...], lengths: Sequence[int]) -> Bools:
@@ -102,7 +105,13 @@ def _shown(attended: Bools, place: Place, most_slices: int) -> tuple[range, rang
 
 
 def _panel(
-    masks: Sequence[Bools], place: Place, z: int, shown: tuple[range, range, range], tile: int, title: str
+    masks: Sequence[Bools],
+    place: Place,
+    z: int,
+    shown: tuple[range, range, range],
+    tile: int,
+    start: int,
+    title: str,
 ) -> Panel:
     _, rows, cols = shown
     parts = [mask[rows.start : rows.stop, cols.start : cols.stop] for mask in masks]
@@ -114,11 +123,14 @@ def _panel(
             for part in classes(parts)
         ]
         sides = (
-            tile_side("row", len(rows), tile, rows.start),
-            tile_side("column", len(cols), tile, cols.start),
+            tile_side("row", len(rows), tile, rows.start + start),
+            tile_side("column", len(cols), tile, cols.start + start),
         )
         return tile_panel(counts, areas, *sides, title)
-    sides = cell_side("row", len(rows), rows.start), cell_side("column", len(cols), cols.start)
+    sides = (
+        cell_side("row", len(rows), rows.start + start),
+        cell_side("column", len(cols), cols.start + start),
+    )
     if len(parts) == 2:
         return panel.compared(parts[0], parts[1], *sides, title)
     here = (place[1] - rows.start, place[2] - cols.start) if z == place[0] else None

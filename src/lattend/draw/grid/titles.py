@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from lattend.report.numbers import percent
 from lattend.rules.rule import Rule
+from lattend.wording import listed
 
 LONGEST = 240  # characters of a rule's text that a title shows
+LONGEST_NAME = 30  # and that stand over one grid of several
 
 
 def amount(count: int, total: int, what: str = "pairs") -> str:
@@ -51,6 +53,36 @@ def heading(rules: Sequence[Rule], title: str | None) -> tuple[str, tuple[str, .
     if title is None:
         return own, tuple(lines)
     return clipped(title), (own, *lines)
+
+
+def beside(rules: Sequence[Rule], title: str | None) -> tuple[str, tuple[str, ...], list[str]]:
+    """The title of rules side by side, the lines under it, and the name of each.
+
+    Sizes that all of them share stand in the title. A rule whose text is too long to be a name is a letter.
+    """
+    sizes = {values(rule, rule.sizes) for rule in rules}
+    own = ["" if len(sizes) == 1 else f"{values(rule, rule.sizes)}, " for rule in rules]
+    names: list[str] = []
+    lines: list[str] = []
+    for letter, rule, size in zip(letters(len(rules)), rules, own, strict=True):
+        full = _with(name(rule), (size + values(rule, rule.parameters)).removesuffix(", "))
+        names.append(full if len(full) <= LONGEST_NAME else letter)
+        lines += [f"{names[-1]}: {clipped(rule.text) if full == names[-1] else full}"] * (full != rule.text)
+    kinds = dict.fromkeys(rule.about.name if rule.about else "" for rule in rules)
+    heading = listed(list(kinds)) if all(kinds) else f"{len(rules)} rules"
+    heading = _with(heading, sizes.pop() if len(sizes) == 1 else "")
+    return (heading, tuple(lines), names) if title is None else (clipped(title), (heading, *lines), names)
+
+
+def letters(many: int) -> list[str]:
+    """A, B, C, and A1, B1 after Z."""
+    return [f"{chr(ord('A') + at % 26)}{at // 26 or ''}" for at in range(many)]
+
+
+def empty(rule: Rule) -> str:
+    """Why a grid has no cells."""
+    zero = ", ".join(f"{size} = 0" for size in rule.sizes if rule.values[size] == 0)
+    return f"the grid is empty: {zero}"
 
 
 def _with(text: str, at: str) -> str:

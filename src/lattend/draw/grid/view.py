@@ -33,9 +33,12 @@ class View:
     notes: tuple[str, ...] = ()
     of: str = ""
     what: str = "pairs"
+    empty: str = ""  # why there are no panels
 
     @property
     def caption(self) -> tuple[str, ...]:
+        if self.empty:
+            return (f"{self.of}{self.empty}",)
         if len(self.counts) == 1:
             return f"{self.of}{titles.amount(self.counts[0], self.total, self.what)}", *self.notes
         only_a, only_b, both = self.counts
@@ -44,6 +47,11 @@ class View:
             f"{self.of}A attends to {counts[0]} and B to {counts[1]} of {self.total:,} {self.what}",
             *self.notes,
         )
+
+    def named(self, name: str) -> View:
+        """The same under a name of its own, which its panels and its caption tell."""
+        panels = (replace(p, title=f"{name}, {p.title}" if p.title else name) for p in self.panels)
+        return replace(self, panels=tuple(panels), of=f"{name}: {self.of}")
 
     @property
     def legend(self) -> tuple[Look, ...]:
@@ -65,18 +73,21 @@ def classes(masks: Sequence[Bools]) -> list[Bools]:
     return [a & ~b, b & ~a, a & b]
 
 
-def squares(rules: Sequence[Rule]) -> View:
-    """One cell a pair; the pixels of an image follow each other row by row."""
+def squares(rules: Sequence[Rule], start: int = 0, own: bool = True) -> View:
+    """One cell a pair; the pixels of an image follow each other row by row.
+
+    Positions are numbered from `start`; `own` tells the query's own position apart.
+    """
     panels: list[Panel] = []
     counts: list[list[int]] = []
     heads, notes = per_head(rules)
     for title, at_head in heads:
         masks = [_flat(rule) for rule in at_head]
-        rows, cols = _square_sides(at_head[0], masks[0].shape)
+        rows, cols = _square_sides(at_head[0], masks[0].shape, start)
         if len(masks) == 1:
             tied = all(axis.queries == axis.keys for axis in at_head[0].axes)
-            own = np.eye(len(masks[0]), dtype=bool) if tied else None
-            panels.append(panel.squares(masks[0], rows, cols, own, title))
+            diagonal = np.eye(len(masks[0]), dtype=bool) if tied and own else None
+            panels.append(panel.squares(masks[0], rows, cols, diagonal, title))
         else:
             panels.append(panel.compared(masks[0], masks[1], rows, cols, title))
         counts.append([int(part.sum()) for part in classes(masks)])
@@ -91,12 +102,16 @@ def _flat(rule: Rule) -> Bools:
     return mask.reshape(queries, -1)
 
 
-def _square_sides(rule: Rule, shape: tuple[int, ...]) -> tuple[Side, Side]:
-    if len(rule.axes) == 1:
-        return cell_side("query", shape[0]), cell_side("key", shape[1])
-    every = math.prod(rule.values[axis.queries] for axis in rule.axes[1:])  # an image row, or a slice
-    unit = "pixel, row by row" if len(rule.axes) == 2 else "voxel, slice by slice"
-    return cell_side(f"query {unit}", shape[0], every=every), cell_side(f"key {unit}", shape[1], every=every)
+def _square_sides(rule: Rule, shape: tuple[int, ...], start: int) -> tuple[Side, Side]:
+    unit, every = "", 0
+    if len(rule.axes) > 1:
+        every = math.prod(rule.values[axis.queries] for axis in rule.axes[1:])  # an image row, or a slice
+        unit = " pixel, row by row" if len(rule.axes) == 2 else " voxel, slice by slice"
+    rows, cols = (
+        cell_side(f"{name}{unit}", length, start, every)
+        for name, length in zip(("query", "key"), shape, strict=True)
+    )
+    return rows, cols
 
 
 def tile_sizes(queries: int, keys: int) -> tuple[int, int]:
@@ -112,14 +127,17 @@ def edges(length: int, tile: int) -> list[int]:
     return [*range(0, length, tile), length]
 
 
-def tiles(rules: Sequence[Rule], tile_counts: TileCounts) -> View:
+def tiles(rules: Sequence[Rule], tile_counts: TileCounts, start: int = 0) -> View:
     """One cell a tile of a line's grid, shaded by how full it is, from exact counts of each tile."""
     axis, values = rules[0].axes[0], rules[0].values
     lengths = values[axis.queries], values[axis.keys]
     sizes = tile_sizes(*lengths)
     query_edges, key_edges = (edges(length, tile) for length, tile in zip(lengths, sizes, strict=True))
     areas = np.outer(np.diff(np.array(query_edges, object)), np.diff(np.array(key_edges, object)))
-    rows, cols = tile_side("query", lengths[0], sizes[0]), tile_side("key", lengths[1], sizes[1])
+    rows, cols = (
+        tile_side(name, length, tile, start)
+        for name, length, tile in zip(("query", "key"), lengths, sizes, strict=True)
+    )
     panels: list[Panel] = []
     sums: list[list[int]] = []
     heads, notes = per_head(rules)
