@@ -72,6 +72,10 @@ class EngineMissing(NoClosedForm):
     """The counting engine (Barvinok, in islpy-barvinok) is not installed."""
 
 
+class DerivationError(LattendError):
+    """A line of a derivation that does not follow from the one before it."""
+
+
 class TooLarge(LattendError):
     """More pairs than enumeration may visit."""
 

@@ -16,6 +16,7 @@ from lattend.cli import (
     conv,
     cost,
     count,
+    derive,
     draw,
     elbo,
     explain,
@@ -55,7 +56,7 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
 
 COMMANDS = (
     *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches, heads, conv, grid),
-    *(work, steer, elbo, game),
+    *(work, steer, derive, elbo, game),
 )
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]

@@ -2,6 +2,7 @@
 
 work        attention worked through by hand, every number exact, and answers checked
 steer       the query that makes attention return a wanted mixture, or why there is none
+derive      a derivation, line by line, each line checked before it is shown
 generative  the evidence lower bound and its terms, a VAE
 games       minimax games: orbits, which step rules converge, equilibria, small GANs
 """
@@ -15,6 +16,7 @@ from lattend.lazy import on_first_use
 if TYPE_CHECKING:
     from lattend.study import games as games
     from lattend.study import generative as generative
+    from lattend.study.derivations.catalogue import derive as derive
     from lattend.study.steering.steer import steer as steer
     from lattend.study.worked.work import work as work
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _HOME = {
     "work": "lattend.study.worked.work",
     "steer": "lattend.study.steering.steer",
+    "derive": "lattend.study.derivations.catalogue",
     "generative": "lattend.study.generative",
     "games": "lattend.study.games",
 }

@@ -1,0 +1,65 @@
+"""lattend derive: derivations line by line, each line checked before it is shown."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lattend.cli.arguments import Json, argument, option
+from lattend.cli.output import say, say_json, show_report, width
+from lattend.errors import NamingError
+from lattend.report.report import Report
+from lattend.report.table import Facts
+
+EXAMPLES = (
+    "lattend derive",
+    "lattend derive strided",
+    "lattend derive strided --latex",
+    "lattend derive strided --out strided.html",
+)
+
+
+def complete_name(incomplete: str) -> list[tuple[str, str]]:
+    """The derivations that begin so, with what they derive."""
+    from lattend.study.derivations.catalogue import listed
+
+    return [(name, said) for name, said in listed().items() if name.startswith(incomplete)]
+
+
+def derive(
+    name: Annotated[
+        str | None, argument("NAME", "Which one; without it, all are listed.", autocompletion=complete_name)
+    ] = None,
+    latex: Annotated[bool, typer.Option("--latex", help="Print an align environment.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print HTML, the formulas as MathML.")] = False,
+    out: Annotated[str | None, option("FILE", "Write: .html, .tex, .json or .txt.", "--out", "-o")] = None,
+    json: Json = False,
+) -> None:
+    """A derivation, line by line.
+
+    Every line has its reason and how it was checked, for all sizes at once or in exact numbers; a line that
+    fails its check is an error, and nothing is shown.
+    """
+    from lattend.study.derivations.catalogue import derive as derived
+    from lattend.study.derivations.catalogue import listed
+
+    given = [said for said, is_given in (("--latex", latex), ("--html", html), ("--json", json)) if is_given]
+    if out is not None:
+        given.append("--out")
+    if len(given) > 1:
+        raise NamingError(f"{' and '.join(given)} are two forms of one derivation; give one")
+    if name is None:
+        if given and not json:
+            raise NamingError(f"{given[0]} needs NAME; `lattend derive` lists the names")
+        show_report(Report("Derivations", [Facts(list(listed().items()))], {"derivations": listed()}), json)
+        return
+    found = derived(name)
+    if json:
+        say_json(found.json())
+    elif out is not None:
+        say(f"{found.save(out)}: {found.title}")
+    elif latex or html:
+        say((found.latex() if latex else found.html()).rstrip())
+    else:
+        say(found.text(width()))

@@ -1,0 +1,1 @@
+"""Derivations: chains of formulas, each line checked before it is shown."""

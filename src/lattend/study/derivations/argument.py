@@ -1,0 +1,163 @@
+"""Argument: a derivation as it is written down, and `checked`, which checks every line of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from random import Random
+from typing import Any, Protocol
+
+import numpy as np
+
+from lattend.errors import DerivationError
+from lattend.study.derivations.derivation import DEFINED, Derivation, DerivedLine
+from lattend.study.derivations.evaluation import Environment, define, evaluate
+from lattend.study.derivations.notations import Plain
+from lattend.study.derivations.reader import read_term
+from lattend.study.derivations.term import Term
+from lattend.study.exact.identity import is_zero, limit
+from lattend.study.exact.sign import sign_of
+from lattend.study.exact.writing import format_exact
+
+SEED = 14
+
+
+@dataclass(frozen=True)
+class Link:
+    """The next line of a chain, why it holds, and where: a condition that the check must find itself."""
+
+    formula: str
+    reason: str
+    relation: str = "="
+    domain: str = ""
+
+
+class Ground(Protocol):
+    """What a chain is checked on."""
+
+    def check(self, before: Term, link: Link, after: Term) -> str:
+        """How the link from `before` to `after` was checked; raises DerivationError where it fails."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Lines that follow from each other, from a left side on."""
+
+    left: str
+    links: Sequence[Link]
+    ground: Ground
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A derivation before it is checked; `definitions` are (left, right, what it is called)."""
+
+    name: str
+    title: str
+    given: str
+    chains: Sequence[Chain]
+    definitions: Sequence[tuple[str, str, str]] = ()
+    remark: str = ""
+    distributions: str = ""
+
+    def read(self, text: str) -> Term:
+        return read_term(text, self.distributions)
+
+
+def checked(argument: Argument) -> Derivation:
+    """The derivation, every line checked; raises DerivationError at the first that fails."""
+    definitions = [
+        DerivedLine(argument.read(left), "=", argument.read(right), said, DEFINED)
+        for left, right, said in argument.definitions
+    ]
+    lines: list[DerivedLine] = []
+    for chain in argument.chains:
+        start = before = argument.read(chain.left)
+        for place, link in enumerate(chain.links):
+            after = argument.read(link.formula)
+            try:
+                how = chain.ground.check(before, link, after)
+            except DerivationError as error:
+                raise DerivationError(f"{argument.name}, line {len(lines) + 1}: {error}") from None
+            left = None if place else start
+            lines.append(DerivedLine(left, link.relation, after, link.reason, how, link.domain))
+            before = after
+    return Derivation(
+        argument.name, argument.title, argument.given, tuple(definitions), tuple(lines), argument.remark
+    )
+
+
+class Instances:
+    """Environments in which both sides of a line must have the same value.
+
+    `make` draws one from a random generator; `definitions` are added to it, and each index of `over` takes
+    all its values. `grows` is the symbol that grows without end in a limit.
+    """
+
+    def __init__(
+        self,
+        how: str,
+        make: Callable[[Random], Environment],
+        definitions: Sequence[tuple[str, str, str]] = (),
+        *,
+        many: int = 1,
+        over: Sequence[str] = (),
+        grows: str = "",
+        distributions: str = "",
+    ) -> None:
+        self.how, self.make, self.over, self.grows = how, make, over, grows
+        self.definitions = [
+            (read_term(left, distributions), read_term(right, distributions))
+            for left, right, _ in definitions
+        ]
+        self.many = many
+
+    @cached_property
+    def environments(self) -> list[Environment]:
+        """All of them, the same at every call."""
+        random = Random(SEED)
+        found: list[Environment] = []
+        for _ in range(self.many):
+            names = self.make(random)
+            for left, right in self.definitions:
+                define(names, left, right)
+            values = [names[f"each {index}"] for index in self.over]
+            found += [{**names, **dict(zip(self.over, chosen, strict=True))} for chosen in product(*values)]
+        return found
+
+    def check(self, before: Term, link: Link, after: Term) -> str:
+        for names in self.environments:
+            left, right = evaluate(before, names), evaluate(after, names)
+            if not _holds(left, link.relation, right, self.grows):
+                sides = [Plain().write(side) for side in (before, after)]
+                raise DerivationError(
+                    f"{sides[0]} {link.relation} {sides[1]} fails {self.how}: "
+                    f"the left side is {_shown(left)}, the right side {_shown(right)}"
+                )
+        return self.how
+
+
+def _holds(left: Any, relation: str, right: Any, grows: str) -> bool:
+    pairs = (
+        list(zip(np.ravel(left), np.ravel(right), strict=True)) if np.shape(left) == np.shape(right) else []
+    )
+    match relation:
+        case "=":
+            return bool(pairs) and all(is_zero(a - b) for a, b in pairs)
+        case "≠":
+            return bool(pairs) and not all(is_zero(a - b) for a, b in pairs)
+        case "≥":
+            return bool(pairs) and all(sign_of(a - b) >= 0 for a, b in pairs)
+        case "≤":
+            return bool(pairs) and all(sign_of(a - b) <= 0 for a, b in pairs)
+        case _:
+            return bool(pairs) and all(is_zero(limit(a, grows) - b) for a, b in pairs)
+
+
+def _shown(value: Any) -> str:
+    entries = [format_exact(entry) for entry in np.ravel(value)]
+    text = entries[0] if np.ndim(value) == 0 else f"({', '.join(entries)})"
+    return text if len(text) <= 80 else f"{text[:77]}..."

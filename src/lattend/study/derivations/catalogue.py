@@ -1,0 +1,45 @@
+"""derive: the derivations by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from lattend.errors import NamingError
+from lattend.study.derivations.argument import Argument, checked
+from lattend.study.derivations.derivation import Derivation
+
+# The file that each one is written in, in the order they are listed
+HOMES: Mapping[str, str] = {
+    "causal": "counting",
+    "strided": "counting",
+    "windowed": "counting",
+}
+
+
+def derive(name: str, **options: Any) -> Derivation:
+    """The derivation of this name, every line of it checked.
+
+    >>> derivation = derive("causal")
+    >>> print(derivation.lines[-1])
+    = n(n + 1)/2
+    >>> print(derivation.lines[-1].checked)
+    proved to be the number of pairs where n >= 0
+    """
+    return checked(argument(name)(**options))
+
+
+def argument(name: str) -> Callable[..., Argument]:
+    """What writes the derivation of this name down."""
+    if name not in HOMES:
+        close = get_close_matches(str(name).lower(), HOMES, 1)
+        hint = f"did you mean {close[0]}? There" if close else "there"
+        raise NamingError(f'there is no derivation "{name}"; {hint} are {", ".join(HOMES)}')
+    return getattr(import_module(f"lattend.study.derivations.{HOMES[name]}"), name)
+
+
+def listed() -> dict[str, str]:
+    """Every name and what is derived."""
+    return {name: (argument(name).__doc__ or "").splitlines()[0] for name in HOMES}

@@ -1,0 +1,96 @@
+"""The sums behind the numbers of pairs: causal, strided, windowed."""
+
+from __future__ import annotations
+
+from lattend.study.derivations.argument import Argument, Chain, Link
+from lattend.study.derivations.counted import Counted
+
+LETTERS = "n tokens; queries q from 0; query q attends to K_q keys, and there are N pairs in all"
+
+
+def causal() -> Argument:
+    """N = n(n + 1)/2: query q attends to every key up to its own."""
+    every = "n >= 0"
+    keys = [Link("q + 1", "the query itself and the q positions before it", domain=every)]
+    pairs = [
+        Link("sum(q + 1, q, 0, n - 1)", "the keys of all queries", domain=every),
+        Link("sum(i, i, 1, n)", "i = q + 1: counted from 1, token i attends to i keys", domain=every),
+        Link(
+            "(sum(i, i, 1, n) + sum(n + 1 - i, i, 1, n))/2",
+            "half of the sum forwards and the sum backwards",
+            domain=every,
+        ),
+        Link("sum(n + 1, i, 1, n)/2", "term by term, i and n + 1 - i make n + 1", domain=every),
+        Link("n (n + 1)/2", "n equal terms", domain=every),
+    ]
+    return Argument(
+        "causal",
+        "The pairs of causal attention",
+        LETTERS,
+        [Chain("K[q]", keys, Counted("causal", "query")), Chain("N", pairs, Counted("causal"))],
+    )
+
+
+def strided() -> Argument:
+    """N = (2n - t)(t + 1)/2: query q attends to itself and at most t positions before it."""
+    below, up_to = "t < n", "t <= n"
+    keys = [
+        Link(
+            "min(q + 1, t + 1)",
+            "the query itself and t before it, or all there are",
+            domain="n >= 0 and t >= 0",
+        )
+    ]
+    pairs = [
+        Link(
+            "sum(q + 1, q, 0, t) + sum(t + 1, q, t + 1, n - 1)",
+            "the first t + 1 queries attend to all before them, the others to t + 1 keys",
+            domain=below,
+        ),
+        Link(
+            "sum(i, i, 1, t + 1) + sum(t + 1, i, t + 2, n)",
+            "i = q + 1; the bracket belongs to the sum: every term is t + 1",
+            domain=below,
+        ),
+        Link(
+            "(t + 1)(t + 2)/2 + (n - t - 1)(t + 1)",
+            "the sum of the first t + 1 numbers, and n - t - 1 equal terms",
+            domain=up_to,
+        ),
+        Link("(t + 1)(t + 2 + 2 (n - t - 1))/2", "t + 1 is in both", domain=up_to),
+        Link("(2n - t)(t + 1)/2", "t + 2 + 2n - 2t - 2 = 2n - t", domain=up_to),
+        Link("n t + n - t^2/2 - t/2", "multiplied out", domain=up_to),
+        Link("sum(i, i, n - t, n)", "t + 1 numbers whose mean is (2n - t)/2", domain=up_to),
+    ]
+    return Argument(
+        "strided",
+        "The pairs of strided attention: at most t positions before, and itself",
+        LETTERS,
+        [Chain("K[q]", keys, Counted("strided", "query")), Chain("N", pairs, Counted("strided"))],
+        remark="Where t > n, more previous positions than tokens, all is causal and N = n(n + 1)/2.",
+    )
+
+
+def windowed() -> Argument:
+    """N = n(w + 1)/2 where w divides n: causal inside windows of w."""
+    every = "n >= 0 and w >= 1"
+    keys = [Link("(q % w) + 1", "the query itself and those before it in its window", domain=every)]
+    pairs = [
+        Link(
+            "sum(sum(i, i, 1, w), j, 1, n // w) + sum(i, i, 1, n % w)",
+            "the whole windows, and the remainder",
+            domain=every,
+        ),
+        Link(
+            "(n // w) (w (w + 1)/2) + (n % w)((n % w) + 1)/2",
+            "each is causal attention of its own",
+            domain=every,
+        ),
+        Link("n (w + 1)/2", "where no remainder is left, n/w windows", domain="w divides n"),
+    ]
+    return Argument(
+        "windowed",
+        "The pairs of windowed attention: causal inside windows of w",
+        LETTERS,
+        [Chain("K[q]", keys, Counted("windowed", "query")), Chain("N", pairs, Counted("windowed"))],
+    )

@@ -1,0 +1,231 @@
+"""Derivation: chains of formulas, every line with its reason and how it was checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from lattend.errors import LattendError
+from lattend.report.table import LEAST_WORDS, WIDTH
+from lattend.study.derivations.notations import Latex, MathML, Notation, Plain
+from lattend.study.derivations.term import Term
+
+PLAIN, LATEX, MATHML = Plain(), Latex(), MathML()
+DEFINED = "by definition"
+REASON_INDENT = 8  # columns that a reason stands to the right of its chain
+_STYLE = (
+    "<style>.derivation td { padding: 0.3em 0.4em; vertical-align: baseline; text-align: left }"
+    ".derivation td:first-child { text-align: right } .derivation small { opacity: 0.65 }</style>"
+)
+_TEX = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "^": r"\^{}"}
+_TEX |= {
+    "<=": r"$\le$",
+    ">=": r"$\ge$",
+    "α": r"$\alpha$",
+    "β": r"$\beta$",
+    "Δ": r"$\Delta$",
+    "δ": r"$\delta$",
+}
+_TEX |= {
+    "²": "$^2$",
+    "×": r"$\times$",
+    "−": "$-$",
+    "→": r"$\to$",
+    "∞": r"$\infty$",
+    "‖": r"$\|$",
+    "Σ": r"$\Sigma$",
+}
+
+
+@dataclass(frozen=True)
+class DerivedLine:
+    """One line: `left relation right`, why it holds and how that was checked.
+
+    Without `left` it goes on from the line before. `domain` is where it holds, empty if that is everywhere.
+    """
+
+    left: Term | None
+    relation: str
+    right: Term
+    reason: str
+    checked: str
+    domain: str = ""
+
+    def parts(self, notation: Notation) -> tuple[str, str, str]:
+        """The left side, or nothing, the relation and the right side."""
+        left = "" if self.left is None else notation.write(self.left)
+        return left, notation.sign(self.relation), notation.write(self.right)
+
+    @property
+    def formula(self) -> str:
+        """The line as text: `N = Σ_{i=1}^n i`."""
+        return " ".join(filter(None, self.parts(PLAIN)))
+
+    @property
+    def latex(self) -> str:
+        """The line as LaTeX, its relation behind an ampersand."""
+        left, relation, right = self.parts(LATEX)
+        return f"{left} &{relation} {right}".lstrip()
+
+    @property
+    def mathml(self) -> str:
+        """The line as one `<math>` element."""
+        return _math("".join(self.parts(MATHML)))
+
+    def json(self) -> dict[str, str]:
+        """The line as plain data."""
+        return {
+            "formula": self.formula,
+            "latex": self.latex.replace("&", ""),
+            "mathml": self.mathml,
+            "reason": self.reason,
+            "domain": self.domain,
+            "checked": self.checked,
+        }
+
+    def __str__(self) -> str:
+        return self.formula
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A title, what the letters mean, definitions, and lines, each of them checked; drawn in notebooks."""
+
+    name: str
+    title: str
+    given: str
+    definitions: tuple[DerivedLine, ...]
+    lines: tuple[DerivedLine, ...]
+    remark: str = ""
+
+    def text(self, width: int | None = WIDTH) -> str:
+        """For a terminal so many columns wide: under each formula why it holds and how it was checked."""
+        wide = width or WIDTH
+        found = [*wrap(self.title, wide), *_said(self.given, wide, 0)]
+        found += [""] if self.definitions else []
+        for line in self.definitions:
+            found += [*_formula_lines(line.formula, wide, 0, 2), *_said(line.reason, wide, REASON_INDENT)]
+        at = 0
+        for line in self.lines:
+            left = "" if line.left is None else PLAIN.write(line.left)
+            found += [""] if left else []
+            at = len(left) + 1 if left else at
+            found += _formula_lines(line.formula, wide, 0 if left else at, at + 2)
+            for said in (line.reason, f"checked: {line.checked}"):
+                found += _said(said, wide, at + REASON_INDENT)
+        return "\n".join([*found, *(["", *_said(self.remark, wide, 0)] if self.remark else [])])
+
+    def latex(self) -> str:
+        """An align environment, for a document that uses amsmath."""
+        rows: list[str] = []
+        for line in (*self.definitions, *self.lines):
+            apart = r"\\[1ex]" if rows and line.left is not None else r"\\"
+            rows += [apart] if rows else []
+            said = _words(f"{line.reason}, for {line.domain}" if line.domain else line.reason)
+            rows.append(rf"{line.latex} && \text{{{said}}}")
+        inside = "\n".join(rows).replace("\n\\\\", " \\\\")
+        head = f"% {self.title}: {self.given}\n% needs \\usepackage{{amsmath}}"
+        return f"{head}\n\\begin{{align*}}\n{inside}\n\\end{{align*}}\n"
+
+    def html(self) -> str:
+        """One element that can stand in any page, the formulas as MathML."""
+        parts = [f"<p><b>{escape(self.title)}</b><br>{escape(self.given)}</p>"]
+        for lines in (self.definitions, self.lines):
+            if lines:
+                parts.append(f"<table>{''.join(map(_row, lines))}</table>")
+        remark = f"<p>{escape(self.remark)}</p>" if self.remark else ""
+        return f'<div class="derivation">{_STYLE}{"".join(parts)}{remark}</div>\n'
+
+    def json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "given": self.given,
+            "definitions": [line.json() for line in self.definitions],
+            "lines": [line.json() for line in self.lines],
+            "remark": self.remark,
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the form that the path's ending names: .html .tex .json .txt."""
+        path = Path(path)
+        forms: dict[str, Callable[[], str]] = {
+            ".html": lambda: _page(self.title, self.html()),
+            ".tex": self.latex,
+            ".json": lambda: json.dumps(self.json(), indent=2) + "\n",
+            ".txt": lambda: self.text() + "\n",
+        }
+        form = forms.get(path.suffix.lower())
+        if form is None:
+            raise LattendError(
+                f'cannot save the derivation as "{path}": the ending is not one of {", ".join(forms)}'
+            )
+        if not path.parent.is_dir():
+            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
+        path.write_text(form(), encoding="utf-8")
+        return path
+
+    def __iter__(self) -> Iterator[DerivedLine]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Derivation {self.name}: {len(self.lines)} lines, each checked>"
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+def _said(text: str, wide: int, indent: int) -> list[str]:
+    """Words in lines, `n >= 0` in one of them."""
+    space = " " * indent
+    tied = re.sub(r" ([<>=]=?) ", "\xa0\\1\xa0", text)
+    found = wrap(tied, max(wide, indent + LEAST_WORDS), initial_indent=space, subsequent_indent=space)
+    return [line.replace("\xa0", " ") for line in found]
+
+
+def _formula_lines(formula: str, wide: int, first: int, rest: int) -> list[str]:
+    """A formula, broken between its parts where the terminal is too narrow."""
+    indents = {"initial_indent": " " * first, "subsequent_indent": " " * (rest + 2)}
+    return wrap(
+        formula, max(wide, rest + LEAST_WORDS), break_long_words=False, break_on_hyphens=False, **indents
+    )
+
+
+def _math(inside: str) -> str:
+    return f'<math displaystyle="true"><mrow>{inside}</mrow></math>'
+
+
+def _row(line: DerivedLine) -> str:
+    left, relation, right = line.parts(MATHML)
+    said = f"{escape(line.reason)}<br><small>checked: {escape(line.checked)}</small>"
+    said = escape(line.reason) if line.checked == DEFINED else said
+    return f"<tr><td>{_math(left) if left else ''}</td><td>{_math(relation + right)}</td><td>{said}</td></tr>"
+
+
+def _words(text: str) -> str:
+    """A sentence with the signs that LaTeX reads as its own."""
+    for sign, written in _TEX.items():
+        text = text.replace(sign, written)
+    return text
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )

@@ -1,0 +1,148 @@
+"""The value of a Term where its names have values: exact numbers, symbols, vectors, matrices, functions.
+
+An environment is a dictionary. `environment["each k"]` are the values of an index k; what has an index is an
+array, a dictionary or a function of the index; p(x|z) is the function under "p(x|z)".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lattend.errors import NamingError
+from lattend.study.derivations.term import Term, bound_index, signature
+from lattend.study.exact.formula import FUNCTIONS as EXACT
+from lattend.study.exact.numbers import exact
+
+Environment = dict[str, Any]
+
+
+def evaluate(term: Term, names: Mapping[str, Any]) -> Any:
+    """The value of the term: an exact number, or an array of them.
+
+    >>> from lattend.study.derivations.reader import read_term
+    >>> evaluate(read_term("sum(i^2, i, 1, n)"), {"n": 3})  # 1 + 4 + 9
+    14
+    """
+    match term.op:
+        case "number":
+            return exact(int(term.text))
+        case "name":
+            return _look_up(term.text, names)
+        case "sum" | "concat" | "matrix":
+            return _bound(term, names)
+        case "chance":
+            return _look_up(signature(term), names)(*(_look_up(letter.text, names) for letter in term.args))
+        case _:
+            return _applied(term, [evaluate(arg, names) for arg in term.args])
+
+
+def define(names: Environment, left: Term, right: Term) -> None:
+    """Gives the left side the value of the right one; `O{h}[q]` becomes a function of h, then of q."""
+    _define(names, left, lambda inner: evaluate(right, inner))
+
+
+def vector(entries: Sequence[Any]) -> Any:
+    """An array of exact numbers, with as many axes as the entries are nested."""
+    return np.array(entries, dtype=object)
+
+
+def _define(names: Environment, left: Term, value: Callable[[Environment], Any]) -> None:
+    if left.op == "name":
+        names[left.text] = value(names)
+    elif left.op == "chance":
+        letters = [letter.text for letter in left.args]
+        names[signature(left)] = lambda *keys: value({**names, **dict(zip(letters, keys, strict=True))})
+    else:
+        base, *indices = left.args
+        letters = [index.text for index in indices]
+
+        def function(outer: Environment) -> Any:
+            return lambda *keys: value({**outer, **dict(zip(letters, keys, strict=True))})
+
+        _define(names, base, function)
+
+
+def _look_up(name: str, names: Mapping[str, Any]) -> Any:
+    if name not in names:
+        known = ", ".join(one for one in names if not one.startswith("each "))
+        raise NamingError(f"{name} has no value here; there are {known}")
+    return names[name]
+
+
+def _bound(term: Term, names: Mapping[str, Any]) -> Any:
+    body, index = term.args[:2]
+    name = bound_index(term)
+    if len(term.args) == 4:
+        low, high = (int(evaluate(limit, names)) for limit in term.args[2:])
+        values: Sequence[Any] = range(low, high + 1)
+    else:
+        values = _look_up(f"each {name}", names)
+    inside = [{**names, name: value} for value in values]
+    if index.op != "name":
+        inside = [one for one in inside if evaluate(index, one)]
+    found = [evaluate(body, one) for one in inside]
+    if term.op == "concat":
+        return np.concatenate(found)
+    if term.op == "matrix":
+        side = round(len(found) ** 0.5)
+        return vector(found).reshape(side, side)
+    return sum(found[1:], found[0]) if found else exact(0)
+
+
+def _applied(term: Term, values: list[Any]) -> Any:
+    first, *rest = values
+    match term.op:
+        case "+":
+            return first + rest[0]
+        case "-":
+            return first - rest[0]
+        case "neg":
+            return -first
+        case "*":
+            both = np.ndim(first) > 0 and np.ndim(rest[0]) > 0
+            return first @ rest[0] if both else first * rest[0]
+        case "/":
+            return first / rest[0]
+        case "//":
+            return first // rest[0]
+        case "%":
+            return first % rest[0]
+        case "^":
+            return first ** rest[0]
+        case "=":
+            return bool(np.all(first == rest[0]))
+        case "!=":
+            return bool(np.any(first != rest[0]))
+        case "indicator":
+            return exact(int(first))
+        case "transposed":
+            return first.T
+        case "index" | "head":
+            return _at(first, rest)
+        case "vector":
+            return vector(values)
+        case _:
+            return _called(term.text, values)
+
+
+def _at(value: Any, keys: Sequence[Any]) -> Any:
+    plain = [tuple(map(int, key)) if np.ndim(key) else int(key) for key in keys]
+    if callable(value):
+        return value(*plain)
+    return value[plain[0] if len(plain) == 1 else tuple(plain)]
+
+
+def _called(name: str, values: list[Any]) -> Any:
+    match name:
+        case "softmax":
+            powers = [EXACT["exp"](score) for score in values[0]]
+            return vector([power / sum(powers) for power in powers])
+        case "norm":
+            return EXACT["sqrt"](sum(entry**2 for entry in values[0]))
+        case "min" | "max":
+            return (min if name == "min" else max)(values)
+        case _:
+            return EXACT[name](values[0])

@@ -1,0 +1,116 @@
+"""read_term: a formula's text → a Term; products may go without a sign, as in 2n and Z W_q."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from functools import lru_cache, partial
+from typing import ClassVar
+
+from lattend.errors import TextError
+from lattend.rules.language.grammar import Parsed, Parser
+from lattend.rules.language.tokens import Kind, Source, Token, scan
+from lattend.study.derivations.term import BINDERS, FUNCTIONS, Term
+
+_TOKEN = re.compile(
+    r"(?P<number>\d+)|(?P<name>[^\W\d_][\w\u0303]*'*)|(?P<sign>\.T\b|//|!=|[-+*/%^=(){}\[\],|])"
+)
+_CONDITION, _ADD, _MULTIPLY, _SIGN, _POWER, _INDEX = range(1, 7)
+_LEVEL = {
+    **dict.fromkeys(("=", "!="), _CONDITION),
+    **dict.fromkeys(("+", "-"), _ADD),
+    **dict.fromkeys(("*", "/", "//", "%"), _MULTIPLY),
+    "^": _POWER,
+    **dict.fromkeys(("[", "{", ".T"), _INDEX),
+}
+
+
+@lru_cache(maxsize=512)
+def read_term(text: str, distributions: str = "") -> Term:
+    """The formula this text means; `distributions` are the letters that take brackets, as p in p(x|z).
+
+    >>> read_term("2n")
+    Term(op='*', args=(Term(op='number', args=(), text='2'), Term(op='name', args=(), text='n')), text='')
+    """
+    parser = _TermParser(text, distributions)
+    found = parser.expression(_ADD).node
+    parser.finish()
+    return found
+
+
+class _TermParser(Parser[Parsed]):
+    LEVEL: ClassVar = _LEVEL
+    CLOSING: ClassVar = {"(": ")", "[": "]", "{": "}"}
+
+    def __init__(self, text: str, distributions: Collection[str]) -> None:
+        super().__init__(Source("formula", text), [])
+        self.tokens = scan(self.source, self.token)
+        self.distributions = distributions
+
+    def token(self, at: int) -> Token:
+        found = _TOKEN.match(self.source.text, at)
+        if found is None:
+            raise self.error(f"{self.source.text[at]} is not part of a formula", at, at + 1)
+        kind: Kind = "number" if found["number"] else "name" if found["name"] else "sign"
+        return Token(kind, found[0], at, found.end())
+
+    def left_over(self, token: Token) -> TextError:
+        return self.fail(f"{token.value or 'the end'} is not expected here", token)
+
+    def level(self, token: Token) -> int:
+        implicit = token.kind in ("name", "number") or token.value == "("
+        return _MULTIPLY if implicit else super().level(token)
+
+    def operator(self, left: Parsed, sign: Token, level: int) -> Parsed:
+        if sign.value == ".T":
+            return Parsed(Term("transposed", (left.node,)), left.start, sign.end)
+        if level == _INDEX:
+            self.at -= 1
+            found, end = self.arguments()
+            op = "index" if sign.value == "[" else "head"
+            return Parsed(Term(op, (left.node, *(one.node for one in found))), left.start, end)
+        if level == _POWER:
+            right = self.deeper(sign, partial(self.expression, _SIGN))
+        else:
+            right = self.expression(level + 1)
+        op = sign.value if sign.value in _LEVEL else "*"
+        return Parsed(Term(op, (left.node, right.node)), left.start, right.end)
+
+    def opening(self, token: Token, loosest: int) -> Callable[[Token], Parsed] | None:
+        if token.value in ("-", "("):
+            return self.negated if token.value == "-" else self.bracket
+        if self.after.value != "(" or self.after.start > token.end:
+            return None
+        if token.value in self.distributions:
+            return self.chance
+        return self.call if token.value in (*FUNCTIONS, *BINDERS, "is") else None
+
+    def negated(self, sign: Token) -> Parsed:
+        inner = self.expression(_MULTIPLY)
+        return Parsed(Term("neg", (inner.node,)), sign.start, inner.end)
+
+    def bracket(self, opening: Token) -> Parsed:
+        self.at -= 1
+        found, end = self.arguments()
+        parts = tuple(one.node for one in found)
+        return Parsed(parts[0] if len(parts) == 1 else Term("vector", parts), opening.start, end)
+
+    def call(self, name: Token) -> Parsed:
+        found, end = self.arguments()
+        op = name.value if name.value in BINDERS else "indicator" if name.value == "is" else "call"
+        return Parsed(Term(op, tuple(one.node for one in found), name.value), name.start, end)
+
+    def chance(self, name: Token) -> Parsed:
+        opening, between = self.here, ","
+        letters: list[Term] = []
+        while not letters or self.here.value in (",", "|"):
+            between = "|" if self.here.value == "|" else between
+            self.at += 1
+            letters.append(self.leaf(self.here).node)
+        return Parsed(Term("chance", tuple(letters), name.value + between), name.start, self.close(opening))
+
+    def leaf(self, token: Token) -> Parsed:
+        if token.kind not in ("name", "number"):
+            raise self.left_over(token)
+        self.at += 1
+        return Parsed(Term(token.kind, text=token.value), token.start, token.end)

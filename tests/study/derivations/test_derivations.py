@@ -1,0 +1,88 @@
+"""Every line of every derivation passes its check, and no corrupted line does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.study.derivations.argument import Argument, Chain, Link, checked
+from lattend.study.derivations.catalogue import HOMES, argument
+
+NUMBER = re.compile(r"(?<![\w_])\d+(?!\w*_)")
+
+
+@cache
+def written(name: str) -> Argument:
+    return argument(name)()
+
+
+def links(name: str) -> Iterator[tuple[Chain, str, Link]]:
+    """Every line of a derivation with the formula before it."""
+    for chain in written(name).chains:
+        before = chain.left
+        for link in chain.links:
+            yield chain, before, link
+            before = link.formula
+
+
+def fails(name: str, chain: Chain, before: str, link: Link) -> bool:
+    read = written(name).read
+    try:
+        chain.ground.check(read(before), link, read(link.formula))
+    except lt.errors.DerivationError:
+        return True
+    return False
+
+
+EVERY = [(name, place) for name in HOMES for place, _ in enumerate(links(name))]
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_line_is_checked(name: str) -> None:
+    found = lt.study.derive(name)
+    assert len(found) == sum(len(chain.links) for chain in written(name).chains)
+    assert all(line.checked and line.reason for line in found)
+
+
+@pytest.mark.parametrize(("name", "place"), EVERY)
+def test_a_line_with_another_number_in_it_fails(name: str, place: int) -> None:
+    chain, before, link = list(links(name))[place]
+    if link.relation != "=":
+        return
+    for number in NUMBER.finditer(link.formula):
+        wrong = f"{link.formula[: number.start()]}{int(number[0]) + 1}{link.formula[number.end() :]}"
+        assert fails(name, chain, before, replace(link, formula=wrong)), wrong
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(EVERY), st.integers(1, 9), st.integers(1, 9))
+def test_a_line_times_another_number_fails(line: tuple[str, int], above: int, below: int) -> None:
+    chain, before, link = list(links(line[0]))[line[1]]
+    if above == below or link.relation not in ("=", "→"):
+        return
+    wrong = replace(link, formula=f"{above}/{below} * ({link.formula})")
+    assert fails(line[0], chain, before, wrong)
+
+
+def test_a_wrong_line_is_not_shown() -> None:
+    right = written("causal")
+    chain = right.chains[1]
+    wrong = replace(chain, links=[*chain.links[:-1], replace(chain.links[-1], formula="n (n - 1)/2")])
+    with pytest.raises(
+        lt.errors.DerivationError, match=r"causal, line 5: .* at n = 1 it gives 0, the count is 1"
+    ):
+        checked(replace(right, chains=[wrong]))
+
+
+def test_a_wrong_domain_is_an_error() -> None:
+    right = written("strided")
+    links = [replace(link, domain="n >= 0 and t >= 0") for link in right.chains[1].links]
+    with pytest.raises(lt.errors.DerivationError, match="it holds where t < n"):
+        checked(replace(right, chains=[replace(right.chains[1], links=links)]))
