@@ -209,7 +209,7 @@ def test_the_command_and_the_method_take_as_many_steps(lattend):
         ),
         (["p*q", "--out", "x.svg", "--portrait"], "lattend: a file has no use for --portrait\n"),
         (
-            ["pq"],
+            ["p^2"],
             "lattend: a game needs two players, one that minimises and",
         ),
         (["Dirac"], 'lattend: there is no game "Dirac"; did you mean dirac?\n'),

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from math import prod
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -233,7 +234,7 @@ def step_pair(step: Any) -> tuple[Any, Any]:
 def _read(f: Any) -> tuple[Any, list[str]]:
     """The formula, or None for a function that takes no symbols, and its names in order."""
     if isinstance(f, str):
-        found = formula(f)
+        found = _multiplied(formula(f))
         return found, sorted(str(name) for name in found.free_symbols)
     if is_formula(f):
         listed = sorted(str(name) for name in f.free_symbols)
@@ -260,6 +261,18 @@ def _read(f: Any) -> tuple[Any, list[str]]:
     return _real(found) if is_formula(found) else None, listed
 
 
+def _multiplied(f: Any) -> Any:
+    """The formula with `pq` read as p*q: a name of two letters, alone or beside one of its letters.
+
+    >>> _multiplied(formula("pq - p"))
+    p*q - p
+    """
+    names = {str(name) for name in f.free_symbols}
+    pairs = [name for name in names if len(name) == 2 == len(set(name)) and name.isalpha()]
+    meant = [name for name in pairs if len(names) == 1 or names & set(name)]
+    return f.xreplace({symbols([name])[0]: prod(symbols(list(name))) for name in meant})
+
+
 def _real(f: Any) -> Any:
     for atom in f.atoms():
         if atom.is_number and not atom.is_real:
@@ -276,11 +289,9 @@ def _players(listed: list[str], minimise: Names, maximise: Names) -> tuple[tuple
                     f"f has {', '.join(listed)}: say which of them minimise, as in "
                     'Game("x*u + y*v", minimise="x y")'
                 )
-            name = "".join(listed)
-            hint = f"; did you mean {'*'.join(name)}?" if len(name) == 2 else ""
             raise NamingError(
                 "a game needs two players, one that minimises and one that maximises; "
-                f"f has {name or 'none'}{hint}"
+                f"f has {''.join(listed) or 'none'}"
             )
         return (listed[0],), (listed[1],)
     if first is None:
