@@ -102,7 +102,7 @@ def test_architectures(lattend, tmp_path):
         (("rnn", "attention", "--at", "z=3"), "none of these has z; they have n, d"),
         (("rnn", RNN, "--over", "z"), None),
         ((RNN, FULL, "--over", "z"), "none of these has z: give over= one of n, t"),
-        (("rnn", "attention", "--quantity", "flops"), "a comparison has no flops"),
+        (("rnn", "attention", "--quantity", "flops"), "a cost has no flops"),
         (
             ("rnn", "attention", "--column", "marked"),
             "--column is needed or dense, not marked",

@@ -95,7 +95,7 @@ def test_a_symbol_of_one_part_may_be_left():
         ("", "write a layer, as in rnn(steps=t, hidden=512)", None),
         ("rnn; import os", "this is no layer", None),
         ("attention(causl)", "no rule is named causl; did you mean causal?", "causl"),
-        ("conv(kernel=k)", "conv: kernel must be a number here", "conv(kernel=k)"),
+        ("conv(stride=s)", "conv: stride must be a number here", "conv(stride=s)"),
     ],
 )
 def test_mistakes_point_at_their_place(text, message, marked):

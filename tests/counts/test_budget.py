@@ -116,7 +116,7 @@ def test_a_cost_says_what_was_not_found(monkeypatch: pytest.MonkeyPatch) -> None
         table = " ".join(str(cost).split())
         assert f"not found: {LATE}" in table
         path = f'not found: rule "{rule.text}": its longest path is not known: {LATE}'
-        assert f"maximum path length {path}" in table
+        assert f"maximum path length (path) {path}" in table
         with pytest.raises(DeadlineError, match=r"its pairs were not counted: no answer within 0\.2 seconds"):
             lt.cost.attention(replace(rule, budget=SOON), projections=None)
         with pytest.raises(

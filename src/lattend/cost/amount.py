@@ -130,8 +130,12 @@ class Amount:
         What is limited at all takes from the `shared` budget, if one is given.
         """
         number = self.value()
-        if number is not None:
-            return number
+        return self.formula(text, values, shared) if number is None else number
+
+    def formula(
+        self, text: str = "a cost", values: Mapping[str, int] | None = None, shared: Budget | None = None
+    ) -> Count | int:
+        """The same, a formula too where it is the same number at all sizes; a number where none is open."""
         budget = self.budget.out_of(shared)
         space = Space(self.names, (), self.split)
         domain = _region(self.where, space)
@@ -141,6 +145,8 @@ class Amount:
         ]
         closed = Closed(space, domain, pieces)
         known = {name: value for name, value in (values or {}).items() if name in self.names}
+        if self.value() is not None and len(known) == len(self.names):
+            return int(pieces[0].formula.terms.get((), 0))
         if len(pieces) > 1 and len(known) < len(self.names):  # at numbers no region need be written
             closed = guarded(_simplified, closed, budget=budget)
         symbols = Symbols(self.names, self.where, tuple(dict.fromkeys(self.split.values())), text=text)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lattend.cost.layer import Run
+from lattend.cost.quantities import label
 from lattend.cost.reference.layers import PlainLayer, plain_layer
 from lattend.cost.sizes import number_of
 from lattend.cost.statement import OPERATIONS
-from lattend.cost.summary import label
 from lattend.errors import NamingError, TooLarge
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report

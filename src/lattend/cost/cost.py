@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
+from lattend.cost.quantities import AT_NUMBERS, SUMS, quantity_named
 from lattend.cost.recipe import Recipe
 from lattend.cost.result import MultiplyAdds, Result
 from lattend.cost.sizes import Size, read_size
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from lattend.report.report import Report
 
 WIDTH = 4  # bytes of a number, unless said otherwise
-MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
-SUMS = {"operations": ("multiplies", "adds"), "bytes": ("bytes_read", "bytes_written")}
-QUANTITIES = ("parameters", MULTIPLY_ADDS, *OPERATIONS, *MEMORY, "depth", *SUMS)
 
 
 class Quantity:
@@ -81,6 +79,7 @@ class Cost(Result):
 
     multiplies = Quantity("Multiplications of two numbers.")
     adds = Quantity("Additions and subtractions.")
+    operations = Quantity("Multiplies and adds together.")
     exponentials = Quantity("Powers of e, as of a softmax.")
     divisions = Quantity("Divisions of one number by another.")
     functions = Quantity("Evaluations of an activation or a square root, one each.")
@@ -127,11 +126,9 @@ class Cost(Result):
     @property
     def path(self) -> Count | int | None:
         """The maximum path length from one position to another, in layers; None where it is not known."""
-        found = (layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens)
-        paths = [path for path in found if path is not None]
         try:
-            return self.number_or_formula(paths[0], "path") if len(paths) == 1 else None
-        except DomainError:  # a band of t = 0 leads nowhere
+            return self.value("path")
+        except (NamingError, DomainError):  # a band of t = 0 leads nowhere
             return None
 
     def time(self, machine: str = "H200") -> Floor:
@@ -287,16 +284,33 @@ class Cost(Result):
 
     def amount(self, quantity: str) -> Amount:
         """A quantity before it is written: in this column, this way."""
-        if quantity not in QUANTITIES:
-            raise NamingError(f"a cost has no {quantity}; it has {', '.join(QUANTITIES)}")
+        quantity = quantity_named(quantity)
+        if quantity in AT_NUMBERS:
+            return Amount.number(self._at_numbers(quantity))
         if quantity in SUMS:
             return sum(map(self.amount, SUMS[quantity]), ZERO)
         if quantity in (MULTIPLY_ADDS, *OPERATIONS):
             return self._operation(quantity)
         if self.way == "backward" and quantity not in ("parameters", "cache"):
             raise NamingError(f"{quantity} is known of the forward pass: ask before backward")
+        if quantity == "path":
+            return self._path()
         found = sum((layer.numbers(quantity, self._sized) * times for times, layer in self.parts), ZERO)
         return found * self.width if quantity.startswith("bytes") else found
+
+    def _at_numbers(self, quantity: str) -> int:
+        found: int | None = getattr(self, quantity)
+        if found is None:
+            missing = ", ".join(f"{name}=…" for name in self.names)
+            raise NamingError(f"{quantity} is known when every size has a number: give {missing}")
+        return found
+
+    def _path(self) -> Amount:
+        """The maximum path length, which one layer has that mixes tokens."""
+        found = [layer.path_length(self.budget) for _, layer in self.parts if layer.mixes_tokens]
+        if len(found) != 1 or found[0] is None:
+            raise NamingError(f"the maximum path length of {self.name} is not known")
+        return found[0]
 
     def is_nothing(self, quantity: str) -> bool:
         """Whether an operation does not occur, in any column."""
@@ -343,7 +357,8 @@ class Cost(Result):
     def _formula(self, quantity: str) -> Count:
         # A claim may speak of any symbol of the cost, also where this quantity has it not
         everything = self.amount("operations") + self.amount("parameters")
-        found = self.number_or_formula(self.amount(quantity) + everything * 0, quantity)
+        whole = self.amount(quantity) + everything * 0
+        found = whole.formula(f"{self.name} ({quantity})", self.values, self.budget)
         if not isinstance(found, Count):
             raise NamingError(
                 f"{quantity} of {self.name} is the number {found}; leave a size open to claim a formula"

@@ -49,6 +49,17 @@ def mixes_tokens(given: Rule) -> bool:
     return difference(bare - own, rule("q < 0"), given.budget) is not None
 
 
+@lru_cache(maxsize=256)
+def attends_ahead(given: Rule) -> bool:
+    """Whether some query attends to a later key: then no token can be decoded before those after it."""
+    if expr.arrays(given.condition) or len(given.axes) != 1 or "m" in given.sizes:
+        return False
+    bare = replace(given.baked(), values={})
+    if any(np.triu(bare.mask(**at), 1).any() for at in _small_values(bare)):
+        return True
+    return difference(bare - rule("k <= q"), rule("q < 0"), given.budget) is not None
+
+
 def path_of(given: Rule, sizes: Sizes, shared: Budget | None = None) -> Amount | None:
     """How many layers the longest path between two positions takes; None where no formula for it is known.
 

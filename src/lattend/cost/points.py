@@ -98,7 +98,9 @@ def with_parameters(rule: Rule, known: Mapping[str, int]) -> Rule:
 
 def defined(rule: Rule) -> Condition:
     """Where a cost under this rule is defined: sizes from 1 up, parameters from 0, and what the rule says."""
-    return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), rule.domain)
+    weaker = expr.conjuncts(at_least((*rule.sizes, *rule.parameters), 0))
+    said = (part for part in expr.conjuncts(rule.domain) if part not in weaker)
+    return expr.all_of(at_least(rule.sizes, 1), at_least(rule.parameters, 0), *said)
 
 
 def at_least(names: Iterable[str], least: int) -> Condition:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import Amount
+from lattend.cost.quantities import STATE, WORK, label_and_name
 from lattend.cost.result import totals
-from lattend.cost.statement import COLUMNS, OPERATIONS
+from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
 from lattend.errors import DeadlineError, NamingError
 from lattend.report.numbers import format_value
@@ -22,20 +23,6 @@ if TYPE_CHECKING:
 
 REPORT = Budget(4.0)  # for all that a report asks
 
-# What a quantity is called where people read it
-LABELS = {
-    "multiply_adds": "multiply-adds",
-    "operations": "multiplies and adds",
-    "bytes": "bytes read and written",
-    "bytes_read": "bytes read",
-    "bytes_written": "bytes written",
-    "saved_activations": "saved activations, numbers",
-    "peak_activations": "peak activation memory, numbers",
-    "cache": "KV cache, numbers",
-    "depth": "sequential depth",
-    "scalar_depth": "scalar depth, sums as trees",
-    "path": "maximum path length",
-}
 LINES = (
     "bytes_read",
     "bytes_written",
@@ -47,16 +34,10 @@ LINES = (
 )
 
 
-def label(quantity: str) -> str:
-    """What a quantity is called where people read it."""
-    return LABELS.get(quantity, quantity)
-
-
 def report_of(cost: Cost) -> Report:
     """The cost as people read it; what is not found within the budget is said."""
     cost = replace(cost, budget=REPORT.shared())
-    shown = ("multiply_adds", *OPERATIONS)
-    rows = {label(name): _columns(cost, name) for name in shown if not cost.is_nothing(name)}
+    rows = {label_and_name(name): _columns(cost, name) for name in WORK if not cost.is_nothing(name)}
     parts: list[Table | str] = [totals(_found(lambda: cost.parameters), rows)]
     if len(cost.parts) > 1:
         parts.append(_by_layer(cost))
@@ -100,10 +81,15 @@ def _by_layer(cost: Cost) -> Table:
 
 def _lines(cost: Cost) -> list[tuple[str, str]]:
     values = {name: _found(partial(getattr, cost, name)) for name in LINES}
+    if values["cache"] == 0:  # nothing is decoded token by token
+        del values["cache"]
     words = {name: "known when every size has a number" for name, value in values.items() if value is None}
     streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
-    named = LABELS | ({"cache": "recurrent state, numbers"} if streams and all(streams) else {})
-    return [(named[name], words.get(name) or format_value(value)) for name, value in values.items()]
+    called = {"cache": STATE} if streams and all(streams) else {}
+    return [
+        (label_and_name(name, called.get(name)), words.get(name) or format_value(value))
+        for name, value in values.items()
+    ]
 
 
 def _dependences(cost: Cost) -> list[tuple[str, str]]:
@@ -111,7 +97,7 @@ def _dependences(cost: Cost) -> list[tuple[str, str]]:
         return []
     layer = cost.parts[0][1]
     longest = _found(lambda: cost.path)
-    path = [] if longest is None else [(label("path"), format_value(longest))]
+    path = [] if longest is None else [(label_and_name("path"), format_value(longest))]
     mixes = ("mixes tokens", "yes" if layer.mixes_tokens else "no")
     return [("schedule", layer.depth.schedule), *path, mixes]
 
@@ -134,9 +120,9 @@ def as_json(cost: Cost) -> dict[str, Any]:
     """Formulas as text with the places where they hold, numbers as numbers."""
     found: dict[str, Any] = {"layer": cost.name, "way": cost.way}
     found |= {"names": list(cost.names), "at": dict(cost.values), "parameters": _data(cost.parameters)}
-    for name in ("multiply_adds", *OPERATIONS):
+    for name in WORK:
         found[name] = dict(zip(COLUMNS, map(_data, _columns(cost, name)), strict=True))
-    found["backward"] = {name: _data(cost.backward.value(name)) for name in ("multiply_adds", *OPERATIONS)}
+    found["backward"] = {name: _data(cost.backward.value(name)) for name in WORK}
     cost = cost.forward  # memory and depth are those of the forward pass
     found |= {name: _data(getattr(cost, name)) for name in (*LINES, "path")}
     return found | {"schedule": cost.schedule, "mixes_tokens": cost.mixes_tokens}

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lattend.cost.summary import label as label_of
+from lattend.cost.quantities import label as label_of
 from lattend.draw.charts.chart import Chart, Dots, curves
 from lattend.draw.formats.palette import TEXT
 from lattend.draw.picture import Picture

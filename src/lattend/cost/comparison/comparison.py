@@ -14,11 +14,12 @@ import numpy as np
 
 from lattend.cost.amount import Amount, rank
 from lattend.cost.comparison.crossover import Crossover, crossover
+from lattend.cost.comparison.difference import settled
 from lattend.cost.comparison.equal import Width, equal_parameters
 from lattend.cost.comparison.evaluation import numbers
-from lattend.cost.comparison.quantities import amount_of
 from lattend.cost.cost import Cost
-from lattend.cost.summary import label as label_of
+from lattend.cost.quantities import label as label_of
+from lattend.cost.quantities import quantity_named
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded
@@ -60,7 +61,7 @@ class Comparison(Printed):
 
     @cached_property
     def amounts(self) -> dict[str, Amount]:
-        return {label: amount_of(cost, self.quantity) for label, cost in self.costs.items()}
+        return {label: settled(cost.amount(self.quantity), cost.values) for label, cost in self.costs.items()}
 
     @cached_property
     def formulas(self) -> dict[str, Count | int]:
@@ -240,7 +241,7 @@ def compare(
     With equal="parameters" every layer after the first is made as wide as the first one's parameters
     allow; nothing is scaled otherwise.
     """
-    named = _labelled(costs)
+    quantity, named = quantity_named(quantity), _labelled(costs)
     numbers_, sizes = _read_at(at, over)
     widths: list[Width] = []
     if equal is not None:
@@ -249,7 +250,7 @@ def compare(
         named, widths = equal_parameters(named, over, numbers_)
     names: dict[str, None] = {}
     for cost in named.values():
-        names |= dict.fromkeys(amount_of(cost, quantity).names)
+        names |= dict.fromkeys(settled(cost.amount(quantity), cost.values).names)
     known = dict.fromkeys(name for cost in named.values() for name in cost.names)
     if over not in {**names, **known}:
         raise NamingError(f"none of these has {over}: give over= one of {', '.join({**names, **known})}")

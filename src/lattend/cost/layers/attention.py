@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from functools import partial
 
-from lattend.cost.amount import Amount
+from lattend.cost.amount import ZERO, Amount
 from lattend.cost.cost import Cost, single
 from lattend.cost.layer import Run
 from lattend.cost.layers.scores import SHIFT, Options, Scores
 from lattend.cost.pairs import attended_pairs, need_sizes
-from lattend.cost.paths import mixes_tokens, path_of
+from lattend.cost.paths import attends_ahead, mixes_tokens, path_of
 from lattend.cost.recipe import keeps_recipe
 from lattend.cost.sizes import Size, need_number, number_of, read_size
 from lattend.cost.statement import Array, Columns
@@ -84,7 +84,7 @@ def attention(
         "attention",
         mixes_tokens=mixes_tokens(chosen),
         path=partial(path_of, chosen, given),
-        cache=builder.cache(),
+        cache=ZERO if attends_ahead(chosen) else builder.cache(),
         positions=builder.sizes["N"],
     )
     how = {"rule": chosen, **asdict(options), "out_bias": out_bias, "scaled": scaled}
@@ -164,7 +164,7 @@ class _Attention(Scores):
         return self.projected("v", others, "M", "D_values", "kv_heads", "D_o", self.keys)
 
     def cache(self) -> Amount:
-        """Keys and values of all positions in the KV cache."""
+        """Keys and values of all positions in the KV cache, where tokens are decoded one by one."""
         if not self.options.uses_content:
             return self.of("M", "kv_heads", "D_o")
         return self.of("M", "kv_heads") * (self.of("D_hid") + self.of("D_o"))
