@@ -30,6 +30,7 @@ from lattend.cli import (
     steer,
     work,
 )
+from lattend.cli.command import Command
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
 
@@ -61,7 +62,7 @@ COMMANDS = (
 for module in COMMANDS:
     name = module.__name__.rpartition(".")[2]
     command = getattr(module, name)
-    app.command(name, help=_help(command, module.EXAMPLES))(command)
+    app.command(name, cls=Command, help=_help(command, module.EXAMPLES))(command)
 
 
 def _version(asked: bool) -> None:
