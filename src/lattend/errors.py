@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lattend.wording import visible
 
 
@@ -42,6 +44,27 @@ class TextError(LattendError):
         space = len(before) - cut
         marks = "^" * min(max(1, len(part)), max(1, width - space))
         return f"{(before + part + after)[cut : cut + width]}\n{' ' * space}{marks}"
+
+
+class UnknownName(TextError):
+    """A name of a formula that the count has not; `meant` are the count's names of the same meaning."""
+
+    def __init__(
+        self, name: str, known: Sequence[str], meant: Sequence[str], text: str, start: int, end: int
+    ) -> None:
+        which = " or ".join(meant)
+        hint = (
+            f"did you mean {which}? Then rename it: rename={{{name!r}: {meant[0]!r}}}"
+            if meant
+            else (f"say what it stands for: rename={{{name!r}: '…'}}")
+        )
+        super().__init__(
+            f'formula "{text}": this count has no {name}; it has {", ".join(known)}; {hint}', text, start, end
+        )
+        self.name, self.known, self.meant = name, list(known), list(meant)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.name, self.known, self.meant, self.text, self.start, self.end)
 
 
 class NotAffineError(TextError):

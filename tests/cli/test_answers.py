@@ -39,6 +39,45 @@ def test_claim(lattend, arguments, code, out):
     assert ran.out.startswith(out)
 
 
+@pytest.mark.parametrize(
+    "formula",
+    [r"-\frac{1}{2}t^2 - \frac{1}{2}t + nt + n", "-1/2 t^2 - t/2 + n*t + n", "-t(t + 1)/2 + n(t + 1)"],
+)
+def test_a_formula_may_begin_with_a_minus(lattend, formula):
+    ran = lattend("claim", "strided", formula)
+    assert (ran.code, ran.err) == (1, "")
+    assert ran.out == f"{formula}: holds only where t <= n; at n = 0, t = 1 it gives -1, the count is 0\n"
+    ran = lattend("claim", "--assume", "t <= n", "strided", formula, "--json")
+    assert (ran.code, json.loads(ran.out)["status"]) == (0, "holds")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("claim", "causal", "n", "-x"), "no such option: -x"),
+        (("claim", "causal", "--jsn", "n"), "no such option: --jsn"),
+        (("claim", "causal", "-h^2"), "this count has no h"),
+        (("claim", "causal", "n", "-n"), "no such option: -n"),
+    ],
+)
+def test_what_is_no_formula_is_an_option(lattend, arguments, said):
+    ran = lattend(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_a_chain_in_one_command(lattend):
+    ran = lattend("claim", "causal", r"N = 1 + 2 + \dots + n = n^2/2")
+    assert ran.code == 1
+    assert "equation 2 of 2 is the first that does not hold" in ran.out.splitlines()[0]
+    found = json.loads(lattend("claim", "causal", "N = 1 + 2 + … + n", "--json").out)
+    assert found["readings"][0] == "N read as the count"
+
+
+def test_letters_may_stand_for_formulas(lattend):
+    assert lattend("claim", "causal", "i", "--per", "query", "--rename", "i=q+1").code == 0
+
+
 def test_refuted_claim_gives_the_smallest_counterexample(lattend):
     ran = lattend("claim", "strided", "n*t")
     assert ran.code == 1
@@ -69,13 +108,20 @@ def test_claim_with_wrong_input(lattend):
     ran = lattend("claim", "causal", "L*(L + 1)/2")
     assert ran.code == 2
     assert ran.err.splitlines() == [
-        'lattend: formula "L*(L + 1)/2": this count has no L; it has n. '
-        "To use another letter, rename it: --rename L=n",
+        'lattend: formula "L*(L + 1)/2": this count has no L; it has n; '
+        "did you mean n? Then rename it: --rename L=n",
         "  L*(L + 1)/2",
         "  ^",
     ]
-    renamed = lattend("claim", "causal", "n", "--rename", "L=3")
-    assert renamed.err.splitlines() == ["lattend: --rename: 3 is not a name", "  L=3", "    ^"]
+    assert lattend("claim", "causal", "X").err.startswith(
+        'lattend: formula "X": this count has no X; it has n; say what it stands for: --rename X=…'
+    )
+    renamed = lattend("claim", "causal", "n", "--rename", "L=(")
+    assert renamed.err.splitlines() == [
+        'lattend: --rename: formula "(": a formula is missing after this',
+        "  L=(",
+        "    ^",
+    ]
     number = lattend("claim", "causal", "15", "--at", "n=5")
     assert number.code == 2
     assert (

@@ -79,8 +79,8 @@ def read_numbers(texts: Sequence[str] | None) -> dict[str, int]:
 
 
 def read_renames(texts: Sequence[str] | None) -> dict[str, str]:
-    """`L=n` as a dictionary from the formula's names to the count's; the option may be repeated."""
-    return _named("--rename", texts, "L=n", _new_name)
+    """`L=n,i=q+1` as a dictionary from the formula's names to the count's; the option may be repeated."""
+    return _named("--rename", texts, "L=n or i=q+1", _new_name)
 
 
 def read_pixel(text: str | None) -> tuple[int, ...] | None:
@@ -179,8 +179,12 @@ def _named(
 
 
 def _new_name(name: str, value: str, text: str, start: int, end: int) -> str:
-    if not _NAME.fullmatch(value):
-        raise TextError(f"--rename: {value} is not a name", text, start, end)
+    from lattend.counts.formula_parser import parse_formula
+
+    try:
+        parse_formula(value)
+    except TextError as problem:
+        raise TextError(f"--rename: {problem.message}", text, start, end) from None
     return value
 
 

@@ -25,7 +25,7 @@ ARGUMENTS = {
 }
 # The library's advice is Python; here the same is said with options
 _OPTIONS = (
-    (re.compile(r"rename=\{'(\w+)': '(\w+)'\}"), r"--rename \1=\2"),
+    (re.compile(r"rename=\{'(\w+)': '(\w+|…)'\}"), r"--rename \1=\2"),
     (re.compile(r'count\(method="enumerate"\)'), "--method enumerate and --at"),
     (re.compile(r"\bcolumns=True\b"), "--columns"),
     (re.compile(r'\bpadding="(\w+)"'), r"--padding \1"),

@@ -1,33 +1,36 @@
-"""Claims: is this formula the count? Proved piece by piece, or refuted with a counterexample."""
+"""Claims: is this the count? Each equation and order is proved, or refuted with a counterexample."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
 
-from lattend.counts.algebra import factored, load
-from lattend.counts.conditions import condition_text
+from lattend.counts.algebra import load
+from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
-from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, walk
+from lattend.counts.equality import Judged, grows, judge_equation, words
+from lattend.counts.formula import Apply, BigO, Claim, Formula, Number, Side, Sum, Symbol, walk
 from lattend.counts.formula_parser import parse_formula
-from lattend.counts.formula_value import value_at
 from lattend.counts.growth import judge_growth
-from lattend.counts.notation import Notation
-from lattend.counts.prove import vanishes
-from lattend.counts.symbolic import ONE, Case, cases, split_name
-from lattend.counts.verdict import Counterexample, Verdict
-from lattend.errors import DeadlineError, NoClosedForm, TextError
-from lattend.rules.language.linear import Linear
-from lattend.rules.language.polynomial import Polynomial
-from lattend.sets import Bound, Region
+from lattend.counts.meanings import meant
+from lattend.counts.symbolic import ONE, cases
+from lattend.counts.verdict import NOWHERE, Status, Verdict
+from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
 from lattend.sets.guard import guarded
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.piece import Piece
 
-MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
-MAX_SIZE = 40
-MAX_EQUATION = 100
-MAX_SLICES = 16
+WORST: tuple[Status, ...] = ("fails", "undecided", "holds only where", "holds")
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """A claim in the names of the count it is about, and how it differs from the text as it stands."""
+
+    count: Count
+    claim: Claim
+    text: str
+    how: str = ""
 
 
 def judge(
@@ -35,151 +38,77 @@ def judge(
 ) -> Verdict:
     """The verdict on `text` as a formula for `count`.
 
-    `rename` maps its names to the count's; `values` are numbers for names the count no longer has.
+    `rename` maps its names to the count's, or to formulas of them; `values` are numbers for names the count
+    no longer has.
     """
-    replacements: dict[str, Formula] = {name: Symbol(new) for name, new in (rename or {}).items()}
+    replacements: dict[str, Formula] = {name: _new_name(new) for name, new in (rename or {}).items()}
     replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
-    known = {*count.names, *count.values, *replacements}
-    formula = parse_formula(text, known)
-    _check_names(formula, text, known)
+    readings = [_read(count, text, replacements)]
+    for bracketed in readings[0].claim.bracketed:
+        try:
+            readings.append(replace(_read(count, bracketed, replacements), how="with a bracket"))
+        except TextError:
+            continue
     try:
-        return guarded(_judge, count, formula, text, replacements, budget=count.budget, loading=load)
+        return guarded(_judge, readings, budget=count.budget, loading=load)
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
 
 
-def _judge(count: Count, formula: Formula | BigO, text: str, replacements: dict[str, Formula]) -> Verdict:
-    if isinstance(formula, BigO):
-        return judge_growth(count, _replaced(formula.body, replacements), text)
-    formula = _replaced(formula, replacements)
-    try:
-        agreed, open_ = _where_equal(count, formula)
-    except NoClosedForm as reason:
-        found = _counterexample(count, formula, None)
-        if found is not None:
-            return Verdict(text, "fails", counterexample=found)
-        return Verdict(text, "undecided", remaining=str(reason))
-    missed = count.closed.domain - agreed
-    if missed.is_empty():
-        return Verdict(text, "holds", count.domain_text)
-    found = _counterexample(count, formula, missed)
-    if found is None:
-        return Verdict(text, "undecided", _words(count, missed), remaining=" or ".join(open_))
-    if agreed.is_empty() or not _grows(count, agreed):
-        places = [*([] if agreed.is_empty() else [_words(count, agreed)]), *open_]
-        return Verdict(text, "fails", " or ".join(places), found)
-    return Verdict(text, "holds only where", _words(count, agreed), found, " or ".join(open_))
+# Reading
 
 
-def _where_equal(count: Count, formula: Formula) -> tuple[Region, list[str]]:
-    """The region where the formula is the count, as far as linear conditions say; and what stays open."""
-    zero = uncovered(count.pieces, count.closed.domain)
-    agreed = zero - zero
-    open_: list[str] = []
-    pieces = [*count.closed.pieces, *(Piece(part, Polynomial({})) for part in zero.parts())]
-    for piece in pieces:
-        for case in cases(formula, piece.region):
-            gap = case.above - piece.formula * case.below
-            here, rest = _zeros(gap, case)
-            agreed = agreed | here
-            if rest is not None:
-                equation = f"{Notation(count.names, short=False).formula(rest)} == 0"
-                place = _words(count, case.region)
-                bracketed = f"({place})" if " or " in place else place
-                open_.append(f"{equation} and {bracketed}" if place else equation)
-    short = [text for text in dict.fromkeys(open_) if len(text) < MAX_EQUATION][:3]
-    return agreed, short if len(short) == len(set(open_)) else [*short, "a longer equation holds"]
+def _new_name(text: str) -> Formula:
+    found = parse_formula(text)
+    if isinstance(found, BigO):
+        raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
+    return found
 
 
-def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
-    """Where `gap` is 0 on the case's region, as far as linear conditions say; and what else may be 0."""
-    region = _where_defined(case)
-    if vanishes(gap, region):
-        return region, None
-    found, rest = region - region, ONE
-    if region.is_point():
-        return found, None
-    for factor, _ in factored(gap)[1]:
-        here = _zeros_of(factor, region)
-        if here is not None:
-            found = found | here
-        elif vanishes(factor, region):
-            return region, None
-        else:
-            rest = rest * factor
-    if rest == ONE:
-        return found, None
-    slices = _slices(region)
-    if slices is None:
-        return found, rest
-    for part in slices:
-        here, left = _zeros(gap, Case(part, case.above, ONE))
-        if left is not None:
-            return found, rest
-        found = found | here
-    return found, None
+def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Reading:
+    """The claim that a text makes, with what its names stand for put in."""
+    known = {*count.names, *count.values, *replacements}
+    claim = parse_claim(text, known)
+    named, said = _named(count, claim, text, known)
+    put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
+    sides = [Side(_replaced_side(side.node, put), side.text) for side in claim.sides]
+    said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
+    return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
 
 
-def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
-    """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
-    if factor.degree() == 1:
-        return region.where(Bound(factor.as_linear()[0], True))
-    for name in region.space.split:
-        if factor == split_name(region.space, name):
-            for _, atom in region.space.coordinates((name,)):
-                region = region.where(Bound(Linear(((atom, 1),)), True))
-            return region
-    return None
+def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
+    """What names stand for that the count has not, and how that is said; raises where it is not clear.
+
+    A letter alone is the position of what is counted; N_h, which nobody calls anything but heads, is heads.
+    """
+    places: dict[str, tuple[int, int]] = {}
+    used: set[str] = set()
+    for side in claim.sides:
+        for node, bound in walk(side.node):
+            if isinstance(node, Symbol) and node.name not in bound:
+                used.add(node.name)
+                if node.name not in known:
+                    places.setdefault(node.name, node.span or (0, len(text)))
+    if len(places) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
+        (letter,), (position,) = places, count.fixed
+        if len(letter) == 1 and letter.islower():
+            whose = "query" if position == count.rule.axes[0].query else "key"
+            return {letter: position}, [f"{letter} read as {position}, the position of the {whose}"]
+    found: dict[str, str] = {}
+    for name, (start, end) in places.items():
+        options = meant(name, count.names)
+        if len(options) != 1 or len(name) == 1:
+            raise UnknownName(name, count.names, options, text, start, end)
+        found[name] = options[0]
+    return found, [f"{name} read as {ours}" for name, ours in found.items()]
 
 
-def _slices(region: Region) -> list[Region] | None:
-    """The region cut along a direction in which it has few points, if there is one."""
-    for polyhedron in region.polyhedra():
-        for form, low, high in polyhedron.bounded():
-            if high - low < MAX_SLICES:
-                values = range(low, high + 1)
-                parts = [region.where(Bound(Linear(form.terms, form.constant - v), True)) for v in values]
-                inside = [part for part in parts if not part.is_empty()]
-                if uncovered([Piece(part, Polynomial({})) for part in inside], region).is_empty():
-                    return inside
-    return None
-
-
-def _where_defined(case: Case) -> Region:
-    """The case's region without the zeros of the denominator."""
-    region = case.region
-    for factor, _ in factored(case.below)[1]:
-        zeros = _zeros_of(factor, region)
-        if zeros is None:
-            raise NoClosedForm("it is not known where its denominator is 0")
-        region = region - zeros
-    return region
-
-
-def _grows(count: Count, region: Region) -> bool:
-    """Whether sizes can be arbitrarily large in the region: equality at n = 0 alone is no success."""
-    sizes = set(count.rule.sizes) - set(count.values)
-    return not sizes or region.unbounded(sizes)
-
-
-def _words(count: Count, region: Region) -> str:
-    return condition_text(region.within(count.closed.domain).clauses, Notation(count.names, short=False))
-
-
-def _check_names(formula: Formula | BigO, text: str, known: set[str]) -> None:
-    """Raises at a name that is neither the count's nor the index of a sum around it."""
-    for node, bound in walk(formula):
-        if isinstance(node, Symbol) and node.name not in known | bound:
-            start, end = node.span or (0, len(text))
-            raise TextError(
-                f'formula "{text}": this count has no {node.name}; it has {", ".join(sorted(known))}. '
-                f"To use another letter, rename it: rename={{{node.name!r}: 'n'}}",
-                text,
-                start,
-                end,
-            )
+def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:
+    if isinstance(node, BigO):
+        return replace(node, body=_replaced(node.body, replacements))
+    return _replaced(node, replacements)
 
 
 def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
@@ -195,57 +124,86 @@ def _replaced(formula: Formula, replacements: Mapping[str, Formula]) -> Formula:
             )
         case Sum():
             low, high = _replaced(formula.low, replacements), _replaced(formula.high, replacements)
+            taken = {n.name for new in replacements.values() for n, _ in walk(new) if isinstance(n, Symbol)}
             index = formula.variable
-            while any(isinstance(new, Symbol) and new.name == index for new in replacements.values()):
+            while index in taken:
                 index += "_"  # a replacement must not be caught by the sum
             inner = {**replacements, formula.variable: Symbol(index)}
             return Sum(_replaced(formula.body, inner), index, low, high, formula.span)
 
 
-def _counterexample(count: Count, formula: Formula, missed: Region | None) -> Counterexample | None:
-    """The first numbers, least size first and then parameters in order, where the two differ.
+# Judging
 
-    The least point of `missed`, where they are not known to agree, if the formula is wrong there;
-    nothing before it needs a look. Otherwise numbers are tried in order: for a size n every parameter
-    runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
-    """
-    if missed is not None:
-        least = missed.least(count.names)
-        if least is not None:
-            found = _compared(count, formula, {**count.values, **least})
-            if found is not None:
-                return found
-    margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
-    numbers = (abs(int(node.value)) for node, _ in walk(formula) if isinstance(node, Number))
-    margin += min(MAX_SIZE, max(numbers, default=0))
-    tried = (
-        values for size in range(MAX_SIZE) for values in _points(count, count.names, size, size + margin)
+
+def _judge(readings: list[_Reading]) -> Verdict:
+    """The verdict on the first reading, with those on the others that hold in more places."""
+    first, *others = readings
+    judged = _judge_claim(first)
+    if judged.verdict:
+        return judged.verdict
+    better: list[tuple[str, Verdict]] = []
+    for other in others:
+        found = _judge_claim(other)
+        if found.verdict.status.startswith("holds") and (
+            found.verdict
+            or (judged.agreed.is_subset(found.agreed) and not found.agreed.is_subset(judged.agreed))
+        ):
+            news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
+            better.append((other.how, replace(found.verdict, readings=news)))
+    return replace(judged.verdict, instead=tuple(better))
+
+
+def _judge_claim(reading: _Reading) -> Judged:
+    """The verdict on all equations of a claim: that on its worst one."""
+    count, claim = reading.count, reading.claim
+    before = [None, *(side.node for side in claim.sides)]
+    texts = [claim.name or "the count", *(side.text for side in claim.sides)]
+    links = [
+        _judge_link(count, left, side.node, f"{name} = {side.text}")
+        for left, name, side in zip(before, texts, claim.sides, strict=False)
+    ]
+    if len(links) == 1:
+        whole = links[0]
+        return replace(whole, verdict=replace(whole.verdict, claim=reading.text, readings=claim.readings))
+    agreed = links[0].agreed
+    for link in links[1:]:
+        agreed = agreed & link.agreed
+    status: Status = min((link.verdict.status for link in links), key=WORST.index)
+    where = count.domain_text if status == "holds" else ""
+    if status == "holds only where":
+        where = words(count, agreed)
+        if agreed.is_empty() or not grows(count, agreed):
+            status, where = "fails", where if not agreed.is_empty() else NOWHERE
+    verdict = Verdict(
+        reading.text, status, where, links=tuple(link.verdict for link in links), readings=claim.readings
     )
-    found = (_compared(count, formula, values) for values in islice(tried, MOST_TRIED))
-    return next((wrong for wrong in found if wrong is not None), None)
+    return Judged(verdict, agreed)
 
 
-def _compared(count: Count, formula: Formula, values: Mapping[str, int]) -> Counterexample | None:
-    exact, claimed = count.number(values), value_at(formula, values)
-    if claimed == exact:
-        return None
-    return Counterexample({name: values[name] for name in count.names}, claimed, exact)
+def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO, text: str) -> Judged:
+    """The verdict on `left = right`; without a left side it is the count."""
+    if isinstance(right, BigO):
+        domain = count.closed.domain
+        try:
+            subject = (
+                count if left is None else _as_count(count, left.body if isinstance(left, BigO) else left)
+            )
+            verdict = judge_growth(subject, right.body, text)
+        except NoClosedForm as reason:
+            verdict = Verdict(text, "undecided", remaining=str(reason))
+        return Judged(verdict, domain if verdict else domain - domain)
+    if isinstance(left, BigO):
+        start, end = right.span or (0, 1)
+        raise TextError(f'formula "{text}": after an order comes another order, no formula', text, start, end)
+    return judge_equation(count, left, right, text)
 
 
-def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[dict[str, int]]:
-    """All values within `limit` whose first name is `size`, in order; only those of the domain."""
-    order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
-
-    def extended(values: dict[str, int], rest: list[str]) -> Iterator[dict[str, int]]:
-        if not rest:
-            if count.closed.domain.holds(values):
-                yield values
-            return
-        name = rest[0]
-        lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
-        lowest = 1 if name in count.rule.moduli else lowest
-        for value in [size] if name == names[0] else order:
-            if value >= lowest:
-                yield from extended({**values, name: value}, rest[1:])
-
-    yield from extended(dict(count.values), names)
+def _as_count(count: Count, formula: Formula) -> Count:
+    """A formula where the count is defined, as a count that is never asked for a number."""
+    found = cases(formula, count.closed.domain)
+    if any(case.below != ONE for case in found):
+        raise NoClosedForm("the growth of a fraction is not decided")
+    return replace(
+        count,
+        closed=replace(count.closed, pieces=[Piece(case.region, case.above) for case in found], line=None),
+    )

@@ -9,6 +9,7 @@ from typing import Literal
 
 Span = tuple[int, int]
 Op = Literal["+", "-", "*", "/", "^", "//", "%", "neg", "floor", "ceil", "min", "max", "abs"]
+OrderSign = Literal["O", "Theta", "Omega", "o", "omega"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +44,36 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class BigO:
-    """A claim about growth only: O(n*t)."""
+    """A claim about growth only: O(n*t), or one of its relatives, Θ(n*t), Ω(n), o(n^2), ω(1)."""
 
     body: Formula
+    sign: OrderSign = "O"
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
 Formula = Number | Symbol | Apply | Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of an equation, and the text it was read from."""
+
+    node: Formula | BigO
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is claimed of a count: one formula, or several that are all said to be equal, `N = a = b`.
+
+    `name` is what the text calls the count itself; `readings` say how dots and the like were understood, and
+    `bracketed` are texts with brackets that may have been left out.
+    """
+
+    sides: tuple[Side, ...]
+    name: str = ""
+    readings: tuple[str, ...] = ()
+    bracketed: tuple[str, ...] = ()
 
 
 def walk(

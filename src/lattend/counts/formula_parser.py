@@ -7,17 +7,30 @@ is Apply("/", (Apply("*", (n, n + 1)), 2)) either way. From loosest to tightest:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import comb, factorial
 from typing import ClassVar, cast
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, Op, Sum, Symbol
+from lattend.counts.formula import (
+    Apply,
+    BigO,
+    Formula,
+    Number,
+    Op,
+    OrderSign,
+    Side,
+    Sum,
+    Symbol,
+    walk,
+)
 from lattend.counts.formula_scan import FUNCTIONS, tokens
+from lattend.counts.progression import Progression, formula_of, progression
 from lattend.errors import TextError
 from lattend.rules.language.grammar import Parsed, Parser
+from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.language.tokens import Source, Token
 
 MAX_TERMS = 5_000
@@ -42,6 +55,8 @@ _LEFT_OVER = {
     "=": "write only one side of the equation, the formula",
 }
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
+ORDERS = ("O", "Theta", "Omega", "o", "omega")
+_INDICES = ("i", "j", "k", "l", "s", "x", "y", "z")
 
 
 def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
@@ -57,11 +72,18 @@ def parse_formula(text: str, known: Collection[str] = ()) -> Formula | BigO:
 
 @dataclass(frozen=True, slots=True)
 class _ParsedFormula(Parsed):
-    """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b."""
+    """A piece, at most how many terms of which degree it multiplies out to, and whether it is just a/b.
+
+    `summands` are the pieces of a sum as it is written, each with its sign; a bracket holds none.
+    """
 
     terms: int = 1
     degree: int = 0
     quotient: bool = False
+    summands: tuple[_Summand, ...] = ()
+
+
+_Summand = tuple[Op, _ParsedFormula]
 
 
 class FormulaParser(Parser[_ParsedFormula]):
@@ -74,21 +96,41 @@ class FormulaParser(Parser[_ParsedFormula]):
         source = Source("formula", text)
         source.check_length()
         super().__init__(source, tokens(source, known))
+        self.known = set(known)
+        self.readings: list[str] = []
+        self.open_sums: list[tuple[int, int]] = []  # where the body of a sum may have lost its bracket
         # what a product is made of: names, and quotients and functions, which stay as they are
         opaque = sum(token.value in _OPAQUE for token in self.tokens)
         self.variables = len({token.value for token in self.tokens if token.kind == "name"}) + opaque
 
     def whole(self) -> Formula | BigO:
-        """The formula, or the big-O claim, that the whole text is."""
+        """The formula, or the order, that the whole text is."""
+        found = self.side()
+        self.finish()
+        return found.node
+
+    def side(self) -> Side:
+        """One side of an equation: a formula, or an order."""
         if len(self.tokens) == 1:
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
-        order = self.here if self.here.value == "O" and self.after.value == "(" else None
+        order = self.here if self.is_order(self.here, self.after) else None
         self.at += order is not None
         piece = self.operand(_ADD) if order else self.expression(_ADD)
-        if order and self.here.kind != "end":
+        if order is None:
+            return Side(piece.node, self.written(*piece.span))
+        if self.here.kind != "end" and self.here.value != "=":
             raise self.alone(order)
-        self.finish()
-        return BigO(piece.node, (order.start, piece.end)) if order else piece.node
+        place = order.start, piece.end
+        return Side(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+
+    def written(self, start: int, end: int) -> str:
+        """The text from start to end, on one line."""
+        return " ".join(self.source.text[start:end].split())
+
+    def is_order(self, name: Token, after: Token) -> bool:
+        """Whether O(…), Θ(…) and the like begin here, rather than a product with a name of the count."""
+        unknown = name.value == "O" or name.value not in self.known
+        return name.kind == "name" and name.value in ORDERS and unknown and after.value == "("
 
     # Operators, by precedence
 
@@ -102,7 +144,12 @@ class FormulaParser(Parser[_ParsedFormula]):
             return self.applied("*", left, self.expression(_MULTIPLY + 1))
         if level == _POWER:
             return self.power(left, self.deeper(sign, partial(self.expression, _POWER)))
-        found = self.applied(cast(Op, sign.value), left, self.expression(level + 1))
+        if self.here.value == "…":
+            return self.continued(left, cast(Op, sign.value))
+        right = self.expression(level + 1)
+        found = self.applied(cast(Op, sign.value), left, right)
+        if level == _ADD:
+            return replace(found, summands=(*_summands(left), (cast(Op, sign.value), right)))
         return replace(found, quotient=sign.value in ("/", "//", "%"))
 
     def check_reading(self, left: _ParsedFormula, token: Token) -> None:
@@ -135,6 +182,57 @@ class FormulaParser(Parser[_ParsedFormula]):
         terms = comb(base.terms + e - 1, e) if base.terms <= MAX_TERMS else base.terms
         return self.piece("^", (base, exponent), base.start, exponent.end, terms, base.degree * e)
 
+    # Sums with dots
+
+    def continued(self, left: _ParsedFormula, sign: Op) -> _ParsedFormula:
+        """The sum `1 + 2 + … + n`, found from its first and its last terms."""
+        dots = self.here
+        self.at += 1
+        if self.level(self.here) != _ADD or sign not in ("+", "-"):
+            raise self.fail("dots stand between the terms of a sum, as in 1 + 2 + … + n", dots)
+        before, last = _summands(left), [self.term()]
+        found = self.longest(before, last)
+        while self.level(self.here) == _ADD and self.after.value != "…":
+            resume, more = self.at, [*last, self.term()]
+            longer = self.longest(before, more)
+            if longer is None:
+                self.at = resume
+                break
+            found, last = longer, more
+        end = last[-1][1].end
+        if found is None:
+            shown = self.source.part(left.start, end)
+            example = "1 + 2 + … + n or 1 + 3 + … + (2n - 1)"
+            message = (
+                f"{shown} is not understood; write two terms that begin it, in equal steps, as in {example}"
+            )
+            raise self.error(message, left.start, end)
+        skipped, series = found
+        place = before[skipped][1].start, end
+        self.readings.append(f"{self.written(*place)} read as {series}")
+        body, low, high = (_of_polynomial(part, *place) for part in (series.body, series.low, series.high))
+        total = self.summed([body, _ParsedFormula(Symbol(series.index), *place), low, high], *place)
+        if skipped == 0:
+            return total
+        rest = before[0][1]
+        for op, term in before[1:skipped]:
+            rest = self.applied(op, rest, term)
+        return replace(self.applied("+", rest, total), summands=(*before[:skipped], ("+", total)))
+
+    def term(self) -> _Summand:
+        """The sign that stands here and the term after it."""
+        sign = cast(Op, self.here.value)
+        self.at += 1
+        return sign, self.expression(_MULTIPLY)
+
+    def longest(self, before: Sequence[_Summand], last: Sequence[_Summand]) -> tuple[int, Progression] | None:
+        """The series with as many of these first terms as fit, and how many do not."""
+        taken = {*self.known, *(token.value for token in self.tokens)}
+        index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
+        shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
+        tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
+        return next(((skipped, series) for skipped, series in tried if series is not None), None)
+
     # Operands
 
     def opening(self, token: Token, loosest: int) -> Callable[[Token], _ParsedFormula] | None:
@@ -157,7 +255,7 @@ class FormulaParser(Parser[_ParsedFormula]):
             return _ParsedFormula(Number(Fraction(integer, 10 ** len(decimals)), span), *span)
         if token.kind == "name":
             self.at += 1
-            if token.value == "O" and self.here.value == "(":
+            if self.is_order(token, self.here):
                 raise self.alone(token)
             return _ParsedFormula(Symbol(token.value, span), *span, degree=1)
         raise self.missing_operand(self.before, token)
@@ -223,7 +321,7 @@ class FormulaParser(Parser[_ParsedFormula]):
 
     def sigma(self, sign: Token) -> _ParsedFormula:
         """A sum with its limits below and above the sign: Σ_{i=1}^{n} i."""
-        lower: tuple[_ParsedFormula, _ParsedFormula] | None = None
+        lower: tuple[_ParsedFormula | None, _ParsedFormula] | None = None
         upper: _ParsedFormula | None = None
         while self.here.value in ("_", "^"):
             self.at += 1
@@ -234,18 +332,56 @@ class FormulaParser(Parser[_ParsedFormula]):
         if lower is None or upper is None:
             raise self.fail("a sum has both its limits, as in Σ_{i=1}^{n} i", sign)
         body = self.expression(_MULTIPLY)
-        return self.summed([body, *lower, upper], sign.start, body.end)
+        variable, low = lower[0] or self.unnamed_index(body, sign), lower[1]
+        if lower[0] is None:
+            summed, first, last = (self.written(*part.span).strip("{}") for part in (body, low, upper))
+            series = f"the sum of {summed} for {variable.node.name} = {first} to {last}"
+            self.readings.append(f"{self.written(sign.start, body.end)} read as {series}")
+        self.note_open_sum(body)
+        return self.summed([body, variable, low, upper], sign.start, body.end)
 
-    def lower_limit(self, sign: Token) -> tuple[_ParsedFormula, _ParsedFormula]:
+    def lower_limit(self, sign: Token) -> tuple[_ParsedFormula | None, _ParsedFormula]:
+        """The name a sum runs over, if one is written, and where it begins."""
         opening, name, equals = self.here, *(self.tokens + self.tokens[-1:] * 2)[self.at + 1 : self.at + 3]
-        if opening.value != "{" or name.kind != "name" or equals.value != "=":
+        if opening.value == "{" and name.kind == "name" and equals.value == "=":
+            self.at += 1
+            variable = self.leaf(name)
+            self.at += 1
+            low = self.expression(_ADD)
+            self.close(opening)
+            return variable, low
+        low = self.operand(_ADD)
+        if isinstance(low.node, Symbol) and low.node.name not in self.known:
             raise self.fail("write where the sum begins in braces, as in Σ_{i=1}^{n} i", sign)
-        self.at += 1
-        variable = self.leaf(name)
-        self.at += 1
-        low = self.expression(_ADD)
-        self.close(opening)
-        return variable, low
+        return None, low
+
+    def unnamed_index(self, body: _ParsedFormula, sign: Token) -> _ParsedFormula:
+        """What a sum runs over that does not say it: the one name of its body that is not known."""
+        inside = [
+            node.name
+            for node, bound in walk(body.node)
+            if isinstance(node, Symbol) and node.name not in bound
+        ]
+        names = sorted({name for name in inside if name not in self.known})
+        index = names[0] if len(names) == 1 else next((name for name in _INDICES if name in names), "")
+        if names and not index:
+            message = f"write which of {', '.join(names)} the sum runs over, as in Σ_{{{names[0]}=1}}^{{n}}"
+            raise self.fail(message, sign)
+        return _ParsedFormula(Symbol(index or "i", body.span), *body.span)
+
+    def note_open_sum(self, body: _ParsedFormula) -> None:
+        """Remember how far the body would reach if a bracket were left out: up to the next sum."""
+        reach, end, depth = body.end, body.end, 0
+        for token in self.tokens[self.at :]:
+            is_over = token.kind == "end" or token.value in ("=", ",", *self.CLOSING.values())
+            if depth == 0 and (is_over or token.value in ("+", "-")):
+                reach = end  # a term is complete
+            if depth == 0 and (is_over or token.value in ("Σ", "…")):
+                break
+            depth += (token.value in self.CLOSING) - (token.value in self.CLOSING.values())
+            end = token.end
+        if reach > body.end:
+            self.open_sums.append((body.start, reach))
 
     def summed(self, args: list[_ParsedFormula], start: int, end: int) -> _ParsedFormula:
         body, variable, low, high = args
@@ -280,7 +416,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         raise self.error(message, *piece.span)
 
     def alone(self, order: Token) -> TextError:
-        return self.fail("O(…) stands alone: put all of the formula inside it", order)
+        return self.fail(f"{order.value}(…) stands alone: put all of the formula inside it", order)
 
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
@@ -296,3 +432,16 @@ class FormulaParser(Parser[_ParsedFormula]):
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
         return self.left_over(token)
+
+
+def _summands(piece: _ParsedFormula) -> tuple[_Summand, ...]:
+    return piece.summands or (("+", piece),)
+
+
+def _signed(sign: Op, term: _ParsedFormula) -> Formula:
+    return term.node if sign == "+" else Apply("neg", (term.node,))
+
+
+def _of_polynomial(found: Polynomial, start: int, end: int) -> _ParsedFormula:
+    size, degree = len(found.terms), found.degree()
+    return _ParsedFormula(formula_of(found), start, end, 1 + size + 2 * degree, size, degree)

@@ -9,10 +9,10 @@ from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
-_SIGN = re.compile(r"\*\*|//|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑]|\\[{}%]")
+_SIGN = re.compile(r"\*\*|//|==|\.\.\.|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯]|\\[{}%]")
 _SAME = {
     **{"**": "^", "·": "*", "×": "*", "⋅": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∑": "Σ"},
-    **{"\\{": "{", "\\}": "}", "\\%": "%"},
+    **{"\\{": "{", "\\}": "}", "\\%": "%", "==": "=", "...": "…", "⋯": "…"},
 }
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -21,13 +21,14 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_(?:[A-Za-z0-9]+|\{[A-Za-z0-9]+\}))*
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
-_SPACE = re.compile(rf"(?:\s|[~$]|\\[,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
+_SPACE = re.compile(rf"(?:\s|[~$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
 
 _COMMANDS = {
     **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ"},
     **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
     **dict.fromkeys(("frac", "dfrac", "tfrac"), "frac"),
     **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
+    **dict.fromkeys(("dots", "ldots", "cdots", "dotsb", "dotsc"), "…"),
 }
 _NAMES = {"min": "min", "max": "max", "ell": "l"}
 _STYLES = ("mathrm", "mathit", "mathbf", "mathcal", "text", "textit", "operatorname")
@@ -101,12 +102,14 @@ def _command(source: Source, at: int) -> Token:
 
 
 def _summed(found: list[Token]) -> set[str]:
-    """The variables that sums run over: they are known too."""
+    """The variables that sums run over: they are known too. A sum that names none runs over i."""
     names: set[str] = set()
     for here, token in enumerate(found):
         follows = found[here + 1 : here + 2]
-        if token.value == "=" and here and found[here - 1].kind == "name":
-            names.add(found[here - 1].value)
+        if token.value == "_" and token.kind == "sign":
+            brace, name, equals = (found[here:] + found[-1:] * 3)[1:4]
+            named = brace.value == "{" and name.kind == "name" and equals.value == "="
+            names.add(name.value if named else "i")
         if token.kind == "name" and token.value == "sum" and follows and follows[0].value == "(":
             names.update(_second_argument(found, here + 2))
     return names

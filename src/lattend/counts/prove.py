@@ -1,4 +1,4 @@
-"""Deciding whether a polynomial is 0 on a region: by algebra, never by sampling.
+"""Deciding whether a polynomial is 0 on a region, everywhere or nowhere: by algebra, never by sampling.
 
 On a polyhedron, substitute the equalities that hold there. If the polynomial is now 0, it is 0 on all of it.
 Otherwise look for a direction in which the polyhedron is bounded and decide slice by slice; if there is none,
@@ -7,14 +7,19 @@ its points are dense and a polynomial that is not 0 cannot vanish on them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 
 from lattend.errors import NoClosedForm
 from lattend.rules.language.linear import Atom, Linear
 from lattend.rules.language.polynomial import Polynomial
-from lattend.sets import Polyhedron, Region
+from lattend.sets import Bound, Polyhedron, Region
 
 MAX_SLICES = 5_000
+MODULI = (2, 3, 4, 5, 8, 9)
+MAX_RESIDUES = 1_000
+MAX_FACTORED = 30  # terms of a polynomial that is known to be irreducible
 
 
 def vanishes(polynomial: Polynomial, region: Region) -> bool:
@@ -47,6 +52,68 @@ def vanishes_on(polynomial: Polynomial, polyhedron: Polyhedron) -> bool:
     if high - low > MAX_SLICES:
         raise NoClosedForm(f"deciding this takes {high - low:,} cases of {form}, more than {MAX_SLICES:,}")
     return all(vanishes_on(polynomial, polyhedron.sliced(form, value)) for value in range(low, high + 1))
+
+
+def never_zero(factor: Polynomial, region: Region) -> bool:
+    """Whether an irreducible polynomial that is not linear is seen to be 0 at no point of `region`.
+
+    In one name it has no rational root. Otherwise it may have one sign there, or be 0 modulo no small number.
+    """
+    if len(factor.atoms) == 1 and len(factor.terms) <= MAX_FACTORED:
+        return True
+    return any(_has_one_sign(form) for form in _from_zero(factor, region)) or _has_no_residue(factor)
+
+
+def _from_zero(polynomial: Polynomial, region: Region) -> Iterator[Polynomial]:
+    """The polynomial in atoms that are at least 0 on the region, written from its limits: n = t + s."""
+    least = {atom: least for atom in polynomial.atoms if (least := _least(atom, region)) is not None}
+    if len(least) < len(polynomial.atoms):
+        return
+    yield polynomial.substituted({a: Polynomial.atom(a) + Polynomial.constant(v) for a, v in least.items()})
+    for bound in region.clauses[0] if len(region.clauses) == 1 else []:
+        names = dict(bound.form.terms)
+        if bound.equal or sorted(names.values()) != [-1, 1] or not names.keys() <= least.keys():
+            continue
+        high, low = (next(atom for atom, c in names.items() if c == sign) for sign in (1, -1))
+        start = Polynomial.atom(low) + Polynomial.constant(least[low])
+        above = (
+            start + Polynomial.atom(high) - Polynomial.constant(bound.form.constant)
+        )  # high >= low - constant
+        rest = {
+            a: Polynomial.atom(a) + Polynomial.constant(v) for a, v in least.items() if a not in (high, low)
+        }
+        yield polynomial.substituted({**rest, low: start, high: above})
+
+
+def _least(atom: Atom, region: Region) -> int | None:
+    """A number that the atom is not below on the region, 1 or 0 where one is."""
+    for value in (1, 0):
+        if region.is_subset(region.where(Bound(Linear(((atom, 1),), -value), False))):
+            return value
+    return None
+
+
+def _has_one_sign(polynomial: Polynomial) -> bool:
+    """Whether it cannot be 0 where all atoms are at least 0: coefficients and constant have one sign."""
+    signs = {coefficient > 0 for coefficient in polynomial.terms.values()}
+    return len(signs) == 1 and () in polynomial.terms
+
+
+def _has_no_residue(polynomial: Polynomial) -> bool:
+    """Whether it, with whole coefficients, is 0 modulo some small number at no residues of its atoms."""
+    if any(c.denominator != 1 for c in polynomial.terms.values()):
+        return False
+    names = [f"x{i}" for i in range(len(polynomial.atoms))]
+    plain = polynomial.substituted(
+        {atom: Polynomial.atom(name) for atom, name in zip(polynomial.atoms, names, strict=True)}
+    )
+    for modulus in MODULI:
+        if modulus ** len(names) <= MAX_RESIDUES:
+            residues = product(range(modulus), repeat=len(names))
+            values = (plain.value(dict(zip(names, residue, strict=True))) for residue in residues)
+            if all(value % modulus for value in values):
+                return True
+    return False
 
 
 def solved(equalities: list[Linear]) -> dict[Atom, Polynomial]:

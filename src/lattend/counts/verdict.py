@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 Status = Literal["holds", "holds only where", "fails", "undecided"]
+NOWHERE = "nowhere"
 LINK: dict[Status, str] = {
     "holds": " for",
     "holds only where": "",
@@ -17,16 +18,24 @@ LINK: dict[Status, str] = {
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Numbers at which the formula and the count differ."""
+    """Numbers at which the formula and the count differ, or the two sides of an equation do."""
 
     values: dict[str, int]
     claimed: Fraction | None
-    exact: int
+    exact: int | Fraction | None
+    is_equation: bool = False
 
     def __str__(self) -> str:
         at = ", ".join(f"{name} = {value}" for name, value in self.values.items())
+        if self.is_equation:
+            return f"at {at} the left side {_is(self.exact)}, the right side {_is(self.claimed)}"
         claimed = "is not defined" if self.claimed is None else f"gives {self.claimed}"
         return f"at {at} it {claimed}, the count is {self.exact}"
+
+    def json(self) -> dict[str, Any]:
+        exact = self.exact if isinstance(self.exact, int) or self.exact is None else str(self.exact)
+        claimed = None if self.claimed is None else str(self.claimed)
+        return {"at": self.values, "claimed": claimed, "exact": exact}
 
 
 @dataclass(frozen=True)
@@ -34,7 +43,10 @@ class Verdict:
     """What is known of a claim; true as a condition when it holds on the whole domain.
 
     `where` says where the claim holds, or of an undecided one where it is open; `remaining` is the
-    equation or question that is left, and `because` the reason a claim about growth fails.
+    equation or question that is left, and `because` the reason a claim about growth fails, or is loose.
+    `tight` says of O(…), Ω(…) and their like that hold whether Θ(…) holds too; None where that is not known.
+    A chain of equations has a verdict for each of its `links`. `readings` say how the text was understood,
+    and `instead` has the verdicts on other readings that fit better, each with what was read differently.
     """
 
     claim: str
@@ -43,13 +55,36 @@ class Verdict:
     counterexample: Counterexample | None = None
     remaining: str = ""
     because: str = ""
+    tight: bool | None = None
+    links: tuple[Verdict, ...] = ()
+    readings: tuple[str, ...] = ()
+    instead: tuple[tuple[str, Verdict], ...] = ()
 
     def __bool__(self) -> bool:
         return self.status == "holds"
 
+    @property
+    def broken(self) -> Verdict | None:
+        """The first link of a chain that does not hold."""
+        return next((link for link in self.links if not link), None)
+
     def __str__(self) -> str:
+        lines = [self._sentence()]
+        lines += [f"  {link}" for link in self.links]
+        if self.readings:
+            lines.append("; ".join(self.readings))
+        lines += [f"{how}: {verdict}" for how, verdict in self.instead]
+        return "\n".join(lines)
+
+    def _sentence(self) -> str:
         text = f"{self.claim}: {self.status}"
-        if self.where:
+        if self.broken is not None and self.status != "holds only where":
+            return f"{text}; {self._place_of(self.broken)}"
+        if self.tight is False:
+            text += ", not tight"
+        if self.where == NOWHERE:
+            text += "; it agrees nowhere"
+        elif self.where:
             text += f"{LINK[self.status]} {self.where}"
         if self.counterexample is not None:
             text += f"; {self.counterexample}"
@@ -59,21 +94,28 @@ class Verdict:
             text += f"; what remains: {self.remaining}"
         return text
 
+    def _place_of(self, link: Verdict) -> str:
+        """`equation 2 of 3 is the first that fails`."""
+        said = "is undecided" if link.status == "undecided" else "is the first that does not hold"
+        return f"equation {self.links.index(link) + 1} of {len(self.links)} {said}"
+
     __repr__ = __str__
 
     def json(self) -> dict[str, Any]:
         found = self.counterexample
-        return {
+        data: dict[str, Any] = {
             "claim": self.claim,
             "status": self.status,
             "where": self.where,
-            "counterexample": None
-            if found is None
-            else {
-                "at": found.values,
-                "claimed": None if found.claimed is None else str(found.claimed),
-                "exact": found.exact,
-            },
+            "counterexample": None if found is None else found.json(),
             "remaining": self.remaining,
             "because": self.because,
+            "tight": self.tight,
+            "readings": list(self.readings),
+            "instead": [{"how": how, **verdict.json()} for how, verdict in self.instead],
         }
+        return data | ({"links": [link.json() for link in self.links]} if self.links else {})
+
+
+def _is(value: int | Fraction | None) -> str:
+    return "is not defined" if value is None else f"is {value}"

@@ -1,0 +1,240 @@
+"""Equations: where a formula is the count, or two formulas are equal, and the first numbers where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from lattend.counts.algebra import factored
+from lattend.counts.conditions import condition_text
+from lattend.counts.count import Count
+from lattend.counts.formula import Apply, Formula, Number, walk
+from lattend.counts.formula_value import value_at
+from lattend.counts.notation import Notation
+from lattend.counts.prove import never_zero, vanishes
+from lattend.counts.symbolic import ONE, Case, cases, split_name
+from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
+from lattend.errors import NoClosedForm
+from lattend.rules.language.linear import Linear
+from lattend.rules.language.polynomial import Polynomial
+from lattend.sets import Bound, Region
+from lattend.sets.piece import Piece, uncovered
+
+MOST_TRIED = 8_000  # numbers, so that a verdict does not depend on how busy the machine is
+MOST_SOLUTIONS_TRIED = 1_000
+MAX_SIZE = 40
+MAX_EQUATION = 100
+MAX_SLICES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """A verdict, and the region where the claim is known to hold."""
+
+    verdict: Verdict
+    agreed: Region
+
+
+def judge_equation(count: Count, left: Formula | None, right: Formula, text: str) -> Judged:
+    """The verdict on `left = right` where the count is defined; without a left side it is the count."""
+    given, difference = count, right
+    if left is not None:  # then their difference is a formula for nothing
+        given = replace(count, closed=replace(count.closed, pieces=[], line=None))
+        difference = Apply("-", (right, left))
+
+    def compared(values: Mapping[str, int]) -> Counterexample | None:
+        claimed = value_at(right, values)
+        exact = count.number(values) if left is None else value_at(left, values)
+        named = {name: values[name] for name in count.names}
+        return None if claimed == exact else Counterexample(named, claimed, exact, left is not None)
+
+    nothing = count.closed.domain - count.closed.domain
+    try:
+        agreed, open_ = _where_equal(given, difference)
+    except NoClosedForm as reason:
+        found = _counterexample(count, difference, None, compared)
+        if found is not None:
+            return Judged(Verdict(text, "fails", counterexample=found), nothing)
+        return Judged(Verdict(text, "undecided", remaining=str(reason)), nothing)
+    missed = count.closed.domain - agreed
+    if missed.is_empty():
+        return Judged(Verdict(text, "holds", count.domain_text), agreed)
+    found = _counterexample(count, difference, missed, compared)
+    if found is None:
+        return Judged(Verdict(text, "undecided", words(count, missed), remaining=open_.text()), agreed)
+    if agreed.is_empty() or not grows(count, agreed):
+        where = open_.text([] if agreed.is_empty() else [words(count, agreed)])
+        return Judged(Verdict(text, "fails", where or NOWHERE, found), agreed)
+    return Judged(Verdict(text, "holds only where", words(count, agreed), found, open_.text()), agreed)
+
+
+def grows(count: Count, region: Region) -> bool:
+    """Whether sizes can be arbitrarily large in the region: equality at n = 0 alone is no success."""
+    sizes = set(count.rule.sizes) - set(count.values)
+    return not sizes or region.unbounded(sizes)
+
+
+def words(count: Count, region: Region) -> str:
+    """The region as conditions on the count's names."""
+    return condition_text(region.within(count.closed.domain).clauses, Notation(count.names, short=False))
+
+
+class _Open:
+    """Equations that are left: with a solution that is known, or perhaps with none."""
+
+    def __init__(self, count: Count) -> None:
+        self.count = count
+        self.solved: list[str] = []
+        self.unsolved: list[str] = []
+
+    def add(self, equation: Polynomial, region: Region) -> None:
+        text = f"{Notation(self.count.names, short=False).formula(equation)} == 0"
+        place = words(self.count, region)
+        bracketed = f"({place})" if " or " in place else place
+        found = self.solved if self._has_solution(equation, region) else self.unsolved
+        found.append(f"{text} and {bracketed}" if place else text)
+
+    def _has_solution(self, equation: Polynomial, region: Region) -> bool:
+        tried = (v for size in range(MAX_SIZE) for v in _points(self.count, self.count.names, size, size + 3))
+        tried = islice(tried, MOST_SOLUTIONS_TRIED)
+        return any(equation.value(values) == 0 and region.holds(values) for values in tried)
+
+    def text(self, before: list[str] | None = None) -> str:
+        """All places, those where it is not known whether there is one last."""
+        certain = " or ".join([*(before or []), *_short(self.solved)])
+        perhaps = " or ".join(_short(self.unsolved))
+        return ", or perhaps where ".join(part for part in (certain, perhaps) if part)
+
+
+def _short(texts: list[str]) -> list[str]:
+    short = [text for text in dict.fromkeys(texts) if len(text) < MAX_EQUATION][:3]
+    return short if len(short) == len(set(texts)) else [*short, "a longer equation holds"]
+
+
+def _where_equal(count: Count, formula: Formula) -> tuple[Region, _Open]:
+    """The region where the formula is the count, as far as linear conditions say; and what stays open."""
+    zero = uncovered(count.pieces, count.closed.domain)
+    agreed = zero - zero
+    open_ = _Open(count)
+    pieces = [*count.closed.pieces, *(Piece(part, Polynomial({})) for part in zero.parts())]
+    for piece in pieces:
+        for case in cases(formula, piece.region):
+            gap = case.above - piece.formula * case.below
+            here, rest = _zeros(gap, case)
+            agreed = agreed | here
+            if rest is not None:
+                open_.add(rest, case.region)
+    return agreed, open_
+
+
+def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
+    """Where `gap` is 0 on the case's region, as far as linear conditions say; and what else may be 0."""
+    region = _where_defined(case)
+    if vanishes(gap, region):
+        return region, None
+    found, rest = region - region, ONE
+    if region.is_point():
+        return found, None
+    for factor, _ in factored(gap)[1]:
+        here = _zeros_of(factor, region)
+        if here is not None:
+            found = found | here
+        elif vanishes(factor, region):
+            return region, None
+        elif not never_zero(factor, region):
+            rest = rest * factor
+    if rest == ONE:
+        return found, None
+    slices = _slices(region)
+    if slices is None:
+        return found, rest
+    for part in slices:
+        here, left = _zeros(gap, Case(part, case.above, ONE))
+        if left is not None:
+            return found, rest
+        found = found | here
+    return found, None
+
+
+def _zeros_of(factor: Polynomial, region: Region) -> Region | None:
+    """Where an irreducible factor is 0, if that is a linear condition: it is linear, or a split size."""
+    if factor.degree() == 1:
+        return region.where(Bound(factor.as_linear()[0], True))
+    for name in region.space.split:
+        if factor == split_name(region.space, name):
+            for _, atom in region.space.coordinates((name,)):
+                region = region.where(Bound(Linear(((atom, 1),)), True))
+            return region
+    return None
+
+
+def _slices(region: Region) -> list[Region] | None:
+    """The region cut along a direction in which it has few points, if there is one."""
+    for polyhedron in region.polyhedra():
+        for form, low, high in polyhedron.bounded():
+            if high - low < MAX_SLICES:
+                values = range(low, high + 1)
+                parts = [region.where(Bound(Linear(form.terms, form.constant - v), True)) for v in values]
+                inside = [part for part in parts if not part.is_empty()]
+                if uncovered([Piece(part, Polynomial({})) for part in inside], region).is_empty():
+                    return inside
+    return None
+
+
+def _where_defined(case: Case) -> Region:
+    """The case's region without the zeros of the denominator."""
+    region = case.region
+    for factor, _ in factored(case.below)[1]:
+        zeros = _zeros_of(factor, region)
+        if zeros is None:
+            raise NoClosedForm("it is not known where its denominator is 0")
+        region = region - zeros
+    return region
+
+
+def _counterexample(
+    count: Count,
+    formula: Formula,
+    missed: Region | None,
+    compared: Callable[[Mapping[str, int]], Counterexample | None],
+) -> Counterexample | None:
+    """The first numbers, least size first and then parameters in order, where the two differ.
+
+    The least point of `missed`, where they are not known to agree, if the formula is wrong there;
+    nothing before it needs a look. Otherwise numbers are tried in order: for a size n every parameter
+    runs past n by more than a degree, beyond which a polynomial that agrees cannot differ.
+    """
+    if missed is not None:
+        least = missed.least(count.names)
+        if least is not None:
+            found = compared({**count.values, **least})
+            if found is not None:
+                return found
+    margin = 3 + max((piece.formula.degree() for piece in count.closed.pieces), default=0)
+    numbers = (abs(int(node.value)) for node, _ in walk(formula) if isinstance(node, Number))
+    margin += min(MAX_SIZE, max(numbers, default=0))
+    tried = (
+        values for size in range(MAX_SIZE) for values in _points(count, count.names, size, size + margin)
+    )
+    found = (compared(values) for values in islice(tried, MOST_TRIED))
+    return next((wrong for wrong in found if wrong is not None), None)
+
+
+def _points(count: Count, names: list[str], size: int, limit: int) -> Iterator[dict[str, int]]:
+    """All values within `limit` whose first name is `size`, in order; only those of the domain."""
+    order = sorted(range(-limit, limit + 1), key=lambda value: (value < 0, abs(value)))
+
+    def extended(values: dict[str, int], rest: list[str]) -> Iterator[dict[str, int]]:
+        if not rest:
+            if count.closed.domain.holds(values):
+                yield values
+            return
+        name = rest[0]
+        lowest = 0 if name in count.rule.sizes or name in count.fixed else -limit
+        lowest = 1 if name in count.rule.moduli else lowest
+        for value in [size] if name == names[0] else order:
+            if value >= lowest:
+                yield from extended({**values, name: value}, rest[1:])
+
+    yield from extended(dict(count.values), names)

@@ -1,0 +1,164 @@
+"""Progressions: the sum that `1 + 2 + … + n` stands for, found from the terms that are shown.
+
+The terms are alike but for some places that change: 1², 2², …, n² in their base, 1·2, 2·3, …, n(n + 1) in
+both factors. Each such place must go on in equal steps, all of them equally often. The sum that is found is
+held against every term that is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
+from lattend.counts.notation import Notation
+from lattend.rules.language.linear import Monomial, monomial
+from lattend.rules.language.polynomial import Polynomial
+
+ONE = Polynomial.constant(1)
+
+
+@dataclass(frozen=True)
+class Progression:
+    """The sum of `body` for `index` from `low` to `high`; `leap` is how the index goes from term to term."""
+
+    body: Polynomial
+    index: str
+    low: Polynomial
+    high: Polynomial
+    leap: int = 1
+
+    def __str__(self) -> str:
+        body, low, high = (Notation([], short=False).sum(part) for part in (self.body, self.low, self.high))
+        return f"the sum of {body} for {self.index} = {low} to {high}"
+
+    def fits(self, shown: Sequence[Polynomial], last: Sequence[Polynomial]) -> bool:
+        """Whether it has these first terms, and these last ones."""
+        first, end = (self.low, self.high) if self.leap > 0 else (self.high, self.low)
+        ours = [self._term(first, place) for place in range(len(shown))]
+        ours += [self._term(end, place - len(last) + 1) for place in range(len(last))]
+        return ours == [*shown, *last]
+
+    def _term(self, start: Polynomial, place: int) -> Polynomial:
+        return self.body.substituted({self.index: start + Polynomial.constant(place * self.leap)})
+
+
+@dataclass
+class _Place:
+    """What stands in a place of the terms that changes: of the first terms, then of the last ones."""
+
+    name: str
+    shown: list[Polynomial]
+    last: list[Polynomial]
+
+    @property
+    def step(self) -> Polynomial | None:
+        """What is added from term to term, if that is always the same and not 0."""
+        steps = [b - a for values in (self.shown, self.last) for a, b in pairwise(values)]
+        return (
+            steps[0] if steps and not steps[0].is_zero and all(step == steps[0] for step in steps) else None
+        )
+
+    @property
+    def steps(self) -> Polynomial | None:
+        """How many steps lead from the first to the last, if that is a formula with whole coefficients."""
+        step = self.step
+        if step is None or len(step.terms) != 1:
+            return None
+        ((below, number),) = step.terms.items()
+        found: list[tuple[Fraction, Monomial]] = []
+        for powers, coefficient in (self.last[-1] - self.shown[0]).terms.items():
+            rest = dict(powers)
+            for atom, exponent in below:
+                rest[atom] = rest.get(atom, 0) - exponent
+            quotient = coefficient / number
+            if quotient.denominator != 1 or any(exponent < 0 for exponent in rest.values()):
+                return None
+            found.append((quotient, monomial(rest.items())))
+        return Polynomial.of(found)
+
+
+def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -> Progression | None:
+    """The sum with these first and these last terms, of which at least two stand next to each other.
+
+    >>> one, two, n = Number(Fraction(1)), Number(Fraction(2)), Symbol("n")
+    >>> print(progression([one, two], [n], "i"))
+    the sum of i for i = 1 to n
+    """
+    places: list[_Place] = []
+    try:
+        ours = [polynomial_of(term) for term in shown], [polynomial_of(term) for term in last]
+        alike = polynomial_of(_alike([*shown, *last], len(shown), places))
+    except ValueError:
+        return None
+    counts = {place.steps for place in places}
+    if len(counts) != 1 or None in counts:
+        return None
+    (steps,) = counts
+    if steps is None or (steps.is_constant and steps.terms.get((), 0) < 1):
+        return None
+    unit = next((place for place in places if place.step in (ONE, ONE.times(-1))), None)
+    low, high, leap = Polynomial({}), steps, 1
+    here = Polynomial.atom(index)  # how many steps were made
+    if unit is not None and unit.step is not None:
+        leap = 1 if unit.step == ONE else -1
+        low, high = (unit.shown[0], unit.last[-1])[::leap]
+        here = (here - unit.shown[0]).times(leap)
+    body = alike.substituted({place.name: place.shown[0] + (place.step or ONE) * here for place in places})
+    found = Progression(body, index, low, high, leap)
+    return found if found.fits(*ours) else None
+
+
+def _alike(terms: list[Formula], shown: int, places: list[_Place]) -> Formula:
+    """What the terms have in common, with names no text can hold for the places where they differ."""
+    first = terms[0]
+    if all(term == first for term in terms):
+        return first
+    same = [term for term in terms if isinstance(term, Apply) and isinstance(first, Apply)]
+    if len(same) == len(terms) and len({(term.op, len(term.args)) for term in same}) == 1:
+        columns = zip(*(term.args for term in same), strict=True)
+        return Apply(same[0].op, tuple(_alike(list(column), shown, places) for column in columns))
+    values = [polynomial_of(term) for term in terms]
+    places.append(_Place(f"place {len(places)}", values[:shown], values[shown:]))
+    return Symbol(places[-1].name)
+
+
+def polynomial_of(formula: Formula) -> Polynomial:
+    """The polynomial that a formula is; ValueError where it is none."""
+    match formula:
+        case Number():
+            return Polynomial.constant(formula.value)
+        case Symbol():
+            return Polynomial.atom(formula.name)
+        case Apply(op="+", args=(left, right)):
+            return polynomial_of(left) + polynomial_of(right)
+        case Apply(op="-", args=(left, right)):
+            return polynomial_of(left) - polynomial_of(right)
+        case Apply(op="*", args=(left, right)):
+            return polynomial_of(left) * polynomial_of(right)
+        case Apply(op="neg", args=(arg,)):
+            return polynomial_of(arg).times(-1)
+        case Apply(op="^", args=(base, Number(value=power))) if power.denominator == 1 and power >= 0:
+            return polynomial_of(base) ** int(power)
+        case Apply(op="/", args=(left, Number(value=by))) if by:
+            return polynomial_of(left).times(1 / by)
+        case Apply() | Sum():
+            raise ValueError("no polynomial")
+
+
+def formula_of(polynomial: Polynomial) -> Formula:
+    """The polynomial of names as a formula."""
+    terms = [_product(powers, coefficient) for powers, coefficient in polynomial.terms.items()]
+    total = terms[0] if terms else Number(Fraction(0))
+    for term in terms[1:]:
+        total = Apply("+", (total, term))
+    return total
+
+
+def _product(powers: Monomial, coefficient: Fraction) -> Formula:
+    found: Formula = Number(coefficient)
+    for atom, exponent in powers:
+        found = Apply("*", (found, Apply("^", (Symbol(str(atom)), Number(Fraction(exponent))))))
+    return found
