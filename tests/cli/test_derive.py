@@ -27,8 +27,8 @@ def test_without_a_name_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
 def test_one_derivation(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "strided")
     assert code == 0
-    assert "  = (2n − t)(t + 1)/2\n" in out
-    assert "          checked: proved to be the number of pairs where t <= n\n" in out
+    assert "\n  = (2n − t)(t + 1)/2 " in out
+    assert "\n    checked, 5 lines: proved to be the number of pairs where t <= n\n" in out
 
 
 def test_forms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

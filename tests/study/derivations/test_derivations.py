@@ -67,8 +67,19 @@ def test_a_line_times_another_number_fails(line: tuple[str, int], above: int, be
     chain, before, link = list(links(line[0]))[line[1]]
     if above == below or link.relation not in ("=", "→"):
         return
-    wrong = replace(link, formula=f"{above}/{below} * ({link.formula})")
-    assert fails(line[0], chain, before, wrong)
+    wrong = f"{above}/{below}" if link.formula == "0" else f"{above}/{below} * ({link.formula})"
+    assert fails(line[0], chain, before, replace(link, formula=wrong))
+
+
+@pytest.mark.parametrize(("name", "place"), EVERY)
+def test_other_relations_can_fail(name: str, place: int) -> None:
+    chain, before, link = list(links(name))[place]
+    if link.relation == "≠":
+        assert fails(name, chain, before, replace(link, formula=before))
+    if link.relation == "≥":
+        assert fails(name, chain, before, replace(link, formula=f"{before} + 1/1000"))
+    if link.relation == "→":
+        assert fails(name, chain, before, replace(link, formula=f"{link.formula} + 1"))
 
 
 def test_a_wrong_line_is_not_shown() -> None:

@@ -114,6 +114,7 @@ class Instances:
             for left, right, _ in definitions
         ]
         self.many = many
+        self._values: dict[Term, list[Any]] = {}
 
     @cached_property
     def environments(self) -> list[Environment]:
@@ -121,16 +122,25 @@ class Instances:
         random = Random(SEED)
         found: list[Environment] = []
         for _ in range(self.many):
-            names = self.make(random)
-            for left, right in self.definitions:
-                define(names, left, right)
-            values = [names[f"each {index}"] for index in self.over]
-            found += [{**names, **dict(zip(self.over, chosen, strict=True))} for chosen in product(*values)]
+            made = self.make(random)
+            for chosen in product(*(made[f"each {index}"] for index in self.over)):
+                names = {**made, **dict(zip(self.over, chosen, strict=True))}
+                for left, right in self.definitions:
+                    define(names, left, right)
+                found.append(names)
         return found
 
+    def values(self, term: Term) -> list[Any]:
+        """The term's value in each environment; the next line asks for it again."""
+        if term not in self._values:
+            self._values[term] = [evaluate(term, names) for names in self.environments]
+        return self._values[term]
+
     def check(self, before: Term, link: Link, after: Term) -> str:
-        for names in self.environments:
-            left, right = evaluate(before, names), evaluate(after, names)
+        pairs = list(zip(self.values(before), self.values(after), strict=True))
+        if link.relation == "≠" and any(not _holds(left, "=", right, "") for left, right in pairs):
+            return self.how
+        for left, right in pairs:
             if not _holds(left, link.relation, right, self.grows):
                 sides = [Plain().write(side) for side in (before, after)]
                 raise DerivationError(
@@ -141,20 +151,19 @@ class Instances:
 
 
 def _holds(left: Any, relation: str, right: Any, grows: str) -> bool:
-    pairs = (
-        list(zip(np.ravel(left), np.ravel(right), strict=True)) if np.shape(left) == np.shape(right) else []
-    )
+    """Whether two values, or arrays of them entry by entry, are so related."""
+    if np.shape(left) != np.shape(right):
+        return False
+    pairs = zip(np.ravel(left), np.ravel(right), strict=True)
     match relation:
         case "=":
-            return bool(pairs) and all(is_zero(a - b) for a, b in pairs)
-        case "≠":
-            return bool(pairs) and not all(is_zero(a - b) for a, b in pairs)
+            return all(is_zero(a - b) for a, b in pairs)
         case "≥":
-            return bool(pairs) and all(sign_of(a - b) >= 0 for a, b in pairs)
-        case "≤":
-            return bool(pairs) and all(sign_of(a - b) <= 0 for a, b in pairs)
+            return all(sign_of(a - b) >= 0 for a, b in pairs)
+        case "→":
+            return all(is_zero(limit(a, grows) - b) for a, b in pairs)
         case _:
-            return bool(pairs) and all(is_zero(limit(a, grows) - b) for a, b in pairs)
+            return False
 
 
 def _shown(value: Any) -> str:

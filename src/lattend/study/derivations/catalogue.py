@@ -16,6 +16,12 @@ HOMES: Mapping[str, str] = {
     "causal": "counting",
     "strided": "counting",
     "windowed": "counting",
+    "mhsa": "heads",
+    "quadratic": "heads",
+    "limit": "heads",
+    "convolution": "convolutions",
+    "flip": "convolutions",
+    "elbo": "evidence",
 }
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -19,7 +20,7 @@ from lattend.study.derivations.term import Term
 
 PLAIN, LATEX, MATHML = Plain(), Latex(), MathML()
 DEFINED = "by definition"
-REASON_INDENT = 8  # columns that a reason stands to the right of its chain
+REASON_INDENT = 4  # columns that a reason below its formula stands to the right of it
 _STYLE = (
     "<style>.derivation td { padding: 0.3em 0.4em; vertical-align: baseline; text-align: left }"
     ".derivation td:first-child { text-align: right } .derivation small { opacity: 0.65 }</style>"
@@ -111,16 +112,22 @@ class Derivation:
         found = [*wrap(self.title, wide), *_said(self.given, wide, 0)]
         found += [""] if self.definitions else []
         for line in self.definitions:
-            found += [*_formula_lines(line.formula, wide, 0, 2), *_said(line.reason, wide, REASON_INDENT)]
-        at = 0
-        for line in self.lines:
-            left = "" if line.left is None else PLAIN.write(line.left)
-            found += [""] if left else []
-            at = len(left) + 1 if left else at
-            found += _formula_lines(line.formula, wide, 0 if left else at, at + 2)
-            for said in (line.reason, f"checked: {line.checked}"):
-                found += _said(said, wide, at + REASON_INDENT)
+            found += _with_reason(line.formula, line.reason, wide, _column(self.definitions, wide), 2)
+        at, column = 0, _column(self.lines, wide)
+        for run in self._runs():
+            for line in run:
+                left = "" if line.left is None else PLAIN.write(line.left)
+                found += [""] if left else []
+                at = len(left) + 1 if left else at
+                written = f"{'' if left else ' ' * at}{line.formula}"
+                found += _with_reason(written, line.reason, wide, column, at + 2)
+            lines = "" if len(run) == 1 else f", {len(run)} lines"
+            found += _said(f"checked{lines}: {run[0].checked}", wide, at + 2)
         return "\n".join([*found, *(["", *_said(self.remark, wide, 0)] if self.remark else [])])
+
+    def _runs(self) -> list[list[DerivedLine]]:
+        """The lines, those after each other that were checked alike together."""
+        return [list(run) for _, run in groupby(self.lines, lambda line: line.checked)]
 
     def latex(self) -> str:
         """An align environment, for a document that uses amsmath."""
@@ -197,12 +204,28 @@ def _said(text: str, wide: int, indent: int) -> list[str]:
     return [line.replace("\xa0", " ") for line in found]
 
 
-def _formula_lines(formula: str, wide: int, first: int, rest: int) -> list[str]:
-    """A formula, broken between its parts where the terminal is too narrow."""
-    indents = {"initial_indent": " " * first, "subsequent_indent": " " * (rest + 2)}
-    return wrap(
-        formula, max(wide, rest + LEAST_WORDS), break_long_words=False, break_on_hyphens=False, **indents
-    )
+def _column(lines: tuple[DerivedLine, ...], wide: int) -> int:
+    """Where the reasons of these lines begin: after all formulas that leave room for one."""
+    widths: list[int] = []
+    at = 0
+    for line in lines:
+        at = at if line.left is None else len(PLAIN.write(line.left)) + 1
+        widths.append(len(line.formula) + (at if line.left is None else 0))
+    return max((one for one in widths if one <= wide // 2), default=0) + 3
+
+
+def _with_reason(formula: str, reason: str, wide: int, column: int, indent: int) -> list[str]:
+    """The formula with its reason beside it, or below where there is no room.
+
+    A formula is broken between its parts where the terminal is too narrow.
+    """
+    if len(formula) < column and column + len(reason) <= wide:
+        return [f"{formula:<{column}}{reason}"]
+    start = len(formula) - len(formula.lstrip())
+    indents = {"initial_indent": " " * start, "subsequent_indent": " " * (indent + 2)}
+    limit = max(wide, indent + LEAST_WORDS)
+    lines = wrap(formula.lstrip(), limit, break_long_words=False, break_on_hyphens=False, **indents)
+    return [*lines, *_said(reason, wide, indent + REASON_INDENT)]
 
 
 def _math(inside: str) -> str:

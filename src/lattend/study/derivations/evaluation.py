@@ -1,7 +1,7 @@
 """The value of a Term where its names have values: exact numbers, symbols, vectors, matrices, functions.
 
 An environment is a dictionary. `environment["each k"]` are the values of an index k; what has an index is an
-array, a dictionary or a function of the index; p(x|z) is the function under "p(x|z)".
+array, a dictionary or a function of the index; W{h} is that under "W{}", and p(x|z) the one under "p(x|z)".
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def evaluate(term: Term, names: Mapping[str, Any]) -> Any:
             return _bound(term, names)
         case "chance":
             return _look_up(signature(term), names)(*(_look_up(letter.text, names) for letter in term.args))
+        case "head":
+            return _at(_look_up(f"{term.args[0].text}{{}}", names), [evaluate(term.args[1], names)])
         case _:
             return _applied(term, [evaluate(arg, names) for arg in term.args])
 
@@ -45,24 +47,30 @@ def define(names: Environment, left: Term, right: Term) -> None:
 
 
 def vector(entries: Sequence[Any]) -> Any:
-    """An array of exact numbers, with as many axes as the entries are nested."""
+    """An array of symbols or exact numbers, with as many axes as the entries are nested."""
     return np.array(entries, dtype=object)
 
 
+def exact_array(numbers: Sequence[Any]) -> Any:
+    """An array of numbers, made exact."""
+    return np.vectorize(exact, otypes=[object])(vector(numbers))
+
+
 def _define(names: Environment, left: Term, value: Callable[[Environment], Any]) -> None:
-    if left.op == "name":
-        names[left.text] = value(names)
-    elif left.op == "chance":
-        letters = [letter.text for letter in left.args]
-        names[signature(left)] = lambda *keys: value({**names, **dict(zip(letters, keys, strict=True))})
-    else:
-        base, *indices = left.args
-        letters = [index.text for index in indices]
+    def function(letters: Sequence[Term], outer: Environment) -> Callable[..., Any]:
+        return lambda *keys: value(
+            {**outer, **{letter.text: key for letter, key in zip(letters, keys, strict=True)}}
+        )
 
-        def function(outer: Environment) -> Any:
-            return lambda *keys: value({**outer, **dict(zip(letters, keys, strict=True))})
-
-        _define(names, base, function)
+    match left.op:
+        case "name":
+            names[left.text] = value(names)
+        case "chance":
+            names[signature(left)] = function(left.args, names)
+        case "head":
+            names[f"{left.args[0].text}{{}}"] = function(left.args[1:], names)
+        case _:
+            _define(names, left.args[0], lambda outer: function(left.args[1:], outer))
 
 
 def _look_up(name: str, names: Mapping[str, Any]) -> Any:
@@ -120,7 +128,7 @@ def _applied(term: Term, values: list[Any]) -> Any:
             return exact(int(first))
         case "transposed":
             return first.T
-        case "index" | "head":
+        case "index":
             return _at(first, rest)
         case "vector":
             return vector(values)
@@ -129,9 +137,9 @@ def _applied(term: Term, values: list[Any]) -> Any:
 
 
 def _at(value: Any, keys: Sequence[Any]) -> Any:
-    plain = [tuple(map(int, key)) if np.ndim(key) else int(key) for key in keys]
     if callable(value):
-        return value(*plain)
+        return value(*keys)
+    plain = [tuple(map(int, key)) if np.ndim(key) else int(key) for key in keys]
     return value[plain[0] if len(plain) == 1 else tuple(plain)]
 
 
