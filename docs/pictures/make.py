@@ -33,6 +33,7 @@ def pictures() -> dict[str, Picture]:
         "scores.svg": lt.nn.draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5]),
         "conv.svg": lt.nn.draw_conv(3, size=8, c_in=16, c_out=32, alpha=2.0, error=1e-3),
         "grid.svg": lt.nn.draw_grid(8, c=3, h=64),
+        "grid_diagram.svg": lt.nn.draw_grid(4, diagram=True),
         "grid_steps.svg": lt.nn.draw_grid((4, 6), frames=True),
         "worked.svg": lt.study.work(**EXAMPLE).draw(),
         "steering.svg": lt.study.steer(

@@ -14,6 +14,7 @@ EXAMPLES = (
     "lattend grid 8",
     "lattend grid 8x12 --directions 2 --pixel 3,4 --at c=3,h=64",
     "lattend grid 6 --directions 4 --frames --out steps.svg",
+    "lattend grid 4 --diagram --out planes.pdf",
 )
 
 
@@ -25,6 +26,9 @@ def grid(
     kernel: Annotated[int, typer.Option(metavar="K", help="Of the convnet, K by K.")] = 3,
     layers: Annotated[int, typer.Option(metavar="L", help="Of the convnet.")] = 3,
     frames: Annotated[bool, typer.Option("--frames", help="The image at every step.")] = False,
+    diagram: Annotated[
+        bool, typer.Option("--diagram", help="Pixels, states, weights as arrows, and the equation.")
+    ] = False,
     at: Annotated[list[str] | None, option("h=64,c=3", "Numbers of a state, of a pixel.", "--at")] = None,
     out: Out = None,
     json: Json = False,
@@ -48,6 +52,7 @@ def grid(
         kernel=kernel,
         layers=layers,
         frames=frames,
+        diagram=diagram,
         c=numbers.get("c", "c"),
         h=numbers.get("h", "h"),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.draw.charts.bars import Bars
 from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
+from lattend.draw.diagram import Diagram
 from lattend.draw.formats.palette import Look
 from lattend.draw.formats.scene import Scene
 from lattend.draw.grid import layout
@@ -35,7 +36,7 @@ class Below:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A title, panels or charts, what they tell in rows of (name, words), and the same as `data`; immutable.
+    """A title, panels, diagrams or charts, what they tell in rows of (name, words), and as `data`; immutable.
 
     For the terminal alone: `table`, a heading first, and `rough`, panels that suit it better, with scales
     of their own. `labelled` stands below panels that show the words in their cells, `bare` below those that
@@ -53,6 +54,7 @@ class Picture:
     legend: tuple[Look, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     scales: tuple[Scale, ...] = ()
+    diagrams: tuple[Diagram, ...] = ()
     charts: tuple[Chart, ...] = ()
     bars: tuple[Bars, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
@@ -74,7 +76,7 @@ class Picture:
     def words(self) -> str:
         """What a screen reader says after the title."""
         facts = (f"{name}: {said}" for name, said in self.facts)
-        charts = (chart.words for chart in (*self.charts, *self.bars) if chart.words)
+        charts = (chart.words for chart in (*self.diagrams, *self.charts, *self.bars) if chart.words)
         return ". ".join((*self.subtitle, *facts, *charts, *self.drawn, *self.caption))
 
     def terminal(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -25,7 +24,7 @@ from lattend.draw.charts.chart import Arrows, Chart, Dots, Series, Stroke
 from lattend.draw.charts.ticks import tick
 from lattend.draw.formats.page import FONT, UNITS_PER_INCH
 from lattend.draw.formats.palette import FAINT_TEXT, FRAME, PAPER, TEXT
-from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Text
+from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Text, moved
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -166,10 +165,10 @@ class DrawnChart:
             box = figure.get_tightbbox(reader)
         left, top = float(UNITS_PER_INCH * box.x0), float(4 * high - UNITS_PER_INCH * box.y1)
         self.width, self.height = (math.ceil(UNITS_PER_INCH * side) for side in (box.width, box.height))
-        self.found = [_moved(item, -left, -top) for item in reader.items]
+        self.found = [moved(item, -left, -top) for item in reader.items]
 
     def items(self, x: float, y: float) -> Iterator[Item]:
-        return (_moved(item, x, y) for item in self.found)
+        return (moved(item, x, y) for item in self.found)
 
 
 def _legend(ax: Axes, reader: RendererBase) -> None:
@@ -185,12 +184,6 @@ def _legend(ax: Axes, reader: RendererBase) -> None:
         made = ax.legend(swatches, list(named), loc="upper left", bbox_to_anchor=place, ncols=columns)
         if made.get_window_extent(reader).width <= 1.15 * ax.bbox.width:
             return
-
-
-def _moved(item: Path | Text, x: float, y: float) -> Path | Text:
-    if isinstance(item, Text):
-        return replace(item, x=item.x + x, y=item.y + y)
-    return replace(item, points=tuple((a + x, b + y) for a, b in item.points))
 
 
 class _Reader(RendererBase):

@@ -18,7 +18,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D
 
-from lattend.draw.formats.scene import POINTS_PER_UNIT, Path, Rect, Scene, Segment, Text
+from lattend.draw.formats.scene import DROP, POINTS_PER_UNIT, SUBSCRIPT, Path, Rect, Scene, Segment, Text
 from lattend.errors import LattendError
 
 FONT = "DejaVu Sans"  # which matplotlib brings along
@@ -100,12 +100,18 @@ def _trace(
 
 def _write(item: Text, renderer: RendererBase, pen: GraphicsContextBase, place: Affine2D) -> None:
     weight = "bold" if item.bold else "normal"
-    font = FontProperties(family=FONT, size=POINTS_PER_UNIT * item.size, weight=weight)
-    length, _, _ = renderer.get_text_width_height_descent(item.text, font, False)
-    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[item.anchor] * length
-    x, y = place.transform((item.x, item.y))
-    x, y = (x, y - before) if item.turned else (x - before, y)
-    if renderer.flipy():
-        y = renderer.get_canvas_width_height()[1] - y
+    pieces: list[tuple[str, FontProperties, float, float]] = []  # text, font, length, how much lower
+    for text, lower in item.pieces:
+        size = POINTS_PER_UNIT * item.size * (SUBSCRIPT if lower else 1)
+        font = FontProperties(family=FONT, size=size, weight=weight)
+        length, _, _ = renderer.get_text_width_height_descent(text, font, False)
+        drop = float(np.asarray(renderer.points_to_pixels(POINTS_PER_UNIT * DROP * item.size)))
+        pieces.append((text, font, length, drop if lower else 0.0))
+    along = -{"start": 0.0, "middle": 0.5, "end": 1.0}[item.anchor] * sum(piece[2] for piece in pieces)
+    corner = place.transform((item.x, item.y))
     pen.set_foreground(item.colour)
-    renderer.draw_text(pen, x, y, item.text, font, 90 if item.turned else 0)
+    for text, font, length, drop in pieces:
+        x, y = corner + ((drop, along) if item.turned else (along, -drop))
+        y = renderer.get_canvas_width_height()[1] - y if renderer.flipy() else y
+        renderer.draw_text(pen, x, y, text, font, 90 if item.turned else 0)
+        along += length

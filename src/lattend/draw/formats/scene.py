@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lattend.draw.formats.palette import Look
@@ -16,6 +17,8 @@ from lattend.draw.formats.signs import SPELLINGS
 from lattend.report.table import wrap_text
 
 POINTS_PER_UNIT = 0.75
+SUBSCRIPT, DROP = 0.72, 0.24  # size of a subscript and how much lower it stands, of the size of the text
+_SUBSCRIPT = re.compile(r"_\{([^{}]*)\}")
 RING = 24  # corners of a ring
 NARROW, WIDE = " .,:;'!|()[]/-iljtfrIJ", "#%&+<=>@MWmw~×−±≤≥≈→∞Σ…"
 
@@ -41,7 +44,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One line of text whose baseline passes through (x, y); `turned` reads upwards."""
+    """One line of text whose baseline passes through (x, y); `turned` reads upwards.
+
+    In a `formula`, W_{in} has a subscript.
+    """
 
     x: float
     y: float
@@ -51,6 +57,19 @@ class Text:
     anchor: Literal["start", "middle", "end"] = "start"
     bold: bool = False
     turned: bool = False
+    formula: bool = False
+
+    @property
+    def pieces(self) -> list[tuple[str, bool]]:
+        """What is written, and whether it is a subscript.
+
+        >>> Text(0, 0, "W_{in} x", 11, "#000000", formula=True).pieces
+        [('W', False), ('in', True), (' x', False)]
+        """
+        if not self.formula:
+            return [(self.text, False)]
+        parts = _SUBSCRIPT.split(self.text)
+        return [(part, place % 2 == 1) for place, part in enumerate(parts) if part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +158,17 @@ def _steps(low: float, high: float, spacing: float, origin: float) -> Iterator[f
 
 def _hatch_width(spacing: float) -> float:
     return max(0.5, min(1.4, spacing / 7))
+
+
+def moved(item: Item, x: float, y: float) -> Item:
+    """The item so far to the right and below."""
+    match item:
+        case Path():
+            return replace(item, points=tuple((a + x, b + y) for a, b in item.points))
+        case Segment():
+            return replace(item, x1=item.x1 + x, y1=item.y1 + y, x2=item.x2 + x, y2=item.y2 + y)
+        case Rect() | Text():
+            return replace(item, x=item.x + x, y=item.y + y)
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:

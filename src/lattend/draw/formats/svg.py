@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from lattend.draw.formats.scene import Item, Path, Rect, Scene, Segment, Text
+from lattend.draw.formats.scene import DROP, SUBSCRIPT, Item, Path, Rect, Scene, Segment, Text
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
@@ -56,8 +56,20 @@ def _elements(items: list[Item]) -> Iterator[str]:
             anchor = f' text-anchor="{item.anchor}"' if item.anchor != "start" else ""
             yield (
                 f'<text {place} font-size="{number(item.size)}" fill="{item.colour}"{anchor}{weight}{turn}>'
-                f"{escape(item.text)}</text>"
+                f"{_written(item)}</text>"
             )
+
+
+def _written(item: Text) -> str:
+    """The words, subscripts smaller and lower; what follows one rises again."""
+    written, down = "", number(DROP * item.size)
+    for place, (text, lower) in enumerate(item.pieces):
+        if lower:
+            small = number(SUBSCRIPT * item.size)
+            written += f'<tspan dy="{down}" font-size="{small}">{escape(text)}</tspan>'
+        else:
+            written += f'<tspan dy="-{down}">{escape(text)}</tspan>' if place else escape(text)
+    return written
 
 
 def _path(item: Path) -> str:

@@ -51,6 +51,8 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     lines += ["", *Table(table[0], table[1:]).lines(width)] if table else []
     for beside in _beside(blocks, width):
         lines += ["", *beside]
+    for diagram in picture.diagrams:
+        lines += ["", *diagram.lines(width, encoding)]
     lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
     for bars in picture.bars:
         lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]

@@ -51,9 +51,11 @@ def tikz(scene: Scene) -> str:
                 font = rf"\fontsize{{{size}}}{{{size}}}\sffamily{weight}\selectfont"
                 turn = ", rotate=90" if item.turned else ""
                 style = f"{names[item.colour]}, anchor={_ANCHORS[item.anchor]}{turn}, font={font}"
-                lines.append(
-                    rf"\node[{style}] at {_place(item.x, item.y)} {{{item.text.translate(_ESCAPES)}}};"
+                written = "".join(
+                    rf"\textsubscript{{{text.translate(_ESCAPES)}}}" if lower else text.translate(_ESCAPES)
+                    for text, lower in item.pieces
                 )
+                lines.append(rf"\node[{style}] at {_place(item.x, item.y)} {{{written}}};")
     lines.append(r"\end{tikzpicture}")
     return "\n".join(lines) + "\n"
 

@@ -18,6 +18,7 @@ from lattend.draw.grid.panel import Panel
 
 if TYPE_CHECKING:
     from lattend.draw.charts.axes import DrawnChart
+    from lattend.draw.diagram import Diagram
     from lattend.draw.picture import Picture
 
 MARGIN = 16
@@ -57,10 +58,11 @@ def compose(picture: Picture) -> Scene:
         _DrawnPanel(panel, len(picture.panels), picture.grid) for panel in picture.panels if panel.cells.size
     ]
     charts, columns = _chart_blocks((*picture.charts, *picture.bars)), picture.columns
-    groups: list[list[_DrawnPanel | DrawnChart]] = [[*cells, *charts]]
+    groups: list[list[_DrawnPanel | Diagram | DrawnChart]] = [[*cells, *picture.diagrams, *charts]]
     if cells:
         maps = list(itertools.compress(charts, (chart.equal for chart in picture.charts)))
-        groups = [[*cells, *(block for block in charts if block not in maps)], [*maps]]
+        curves = (block for block in charts if block not in maps)
+        groups = [[*cells, *picture.diagrams, *curves], [*maps]]
     lines = [group[i : i + columns] for group in groups for i in range(0, len(group), columns)]
     inner = max([NARROWEST, *(sum(b.width for b in line) + GAP * (len(line) - 1) for line in lines)])
     items: list[Item] = []

@@ -18,6 +18,7 @@ from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.grid.schedule import WAITS, steps
 from lattend.nn.pictures import wavefront_picture as wavefront
+from lattend.nn.pictures.grid_diagram import draw_diagram
 from lattend.nn.pictures.modules import of_grid, refuse
 from lattend.nn.pictures.wavefront_picture import Ints, Pixel, Shift
 from lattend.report.numbers import format_value
@@ -55,12 +56,14 @@ def draw_grid(
     c: Size = "c",
     h: Size = "h",
     frames: bool = False,
+    diagram: bool = False,
 ) -> Picture:
     """The steps of a 2-D RNN on an image, one pixel's receptive field, and both of a convnet of K × K layers.
 
     `source` is the size of the image, or a `lt.nn.GridRNN` with the size given by name. `frames` draws the
-    image step by step instead. Prices are formulas until c and h are numbers. Of images with more than 128
-    rows or columns no picture is drawn.
+    image step by step instead, `diagram` the planes of pixels and states, the weights as arrows, and the
+    equation. Prices are formulas until c and h are numbers. Of images with more than 128 rows or columns no
+    picture is drawn.
 
     >>> dict(draw_grid(8).facts)["steps"]
     '15, sequential: cell (row, col) runs at step col + row'
@@ -68,12 +71,17 @@ def draw_grid(
     module = of_grid(source)
     if module is not None:
         refuse({"directions": directions, "cell": cell, "c": c, "h": h}, USUAL)
-        return draw_grid(size=size, pixel=pixel, kernel=kernel, layers=layers, frames=frames, **module)
+        asked: dict[str, Any] = {"pixel": pixel, "kernel": kernel, "layers": layers}
+        return draw_grid(size=size, frames=frames, diagram=diagram, **asked, **module)
     if source is not None and size is not None:
         raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
     image = 8 if source is None and size is None else source if size is None else size
     grid = _GridNets(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
     query = grid.middle if pixel is None else grid.inside(pixel)
+    if diagram:
+        if frames or directions != 1:
+            raise NamingError("a diagram shows one direction, at no step: leave frames and directions out")
+        return draw_diagram(grid.rows, grid.cols, cell, None if pixel is None else query, c, h)
     ways = ", ".join(WAYS[directions])
     title = f"A 2-D RNN on {grid.rows} × {grid.cols} pixels"
     title += "" if cell == "rnn" else f", {cell} cells"
