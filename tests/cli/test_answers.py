@@ -78,6 +78,17 @@ def test_letters_may_stand_for_formulas(lattend):
     assert lattend("claim", "causal", "i", "--per", "query", "--rename", "i=q+1").code == 0
 
 
+def test_the_command_counts_from_one(lattend):
+    assert lattend("claim", "causal", "i", "--per", "query", "--from", "1").code == 0
+    ran = lattend("claim", "causal", "i", "--per", "query")
+    assert ran.code == 1
+    assert "with positions from 1, --from 1: i: holds for n >= 0" in ran.out
+    assert lattend("count", "causal", "--per", "query", "--from", "1").out == "q\n"
+    assert lattend("count", "causal", "--per", "query", "--from", "1", "--at", "n=9,q=4").out == "4\n"
+    wrong = lattend("count", "causal", "--from", "1")
+    assert wrong.err == "lattend: --from 1 is where positions begin: count --per query or --per key with it\n"
+
+
 def test_refuted_claim_gives_the_smallest_counterexample(lattend):
     ran = lattend("claim", "strided", "n*t")
     assert ran.code == 1

@@ -49,6 +49,7 @@ RuleTexts = Annotated[
 ]
 At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
 Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]
+First = Annotated[int, option("0|1", "The first position of --per; 0.", "--from", min=0, max=1)]
 Assume = Annotated[
     list[str] | None, option("CONDITION", 'What is known, such as "t < n" or "w | n".', "--assume")
 ]

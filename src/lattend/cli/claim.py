@@ -7,6 +7,7 @@ from typing import Annotated
 from lattend.cli.arguments import (
     Assume,
     At,
+    First,
     Json,
     Per,
     RuleText,
@@ -16,14 +17,17 @@ from lattend.cli.arguments import (
     read_renames,
     read_rule,
 )
-from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import show_report
+from lattend.cli.failures import NO, NO_ANSWER, YES, with_options
+from lattend.cli.output import say, say_json
 from lattend.errors import LattendError
 
 EXAMPLES = (
     'lattend claim causal "n*(n + 1)/2"',
+    r'lattend claim causal "N = 1 + 2 + \dots + n = n(n + 1)/2"',
     'lattend claim strided "n*(t + 1)"',
     'lattend claim windowed "n*(w + 1)/2" --assume "w | n"',
+    "lattend claim causal i --per query --from 1",
+    'lattend claim strided "Theta(n*t)" --assume "1 <= t <= n"',
 )
 
 
@@ -31,18 +35,22 @@ def claim(
     rule: RuleText,
     formula: Annotated[str, argument("FORMULA", "What the count should be.")],
     assume: Assume = None,
-    rename: Annotated[list[str] | None, option("L=n", "Letters of the formula, and ours for them.")] = None,
+    rename: Annotated[
+        list[str] | None, option("L=n,i=q+1", "Letters of the formula, and ours for them.")
+    ] = None,
     at: At = None,
     per: Per = None,
+    first: First = 0,
     json: Json = False,
 ) -> int:
     """Whether a formula is the count of a rule.
 
-    Proved, or refuted with the smallest counterexample. FORMULA may hold sums, sum(i, i, n - t, n), LaTeX
-    and big-O, O(n*t). The exit code is 0 when it holds, 1 when it fails or holds only somewhere, 3 when that
-    stays undecided.
+    Proved, or refuted with the smallest counterexample. FORMULA is written as on paper: plain or LaTeX, sums,
+    1 + 2 + ... + n, a chain N = a = b of which each equation is judged, or an order: O(n*t), Theta, Omega, o,
+    omega. The exit code is 0 when it holds, 1 when it fails or holds only somewhere, 3 when that stays
+    undecided.
     """
-    found = read_rule(rule).at(**read_numbers(at)).count(per=per, method="closed")
+    found = read_rule(rule).at(**read_numbers(at)).count(per=per, first=first, method="closed")
     if isinstance(found, int):
         raise LattendError(
             f"every name has a number, and the count is {found}; leave a name out of --at to claim"
@@ -50,5 +58,8 @@ def claim(
     for text in assume or ():
         found = found.assuming(text)
     verdict = found.claim(formula, rename=read_renames(rename))
-    show_report(verdict, json)
+    if json:
+        say_json(verdict.json())
+    else:
+        say(with_options(str(verdict)))
     return YES if verdict else NO_ANSWER if verdict.status == "undecided" else NO

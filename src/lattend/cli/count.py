@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Assume, At, Json, Per, RuleText, option, read_names, read_numbers, read_rule
+from lattend.cli.arguments import (
+    Assume,
+    At,
+    First,
+    Json,
+    Per,
+    RuleText,
+    option,
+    read_names,
+    read_numbers,
+    read_rule,
+)
 from lattend.cli.output import say, say_json
 from lattend.errors import NoClosedForm, NotAffineError
 
@@ -20,6 +31,7 @@ EXAMPLES = (
     "lattend count strided --at n=65536,t=255",
     'lattend count windowed --assume "w | n"',
     'lattend count "k <= q or k < p" --per query',
+    "lattend count causal --per query --from 1",
 )
 
 
@@ -28,6 +40,7 @@ def count(
     at: At = None,
     assume: Assume = None,
     per: Per = None,
+    first: First = 0,
     order: Annotated[str | None, option("n,t", "The big-O as these grow and the rest stay.")] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
     method: Annotated[
@@ -41,7 +54,7 @@ def count(
     A formula with the places where it holds, or a number when every size and parameter has one.
     """
     chosen, values = read_rule(rule), read_numbers(at)
-    how: dict[str, Any] = {"per": per, "method": method, "deadline": deadline}
+    how: dict[str, Any] = {"per": per, "first": first, "method": method, "deadline": deadline}
     if assume:
         found = chosen.count(**how)
         for text in assume:

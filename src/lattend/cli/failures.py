@@ -32,6 +32,8 @@ _OPTIONS = (
     (re.compile(r"count\(((?:\w+=…(?:, )?)+)\)"), r"--at \1"),
     (re.compile(r"\bgive ((?:\w+=…(?:, )?)+)$"), r"give --at \1"),
     (re.compile(r'Game\("[^"]*", minimise="(\w+) (\w+)"\)'), r"--minimise \1,\2"),
+    (re.compile(r"\bfirst=(\d+)"), r"--from \1"),
+    (re.compile(r"\bper=\"(\w+)\""), r"--per \1"),
     (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),
 )
 
@@ -62,7 +64,11 @@ def report(error: Exception) -> int:
 
 def in_options(text: str) -> str:
     """The library's advice as one line of the command's: `--at 0,0` for `at=(0, 0)`."""
-    text = " ".join(text.split())
+    return with_options(" ".join(text.split()))
+
+
+def with_options(text: str) -> str:
+    """The same, line by line."""
     for python, option in _OPTIONS:
         text = python.sub(option, text)
     return re.sub(r"(?<=…), (?=\w+=…)", ",", text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -43,14 +44,11 @@ def judge(
     """
     replacements: dict[str, Formula] = {name: _new_name(new) for name, new in (rename or {}).items()}
     replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
-    readings = [_read(count, text, replacements)]
-    for bracketed in readings[0].claim.bracketed:
-        try:
-            readings.append(replace(_read(count, bracketed, replacements), how="with a bracket"))
-        except TextError:
-            continue
+    reading = _read(count, text, replacements)
     try:
-        return guarded(_judge, readings, budget=count.budget, loading=load)
+        verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
+        others = [] if verdict else list(_other_readings(reading, replacements))
+        return guarded(_judge, [reading, *others], budget=count.budget) if others else verdict
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
@@ -78,6 +76,21 @@ def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Read
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
 
 
+def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> Iterator[_Reading]:
+    """What the text may have meant: a sum of more than it says, positions that begin at 1."""
+    count = reading.count
+    for text in reading.claim.bracketed:
+        with suppress(TextError):
+            yield replace(_read(count, text, replacements), how="with a bracket")
+    used = {
+        node.name for side in reading.claim.sides for node, _ in walk(side.node) if isinstance(node, Symbol)
+    }
+    if used & {*count.fixed} and count.first == 0:
+        with suppress(NoClosedForm):
+            again = _read(count.counted_from(1), reading.text, replacements)
+            yield replace(again, how="with positions from 1, first=1")
+
+
 def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
     """What names stand for that the count has not, and how that is said; raises where it is not clear.
 
@@ -95,7 +108,9 @@ def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict
         (letter,), (position,) = places, count.fixed
         if len(letter) == 1 and letter.islower():
             whose = "query" if position == count.rule.axes[0].query else "key"
-            return {letter: position}, [f"{letter} read as {position}, the position of the {whose}"]
+            return {letter: position}, [
+                f"{letter} read as {position}, the position of the {whose}, from {count.first}"
+            ]
     found: dict[str, str] = {}
     for name, (start, end) in places.items():
         options = meant(name, count.names)
@@ -144,13 +159,18 @@ def _judge(readings: list[_Reading]) -> Verdict:
     better: list[tuple[str, Verdict]] = []
     for other in others:
         found = _judge_claim(other)
-        if found.verdict.status.startswith("holds") and (
-            found.verdict
-            or (judged.agreed.is_subset(found.agreed) and not found.agreed.is_subset(judged.agreed))
-        ):
+        if _is_better(found, judged, other.count is first.count):
             news = tuple(said for said in found.verdict.readings if said not in judged.verdict.readings)
             better.append((other.how, replace(found.verdict, readings=news)))
     return replace(judged.verdict, instead=tuple(better))
+
+
+def _is_better(found: Judged, than: Judged, comparable: bool) -> bool:
+    """Whether a claim holds and the other does not, or it holds in more places."""
+    mine, theirs = WORST.index(found.verdict.status), WORST.index(than.verdict.status)
+    if mine != theirs or not comparable:
+        return mine > max(theirs, WORST.index("undecided"))
+    return than.agreed.is_subset(found.agreed) and not found.agreed.is_subset(than.agreed) and mine >= 2
 
 
 def _judge_claim(reading: _Reading) -> Judged:
@@ -168,7 +188,7 @@ def _judge_claim(reading: _Reading) -> Judged:
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed
-    status: Status = min((link.verdict.status for link in links), key=WORST.index)
+    status = next(status for status in WORST if any(link.verdict.status == status for link in links))
     where = count.domain_text if status == "holds" else ""
     if status == "holds only where":
         where = words(count, agreed)

@@ -61,10 +61,10 @@ class Closed:
         return found
 
 
-def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
+def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Closed:
     """The number of attended pairs in the rule's sizes and parameters, bound ones included.
 
-    Positions in `fixed` stay as symbols: ("q",) counts the keys of each query.
+    Positions in `fixed` stay as symbols, counted from `first`: ("q",) counts the keys of each query.
     """
     if expr.arrays(rule.condition):
         raise NoClosedForm(
@@ -74,10 +74,10 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = ()) -> Closed:
     if len(rule.axes) > 1 and not rule.has_heads:
         products = by_axis(rule.condition, rule.axes)
         if products is not None:
-            factored = _sum_of_products(rule, products, fixed)
+            factored = _sum_of_products(rule, products, fixed, first)
             if factored is not None:
                 return factored.ready()
-    return _counted(PointSet.of_rule(rule, fixed=fixed)).ready()
+    return _counted(PointSet.of_rule(rule, fixed=fixed, first=first)).ready()
 
 
 def raw_form(rule: Rule) -> Closed:
@@ -103,7 +103,7 @@ def _counted(points: PointSet) -> Closed:
 
 
 def _sum_of_products(
-    rule: Rule, products: list[tuple[Condition, ...]], fixed: tuple[str, ...]
+    rule: Rule, products: list[tuple[Condition, ...]], fixed: tuple[str, ...], first: int
 ) -> Closed | None:
     """The count of a rule on an image as sums of products of counts on lines."""
     moduli = _axis_moduli(rule)
@@ -112,7 +112,7 @@ def _sum_of_products(
     for conditions in products:
         joined: Closed | None = None
         for axis, condition in zip(rule.axes, conditions, strict=True):
-            shared, line = _on_line(rule, axis, condition, fixed, moduli.get(axis.query))
+            shared, line = _on_line(rule, axis, condition, fixed, first, moduli.get(axis.query))
             lines.append(shared)
             joined = line if joined is None else _combined(joined, line, Polynomial.__mul__)
             if joined is None:
@@ -124,9 +124,11 @@ def _sum_of_products(
             return None
     if total is None:
         names = (*rule.sizes, *rule.parameters)
-        nothing = PointSet.of(Truth(False), rule.axes, domain=rule.domain, parameters=names, fixed=fixed)
+        nothing = PointSet.of(
+            Truth(False), rule.axes, domain=rule.domain, parameters=names, fixed=fixed, first=first
+        )
         return _counted(nothing)
-    inside = [within(p, size) for p, size in rule.limits.items() if p in fixed]
+    inside = [within(p, size, first) for p, size in rule.limits.items() if p in fixed]
     domain = region_of(expr.all_of(rule.domain, *inside), total.space)
     if len(products) > 1:
         return Closed(total.space, domain, simplified(total.pieces, domain))
@@ -148,7 +150,7 @@ def _axis_moduli(rule: Rule) -> dict[str, str]:
 
 
 def _on_line(
-    rule: Rule, axis: Axis, condition: Condition, fixed: tuple[str, ...], modulus: str | None
+    rule: Rule, axis: Axis, condition: Condition, fixed: tuple[str, ...], first: int, modulus: str | None
 ) -> tuple[Closed, Closed]:
     """The count of one axis' condition: with the names of a line, shared between axes, and with its own."""
     back = _from_line(axis)
@@ -162,6 +164,7 @@ def _on_line(
         expr.substituted(domain, {old: Name(new) for old, new in to_line.items()}),
         ("n", *others, *rule.parameters),
         held,
+        first,
         modulus,
     )
     space = line.space.renamed(back)
@@ -179,12 +182,12 @@ def _line(
     domain: Condition,
     parameters: tuple[str, ...],
     held: tuple[str, ...],
+    first: int,
     modulus: str | None,
 ) -> Closed:
     moduli = {"q": modulus} if modulus else {}
-    return _counted(
-        PointSet.of(condition, LINE, domain=domain, parameters=parameters, fixed=held, moduli=moduli)
-    )
+    options: dict[str, Any] = {"domain": domain, "parameters": parameters, "moduli": moduli}
+    return _counted(PointSet.of(condition, LINE, fixed=held, first=first, **options))
 
 
 def forget_lines() -> None:

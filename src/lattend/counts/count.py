@@ -44,6 +44,7 @@ class Count:
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     assumed: tuple[str, ...] = ()
     budget: Budget = DEFAULT  # of each question that is asked of it
+    first: int = 0  # the number of the first position, where it is counted per query or per key
 
     @property
     def names(self) -> list[str]:
@@ -102,8 +103,9 @@ class Count:
     def _check_positions(self, values: Mapping[str, int]) -> None:
         for axis in self.rule.axes:
             for position, size in ((axis.query, axis.queries), (axis.key, axis.keys)):
-                if position in self.fixed and not 0 <= values[position] < values[size]:
-                    raise DomainError(f"{position} = {values[position]} lies outside 0 … {values[size] - 1}")
+                last = values[size] - 1 + self.first
+                if position in self.fixed and not self.first <= values[position] <= last:
+                    raise DomainError(f"{position} = {values[position]} lies outside {self.first} … {last}")
 
     def restricted(self, values: Mapping[str, int]) -> Count:
         """The count with only the pieces that can hold at these values."""
@@ -126,7 +128,16 @@ class Count:
 
         if self.assumed or not any(name in self.values for name in self.rule.parameters):
             return self
-        return closed_count(self.rule.baked(), self.fixed, self.budget)
+        return closed_count(self.rule.baked(), self.fixed, self.budget, self.first)
+
+    def counted_from(self, first: int) -> Count:
+        """The same count per query or per key, with positions that begin at another number."""
+        from lattend.counts.counting import closed_count
+
+        found = closed_count(self.rule, self.fixed, self.budget, first)
+        for text in self.assumed:
+            found = found.assuming(text)
+        return found
 
     # Questions
 

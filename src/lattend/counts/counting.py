@@ -32,6 +32,7 @@ def count(
     /,
     *,
     per: str | None = None,
+    first: int = 0,
     method: str = "auto",
     deadline: float | None = None,
     **values: int,
@@ -39,32 +40,35 @@ def count(
     """The number of attended pairs: an int when every name has a value, a Count before; see Rule.count."""
     if method not in METHODS:
         raise NamingError(f"method is one of {', '.join(METHODS)}, not {method!r}")
-    clash = [name for name in ("per", "method", "deadline") if name in rule.free]
+    clash = [name for name in ("per", "first", "method", "deadline") if name in rule.free]
     if clash:
         raise NamingError(
             f"the parameter {clash[0]} has the name of an option of count; bind it first: at({clash[0]}=…)"
         )
     budget = rule.budget.or_seconds(deadline)
     fixed = _fixed(rule, per)
+    if first and not fixed:
+        raise NamingError(f'first={first} is where positions begin: count per="query" or per="key" with it')
     places = {name: value for name, value in values.items() if name in fixed}
     bound = rule.at(**{name: value for name, value in values.items() if name not in fixed})
     complete = not bound.free and len(places) == len(fixed)
     if method == "enumerate":
         whole = bound.complete()
-        return enumerated_per(whole, _complete(places, fixed)) if fixed else enumerated(whole)
+        return enumerated_per(whole, _complete(places, fixed), first) if fixed else enumerated(whole)
     try:
-        found = closed_count(bound, fixed, budget)
+        found = closed_count(bound, fixed, budget, first)
         return found.bound(places) if places or complete else found
     except (NoClosedForm, NotAffineError) as reason:
         if method == "closed" or not complete:
             raise _with_advice(reason, bound, complete) from None
-    return _number(bound, places, budget)
+    return _number(bound, places, first, budget)
 
 
-def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget) -> Count:
+def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int = 0) -> Count:
     """The closed form with the rule's bound values put in."""
     symbolic = replace(rule, values={})
-    count = Count(symbolic, remembered(closed_form, symbolic, fixed, budget=budget), fixed, budget=budget)
+    closed = remembered(closed_form, symbolic, fixed, first, budget=budget)
+    count = Count(symbolic, closed, fixed, budget=budget, first=first)
     return count if not rule.values else bind(count, rule)
 
 
@@ -81,10 +85,10 @@ def forget() -> None:
     forget_lines()
 
 
-def _number(rule: Rule, places: Mapping[str, int], budget: Budget) -> int:
+def _number(rule: Rule, places: Mapping[str, int], first: int, budget: Budget) -> int:
     """The exact number where there is no closed form: from the data, from the set, or by enumeration."""
     if places:
-        return enumerated_per(rule, places)
+        return enumerated_per(rule, places, first)
     if expr.arrays(rule.condition):
         return counted_from_data(rule)
     if prod(rule.lengths.values()) <= MAX_PAIRS // 16:

@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 
-from lattend.errors import TooLarge
-from lattend.rules.rule import Rule
+from lattend.errors import DomainError, TooLarge
+from lattend.rules.rule import Rule, check_integer
 
 MAX_PAIRS = 1 << 28  # seconds
 CHUNK = 1 << 22  # pairs looked at in one go
@@ -28,9 +28,13 @@ def enumerated(rule: Rule) -> int:
     return sum(int(rule.mask_at(block).sum()) for block in blocks)
 
 
-def enumerated_per(rule: Rule, places: Mapping[str, int]) -> int:
-    """The number of attended pairs of a complete rule at the given coordinates."""
-    rule.located("position", list(places), tuple(places.values()))
+def enumerated_per(rule: Rule, places: Mapping[str, int], first: int = 0) -> int:
+    """The number of attended pairs of a complete rule at the given coordinates, counted from `first`."""
+    for name, place in places.items():
+        check_integer(name, place)
+        if not first <= place < rule.lengths[name] + first:
+            raise DomainError(f"{name} = {place} lies outside {first} … {rule.lengths[name] - 1 + first}")
+    places = {name: place - first for name, place in places.items()}
     ranges = {name: np.arange(length) for name, length in rule.lengths.items() if name not in places}
     _check(prod(len(r) for r in ranges.values()))
     ranges |= {name: np.array([place]) for name, place in places.items()}

@@ -73,7 +73,7 @@ class Verdict:
         lines += [f"  {link}" for link in self.links]
         if self.readings:
             lines.append("; ".join(self.readings))
-        lines += [f"{how}: {verdict}" for how, verdict in self.instead]
+        lines += [f"{how}: {verdict}".replace("\n", "\n  ") for how, verdict in self.instead]
         return "\n".join(lines)
 
     def _sentence(self) -> str:

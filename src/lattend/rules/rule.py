@@ -349,7 +349,13 @@ class Rule:
     # pyright holds that **values may bring n again
     @overload
     def count(
-        self, /, *, per: str | None = None, method: str = "auto", deadline: float | None = None
+        self,
+        /,
+        *,
+        per: str | None = None,
+        first: int = 0,
+        method: str = "auto",
+        deadline: float | None = None,
     ) -> Count: ...
     @overload
     def count(self, /, *, n: int, **options: Any) -> int: ...  # pyright: ignore[reportOverlappingOverload]
@@ -358,11 +364,19 @@ class Rule:
     @overload
     def count(self, /, **options: Any) -> Count: ...  # pyright: ignore[reportOverlappingOverload]
     def count(
-        self, /, *, per: str | None = None, method: str = "auto", deadline: float | None = None, **values: int
+        self,
+        /,
+        *,
+        per: str | None = None,
+        first: int = 0,
+        method: str = "auto",
+        deadline: float | None = None,
+        **values: int,
     ) -> Count | int:
         """The number of attended pairs: a Count while a size or a parameter is open, an int once none is.
 
-        `per="query"` counts the keys of each query, `per="key"` the queries of each key. `method` is "closed"
+        `per="query"` counts the keys of each query, `per="key"` the queries of each key, whose positions
+        begin at `first`: with first=1 the query q of a causal mask attends q keys. `method` is "closed"
         (the closed form or an error), "enumerate" (pair by pair) or "auto": the closed form, and where there
         is none the exact number by enumeration. `deadline` is in seconds, instead of the rule's budget;
         math.inf waits for as long as it takes.
@@ -373,7 +387,7 @@ class Rule:
         """
         from lattend.counts.counting import count
 
-        return count(self.given(), per=per, method=method, deadline=deadline, **values)
+        return count(self.given(), per=per, first=first, method=method, deadline=deadline, **values)
 
     def total(self, /, **values: int) -> int:
         """The number of attended pairs with all values given, here or before.

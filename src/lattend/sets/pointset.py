@@ -11,7 +11,7 @@ import islpy as isl
 from lattend.errors import EngineMissing, NoClosedForm
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num
 from lattend.rules.language.linear import Atom, Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.rule import Rule
@@ -44,6 +44,7 @@ class PointSet:
         domain: Condition,
         parameters: Iterable[str],
         fixed: Iterable[str] = (),
+        first: int = 0,
         heads: bool = False,
         moduli: Mapping[str, str] | None = None,
         source: str | None = None,
@@ -51,7 +52,7 @@ class PointSet:
         """The pairs on `axes` where `condition` holds.
 
         Positions in `fixed` are parameters rather than dimensions: fixing q leaves the keys of one
-        query.
+        query. They are counted from `first`.
         """
         held = tuple(fixed)
         positions = [HEAD] if heads else []
@@ -62,7 +63,9 @@ class PointSet:
             sizes |= {axis.query: axis.queries, axis.key: axis.keys}
             together = (axis.query, axis.key, axis.queries, axis.keys)
             tied |= dict.fromkeys(together, together)
-        inside = {p: within(p, sizes[p]) for p in positions}
+        inside = {p: within(p, sizes[p], first if p in held else 0) for p in positions}
+        if first:
+            condition = expr.substituted(condition, {p: Arith("-", (Name(p), Num(first))) for p in held})
         described = describe(
             condition,
             parameters=(*dict.fromkeys(parameters), *held),
@@ -76,7 +79,9 @@ class PointSet:
         return PointSet._described(described)
 
     @staticmethod
-    def of_rule(rule: Rule, domain: Condition | None = None, fixed: Iterable[str] = ()) -> PointSet:
+    def of_rule(
+        rule: Rule, domain: Condition | None = None, fixed: Iterable[str] = (), first: int = 0
+    ) -> PointSet:
         """The pairs of a rule on `domain`, or on its own; its parameters are symbols, bound ones too."""
         return PointSet.of(
             rule.condition,
@@ -84,6 +89,7 @@ class PointSet:
             domain=domain or rule.domain,
             parameters=(*rule.sizes, *rule.parameters),
             fixed=fixed,
+            first=first,
             heads=rule.has_heads,
             source=rule.source,
         )
@@ -242,6 +248,7 @@ def polynomial_of(aff: isl.Aff, meaning: Mapping[str, Atom]) -> Polynomial:
     return Polynomial.linear(whole.of).times(Fraction(1, whole.by if isinstance(whole.by, int) else 1))
 
 
-def within(position: str, size: str) -> Condition:
-    """`0 <= position < size`."""
-    return expr.all_of(Compare(">=", Name(position), Num(0)), Compare("<", Name(position), Name(size)))
+def within(position: str, size: str, first: int = 0) -> Condition:
+    """`first <= position < size + first`, from 0 where nothing else is said."""
+    end = Arith("+", (Name(size), Num(first))) if first else Name(size)
+    return expr.all_of(Compare(">=", Name(position), Num(first)), Compare("<", Name(position), end))
