@@ -155,3 +155,13 @@ def test_a_kernel_is_a_letter(lattend):
     ran = lattend("cost", layer, "--at", "n=5,k=3,d=2", "--check")
     assert (ran.code, "differs" in ran.out) == (0, False)
     assert "d^2(4n*k - k^2 + 1)^2/16" in ran.out
+
+
+def test_parameters_by_matrix(lattend):
+    ran = lattend("cost", "attention(D_o=D_o, D_out=D_out)", "--parameters")
+    assert (ran.code, ran.err) == (0, "")
+    assert "the heads D_i*(2D_hid + D_o) heads*D_i*(2D_hid + D_o)" in " ".join(ran.out.split())
+    data = json.loads(lattend("cost", "rnn2d", "--at", "h=3,c=2", "--parameters", "--json").out)
+    assert [row["numbers"] for row in data["rows"]] == [6, 9, 9] and data["total"] == 24
+    said = "--order does not go with --parameters; ask for one of the two"
+    assert said in lattend("cost", "rnn2d", "--parameters", "--order", "depth").err

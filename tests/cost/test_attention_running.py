@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from cost.running import check, check_dense, check_numbers, one, run
 from hypothesis import given, settings
@@ -278,6 +280,35 @@ def test_naive_projections(n: int, data: st.DataObject, text: str) -> None:
     layer = one(lambda x, w: attended.attention(x, x, w, masks, encoding="absolute", naive=True))
     found = run(layer, weights, (n, sizes["D_i"]))
     check(found, "attention", {"n": n, **sizes}, rule=text, encoding="absolute", projections="naive")
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3), st.data(), st.sampled_from(["q >= 0", "k <= q", "k < q"]))
+def test_naive_projections_of_relative_scores(n: int, data: st.DataObject, text: str) -> None:
+    sizes = {name: data.draw(SMALL) for name in ("heads", "D_i", "D_hid", "D_o", "D_out")}
+    D_p = data.draw(SMALL)
+    masks = masks_of(text, n, n, sizes["heads"])
+    weights = shapes.attention(*sizes.values(), encoding="relative", D_p=D_p)
+    far = {shift: [0.1] * D_p for shift in range(-n, n)}
+    options: dict[str, Any] = {"encoding": "relative", "naive": True, "shifts": far}
+    found = run(one(lambda x, w: attended.attention(x, x, w, masks, **options)), weights, (n, sizes["D_i"]))
+    layer = {"rule": text, "encoding": "relative", "projections": "naive"}
+    check(found, "attention", {"n": n, "D_p": D_p, **sizes}, **layer)
+
+
+def test_relative_scores_are_the_same_projected_once_or_for_every_pair() -> None:
+    """Plain code both ways gives the same outputs."""
+    n, sizes = 4, (2, 3, 2, 2, 3)
+    source = Random(5)
+    shape = shapes.attention(*sizes, encoding="relative", D_p=2)
+    weights, x = shapes.filled(shape, source), shapes.fill((n, 3), source)
+    far = {shift: [0.3 * shift, 1.0 - shift] for shift in range(-n, n)}
+    masks = masks_of("k <= q", n, n, 2)
+    both = [
+        attended.attention(x, x, weights, masks, encoding="relative", shifts=far, naive=naive)
+        for naive in (False, True)
+    ]
+    assert np.allclose(*both, atol=1e-12)
 
 
 @pytest.mark.parametrize("D", [1, 2, 3, 5])

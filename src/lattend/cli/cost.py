@@ -26,6 +26,7 @@ EXAMPLES = (
     'lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"',
     "lattend cost vit --out vit.svg",
     "lattend cost rnn2d --statements",
+    'lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters',
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
 )
@@ -39,6 +40,9 @@ def cost(
     rule: Annotated[str | None, option("RULE", "The attention mask, as a rule.", "--rule")] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
+    parameters: Annotated[
+        bool, typer.Option("--parameters", help="The parameters by matrix, of one head and of all.")
+    ] = False,
     statements: Annotated[
         bool, typer.Option("--statements", help="The sets that are counted, one by one.")
     ] = False,
@@ -61,7 +65,13 @@ def cost(
     1 when a number differs from what plain code counts as it runs.
     """
     given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-    given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
+    given |= {
+        "--latex": latex,
+        "--out": out,
+        "--statements": statements,
+        "--check": check,
+        "--parameters": parameters,
+    }
     if layer is None:
         refuse(given, given, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers")
         from lattend.cost.layer_catalogue import catalogue
@@ -80,6 +90,13 @@ def cost(
             if value:
                 raise NamingError(f"--check has all its rows and takes no {name}; ask for one of the two")
         return _check(layer, rule, read_numbers(at), json)
+    if parameters:
+        rest = {
+            name: value for name, value in given.items() if name not in ("--parameters", "--rule", "--at")
+        }
+        refuse(rest, rest, "does not go with --parameters; ask for one of the two")
+        show_report(_layer(layer, rule, read_numbers(at)).parameters_by_matrix(), json)
+        return YES
     found = _layer(layer, rule, read_numbers(at))
     found = found.backward if backward else found
     if claim:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from lattend.cost.check import CostCheck
+    from lattend.cost.parameter_table import ParameterTable
     from lattend.cost.roofline import Floor
     from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
@@ -76,6 +77,17 @@ class Cost(Result):
     def parameters(self) -> Count | int:
         """Numbers that are learned."""
         return self.value("parameters")
+
+    def parameters_by_matrix(self) -> ParameterTable:
+        """The parameters matrix by matrix, of one head and of all.
+
+        >>> from lattend.cost import attention
+        >>> attention().parameters_by_matrix()["W_out"]
+        heads*D_hid*D_i
+        """
+        from lattend.cost.parameter_table import parameter_table
+
+        return parameter_table(self)
 
     multiplies = Quantity("Multiplications of two numbers.")
     adds = Quantity("Additions and subtractions.")

@@ -36,8 +36,11 @@ _SAME = {
     "training_memory": "saved_activations",
     "peak_memory": "peak_activations",
 }
-_MEANT = {"flops": "operations", "time": "operations", "macs": MULTIPLY_ADDS, "weights": "parameters"}
-_MEANT |= {"memory": "saved_activations", "space": "saved_activations", "steps": "depth"}
+_MEANT = {
+    **dict.fromkeys(("flops", "time"), "operations"),
+    **dict.fromkeys(("memory", "space"), "saved_activations"),
+    **{"macs": MULTIPLY_ADDS, "weights": "parameters", "steps": "depth"},
+}
 
 
 def label(quantity: str) -> str:

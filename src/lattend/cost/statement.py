@@ -72,6 +72,7 @@ class Array:
     kind: str = "made"  # or input, parameter, constant, again (from another array, so that it is not saved)
     touched: Columns | None = None  # the numbers that get a gradient here first, if not all of them
     of: Array | None = None  # the array whose numbers these are
+    of_head: Amount | None = None  # the numbers of one head, where each has its own
 
     @property
     def base(self) -> Array:

@@ -107,7 +107,7 @@ class Table:
             lines.append(line)
             for place in moved:
                 label = f"{self.head[place]}{GAP}" if self.head[place] else ""
-                if row[place] != SAME or len(self.rows) == 1:
+                if (row[place] and row[place] != SAME) or len(self.rows) == 1:
                     cell = row[place].splitlines() or [""]
                     lines += [f"{GAP}{' ' * len(label) if i else label}{text}" for i, text in enumerate(cell)]
         return lines

@@ -54,9 +54,10 @@ def attention(
     shift and head, within `radius` if given) or "quadratic" (D_p numbers a head, 3 on an image; instead of
     q·k, or with `content` added to it). `learned=False` counts an encoding's numbers as given.
 
-    `projections` are "shared" (each token projected once), "naive" (again for every pair, four terms, as in
-    lecture notes) or None (queries, keys and values are given). 1/√D_hid costs nothing, folded into a
-    projection, unless `scaled`. Sizes and parameters of the rule are given by name: n=…, t=….
+    `projections` are "shared" (each token projected once), "naive" (again for every pair and term, as in
+    lecture notes; with absolute, relative or no encoding) or None (queries, keys and values are given).
+    1/√D_hid costs nothing, folded into a projection, unless `scaled`. Sizes and parameters of the rule are
+    given by name: n=…, t=….
 
     >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 pairs * (2 + 2)
     40

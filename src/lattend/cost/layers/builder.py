@@ -31,10 +31,13 @@ class Builder:
         """An input, one number for each point."""
         return Array(name, columns(over, self.sizes), "input", touched)
 
-    def parameter(self, name: str, over: str, touched: Columns | None = None) -> Array:
+    def parameter(
+        self, name: str, over: str, touched: Columns | None = None, of_head: Amount | None = None
+    ) -> Array:
         """Numbers that are learned, one for each point."""
-        self.parameters.append(Array(name, columns(over, self.sizes), "parameter", touched))
-        return self.parameters[-1]
+        made = Array(name, columns(over, self.sizes), "parameter", touched, of_head=of_head)
+        self.parameters.append(made)
+        return made
 
     def part(self, whole: Array, over: str, kind: str = "again") -> Array:
         """Numbers of an array that are read here and nowhere else: one gate out of several."""
@@ -50,18 +53,24 @@ class Builder:
         self.statements.append(Statement(name, kind, self.columns(over), reads, made, over=over))
         return made
 
-    def product(self, given: Array, sizes: Sizes, name: str = "y", *, bias: bool = False) -> Array:
-        """Y = x W (+ b) for n tokens of d_in numbers, d_out in the result: all three in `sizes`."""
+    def product(
+        self, given: Array, sizes: Sizes, name: str = "y", *, bias: bool = False, head: Amount | None = None
+    ) -> Array:
+        """Y = x W (+ b) for n tokens of d_in numbers, d_out in the result: all three in `sizes`.
+
+        Of the d_out, each head makes as many as `head` says, if it is given.
+        """
         inner = Builder(sizes)
         out = Array(name, inner.columns("token < n and o < d_out"))
-        weight = inner.parameter(f"W_{name}", "i < d_in and o < d_out")
+        of_head = None if head is None else head * Amount.of(sizes["d_in"])
+        weight = inner.parameter(f"W_{name}", "i < d_in and o < d_out", of_head=of_head)
         over, longest = "token < n and i < d_in and o < d_out", (Amount.of(sizes["d_in"]),)
         every = inner.columns(over)
         inner.statements.append(
             Statement(name, "products", every, (given, weight), out, out.size, over, longest)
         )
         if bias:
-            offset = inner.parameter(f"b_{name}", "o < d_out")
+            offset = inner.parameter(f"b_{name}", "o < d_out", of_head=head)
             out = inner.take(f"{name} + b", "adds", "token < n and o < d_out", out, offset)
         self.statements += inner.statements
         self.parameters += inner.parameters

@@ -132,24 +132,24 @@ class _RecurrentStatements(Builder):
         gate = f"gate < {gates} and "
         found = Array(name, self.columns(f"{gate}{self.units}"))
         if which != "state":
-            self.products(name, f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
+            self.products("W", f"{gate}layer == 0 and step < t and o < h", "c", self.input, found)
             if not self.one_layer:
-                self.products(name, f"{gate}1 <= layer and {self.units}", "h", self.below, found)
-            found = self.offset(gate, found)
+                self.products("W above", f"{gate}1 <= layer and {self.units}", "h", self.below, found)
+            found = self.offset("b_W", gate, found)
         if which != "input":
             over = f"{gate}{self.states}"
-            self.products(name, over, "h", self.before, found, joins=which == "both")
-            found = self.offset(gate, found, alone=which == "state" and not self.initial)
+            self.products("U", over, "h", self.before, found, joins=which == "both")
+            found = self.offset("b_U", gate, found, alone=which == "state" and not self.initial)
         return found
 
     def products(
-        self, name: str, outputs: str, width: str, given: Array, made: Array, *, joins: bool = False
+        self, weights: str, outputs: str, width: str, given: Array, made: Array, *, joins: bool = False
     ) -> None:
         """Products with weights of their own; `joins` where they go into a sum that has begun."""
         over = f"{outputs} and i < {width}"
         onto = ("gate", "layer", "o", "i")
         size = self.columns(over if self.initial else over.replace("1 <= step and ", ""), onto)
-        weight = Array(f"weights of {name}", size, "parameter", self.columns(over, onto))
+        weight = Array(weights, size, "parameter", self.columns(over, onto))
         self.parameters.append(weight)
         begins = NOTHING if joins else self.columns(outputs)
         one, two = Amount.of(self.sizes[width]), Amount.of(self.sizes["c"]) + Amount.of(self.sizes["h"])
@@ -157,14 +157,14 @@ class _RecurrentStatements(Builder):
         longest = (two, *upper) if joins else (one,)
         every = self.columns(over)
         self.statements.append(
-            Statement(name, "products", every, (given, weight), made, begins, over, longest)
+            Statement(made.name, "products", every, (given, weight), made, begins, over, longest)
         )
 
-    def offset(self, gate: str, sums: Array, *, alone: bool = False) -> Array:
+    def offset(self, name: str, gate: str, sums: Array, *, alone: bool = False) -> Array:
         """The sums with a bias added, if there is one; `alone` where at the first step it is all there is."""
         if not self.bias:
             return sums
-        bias = self.parameter("bias", f"{gate}layer < l and o < h")
+        bias = self.parameter(name, f"{gate}layer < l and o < h")
         if not alone:
             return self.take("bias", "adds", f"{gate}{self.units}", sums, bias)
         self.take("bias", "copies", f"{gate}layer < l and step == 0 and o < h", bias)

@@ -10,12 +10,13 @@ from lattend.cost.layers.entries import entries_of, used_entries
 from lattend.cost.layers.pair_statements import PairStatements
 from lattend.cost.pairs import AttendedPairs
 from lattend.cost.points import Sizes
-from lattend.cost.statement import Array, Columns
+from lattend.cost.statement import NOTHING, Array, Columns
 from lattend.errors import NamingError
 from lattend.rules.language.polynomial import Polynomial
 
 ENCODINGS = (None, "absolute", "relative", "quadratic", "sinusoidal", "tables")
 PROJECTIONS = ("shared", "naive", None)
+NAIVE = ("absolute", "relative", None)  # encodings that naive projections go with
 SHIFT = 3  # numbers of a shift in the quadratic encoding: ‖δ‖², δ₁, δ₂
 
 
@@ -37,8 +38,8 @@ class Options:
                 f"encoding is one of {_listed(ENCODINGS)} and projections one of {_listed(PROJECTIONS)}, "
                 f"not {self.encoding!r} and {self.projections!r}"
             )
-        if self.projections == "naive" and (self.encoding not in (None, "absolute") or self.bias):
-            raise NamingError('naive projections go with encoding="absolute" or None, and bias=False')
+        if self.projections == "naive" and (self.encoding not in NAIVE or self.bias):
+            raise NamingError(f"naive projections go with encoding {_listed(NAIVE)}, and bias=False")
         for name, given, home in (
             ("content=True", self.content, ("quadratic",)),
             ("radius", self.radius is not None, ("tables",)),
@@ -102,7 +103,7 @@ class Scores(PairStatements):
         """Queries, keys or values of all tokens; `used` are those that are in a pair."""
         out = self.sizes[heads] * self.sizes[width]
         sizes = {"n": self.sizes[count], "d_in": self.sizes[wide], "d_out": out}
-        made = self.product(tokens, sizes, name, bias=self.options.bias)
+        made = self.product(tokens, sizes, name, bias=self.options.bias, head=self.of(width))
         return Array(name, made.size, touched=used * self.of(width), of=made)
 
     def kv_input(self, name: str, width: str) -> Array:
@@ -118,9 +119,9 @@ class Scores(PairStatements):
 
     # Encodings
 
-    def encoding(self, name: str, size: Columns, touched: Columns) -> Array:
+    def encoding(self, name: str, size: Columns, touched: Columns, of_head: Amount | None = None) -> Array:
         """Numbers of an encoding: parameters, or given as an input is."""
-        made = Array(name, size, "parameter" if self.options.learned else "input", touched)
+        made = Array(name, size, "parameter" if self.options.learned else "input", touched, of_head=of_head)
         if self.options.learned:
             self.parameters.append(made)
         return made
@@ -128,7 +129,7 @@ class Scores(PairStatements):
     def form(self, name: str) -> Array:
         """The products v · r_δ: D_p numbers a head, three for an image, and nothing of the tokens."""
         every = Columns.same(self.of("heads", "D_p"))
-        form = self.encoding("v of a head", every, self.pairs.any() * every)
+        form = self.encoding("v", every, self.pairs.any() * every, self.of("D_p"))
         shifts = Array("r", self.attended, "constant")
         found, terms = Array(name, self.attended), self.of("D_p")
         points, kind = self.attended * terms, "constant products"
@@ -139,30 +140,61 @@ class Scores(PairStatements):
         """A number for each shift k - q and head; with a radius, shifts further away take the end's."""
         radius = self.options.radius
         used = used_entries(self.pairs, radius)
-        every = Columns.same(self.of("heads") * entries_of(self.pairs, radius))
-        return self.encoding("table", every, used if self.pairs.per_head else used * self.of("heads"))
+        one = entries_of(self.pairs, radius)
+        every = Columns.same(self.of("heads") * one)
+        return self.encoding("table", every, used if self.pairs.per_head else used * self.of("heads"), one)
 
     def naive(self, tokens: Array, others: Array) -> Array:
         """Each token projected again for every pair; with positions 16D² - 1 operations an entry."""
-        terms = 4 if self.options.encoding == "absolute" else 1
-        each = max(1, terms // 2)  # two of the four terms have x, two have p
-        size = self.columns("head < heads and i < D_i and o < D_hid")
-        weights = [Array(f"W_{name}", size, "parameter", self.pairs.any() * size) for name in "qk"]
-        table = Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)
-        self.parameters += [*weights, table] if terms == 4 else weights
-        wide, sides = self.of("D_hid"), list[Array]()
-        for weight, token in zip(weights, (tokens, others), strict=True):
-            side = Array("projected again", self.attended * wide * terms)
-            points, begins = self.attended * self.of("D_i", "D_hid") * each, self.attended * wide * each
-            for given in (token, table) if terms == 4 else (token,):
-                indices = f"term < {each}, i < D_i, o < D_hid"
-                self.add(
-                    "projected again", points, (given, weight), side, begins, self.of("D_i"), and_=indices
-                )
-            sides.append(side)
-        found, longest = Array("scores", self.attended), wide * terms
-        self.add("scores", self.attended * wide * terms, tuple(sides), found, self.attended, longest)
+        wide, one = self.of("D_hid"), self.of("D_i", "D_hid")
+        W_q, W_k = (self.head_parameter(f"W_{name}", one) for name in "qk")
+        if self.options.encoding == "relative":
+            return self.naive_relative(tokens, others, W_q, W_k)
+        terms, each, more = 1, 1, list[Array]()
+        if self.options.encoding == "absolute":
+            terms, each = 4, 2  # two of the four terms have x, two have p
+            more = [Array("positions", tokens.size, "parameter", self.pairs.any() * tokens.size)]
+            self.parameters += more
+        sides = tuple(
+            self.again(weight, [token, *more], "D_i", each)
+            for weight, token in ((W_q, tokens), (W_k, others))
+        )
+        found = Array("scores", self.attended)
+        self.add("scores", self.attended * wide * terms, sides, found, self.attended, wide * terms)
         return found
+
+    def naive_relative(self, tokens: Array, others: Array, W_q: Array, W_k: Array) -> Array:
+        """The four terms of `relative`, where each projects again what it multiplies."""
+        wide, shifts = self.of("D_hid"), Array("r", self.attended, "constant")
+        W_r = self.head_parameter("W̃", self.of("D_p", "D_hid"))
+        u, v = (self.head_parameter(name, wide) for name in "uv")
+        q, k = self.again(W_q, [tokens], "D_i", 2), self.again(W_k, [others], "D_i", 2)
+        r = self.again(W_r, [shifts], "D_p", 2, kind="constant products")
+        found, begins = Array("scores", self.attended), self.attended  # one sum of all four
+        for name, left, right in (("q k", q, k), ("q W̃ r", q, r), ("u k", u, k), ("v W̃ r", v, r)):
+            points = self.attended * wide
+            self.add(name, points, (left, right), found, begins, wide * 4, and_="i < D_hid")
+            begins = NOTHING
+        return found
+
+    def again(
+        self, weight: Array, given: list[Array], inner: str, each: int, kind: str = "products"
+    ) -> Array:
+        """Vectors of D_hid numbers that every pair makes anew, `each` of them from each of the given."""
+        wide = self.of("D_hid")
+        made = Array("projected again", self.attended * wide * (each * len(given)))
+        points, begins = self.attended * self.of(inner, "D_hid") * each, self.attended * wide * each
+        indices = f"term < {each}, i < {inner}, o < D_hid"
+        for array in given:
+            reads = (array, weight)
+            self.add(made.name, points, reads, made, begins, self.of(inner), kind=kind, and_=indices)
+        return made
+
+    def head_parameter(self, name: str, one: Amount) -> Array:
+        """So many numbers of every head, which attended pairs read."""
+        size = Columns.same(self.of("heads") * one)
+        self.parameters.append(Array(name, size, "parameter", self.pairs.any() * size, of_head=one))
+        return self.parameters[-1]
 
     def relative(self, queries: Array, keys: Array) -> Array:
         """x_q W_q W_kᵀ x_k + x_q W_q W̃ r_δ + u W_k x_k + v W̃ r_δ, everything shared that can be."""
@@ -172,14 +204,17 @@ class Scores(PairStatements):
         heads = Amount.of(one if self.pairs.per_head else sizes["heads"])
         shifts = Array("r", columns("shift < R and i < D_p", sizes), "constant")
         far = Array("W̃ r", columns("shift < R and head < heads and o < D_hid", sizes))
-        weight = Array("W̃", columns("i < D_p and head < heads and o < D_hid", sizes), "parameter")
-        u, v = (Array(name, columns("head < heads and i < D_hid", sizes), "parameter") for name in "uv")
+        wide, inner = self.of("D_hid"), self.of("D_p")
+        learned = {"W̃": inner * wide, "u": wide, "v": wide}
+        weight, u, v = (
+            Array(name, Columns.same(self.of("heads") * each), "parameter", of_head=each)
+            for name, each in learned.items()
+        )
         self.parameters += [weight, u, v]
         content = Array("u k", columns("head < heads and token < M", sizes), touched=self.pairs.keys * heads)
         used = self.pairs.used_shifts() * self.of("heads")
         place = Array("v W̃ r", columns("head < heads and shift < R", sizes), touched=used)
         distant = Array("q W̃ r", self.attended)
-        wide, inner = self.of("D_hid"), self.of("D_p")
         apart = [  # once for all pairs
             ("W̃ r", "shift < R and i < D_p and o < D_hid", (weight, shifts), far, inner),
             ("u k", "token < M and i < D_hid", (u, keys), content, wide),

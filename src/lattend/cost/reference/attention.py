@@ -41,7 +41,8 @@ def attention(
     values = project(keys if valued is None else valued, weights, "v")
     group, heads = len(masks) // len(values), range(len(masks))
     if naive:
-        scores = [naive_score(queries, keys, weights, head, encoding) for head in heads]
+        far = shifts or {}
+        scores = [naive_score(queries, keys, weights, head, encoding, far, shift) for head in heads]
     elif encoding == "quadratic" and not content:  # nothing to project
         scores = [quadratic_score(v, shifts or {}, shift) for v in weights["v"]]
     else:
@@ -146,19 +147,32 @@ def both(one: Score, other: Score) -> Score:
     return lambda i, j: one(i, j) + other(i, j)
 
 
-def naive_score(queries: Matrix, keys: Matrix, weights: Weights, head: int, encoding: str | None) -> Score:
+def naive_score(
+    queries: Matrix,
+    keys: Matrix,
+    weights: Weights,
+    head: int,
+    encoding: str | None,
+    shifts: Shifts | None = None,
+    shift: Shift = lambda q, k: k - q,
+) -> Score:
     """Every term of every pair projects again what it multiplies."""
 
-    def q(x: Vector) -> Vector:
-        return times(columns(weights["W_q"][head]), x)
-
-    def k(x: Vector) -> Vector:
-        return times(columns(weights["W_k"][head]), x)
+    def projected(name: str, x: Sequence[Scalar]) -> Vector:
+        return times(columns(weights[f"W_{name}"][head]), x)
 
     def score(i: int, j: int) -> Scalar:
         if encoding == "absolute":
             lefts, rights = (queries[i], weights["p"][i]), (keys[j], weights["p"][j])
-            return total(dot(q(left), k(right)) for left in lefts for right in rights)
-        return dot(q(queries[i]), k(keys[j]))
+            return total(
+                dot(projected("q", left), projected("k", right)) for left in lefts for right in rights
+            )
+        if encoding == "relative":
+            r = (shifts or {})[shift(i, j)]
+            content = dot(projected("q", queries[i]), projected("k", keys[j]))
+            content = content + dot(projected("q", queries[i]), projected("r", r))
+            content = content + dot(weights["u"][head], projected("k", keys[j]))
+            return content + dot(weights["v"][head], projected("r", r))
+        return dot(projected("q", queries[i]), projected("k", keys[j]))
 
     return score

@@ -1,0 +1,144 @@
+"""Parameters matrix by matrix: those of one head, of all heads, and of the layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lattend.cost.amount import ZERO, Amount
+from lattend.cost.recipe import TIED
+from lattend.counts.count import Count
+from lattend.errors import NamingError
+from lattend.report.numbers import format_value
+from lattend.report.report import Printed, Report
+from lattend.report.table import Facts, Table
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
+
+HEADS, TOTAL = "the heads", "total"
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A matrix or a bias: its layer, how many such layers there are, its numbers, and those of one head."""
+
+    layer: str
+    matrix: str
+    numbers: Amount
+    of_head: Amount | None
+    layers: Amount
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParameterTable(Printed):
+    """The parameters of a cost by matrix; `table["W_q"]` is the number or formula of one of them."""
+
+    cost: Cost
+    rows: tuple[MatrixRow, ...]
+
+    def __getitem__(self, matrix: str) -> Count | int:
+        """All numbers of a matrix, in all layers that have it; "total" is those of all."""
+        chosen = [row for row in self.rows if matrix in (row.matrix, TOTAL)]
+        if not chosen:
+            names = ", ".join(dict.fromkeys(row.matrix for row in self.rows))
+            raise NamingError(f"{self.cost.name} has no {matrix}; it has {names or 'no parameters'}")
+        return self._written(sum((row.numbers * row.layers for row in chosen), ZERO))
+
+    def of_head(self, matrix: str | None = None) -> Count | int:
+        """The numbers of one head: of a matrix, or of all its matrices."""
+        each = [row.of_head for row in self.rows if row.of_head is not None and matrix in (None, row.matrix)]
+        if not each:
+            raise NamingError(f"{self.cost.name} has no {matrix or 'matrix'} that is cut into heads")
+        return self._written(sum(each, ZERO))
+
+    def _written(self, amount: Amount) -> Count | int:
+        return self.cost.number_or_formula(amount, "parameters")
+
+    @property
+    def heading(self) -> str:
+        """`attention in heads, D_i, parameters by matrix`."""
+        return f"{self.cost.needed.forward.heading}, parameters by matrix"
+
+    def report(self) -> Report:
+        """What it prints: of one layer its matrices, those of its heads first; of several, layer by layer."""
+        one = len(self.cost.parts) == 1 and self.cost.parts[0][0].value() == 1
+        table = self._one_layer() if one else self._layers()
+        parts = [table] if self.rows else []
+        return Report(self.heading, [*parts, Facts([(TOTAL, self._total)]), *self._tied()])
+
+    def _one_layer(self) -> Table:
+        heads = [row for row in self.rows if row.of_head is not None]
+        rows = [(row.matrix, self._head_cell(row), self._cell(row.numbers)) for row in heads]
+        if heads:
+            every = self._cell(sum((row.numbers for row in heads), ZERO))
+            rows.append((HEADS, format_value(self.of_head()), every))
+        rows += [(row.matrix, "", self._cell(row.numbers)) for row in self.rows if row.of_head is None]
+        if heads:
+            return Table(("", "of one head", "in all"), rows)
+        return Table(("", "numbers"), [(name, numbers) for name, _, numbers in rows])
+
+    def _layers(self) -> Table:
+        head = ("layer", "layers", "matrix", "of one head", "in a layer")
+        rows = [
+            (row.layer, self._cell(row.layers), row.matrix, self._head_cell(row), self._cell(row.numbers))
+            for row in self.rows
+        ]
+        return Table(head, rows)
+
+    def _cell(self, amount: Amount) -> str:
+        return format_value(self._written(amount))
+
+    def _head_cell(self, row: MatrixRow) -> str:
+        return "" if row.of_head is None else self._cell(row.of_head)
+
+    @property
+    def _total(self) -> str:
+        return format_value(self.cost.parameters)
+
+    def _tied(self) -> list[str]:
+        """Which sizes are another one, since they were not given."""
+        found = {
+            name: to
+            for _, recipe in self.cost.recipes
+            for name, to in TIED.items()
+            if self.rows and name in ("D_o", "D_out") and recipe.tied(name)
+        }
+        if not found:
+            return []
+        told = " and ".join(f"{name} = {to}" for name, to in found.items())
+        typed = ", ".join(f"{name}={name}" for name in found)
+        return ["", f"{told}, as nothing else is given; attention({typed}) has them apart"]
+
+    def json(self) -> dict[str, Any]:
+        """The same as plain data: numbers as numbers, formulas as text."""
+        rows = [
+            {
+                "layer": row.layer,
+                "layers": self._data(row.layers),
+                "matrix": row.matrix,
+                "of_head": None if row.of_head is None else self._data(row.of_head),
+                "numbers": self._data(row.numbers),
+            }
+            for row in self.rows
+        ]
+        return {"layer": self.cost.name, "rows": rows, "total": self._data(self.cost.amount("parameters"))}
+
+    def _data(self, amount: Amount) -> int | str:
+        found = self._written(amount)
+        return found if isinstance(found, int) else str(found)
+
+    def __repr__(self) -> str:
+        return f"<ParameterTable of {self.cost.name}: {', '.join(row.matrix for row in self.rows)}>"
+
+
+def parameter_table(cost: Cost) -> ParameterTable:
+    """The parameters of a cost by matrix; layers that are alike are put together."""
+    rows: dict[tuple[str, ...], MatrixRow] = {}
+    for times, layer in cost.parts:
+        for array in layer.parameters:
+            numbers = array.size.dense
+            key = (layer.name, array.name, format_value(cost.number_or_formula(numbers, "parameters")))
+            before = rows[key].layers if key in rows else ZERO
+            rows[key] = MatrixRow(layer.name, array.name, numbers, array.of_head, before + times)
+    return ParameterTable(cost, tuple(rows.values()))
