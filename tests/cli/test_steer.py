@@ -14,6 +14,8 @@ s wanted keys, 0 elsewhere. What the others get fades as β grows, and never is
 query      (5, 0, 0)
 sharpness  β = 5: the mean weight on the wanted keys is e^β times the greatest
            other
+formula    e^β/(e^β + m - 1) on each wanted key, 1/(e^β + m - 1) on each other,
+           with m = 2 keys
 reached    in the limit
 error      0.00669285, half the sum of the differences of weights; bound
            0.00669285
@@ -62,7 +64,6 @@ error up, sharpness β across
        └────────────────────────────────────────────
         0         2          4          6          8
 ⠤a key 0   ⠤b key 1   ⠤c bound   ⠤d error
-
 """
 
 
@@ -77,6 +78,25 @@ def test_orthonormal(lattend):
         [8.486937, 8.486937, 0]
     )
     assert data["sharpness"] == pytest.approx(np.log(98 * 0.99 / (2 * 0.01)))
+
+
+def test_a_given_query(lattend):
+    ran = lattend("steer", "--keys", "1,0;2,0", "--query", "3,0", "--weights", "1,0")
+    assert (ran.code, ran.err) == (0, "")
+    assert "The query is parallel to key 0, the wanted one, but that does not suffice" in ran.out
+    assert "max error  0.952574, the greatest difference of a weight" in ran.out
+    assert "KL         3.04859 nats" in ran.out and "better     (−6.90675, 0) has error 0.001" in ran.out
+    assert lattend("steer", "--keys", "1 0;2 0", "--query", "3 0", "--weights", "1 0") == ran
+    data = json.loads(lattend("steer", "--orthonormal", "4", "--query", "3", "--json").out)
+    assert data["weights"] == pytest.approx([np.e**3 / (np.e**3 + 3), *[1 / (np.e**3 + 3)] * 3])
+
+
+def test_formulas(lattend):
+    ran = lattend("steer", "--orthonormal", "m", "--weights", "1/2,1/2", "--formula")
+    assert ran.code == 0 and "0              1/2  e^β/(2e^β + m - 2)" in ran.out
+    assert lattend("steer", "--orthonormal", "m", "--weights", "1/2,1/2") == ran
+    data = json.loads(lattend("steer", "--orthonormal", "4", "--weights", "1", "--formula", "--json").out)
+    assert (data["leak"], data["keys"]) == ("3/(e^β + 3)", "4")
 
 
 def test_fractions_are_exact(lattend):
@@ -156,6 +176,17 @@ KEYS = ("--keys", "1,0;0,1")
             ("--orthonormal", "0", "--weights", "1"),
             "--orthonormal is 0; give a number of keys from 1 to 4,096",
         ),
+        (
+            (*KEYS, "--query", "1,0", "--error", "0.1"),
+            "--error is for a query that is looked for; leave it out",
+        ),
+        ((*KEYS, "--query", "1"), "query has shape (1,), and keys have 2 numbers; give as many"),
+        ((*KEYS, "--formula", "--weights", "1,0"), "--keys has no part in a formula of orthonormal keys"),
+        (
+            ("--orthonormal", "m", "--weights", "1,1"),
+            "the weights are at least 0 and sum to 1; these sum to 2",
+        ),
+        (("--orthonormal", "2", "--query", "1,0,0"), "--query has 3 numbers for 2 keys; give at most 2"),
         (("--orthonormal", "2", "--weights", "1,0,0"), "--weights has 3 numbers for 2 keys; give at most 2"),
         (("--keys", "nowhere.csv", "--weights", "1,0"), '--keys: there is no file "nowhere.csv"'),
     ],

@@ -3,6 +3,8 @@
 work        attention worked through by hand, every number exact, and answers checked
 steer       the query that makes attention return a wanted mixture, or why there is none
 derive      a derivation, line by line, each line checked before it is shown
+try_query   what attention returns for a given query, and how far that is from a wish
+weight_formula  the weights of orthonormal keys as formulas in sharpness and number of keys
 generative  the evidence lower bound and its terms, a VAE
 games       minimax games: orbits, which step rules converge, equilibria, small GANs
 """
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
     from lattend.study import games as games
     from lattend.study import generative as generative
     from lattend.study.derivations.catalogue import derive as derive
+    from lattend.study.steering.formulas import weight_formula as weight_formula
     from lattend.study.steering.steer import steer as steer
+    from lattend.study.steering.trial import try_query as try_query
     from lattend.study.worked.work import work as work
 
 # Where each name lives, loaded when it is first used
@@ -25,6 +29,8 @@ _HOME = {
     "work": "lattend.study.worked.work",
     "steer": "lattend.study.steering.steer",
     "derive": "lattend.study.derivations.catalogue",
+    "try_query": "lattend.study.steering.trial",
+    "weight_formula": "lattend.study.steering.formulas",
     "generative": "lattend.study.generative",
     "games": "lattend.study.games",
 }

@@ -56,8 +56,12 @@ def test_a_certificate_in_words() -> None:
     ("keys", "wanted", "words"),
     [
         (np.eye(2), [1, 0], "The keys are orthonormal, and q = Σ βᵢkᵢ has logits βᵢ: β + log(s·wanted)"),
-        ([[1, 0], [1, 1]], [1, 0], "The keys are independent, so that every logit can be set: β"),
-        ([[1], [2]], [1, 0], "every logit can be set up to a common constant: β + log(s·wanted)"),
+        ([[1, 0], [1, 1]], [1, 0], "The keys are linearly independent, so that every logit can be set: β"),
+        (
+            [[1], [2]],
+            [1, 0],
+            "affinely independent, so that every logit can be set up to a common constant: β + log(s",
+        ),
         (np.eye(2), [0.5, 0.5], "logits βᵢ: here log(m·wanted), so that the weights are the wanted ones."),
         ([[0], [1], [2]], [1, 0, 0], "The convex hull of the wanted key is a face of the hull of all"),
         (SQUARE, [0.5, 0.5, 0, 0, 0], "The convex hull of the 2 wanted keys is a face"),

@@ -237,13 +237,7 @@ def legend_lines(charts: Sequence[Chart], width: int, pen: Pen) -> list[str]:
     for name, kinds in legend(charts):
         text = spelt(name, pen.encoding)
         line = pen.letters.get(name)
-        signs = [
-            (
-                pen.sign(series) + (line or pen.sign(series) if isinstance(series, Stroke) else ""),
-                series.colour,
-            )
-            for series in kinds
-        ]
+        signs = [(_key(series, line, pen), series.colour) for series in kinds]
         length = sum(len(sign) for sign, _ in signs) + 1 + len(text)
         if used and used + 3 + length > width:
             lines.append("")
@@ -252,6 +246,19 @@ def legend_lines(charts: Sequence[Chart], width: int, pen: Pen) -> list[str]:
         lines[-1] += ("   " if used else "") + f"{shown} {text}"
         used += length + (3 if used else 0)
     return [line for line in lines if line]
+
+
+def _key(series: Series, letter: str | None, pen: Pen) -> str:
+    """The sign of a series in the legend; of dots with signs of their own all of them: `0, 1:`."""
+    match series:
+        case Stroke():
+            return pen.sign(series) + (letter or pen.sign(series))
+        case Dots() if series.labels:
+            signs = dict.fromkeys(pen.sign(series, at) for at in range(len(series.labels)))
+            own = [sign for sign in signs if sign in series.labels]
+            return f"{', '.join(signs)}:" if own else pen.sign(series)
+        case _:
+            return pen.sign(series)
 
 
 def ansi(colour: str) -> int:

@@ -56,9 +56,10 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
     lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
     for bars in picture.bars:
         lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]
-    lines += ["", *itertools.chain.from_iterable(wrap_text(part, width) for part in caption)]
-    lines += _legend(legend, width, pen)
-    lines += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in below.scales)
+    under = [line for part in caption for line in wrap_text(part, width)]
+    under += _legend(legend, width, pen)
+    under += itertools.chain.from_iterable(_scale(scale, width, pen) for scale in below.scales)
+    lines += ["", *under] if under else []
     return "\n".join(spelt(line.rstrip(), encoding) for line in lines)
 
 

@@ -17,10 +17,13 @@ from lattend.study.steering.steered import one, plain
 
 if TYPE_CHECKING:
     from lattend.study.steering.steered import Steered, SteeredHeads
+    from lattend.study.steering.trial import Trial
 
 PLACES = 65  # of a curve
 MOST_LINES = 4  # keys with a line of their own
 MOST_HEADS = 5  # with a line of their own
+SAME = 1e-9  # logits that differ by less are equal
+BY_LENGTH = "length of the query, 1 as given"
 ROOM = 0.06  # of a map's longer side, on each side, for the names of keys
 
 
@@ -29,13 +32,25 @@ def figure_of_query(steered: Steered) -> Picture:
     ray = steered.ray
     charts = _by_length(steered) if ray.face.all() else _by_sharpness(steered)
     if ray.keys.shape[1] == 2:
-        charts = (_map(steered), *charts)
+        charts = (_map(ray.keys, ray.wanted, plain(steered.query)), *charts)
     return figure(steered.report(), charts)
 
 
-def _lines(steered: Steered, places: Any, weights: Any) -> tuple[Stroke, ...]:
+def figure_of_trial(trial: Trial) -> Picture:
+    """The report, the weights as the query grows, and a map where keys have two numbers."""
+    charts: tuple[Chart, ...] = ()
+    if np.ptp(trial.logits) >= SAME:
+        lengths = np.linspace(0.0, 2.0, PLACES)
+        weights = np.array([softmax(length * trial.logits) for length in lengths])
+        shown = trial.weights if trial.wanted is None else trial.wanted
+        charts = (Chart("What keys get", BY_LENGTH, "weight", _lines(shown, lengths, weights)),)
+    if trial.keys.shape[1] == 2:
+        charts = (_map(trial.keys, trial.wanted, trial.query), *charts)
+    return figure(trial.report(), charts)
+
+
+def _lines(wanted: Any, places: Any, weights: Any) -> tuple[Stroke, ...]:
     """A line for each of the most wanted keys, and one for all others together; weights [places, m]."""
-    wanted = steered.ray.wanted
     own = [at for at in np.argsort(-wanted, kind="stable") if wanted[at] > 0][:MOST_LINES]
     rest = np.setdiff1d(np.arange(len(wanted)), own)
     lines = [(f"key {at}", weights[:, at]) for at in own]
@@ -53,7 +68,7 @@ def _by_sharpness(steered: Steered) -> tuple[Chart, ...]:
     places = np.linspace(min(0.0, here), max(8.0, 1.25 * here), PLACES)
     places = np.union1d(places, ray.turns(places))
     weights = np.array([softmax(ray.logits(beta)) for beta in places])
-    gets = Chart("What keys get", "sharpness β", "weight", _lines(steered, places, weights))
+    gets = Chart("What keys get", "sharpness β", "weight", _lines(ray.wanted, places, weights))
     if ray.reach == NEVER:
         return gets, _divergences(steered, "sharpness β", places, [ray.logits(beta) for beta in places], here)
     errors, bounds = _errors(steered, places)
@@ -75,17 +90,16 @@ def _errors(steered: Steered, places: Any) -> tuple[list[float], list[float]]:
 
 def _by_length(steered: Steered) -> tuple[Chart, ...]:
     """Where no sharpness is needed: the same query made shorter and longer."""
-    if np.ptp(plain(steered.logits)) < 1e-9:
+    if np.ptp(plain(steered.logits)) < SAME:
         return ()
     lengths = np.linspace(0.0, 2.0, PLACES)
     logits = [length * plain(steered.logits) for length in lengths]
     weights = np.array([softmax(row) for row in logits])
-    across = "length of the query, 1 as given"
-    gets = Chart("What keys get", across, "weight", _lines(steered, lengths, weights))
+    gets = Chart("What keys get", BY_LENGTH, "weight", _lines(steered.ray.wanted, lengths, weights))
     if steered.reach == NEVER:
-        return gets, _divergences(steered, across, lengths, logits, 1.0)
+        return gets, _divergences(steered, BY_LENGTH, lengths, logits, 1.0)
     errors = np.abs(weights - steered.ray.wanted).sum(axis=1) / 2
-    return gets, Chart("Error", across, "error", curves([("error", _points(lengths, errors))]))
+    return gets, Chart("Error", BY_LENGTH, "error", curves([("error", _points(lengths, errors))]))
 
 
 def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: float) -> Chart:
@@ -100,20 +114,27 @@ def _divergences(steered: Steered, across: str, places: Any, logits: Any, here: 
     return Chart("KL(wanted ‖ attention)", across, "nats", lines, dot)
 
 
-def _map(steered: Steered) -> Chart:
-    """Keys of two numbers, their hull, the wanted mixture of keys, and the direction of the query."""
-    keys, used = steered.ray.keys, steered.ray.wanted > 0
-    mean, query = steered.ray.wanted @ keys, plain(steered.query)
+def _map(keys: Any, wanted: Any, query: Any) -> Chart:
+    """Keys of two numbers, their hull, the wanted mixture of keys, and the direction of the query.
+
+    The query starts at the mixture, or at the mean key where no weights are `wanted`.
+    """
+    used = np.zeros(len(keys), dtype=bool) if wanted is None else wanted > 0
+    mean = keys.mean(axis=0) if wanted is None else wanted @ keys
     named = len(keys) <= MOST_ROWS
 
     def dots(which: Any, name: str, colour: str, shape: Shape) -> Dots:
         labels = [str(at) for at in np.flatnonzero(which)] if named else []
         return Dots(keys[which], name, colour, 4.0, shape, labels)
 
-    marks = [dots(used, "wanted keys", "#d55e00", "square")]
+    marks: list[Dots] = []
+    if used.sum() > 1:  # below the keys; the mixture of one key is that key
+        marks.append(Dots(mean[None], "wanted mixture", "#1c1f26", 4.0, "cross"))
+    if used.any():
+        marks.append(dots(used, "wanted keys" if used.sum() > 1 else "wanted key", "#d55e00", "square"))
     if not used.all():
-        marks.append(dots(~used, "other keys", "#0072b2", "dot"))
-    marks.append(Dots(mean[None], "wanted mixture", "#1c1f26", 4.0, "cross"))
+        name = "key" if wanted is None else "other key"
+        marks.append(dots(~used, f"{name}s" if (~used).sum() > 1 else name, "#0072b2", "dot"))
     arrows: tuple[Arrows, ...] = ()
     if query.any():
         size = float(np.ptp(keys, axis=0).max()) or 1.0

@@ -30,9 +30,18 @@ FADING = "What the others get fades as β grows, and never is 0."
 
 def steered_report(steered: Steered) -> Report:
     """How the query comes about, its facts, and the keys in a table."""
-    m, s = len(steered.ray.wanted), int((steered.ray.wanted > 0).sum())
+    ray = steered.ray
+    m, s = len(ray.wanted), int((ray.wanted > 0).sum())
     title = f"Attention over {many(m, 'key')}, steered to {s:,} of them"
-    return Report(title, [steered.how, _facts(steered), _table(steered)], steered.json())
+    return Report(
+        title,
+        [
+            steered.how,
+            _facts(steered),
+            key_table(ray.wanted, tidy(plain(steered.logits)), plain(steered.weights)),
+        ],
+        steered.json(),
+    )
 
 
 def heads_report(steered: SteeredHeads) -> Report:
@@ -67,6 +76,7 @@ def _facts(steered: Steered) -> Facts:
         keys = "the wanted keys" if ray.reach == LIMIT else f"the {ray.face.sum():,} keys of the nearest face"
         said = f"the mean weight on {keys} is e^β times the greatest other"
         facts.append(("sharpness", f"β = {six_digits(one(steered.sharpness))}: {said}"))
+    facts += _formula(ray)
     facts.append(("reached", steered.reach))
     if ray.certificate is not None:
         facts += why(ray.certificate, ray.wanted)
@@ -83,28 +93,36 @@ def _facts(steered: Steered) -> Facts:
     return Facts(facts)
 
 
-def _table(steered: Steered) -> Table:
-    """The keys with the greatest wanted or reached weights, and the rest as one."""
-    wanted, weights, logits = steered.ray.wanted, plain(steered.weights), tidy(plain(steered.logits))
-    shown = len(wanted)
+def _formula(ray: Ray) -> list[tuple[str, str]]:
+    """The weights as a formula, where orthonormal keys are to share them equally and others get nothing."""
+    equal = np.ptp(ray.wanted[ray.wanted > 0]) == 0
+    if ray.reach != LIMIT or not equal or not _orthonormal(ray.keys):
+        return []
+    from lattend.study.steering.formulas import format_weight, weight_formula  # loads sympy
+
+    m, s = len(ray.wanted), int((ray.wanted > 0).sum())
+    found = weight_formula([Fraction(1, s)] * s)
+    wanted, other = format_weight(found.weights[0]), format_weight(found.other)
+    return [("formula", f"{wanted} on each wanted key, {other} on each other, with m = {m:,} keys")]
+
+
+def key_table(wanted: Any, logits: Any, weights: Any) -> Table:
+    """The keys with the greatest wanted or reached weights, and the rest as one; `wanted` may be None."""
+    wish = np.zeros(len(weights)) if wanted is None else wanted
+    shown = len(weights)
     if shown > MOST_ROWS:
-        shown = min(MOST_ROWS, int((wanted > 0).sum()) + MOST_OTHERS)
-    order = sorted(np.lexsort((-weights, -wanted))[:shown].tolist())
+        shown = min(MOST_ROWS, int((wish > 0).sum()) + MOST_OTHERS)
+    order = sorted(np.lexsort((-weights, -wish))[:shown].tolist())
     rows: list[tuple[str, ...]] = []
     for at in order:
-        want, logit, got = (float(column[at]) for column in (wanted, logits, weights))
+        want, logit, got = (float(column[at]) for column in (wish, logits, weights))
         rows.append((str(at), six_digits(want), six_digits(logit), six_digits(got)))
-    rest = np.setdiff1d(np.arange(len(wanted)), order)
+    rest = np.setdiff1d(np.arange(len(weights)), order)
     if len(rest):
-        most, want, got = (float(x) for x in (logits[rest].max(), wanted[rest].sum(), weights[rest].sum()))
-        rows.append(
-            (
-                f"{len(rest):,} more",
-                six_digits(want),
-                f"≤ {six_digits(most)}",
-                six_digits(got),
-            )
-        )
+        most, want, got = (float(x) for x in (logits[rest].max(), wish[rest].sum(), weights[rest].sum()))
+        rows.append((f"{len(rest):,} more", six_digits(want), f"≤ {six_digits(most)}", six_digits(got)))
+    if wanted is None:
+        return Table(("key", "logit", "weight"), [(name, *cells) for name, _, *cells in rows])
     return Table(("key", "wanted", "logit", "weight"), rows)
 
 
@@ -144,16 +162,20 @@ def _no_face(wanted: Any) -> str:
     """Why the wanted keys cannot be favoured alone."""
     alone = np.flatnonzero(wanted).tolist()
     if len(alone) == 1:
-        return f"no corner of the hull of the keys has {_keys(alone)} and no other"
-    return f"no face (side, edge) of the hull of the keys has {_keys(alone)} and no others"
+        return f"no corner of the hull of the keys has {format_keys(alone)} and no other"
+    return f"no face (side, edge) of the hull of the keys has {format_keys(alone)} and no others"
+
+
+def _orthonormal(keys: Any) -> bool:
+    return np.allclose(keys @ keys.T, np.eye(len(keys)), atol=1e-9)
 
 
 def _settable(ray: Ray) -> str:
-    m = len(ray.keys)
-    if np.allclose(ray.keys @ ray.keys.T, np.eye(m), atol=1e-9):
+    if _orthonormal(ray.keys):
         return "The keys are orthonormal, and q = Σ βᵢkᵢ has logits βᵢ"
-    level = "" if ray.levelled else " up to a common constant"
-    return f"The keys are independent, so that every logit can be set{level}"
+    if ray.levelled:
+        return "The keys are linearly independent, so that every logit can be set"
+    return "The keys are affinely independent, so that every logit can be set up to a common constant"
 
 
 def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
@@ -173,7 +195,7 @@ def why(certificate: Certificate, wanted: Any) -> list[tuple[str, str]]:
         barred = [at for at, y in enumerate(relation) if y > 0 and wanted[at] == 0]
         together = " together" if len(barred) > 1 else ""
         facts.append(
-            ("so", f"{_keys(barred)}{together} cannot fade while the wanted keys keep their weights")
+            ("so", f"{format_keys(barred)}{together} cannot fade while the wanted keys keep their weights")
         )
     elif asks:
         left, right = (_product(relation, wanted, sign) for sign in (1, -1))
@@ -239,7 +261,8 @@ def _product(relation: Sequence[Any], weights: Any, sign: int) -> float:
     )
 
 
-def _keys(places: Sequence[int]) -> str:
+def format_keys(places: Sequence[int]) -> str:
+    """`key 1`, `keys 0, 2`."""
     shown = [str(at) for at in places[:MOST_TERMS]] + (["…"] if len(places) > MOST_TERMS else [])
     return f"key {shown[0]}" if len(shown) == 1 else f"keys {', '.join(shown)}"
 
