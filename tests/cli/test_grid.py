@@ -123,3 +123,49 @@ def test_wrong_input(lattend, arguments, message):
     ran = lattend("grid", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"lattend: {message}")
+
+
+def test_the_module_is_checked_against_loops(lattend):
+    ran = lattend("grid", "4", "--check")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(
+        "GridRNN(3, 5, activation='sigmoid') on 4 × 4 pixels against plain loops, float64\n"
+    )
+    assert "gradient of W_top" in ran.out and "equal up to rounding" in ran.out
+    ran = lattend("grid", "4x6", "3x3", "--check", "--cell", "gru", "--at", "c=1,h=2", "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["sizes"] == [[4, 6], [3, 3]]
+    assert json.loads(ran.out)["module"] == "GridRNN(1, 2, cell='gru')"
+
+
+def test_a_check_that_fails_says_no(lattend, monkeypatch):
+    from lattend.nn.grid.rnn import GridRNN
+
+    forward = GridRNN.forward
+    monkeypatch.setattr(GridRNN, "forward", lambda self, x, **more: 2 * forward(self, x, **more))
+    ran = lattend("grid", "2", "--check")
+    assert ran.code == 1
+    assert "differs" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("4", "5"), "2 images are for --check; give one SIZE to draw"),
+        (("4", "--check", "--out", "x.svg"), "--out draws, and --check draws nothing; leave it out"),
+        (("4", "--activation", "relu"), "--activation is for --check; leave it out"),
+        (("4", "--diagram", "--frames"), "a diagram shows one direction, at no step: leave frames"),
+        ((), "grid needs SIZE. SIZE is the image"),
+    ],
+)
+def test_checks_and_diagrams_asked_wrongly(lattend, arguments, message):
+    ran = lattend("grid", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")
+
+
+def test_diagram(lattend):
+    ran = lattend("grid", "2", "--diagram")
+    assert ran.code == 0
+    assert "□   □            ○ → ○\n                 ↓   ↓\n□   ■            ○ → ●\n" in ran.out
+    assert "h[i, j] = σ(W_in x[i, j] + W_left h[i, j−1] + W_top h[i−1, j])" in ran.out

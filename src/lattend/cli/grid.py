@@ -6,8 +6,19 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, Pixel, argument, option, read_numbers, read_place, read_size
-from lattend.cli.output import show
+from lattend.cli.arguments import (
+    Json,
+    Out,
+    Pixel,
+    argument,
+    option,
+    read_numbers,
+    read_place,
+    read_size,
+    refuse,
+)
+from lattend.cli.failures import NO, YES
+from lattend.cli.output import show, show_report
 from lattend.errors import NamingError
 
 EXAMPLES = (
@@ -15,11 +26,12 @@ EXAMPLES = (
     "lattend grid 8x12 --directions 2 --pixel 3,4 --at c=3,h=64",
     "lattend grid 6 --directions 4 --frames --out steps.svg",
     "lattend grid 4 --diagram --out planes.pdf",
+    "lattend grid 4x6 3x3 --check",
 )
 
 
 def grid(
-    size: Annotated[str, argument("SIZE", "The image: 8, or 8x12.")],
+    size: Annotated[list[str], argument("SIZE…", "The image: 8, or 8x12; several for --check.")],
     directions: Annotated[int, typer.Option(metavar="1|2|4", help="Corners that the net begins at.")] = 1,
     cell: Annotated[str, typer.Option(metavar="rnn|lstm|gru", help="What runs at each pixel.")] = "rnn",
     pixel: Pixel = None,
@@ -29,23 +41,42 @@ def grid(
     diagram: Annotated[
         bool, typer.Option("--diagram", help="Pixels, states, weights as arrows, and the equation.")
     ] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="The torch module against plain loops, gradients too.")
+    ] = False,
+    activation: Annotated[
+        str | None, option("NAME", "σ of --check: sigmoid, tanh, relu or identity.")
+    ] = None,
     at: Annotated[list[str] | None, option("h=64,c=3", "Numbers of a state, of a pixel.", "--at")] = None,
     out: Out = None,
     json: Json = False,
-) -> None:
+) -> int:
     """A 2-D RNN on an image, step by step.
 
     The step of each cell, the sequential depth and how many run at once, one pixel's receptive field,
-    and a convnet's; prices are formulas in c and h until --at gives them.
+    and a convnet's; prices are formulas in c and h until --at gives them. With --check, lt.nn.GridRNN is run
+    against loops of its equation in float64; images of several sizes run in one batch.
     """
-    from lattend.nn.pictures.grid import draw_grid
-
     numbers = read_numbers(at)
     unknown = [name for name in numbers if name not in ("c", "h")]
     if unknown:
         raise NamingError(f"grid has no {unknown[0]}; --at takes c, channels of a pixel, and h, of a state")
+    images = [read_size("SIZE", text) for text in size]
+    given = {"--pixel": pixel, "--frames": frames, "--diagram": diagram, "--out": out}
+    if check:
+        refuse(given, given, "draws, and --check draws nothing; leave it out")
+        from lattend.nn.grid.check import check_grid
+
+        run = check_grid(*images, cell=cell, activation=activation, directions=directions, **numbers)
+        show_report(run, json)
+        return YES if run else NO
+    refuse({"--activation": activation}, ["--activation"], "is for --check; leave it out")
+    if len(images) > 1:
+        raise NamingError(f"{len(images)} images are for --check; give one SIZE to draw")
+    from lattend.nn.pictures.grid import draw_grid
+
     found = draw_grid(
-        read_size("SIZE", size),
+        images[0],
         directions=directions,
         cell=cell,
         pixel=read_place(pixel),
@@ -57,3 +88,4 @@ def grid(
         h=numbers.get("h", "h"),
     )
     show(found, out, json)
+    return YES

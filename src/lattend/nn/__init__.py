@@ -6,7 +6,7 @@ their numbers, and torch's (N, channels, rows, cols) for what cuts them up or st
 Attention    MultiHeadAttention; encodings Absolute, Sinusoidal, Tables, Relative, Quadratic
 Images       Patches, ViT
 Convolution  from_conv, to_conv, ConvAttention, error_bound, sharpness
-Grid         GridRNN, GridStates, ragged_mask; PixelModel, complete, sample
+Grid         GridRNN, GridStates, ragged_mask, check_grid; PixelModel, complete, sample
 Pictures     draw_patches, draw_heads, draw_scores, draw_conv, draw_grid
 
 `help(lt.nn.GridRNN)` tells the arguments of one.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lattend.nn.convolution.convert import to_conv as to_conv
     from lattend.nn.convolution.layer import ConvAttention as ConvAttention
     from lattend.nn.convolution.sharpness import sharpness as sharpness
+    from lattend.nn.grid.check import check_grid as check_grid
     from lattend.nn.grid.complete import complete as complete
     from lattend.nn.grid.complete import sample as sample
     from lattend.nn.grid.pixels import PixelModel as PixelModel
@@ -60,6 +61,7 @@ _HOME = homes(
         "grid.rnn": "GridRNN",
         "grid.states": "GridStates",
         "grid.ragged": "ragged_mask",
+        "grid.check": "check_grid",
         "grid.pixels": "PixelModel",
         "grid.complete": "complete sample",
         "pictures.patches": "draw_patches",

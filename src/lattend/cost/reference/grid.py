@@ -65,7 +65,13 @@ def rnn2d(
 
 
 def rnn2d_stack(
-    image: Pixels, weights: Weights, cell: str = "rnn", directions: int = 1, *, initial: bool = False
+    image: Pixels,
+    weights: Weights,
+    cell: str = "rnn",
+    directions: int = 1,
+    activation: str = "tanh",
+    *,
+    initial: bool = False,
 ) -> Pixels:
     """What the last layer gives every pixel, its directions side by side.
 
@@ -76,7 +82,7 @@ def rnn2d_stack(
     for layer in range(1 + max(int(name.split(".")[0]) for name in weights)):
         own = part(weights, str(layer))
         found = [
-            flipped(rnn2d(flipped(image, axes), part(own, str(way)), cell, initial=initial), axes)
+            flipped(rnn2d(flipped(image, axes), part(own, str(way)), cell, activation, initial=initial), axes)
             for way, axes in enumerate(FLIPS[directions])
         ]
         image = [
