@@ -5,21 +5,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
-import sympy
 
 from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts, Table
 from lattend.study.exact.numbers import exact
-from lattend.study.exact.writing import format_exact, latex, polynomial_text
+from lattend.study.exact.shares import format_share, letter, share_latex, share_numbers, shares, total_of
+from lattend.study.exact.writing import format_exact
 from lattend.study.steering.fit import softmax
 from lattend.study.steering.reports import format_keys, six_digits
 from lattend.wording import many
 
-BETA = sympy.Symbol("β", real=True)
 CHECKED_AT = (0.5, 3.0, 8.0)  # sharpnesses
 MOST_ROWS = 12
 OFF = 1e-12  # that a formula may be off numbers of float64
@@ -33,22 +33,15 @@ def weight_formula(weights: Sequence[Any], keys: int | str = "m") -> WeightFormu
     worked out by sympy, and compared with numbers before it is given.
 
     >>> found = weight_formula(["1/2", "1/2"])
-    >>> format_weight(found.weights[0]), format_weight(found.leak)
+    >>> format_share(found.weights[0]), format_share(found.leak)
     ('e^β/(2e^β + m - 2)', '(m - 2)/(2e^β + m - 2)')
     """
     wanted = tuple(exact(weight) for weight in weights)
-    total = sympy.simplify(sympy.Add(*wanted))
+    total = total_of(wanted)
     if any(weight.is_negative for weight in wanted) or total != 1:
         raise DomainError(f"the weights are at least 0 and sum to 1; these sum to {format_exact(total)}")
-    m, s = _number_of_keys(keys, len(wanted)), sum(weight != 0 for weight in wanted)
-    # e^logit with logit β + log(s·wanted), and e^0 of all others
-    total = sympy.factor(sum(s * weight * sympy.exp(BETA) for weight in wanted)) + m - s
-    by_weight = {weight: _tidy(s * weight * sympy.exp(BETA) / total) for weight in set(wanted)}
-    other = _tidy(1 / total)
-    by_weight[sympy.Integer(0)] = other
-    found = WeightFormula(
-        wanted, m, tuple(by_weight[weight] for weight in wanted), other, _tidy((m - s) / total)
-    )
+    size = _number_of_keys(keys, len(wanted))
+    found = WeightFormula(wanted, size, *shares(wanted, size))
     found.check()
     return found
 
@@ -57,25 +50,10 @@ def _number_of_keys(keys: int | str, least: int) -> Any:
     if isinstance(keys, int):
         if keys < least:
             raise DomainError(f"there are {least} weights for {many(keys, 'key')}; give at most {keys}")
-        return sympy.Integer(keys)
+        return exact(keys)
     if not keys.isidentifier() or keys in ("β", "ε", "e"):
         raise NamingError(f'the number of keys is a whole number or a letter such as m, not "{keys}"')
-    return sympy.Symbol(keys, positive=True)
-
-
-def format_weight(value: Any) -> str:
-    """The fraction with powers of e first: `e^β/(2e^β + m - 2)`."""
-    power = sympy.Symbol("e^β")
-    above, below = (
-        polynomial_text(part.subs(sympy.exp(BETA), power), [power]) for part in sympy.fraction(value)
-    )
-    above, below = (f"({part})" if " " in part else part for part in (above, below))
-    return above if below == "1" else f"{above}/{below}"
-
-
-def _tidy(value: Any) -> Any:
-    """One fraction without common factors."""
-    return sympy.cancel(sympy.together(value))
+    return letter(keys)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,17 +75,17 @@ class WeightFormula(Printed):
         """How many keys are wanted."""
         return sum(weight != 0 for weight in self.wanted)
 
+    @property
+    def _all(self) -> tuple[Any, ...]:
+        return (*self.weights, self.other, self.leak)
+
     def numbers(self, sharpness: float, keys: int) -> list[float]:
         """The weights of the named keys, then that of another, then the leak, at these numbers.
 
         >>> [round(x, 4) for x in weight_formula([1]).numbers(5.0, keys=4)]  # e⁵/(e⁵ + 3), 1/(e⁵ + 3), 3/(…)
         [0.9802, 0.0066, 0.0198]
         """
-        distinct = list(dict.fromkeys(self._all))
-        size = sympy.Symbol("size") if self.keys.is_Integer else self.keys
-        values = sympy.lambdify([BETA, size], distinct, "math")(sharpness, keys)
-        by_formula = dict(zip(distinct, values, strict=True))
-        return [float(by_formula[formula]) for formula in self._all]
+        return share_numbers(self._all, self.keys, sharpness, keys)
 
     def check(self) -> None:
         """Raises where a formula is not the softmax of numbers, or the leak not what is left."""
@@ -119,10 +97,8 @@ class WeightFormula(Printed):
             logits = np.zeros(size)
             logits[:least][used] = beta + np.log(self.many * wanted[used])
             right = softmax(logits)
-            other, leak = (
-                np.exp(-logits.max()) / np.exp(logits - logits.max()).sum(),
-                1 - right[:least][used].sum(),
-            )
+            other = 1 / np.exp(logits).sum()
+            leak = 1 - right[:least][used].sum()
             found = self.numbers(beta, size)
             if not np.allclose(found, [*right[:least], other, leak], rtol=0, atol=OFF):
                 raise AssertionError(f"the formulas of {self.wanted} are off at m = {size}, β = {beta}")
@@ -130,21 +106,16 @@ class WeightFormula(Printed):
     def latex(self) -> list[str]:
         """The weight of each named key, of any other, and the leak."""
         names = [*(rf"\alpha_{{{at}}}" for at in range(len(self.weights))), r"\alpha", r"\mathrm{leak}"]
-        written = (latex(formula.subs(BETA, sympy.Symbol("beta"))) for formula in self._all)
-        return [f"{name} = {formula}" for name, formula in zip(names, written, strict=True)]
-
-    @property
-    def _all(self) -> tuple[Any, ...]:
-        return (*self.weights, self.other, self.leak)
+        return [f"{name} = {share_latex(formula)}" for name, formula in zip(names, self._all, strict=True)]
 
     def json(self) -> dict[str, Any]:
         """The formulas as texts."""
         return {
             "keys": format_exact(self.keys),
             "wanted": [format_exact(weight) for weight in self.wanted],
-            "weights": [format_weight(weight) for weight in self.weights],
-            "other": format_weight(self.other),
-            "leak": format_weight(self.leak),
+            "weights": [format_share(weight) for weight in self.weights],
+            "other": format_share(self.other),
+            "leak": format_share(self.leak),
             "sharpness": self.sharpness,
             "latex": self.latex(),
         }
@@ -154,38 +125,38 @@ class WeightFormula(Printed):
         """The sharpness at which the leak is ε, `β = log((m - 2)(1 - ε)/(2ε))`; "" where nothing leaks."""
         if self.keys == self.many:
             return ""
-        rest, wanted = self.keys - self.many, sympy.Integer(self.many)
-        common = sympy.gcd(rest, wanted) if rest.is_Integer else 1
-        rest, wanted = rest / common, wanted / common
-        above = "" if rest == 1 else format_exact(rest) if rest.is_Integer else f"({format_exact(rest)})"
-        return f"β = log({above}(1 - ε)/{'ε' if wanted == 1 else f'({wanted}ε)'})"
+        above, below = f"({format_exact(self.keys - self.many)})", self.many
+        if self.keys.is_Integer:
+            rest = int(self.keys) - self.many
+            common = gcd(rest, self.many)
+            above, below = "" if rest == common else str(rest // common), self.many // common
+        return f"β = log({above}(1 - ε)/{'ε' if below == 1 else f'({below}ε)'})"
 
     def report(self) -> Report:
         """The query, the weights, the leak, and where they tend to."""
         used = [at for at, weight in enumerate(self.wanted) if weight != 0]
-        size = format_exact(self.keys)
         rows = [
-            (str(at), format_exact(self.wanted[at]), format_weight(self.weights[at]))
+            (str(at), format_exact(self.wanted[at]), format_share(self.weights[at]))
             for at in used[:MOST_ROWS]
         ]
         if len(used) > MOST_ROWS:
             rows.append((f"{len(used) - MOST_ROWS:,} more", "", ""))
-        facts = [("logits", f"{self._logits(used)}{'' if self.keys == len(used) else '; 0 on all others'}")]
+        logits = f"{self._logits(used)} on {format_keys(used)}"
+        facts = [("logits", logits)]
         if self.keys != len(used):
-            rows.append(("each other", "0", format_weight(self.other)))
-            facts.append(("leak", f"{format_weight(self.leak)} goes to the others together"))
-            facts.append(("for leak ε", self.sharpness))
-            facts.append(("limit", "the wanted weights, as β grows; no β reaches them"))
-        facts.append(("checked", f"against softmax in float64, at β = {_listed(CHECKED_AT)}"))
-        title = f"{size} orthonormal keys, steered to {format_keys(used)}"
+            rows.append(("each other", "0", format_share(self.other)))
+            facts = [
+                ("logits", f"{logits}; 0 on all others"),
+                ("leak", f"{format_share(self.leak)} goes to the others together"),
+                ("for leak ε", self.sharpness),
+                ("limit", "the wanted weights, as β grows; no β reaches them"),
+            ]
+        at = ", ".join(map(six_digits, CHECKED_AT))
+        facts.append(("checked", f"against softmax in float64, at β = {at}"))
+        title = f"{format_exact(self.keys)} orthonormal keys, steered to {format_keys(used)}"
         return Report(title, [Table(("key", "wanted", "weight"), rows), Facts(facts)], self.json())
 
     def _logits(self, used: Sequence[int]) -> str:
-        equal = len({self.wanted[at] for at in used}) == 1
-        return f"β on {format_keys(used)}" if equal else f"β + log({len(used)}·wanted) on {format_keys(used)}"
+        return "β" if len({self.wanted[at] for at in used}) == 1 else f"β + log({len(used)}·wanted)"
 
     __repr__ = Printed.__str__
-
-
-def _listed(numbers: Sequence[float]) -> str:
-    return ", ".join(six_digits(number) for number in numbers)
