@@ -25,8 +25,8 @@ import lattend as lt
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel, Side
 from lattend.draw.picture import Picture
-from lattend.study.generative.handwritten import LEVELS, SIZE
 from lattend.study.generative.pictures import grey
+from lattend.study.images.handwritten import LEVELS, SIZE
 
 BATCH, RATE, DECAY = 32, 6e-3, 0.3
 GIVEN = {  # what is known of a digit

@@ -19,7 +19,8 @@ import torch
 
 import lattend as lt
 from lattend.study.generative import PICTURES
-from lattend.study.generative.handwritten import EPOCHS, Digits, digits_bounds, digits_picture, digits_vae
+from lattend.study.generative.handwritten import EPOCHS, digits_bounds, digits_picture, digits_vae
+from lattend.study.images.handwritten import Digits
 
 
 def main(words: list[str] | None = None) -> None:

@@ -16,7 +16,10 @@ ORDER = ("rules", "sets", "counts", "plans", "attend", "cost", "nn", "study", "a
 SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", "report", "draw"}}
 TORCH = {"attend", "cost/measure", "nn", "study/generative"}  # these run; the others count, draw and plan
 # Loaded when tensors are given
-TORCH_FILES = {"study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py"}
+TORCH_FILES = {
+    *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),
+    *("study/images/handwritten.py", "study/heads/network.py", "study/heads/training.py"),
+}
 # Rule's methods and lt.cost open other folders when they are called
 DOORS = {"rules/rule.py", "cost/__init__.py"}
 DRAWING = {"PIL", "matplotlib"}  # loaded by the first chart, PNG or PDF

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from lattend.study.generative.distributions import Gaussian as Gaussian
     from lattend.study.generative.divergence import Divergence as Divergence
     from lattend.study.generative.divergence import kl as kl
-    from lattend.study.generative.handwritten import digits as digits
     from lattend.study.generative.importance_bound import Importance as Importance
     from lattend.study.generative.importance_bound import importance as importance
     from lattend.study.generative.linear import LinearGaussian as LinearGaussian
     from lattend.study.generative.linear_picture import draw_linear as draw_linear
     from lattend.study.generative.vae import VAE as VAE
+    from lattend.study.images.handwritten import digits as digits
 
 # Where each name lives, loaded when it is first used; no file has the name of what it gives, because
-# importing the file would put the module in its place: `digits` is in handwritten.py, `elbo` in bound.py
+# importing the file would put the module in its place: `elbo` is in bound.py
 _HOME = homes(
     "lattend.study.generative",
     {
@@ -45,9 +45,8 @@ _HOME = homes(
         "linear": "LinearGaussian",
         "linear_picture": "draw_linear",
         "vae": "VAE",
-        "handwritten": "digits",
     },
-)
+) | {"digits": "lattend.study.images.handwritten"}
 PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`
 
 __getattr__, __dir__ = on_first_use(globals(), "lt.study.generative", _HOME)

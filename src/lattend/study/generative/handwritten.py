@@ -1,4 +1,4 @@
-"""The handwritten digits of scikit-learn, and a VAE of them with settings chosen on 180 of the 1,437."""
+"""A VAE of handwritten digits, with settings chosen on 180 of the 1,437 it is trained on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from lattend.draw.picture import Picture
-from lattend.errors import LattendError, NamingError
+from lattend.errors import NamingError
 from lattend.report.numbers import format_error, format_fixed
 from lattend.seeds import check_seed
 from lattend.study.generative import PICTURES
@@ -21,48 +19,12 @@ from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.importance_bound import Importance
 from lattend.study.generative.training import Epoch
 from lattend.study.generative.vae import VAE
+from lattend.study.images.handwritten import SIZE, Digits, digits
 from lattend.wording import many
 
-SIZE, LEVELS, TEST = 8, 17, 360
-INK = 8  # from this level on a pixel is ink where digits are binary
 EPOCHS = 40
 K, REPEATS = 128, 2  # of the bound on test digits
 LITTLE = 1.0  # nats of KL below which z is hardly used
-
-
-class Digits(NamedTuple):
-    """Images [many, 8, 8] of whole numbers below `levels`, to train on and to test.
-
-    The labels are the digits 0 to 9 that they show; a VAE needs none, they are there to classify or colour.
-    """
-
-    train: Tensor
-    train_labels: Tensor
-    test: Tensor
-    test_labels: Tensor
-    levels: int
-
-    def one_of_each(self) -> Tensor:
-        """The first 0 of those to test, the first 1, and so on to 9."""
-        return torch.stack([self.test[self.test_labels == digit][0] for digit in range(10)])
-
-
-def digits(binary: bool = False) -> Digits:
-    """The 1,797 digits of scikit-learn, 8 × 8 pixels of 17 levels: 1,437 to train on, 360 to test.
-
-    The split is the same every time. `binary=True` makes levels from 8 on 1 and those below 0.
-    """
-    try:
-        from sklearn.datasets import load_digits  # pyright: ignore[reportMissingTypeStubs]
-    except ModuleNotFoundError:
-        raise LattendError("the digits come with scikit-learn: pip install scikit-learn") from None
-    images, labels = (torch.from_numpy(numbers).long() for numbers in load_digits(return_X_y=True))
-    shuffled = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    images, labels = images.view(-1, SIZE, SIZE)[shuffled], labels[shuffled]
-    images = (images >= INK).long() if binary else images
-    return Digits(
-        images[:-TEST], labels[:-TEST], images[-TEST:], labels[-TEST:], levels=2 if binary else LEVELS
-    )
 
 
 def digits_vae(

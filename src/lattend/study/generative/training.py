@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import time
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from lattend.errors import DomainError, LattendError
+from lattend.errors import DomainError
 from lattend.report.numbers import format_fixed, significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import count, real, seeded
+from lattend.study.training import Checkpoint, hash_of, warm_cosine
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -97,7 +97,7 @@ class TrainingPlan:
         >>> plan.rate_at(0.05), plan.rate_at(0.5)  # half-way up; half-way down
         (0.5, 0.5)
         """
-        return self.rate * min(10 * done, (1 + math.cos(math.pi * done)) / 2)
+        return self.rate * warm_cosine(done)
 
 
 def train(
@@ -114,14 +114,14 @@ def train(
         with torch.enable_grad(), torch.random.fork_rng([home] if home.type == "cuda" else []):
             torch.manual_seed(plan.seed)
             run = _TrainingRun(vae, data, test, plan)
-            kept = _Checkpoint(Path(checkpoint), run) if checkpoint is not None else None
-            if not (kept and kept.read()) and not len(vae.history):
+            kept = run.checkpoint(Path(checkpoint)) if checkpoint is not None else None
+            if not (kept and kept.read(run.take_up)) and not len(vae.history):
                 vae.start(data.to(home))
             while run.done < plan.epochs:
                 epoch = run.epoch()
                 vae.history.epochs.append(epoch)
                 if kept:
-                    kept.write()
+                    kept.write(history=vae.history.json(), done=run.done, seconds=run.seconds)
                 if progress:
                     progress(epoch)
     finally:
@@ -140,6 +140,23 @@ class _TrainingRun:
         )  # biases and noise are no weights
         self.steps = max(1, len(data) // plan.batch)  # what is left over comes in another order next time
         self.before, self.done, self.seconds = len(vae.history), 0, 0.0
+
+    def checkpoint(self, path: Path) -> Checkpoint:
+        """The file of this run."""
+        vae = self.vae
+        which = asdict(self.plan) | {
+            **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
+            **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
+            **{"decoder": vae.decoder_name, "net": vae.net_name},
+            **{"data": hash_of(self.data), "test": None if self.test is None else hash_of(self.test)},
+        }
+        return Checkpoint(path, "a VAE", which, vae, self.optimiser, self.home)
+
+    def take_up(self, content: dict[str, Any]) -> None:
+        """Goes on from the content of its file."""
+        self.vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
+        self.done, self.seconds = content["done"], content["seconds"]
+        self.before = len(self.vae.history) - self.done
 
     def epoch(self) -> Epoch:
         start = time.monotonic()
@@ -190,79 +207,3 @@ def mean_elbo(vae: VAE, data: Tensor, seed: int, samples: int = 1) -> float:
         for part in data.split(TEST_BATCH)
     ]
     return sum(sums) / len(data)
-
-
-class _Checkpoint:
-    """The file of a run: weights, optimiser, random numbers, history, and which run it is."""
-
-    def __init__(self, path: Path, run: _TrainingRun) -> None:
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot keep "{path}": there is no folder "{path.parent}"; make it first')
-        self.path, self.run = path, run
-        vae = run.vae
-        self.which: dict[str, Any] = asdict(run.plan) | {
-            **{name: getattr(vae, name) for name in ("latent", "noise", "beta", "free_bits", "dropout")},
-            **{"shape": list(vae.shape), "hidden": list(vae.hidden), "levels": vae.pixels.levels},
-            **{"decoder": vae.decoder_name, "net": vae.net_name},
-            **{"data": _hash(run.data), "test": None if run.test is None else _hash(run.test)},
-        }
-
-    def write(self) -> None:
-        """Whole or not at all, so that an interruption leaves the epoch before."""
-        run, home = self.run, self.run.home
-        content = {
-            "which": self.which,
-            "weights": run.vae.state_dict(),
-            "optimiser": run.optimiser.state_dict(),
-            "random": torch.get_rng_state(),
-            "random_cuda": torch.cuda.get_rng_state(home) if home.type == "cuda" else None,
-            "history": run.vae.history.json(),
-            "done": run.done,
-            "seconds": run.seconds,
-        }
-        part = self.path.with_name(f"{self.path.name}.part")
-        torch.save(content, part)
-        part.replace(self.path)
-
-    def read(self) -> bool:
-        """Takes up the run where the file left it; False where there is none."""
-        if not self.path.exists():
-            return False
-        try:
-            content = torch.load(self.path, map_location=self.run.home, weights_only=True)
-            self._same(dict(content["which"]))
-            self._take_up(content)
-        except DomainError:
-            raise
-        except Exception:  # whatever the bytes of another file lead to
-            raise LattendError(f'"{self.path}" is no checkpoint of a VAE; give another path') from None
-        return True
-
-    def _same(self, which: dict[str, Any]) -> None:
-        """Nothing where the file is of this run, and an error that names what differs otherwise."""
-        for name, asked in self.which.items():
-            found = which.get(name)
-            if found != asked:
-                hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
-                raise DomainError(
-                    f'"{self.path}" is the checkpoint of a run with '
-                    f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "
-                    "repeat that call to go on with it, or give another path"
-                )
-
-    def _take_up(self, content: dict[str, Any]) -> None:
-        run = self.run
-        run.vae.load_state_dict(content["weights"])
-        run.optimiser.load_state_dict(content["optimiser"])
-        torch.set_rng_state(content["random"].cpu())
-        if content["random_cuda"] is not None and run.home.type == "cuda":
-            torch.cuda.set_rng_state(content["random_cuda"].cpu(), run.home)
-        run.vae.history.epochs[:] = [Epoch(**epoch) for epoch in content["history"]]
-        run.done, run.seconds = content["done"], content["seconds"]
-        run.before = len(run.vae.history) - run.done
-
-
-def _hash(x: Tensor) -> str:
-    """Of the type, the shape and the numbers of a tensor."""
-    numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
-    return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()

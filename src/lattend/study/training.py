@@ -1,0 +1,95 @@
+"""What trainings share: the course of the learning rate, and a file from which a run goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lattend.errors import DomainError, LattendError
+
+
+def warm_cosine(done: float) -> float:
+    """The learning rate where a share of the steps is done, of its greatest: up in a tenth, down in a cosine.
+
+    >>> warm_cosine(0.05), warm_cosine(0.5)  # half-way up; half-way down
+    (0.5, 0.5)
+    """
+    return min(10 * done, (1 + math.cos(math.pi * done)) / 2)
+
+
+class Checkpoint:
+    """The file of a run: weights, optimiser, random numbers, and which run it is.
+
+    `which` are the settings and data that make it this run and no other; `of` says what is trained.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        of: str,
+        which: Mapping[str, Any],
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        home: torch.device,
+    ) -> None:
+        if not path.parent.is_dir():
+            raise LattendError(f'cannot keep "{path}": there is no folder "{path.parent}"; make it first')
+        self.path, self.of, self.which = path, of, dict(which)
+        self.model, self.optimiser, self.home = model, optimiser, home
+
+    def write(self, **more: Any) -> None:
+        """Whole or not at all, so that an interruption leaves the epoch before; `more` is plain data."""
+        content = {
+            "which": self.which,
+            "weights": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state(self.home) if self.home.type == "cuda" else None,
+            **more,
+        }
+        part = self.path.with_name(f"{self.path.name}.part")
+        torch.save(content, part)
+        part.replace(self.path)
+
+    def read(self, take_up: Callable[[dict[str, Any]], None]) -> bool:
+        """Takes up the run where the file left it, the rest by `take_up`; False without a file."""
+        if not self.path.exists():
+            return False
+        try:
+            content = torch.load(self.path, map_location=self.home, weights_only=True)
+            self._same(dict(content["which"]))
+            self.model.load_state_dict(content["weights"])
+            self.optimiser.load_state_dict(content["optimiser"])
+            torch.set_rng_state(content["random"].cpu())
+            if content["random_cuda"] is not None and self.home.type == "cuda":
+                torch.cuda.set_rng_state(content["random_cuda"].cpu(), self.home)
+            take_up(content)
+        except DomainError:
+            raise
+        except Exception:  # whatever the bytes of another file lead to
+            raise LattendError(f'"{self.path}" is no checkpoint of {self.of}; give another path') from None
+        return True
+
+    def _same(self, which: dict[str, Any]) -> None:
+        """Nothing where the file is of this run, and an error that names what differs otherwise."""
+        for name, asked in self.which.items():
+            found = which.get(name)
+            if found != asked:
+                hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
+                raise DomainError(
+                    f'"{self.path}" is the checkpoint of a run with '
+                    f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "
+                    "repeat that call to go on with it, or give another path"
+                )
+
+
+def hash_of(x: Tensor) -> str:
+    """Of the type, the shape and the numbers of a tensor."""
+    numbers = x.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes()
+    return hashlib.sha256(f"{x.dtype} {tuple(x.shape)} ".encode() + numbers).hexdigest()
