@@ -31,8 +31,8 @@ def test_help_and_version(lattend):
     assert lattend("--version") == (0, f"lattend {__version__}\n", "")
     ran = lattend("--help")
     assert (ran.code, ran.err) == (0, "")
-    for name in (module.__name__.rpartition(".")[2] for module in app.COMMANDS):
-        assert f"\n  {name} " in ran.out
+    for module in app.COMMANDS:
+        assert f"\n  {app.name_of(module)} " in ran.out
     assert "Exit codes: 0 done" in ran.out
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from typing import Annotated
+from types import ModuleType
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from lattend import __version__
 from lattend.cli import (
@@ -23,6 +25,8 @@ from lattend.cli import (
     game,
     grid,
     heads,
+    heads_show,
+    heads_train,
     patches,
     reach,
     rules,
@@ -41,8 +45,20 @@ EXAMPLES = (
     'lattend claim strided "n*t + n - t^2/2 - t/2" --assume "t <= n"',
 )
 
+
+class _Commands(TyperGroup):
+    """Commands of one word, or of two: `heads FILE` and `heads train`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        both = " ".join(args[:2])
+        if both in self.commands:
+            return both, self.commands[both], args[2:]
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="lattend",
+    cls=_Commands,
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -55,14 +71,19 @@ def _help(about: object, examples: tuple[str, ...]) -> str:
     return f"{inspect.getdoc(about)}\n\n\b\n" + "\n".join(f"  {line}" for line in examples)
 
 
+def name_of(module: ModuleType) -> str:
+    """What is typed for the command of a module: `heads train` for heads_train."""
+    return module.__name__.rpartition(".")[2].replace("_", " ")
+
+
 COMMANDS = (
-    *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches, heads, conv, grid),
+    *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
+    *(heads, heads_train, heads_show, conv, grid),
     *(work, steer, derive, elbo, game),
 )
 for module in COMMANDS:
-    name = module.__name__.rpartition(".")[2]
-    command = getattr(module, name)
-    app.command(name, cls=Command, help=_help(command, module.EXAMPLES))(command)
+    command = getattr(module, module.__name__.rpartition(".")[2])
+    app.command(name_of(module), cls=Command, help=_help(command, module.EXAMPLES))(command)
 
 
 def _version(asked: bool) -> None:

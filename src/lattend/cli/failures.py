@@ -20,6 +20,7 @@ ARGUMENTS = {
     "image": "IMAGE is pixels, 224, or rows by columns, 480x640",
     "patch": "PATCH is the size of a patch, 16, or rows by columns, 8x16",
     "size": "SIZE is the image, 8, or rows by columns, 8x12",
+    "record": "RECORD is the folder that `lattend heads train` wrote, or its record.json",
     "game": 'GAME is a formula such as "p*q", or dirac, or ring',
     "formula": 'FORMULA is what the count should be, such as "n*(n + 1)/2"',
 }

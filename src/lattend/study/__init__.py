@@ -6,6 +6,7 @@ derive      a derivation, line by line, each line checked before it is shown
 try_query   what attention returns for a given query, and how far that is from a wish
 weight_formula  the weights of orthonormal keys as formulas in sharpness and number of keys
 generative  the evidence lower bound and its terms, a VAE
+heads       heads in training: where their centres go, layer by layer, beside a control
 games       minimax games: orbits, which step rules converge, equilibria, small GANs
 """
 
@@ -18,6 +19,7 @@ from lattend.lazy import on_first_use
 if TYPE_CHECKING:
     from lattend.study import games as games
     from lattend.study import generative as generative
+    from lattend.study import heads as heads
     from lattend.study.derivations.catalogue import derive as derive
     from lattend.study.steering.formulas import weight_formula as weight_formula
     from lattend.study.steering.steer import steer as steer
@@ -32,6 +34,7 @@ _HOME = {
     "try_query": "lattend.study.steering.trial",
     "weight_formula": "lattend.study.steering.formulas",
     "generative": "lattend.study.generative",
+    "heads": "lattend.study.heads",
     "games": "lattend.study.games",
 }
 

@@ -44,13 +44,18 @@ MOST_PIXELS = 256  # along a side of an image
 
 
 def draw_heads(
-    source: Any, *, size: int | Pixel | None = None, pixel: Pixel | None = None, title: str | None = None
+    source: Any,
+    *,
+    size: int | Pixel | None = None,
+    pixel: Pixel | None = None,
+    title: str | None = None,
+    reach: int | None = None,
 ) -> Picture:
     """Heads as ellipses around a query pixel, with their numbers at their centres.
 
     `source` is a list of heads (`lattend.nn.attention.gaussian_heads.Head`), layers of them by name, a module
     with the quadratic encoding or a model of such, its state dict, or a file of one: .pt, .npz, .json.
-    Without a `size` the image has no edges.
+    Without a `size` the image has no edges, and `reach` pixels on each side of the query are shown.
 
     >>> from lattend.nn.attention.gaussian_heads import kernel_heads
     >>> draw_heads(kernel_heads(3)).title
@@ -61,7 +66,7 @@ def draw_heads(
     if title is None:
         of_file = isinstance(source, str | os.PathLike)
         title = f"Heads of {Path(source).name}" if of_file else "Heads around a query pixel"
-    window = _PixelWindow.around([head for layer in layers.values() for head in layer], image, pixel)
+    window = _PixelWindow.around([head for layer in layers.values() for head in layer], image, pixel, reach)
     panels = tuple(_panel(name, layer, window) for name, layer in layers.items())
     rough, scale = _rough(layers, window)
     wide = [head for layer in layers.values() for head in layer if not math.isfinite(head.widths[1])]
@@ -169,13 +174,17 @@ class _PixelWindow:
 
     @staticmethod
     def around(
-        heads: Sequence[Head], size: tuple[int, int] | None, pixel: tuple[int, int] | None
+        heads: Sequence[Head],
+        size: tuple[int, int] | None,
+        pixel: tuple[int, int] | None,
+        reach: int | None = None,
     ) -> _PixelWindow:
         if size is None:
             if pixel is not None:
                 raise NamingError("a pixel is one of an image: give its size too")
-            far = max(math.ceil(max(map(abs, h.centre)) + min(2 * h.widths[1], 4.0)) for h in heads)
-            reach = max(LEAST_REACH, min(MOST_REACH, far))
+            if reach is None:
+                far = max(math.ceil(max(map(abs, h.centre)) + min(2 * h.widths[1], 4.0)) for h in heads)
+                reach = max(LEAST_REACH, min(MOST_REACH, far))
             return _PixelWindow(2 * reach + 1, 2 * reach + 1, (reach, reach), shifted=True)
         if max(size) > MOST_PIXELS:
             raise DomainError(f"an image has 1 to {MOST_PIXELS} rows and columns, got {size[0]} × {size[1]}")

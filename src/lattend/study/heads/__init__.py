@@ -1,0 +1,38 @@
+"""Heads in training: where they go while a network learns; public as `lt.study.heads`.
+
+A small network of attention layers with the quadratic encoding learns to classify images, and the centre and
+the width of every head are recorded by layer and epoch, beside a control whose random centres are held fixed.
+
+Experiment  train, which gives a Record: it has .draw(epoch), .draw_paths(), .draw_spread(), .animate(path)
+Grids       grid_distance, fit_grid: how near heads come to the taps of a K × K kernel
+Parts       HeadNet, read_images
+
+`help(lt.study.heads.train)` tells the arguments of one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.lazy import homes, on_first_use
+
+if TYPE_CHECKING:
+    from lattend.study.heads.grid_fit import fit_grid as fit_grid
+    from lattend.study.heads.grid_fit import grid_distance as grid_distance
+    from lattend.study.heads.network import HeadNet as HeadNet
+    from lattend.study.heads.record import Record as Record
+    from lattend.study.heads.training import train as train
+    from lattend.study.images.image_set import read_images as read_images
+
+# Where each name lives, loaded when it is first used
+_HOME = homes(
+    "lattend.study.heads",
+    {
+        "training": "train",
+        "record": "Record",
+        "grid_fit": "grid_distance fit_grid",
+        "network": "HeadNet",
+    },
+) | {"read_images": "lattend.study.images.image_set"}
+
+__getattr__, __dir__ = on_first_use(globals(), "lt.study.heads", _HOME)

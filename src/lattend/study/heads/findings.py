@@ -1,0 +1,198 @@
+"""What a record says: how far heads are from the query by layer, and how near to a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.nn.attention.gaussian_heads import Floats
+from lattend.report.numbers import format_fixed, format_share
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
+from lattend.study.heads.grid_fit import GridFit, fit_grid
+from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.study.heads.record import Moment, Record
+
+RARE = 0.05  # a share of draws below which it is no chance
+HEAD = ("layer", "centres", "moved", "width", "attends at", "grid", "by chance")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Numbers of each layer at one moment."""
+
+    centres: Floats
+    width: Floats
+    attends: Floats
+    grid: Floats
+
+    @staticmethod
+    def of(moment: Moment, record: Record) -> Measures:
+        settings = record.settings
+        attends = moment.attention_distances(settings.rows, settings.cols)
+        return Measures(moment.centre_distances(), moment.widths(), attends, moment.grid_distances())
+
+    def json(self, layer: int) -> dict[str, float]:
+        return {
+            "centre_distance": float(self.centres[layer]),
+            "width": float(self.width[layer]),
+            "attention_distance": float(self.attends[layer]),
+            "grid_distance": float(self.grid[layer]),
+        }
+
+
+class Findings:
+    """The first and the last moment compared, layer by layer."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        moments = record.trained.moments
+        self.start, self.end = (Measures.of(moment, record) for moment in (moments[0], moments[-1]))
+        control = record.control
+        self.control = None if control is None else Measures.of(control.moments[-1], record)
+        steps = moments[-1].centres - moments[0].centres
+        self.moved = np.hypot(steps[..., 0], steps[..., 1]).mean(-1)
+
+    @cached_property
+    def fits(self) -> list[GridFit]:
+        return [fit_grid(layer) for layer in self.record.trained.moments[-1].centres]
+
+    @property
+    def accuracy(self) -> dict[str, float]:
+        """Of each run, after its last epoch."""
+        return {name: run.epochs[-1].accuracy for name, run in self.record.runs.items() if run.epochs}
+
+    def depth(self) -> str:
+        """Whether later layers end farther from the query than earlier ones."""
+        first, last = self.end.centres[0], self.end.centres[-1]
+        began = f"they began at {_two(self.start.centres[0])} and {_two(self.start.centres[-1])}"
+        said = (
+            f"Centres of layer 1 end {_two(first)} from the query, those of layer {len(self.end.centres)} "
+            f"{_two(last)}; {began}. "
+        )
+        if len(self.end.centres) == 1:
+            return f"Centres end {_two(first)} from the query; they began at {_two(self.start.centres[0])}."
+        if (np.diff(self.end.centres) > 0).all():
+            return f"{said}Every layer ends farther away than the one before."
+        rising = "The last is farther than the first, but not every layer than the one before."
+        return said + (rising if last > first else "Later layers do not end farther away.")
+
+    def nearness(self) -> str:
+        """Whether heads come nearer to the grid of a convolution."""
+        kernel = self.record.settings.kernel
+        nearer = [
+            at for at, (a, b) in enumerate(zip(self.start.grid, self.end.grid, strict=True), 1) if b < a
+        ]
+        beyond = [at for at, fit in enumerate(self.fits, 1) if fit.nearer < RARE]
+        return (
+            f"{_layers(nearer)} nearer to a {kernel} × {kernel} grid than at first. {_layers(beyond)} nearer "
+            "than 19 of 20 draws of heads as far from the query in random directions."
+        )
+
+
+def summary(found: Findings) -> dict[str, Any]:
+    """The numbers of the report."""
+    layers = [
+        {
+            "layer": at + 1,
+            "start": found.start.json(at),
+            "end": found.end.json(at),
+            "control": None if found.control is None else found.control.json(at),
+            "moved": float(found.moved[at]),
+            "grid_by_chance": fit.chance,
+            "grid_nearer_by_chance": fit.nearer,
+        }
+        for at, fit in enumerate(found.fits)
+    ]
+    seconds = {name: run.epochs[-1].seconds for name, run in found.record.runs.items() if run.epochs}
+    said = {"depth": found.depth(), "grid": found.nearness()}
+    return {"layers": layers, "accuracy": found.accuracy, "seconds": seconds, "findings": said}
+
+
+def report(record: Record) -> Report:
+    """Facts, a table with a row for each layer, the control's, and what follows."""
+    found, settings = Findings(record), record.settings
+    rows = [
+        (
+            str(at + 1),
+            _change(found.start.centres[at], found.end.centres[at]),
+            _two(found.moved[at]),
+            _change(found.start.width[at], found.end.width[at]),
+            _change(found.start.attends[at], found.end.attends[at]),
+            _change(found.start.grid[at], found.end.grid[at]),
+            _two(fit.chance),
+        )
+        for at, fit in enumerate(found.fits)
+    ]
+    parts: list[Any] = [Facts(_facts(found)), Table(HEAD, rows)]
+    if found.control is not None:
+        control = [
+            (
+                str(at + 1),
+                _two(found.control.centres[at]),
+                _change(found.start.width[at], found.control.width[at]),
+                _change(found.start.attends[at], found.control.attends[at]),
+                _two(found.control.grid[at]),
+            )
+            for at in range(settings.layers)
+        ]
+        head = ("layer", "centres", "width", "attends at", "grid")
+        parts += ["", "Control, random centres held fixed:", Table(head, control)]
+    parts += ["", found.depth(), found.nearness(), Facts(_words(settings.kernel, settings.patch))]
+    title = f"Heads in training on {settings.data}, after {many(len(record.trained.epochs), 'epoch')}"
+    return Report(title, parts, {"settings": asdict(settings), **summary(found)})
+
+
+def _facts(found: Findings) -> list[tuple[str, str]]:
+    record, settings = found.record, found.record.settings
+    images = f"{settings.train_images:,} images to train on, {settings.test_images:,} to test"
+    net = f"{many(settings.layers, 'layer')} of {settings.kernel**2} heads, {record.parameters:,} parameters"
+    facts = [
+        ("images", f"{images}; {settings.rows} × {settings.cols} positions"),
+        ("network", f"{net}, seed {settings.seed}"),
+    ]
+    for name, right in found.accuracy.items():
+        error = math.sqrt(right * (1 - right) / settings.test_images)
+        held = ", centres held fixed" if name == "control" else ""
+        facts.append((f"{name}", f"{format_share(right)} ± {100 * error:.1f} right of the test images{held}"))
+    seconds = sum(run.epochs[-1].seconds for run in record.runs.values() if run.epochs)
+    facts.append(("time", f"{format_fixed(seconds, 0)} s on {settings.device}"))
+    return facts
+
+
+def _words(kernel: int, patch: int) -> list[tuple[str, str]]:
+    """What the columns are."""
+    unit = "pixels" if patch == 1 else f"patches of {patch} × {patch} pixels"
+    return [
+        ("centres", f"how far from the query, mean over the heads, in {unit}; start → end"),
+        ("moved", "how far a centre ends from where it began, mean"),
+        ("width", "standard deviation of a head, median"),
+        ("attends at", "distance of keys by their weights, root mean square, edges included"),
+        ("grid", f"distance from the taps of a {kernel} × {kernel} kernel, root mean square"),
+        ("by chance", "the same for heads as far away in random directions, median"),
+    ]
+
+
+def _two(number: float) -> str:
+    return format_fixed(float(number))
+
+
+def _change(start: float, end: float) -> str:
+    return f"{_two(start)} → {_two(end)}"
+
+
+def _layers(numbers: Sequence[int]) -> str:
+    """`No layer ends`, `Layer 2 ends`, `Layers 1 and 3 end`."""
+    if not numbers:
+        return "No layer ends"
+    if len(numbers) == 1:
+        return f"Layer {numbers[0]} ends"
+    listed = ", ".join(map(str, numbers[:-1]))
+    return f"Layers {listed} and {numbers[-1]} end"

@@ -1,0 +1,145 @@
+"""Pictures of a record: the heads at one moment, the paths of their centres, and their numbers over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from lattend.draw.charts.chart import COLOURS, Chart, Dots, Stroke, curves
+from lattend.draw.picture import Picture
+from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
+from lattend.nn.pictures.heads import draw_heads
+from lattend.report.numbers import format_share
+from lattend.study.heads.findings import Findings, summary
+from lattend.study.heads.record import CONTROL, Moment, Record, Run
+
+TAPS = "#8c96a3"
+LEAST_REACH, MOST_REACH = 3, 12
+
+
+def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
+    """The heads of every layer around a query, on an image without edges, all moments in one frame."""
+    moments = record.run(run).moments
+    moment = moments[-1] if epoch is None else record.run(run).at(epoch)
+    picture = draw_heads(moment.heads(), reach=reach(record), title=moment_title(record, moment, run))
+    return replace(picture, columns=columns(record.settings.layers))
+
+
+def moment_title(record: Record, moment: Moment, run: str) -> str:
+    """What is shown, and when."""
+    held = ", centres held fixed" if run == CONTROL else ""
+    when = f"after {moment.epoch:g} of {record.settings.epochs} epochs" if moment.epoch else "before training"
+    return f"Heads {when} on {record.settings.data}{held}"
+
+
+def columns(layers: int) -> int:
+    """Of panels: two for four, three for six."""
+    return layers if layers <= 3 else 2 if layers == 4 else 3
+
+
+def reach(record: Record) -> int:
+    """Positions to each side of the query that hold every centre of every moment, within limits."""
+    far = max(np.abs(moment.centres).max() for moment in record.trained.moments)
+    most = max(LEAST_REACH, min(MOST_REACH, max(record.settings.rows, record.settings.cols) - 1))
+    return min(most, max(LEAST_REACH, math.ceil(far) + 1))
+
+
+def draw_paths(record: Record) -> Picture:
+    """A chart for each layer: where each head's centre began, its way, and where it ended."""
+    moments, settings = record.trained.moments, record.settings
+    ways = np.stack([moment.centres for moment in moments])  # [moments, layers, heads, 2]
+    side = float(reach(record)) + 0.5
+    charts = tuple(
+        _paths(f"layer {layer + 1}", ways[:, layer], settings.kernel, side)
+        for layer in range(settings.layers)
+    )
+    found = Findings(record)
+    facts = (("near and far", found.depth()), ("grid", found.nearness()))
+    data = {"epochs": [moment.epoch for moment in moments], "centres": ways.tolist()}
+    title = f"Paths of the heads' centres on {settings.data}, {settings.epochs} epochs"
+    about = ("shifts from the query, which is at (0, 0): columns to the right, rows upwards",)
+    return Picture(
+        title, subtitle=about, facts=facts, charts=charts, data=data, columns=columns(settings.layers)
+    )
+
+
+def _paths(title: str, ways: Floats, kernel: int, side: float) -> Chart:
+    """Of one layer, [moments, heads, (dy, dx)]; rows of an image count downwards, and a chart's upwards."""
+    points = np.stack([ways[..., 1], -ways[..., 0]], -1)
+    taps = [(head.centre[1], -head.centre[0]) for head in kernel_heads(kernel)]
+    strokes = tuple(
+        Stroke(points[:, head], "path", COLOURS[head % len(COLOURS)], 1.4) for head in range(points.shape[1])
+    )
+    ends = tuple(
+        Dots(
+            [points[-1, head]],
+            "end",
+            COLOURS[head % len(COLOURS)],
+            3.4,
+            labels=[str(head)],
+            glyph=str(head)[-1],
+        )
+        for head in range(points.shape[1])
+    )
+    starts = tuple(
+        Dots([points[0, head]], "start", COLOURS[head % len(COLOURS)], 2.6, "ring", glyph="o")
+        for head in range(points.shape[1])
+    )
+    grid = Dots(taps, f"taps of a {kernel} × {kernel} kernel", TAPS, 3.0, "cross", glyph="+")
+    both = (-side, side)
+    return Chart(
+        title,
+        "columns",
+        "rows",
+        strokes,
+        (grid, *starts, *ends),
+        x=both,
+        y=both,
+        equal=True,
+        size=(230.0, 230.0),
+    )
+
+
+def draw_spread(record: Record) -> Picture:
+    """Charts over the epochs: a line for each layer, and of accuracy one for each run."""
+    settings = record.settings
+
+    def attends(moment: Moment) -> Floats:
+        return moment.attention_distances(settings.rows, settings.cols)
+
+    grid = f"distance from a {settings.kernel} × {settings.kernel} grid"
+    lines = [
+        ("centres from the query", record.trained, Moment.centre_distances),
+        (grid, record.trained, Moment.grid_distances),
+        ("width (median)", record.trained, Moment.widths),
+        ("attention distance", record.trained, attends),
+    ]
+    if record.control is not None:
+        lines.append(("attention distance of the control", record.control, attends))
+    unit = "pixels" if settings.patch == 1 else "positions"
+    charts = [_over_time(name, unit, run, of) for name, run, of in lines]
+    right = [
+        (name, [(one.epoch, 100 * one.accuracy) for one in run.epochs])
+        for name, run in record.runs.items()
+        if run.epochs
+    ]
+    if right:
+        charts.append(Chart("test accuracy", "epoch", "percent right", curves(right)))
+    found = Findings(record)
+    beside = "; ".join(f"{name} {format_share(share)}" for name, share in found.accuracy.items())
+    facts = (("near and far", found.depth()), ("grid", found.nearness()), ("test images right", beside))
+    title = f"Heads in training on {settings.data}: spread by layer over {settings.epochs} epochs"
+    return Picture(title, facts=facts, charts=tuple(charts), data=summary(found), columns=2)
+
+
+def _over_time(name: str, unit: str, run: Run, of: Callable[[Moment], Floats]) -> Chart:
+    """A line for each layer."""
+    found = [(moment.epoch, of(moment)) for moment in run.moments]
+    layers = [
+        (f"layer {layer + 1}", [(epoch, float(values[layer])) for epoch, values in found])
+        for layer in range(len(found[0][1]))
+    ]
+    return Chart(name, "epoch", unit, curves(layers))

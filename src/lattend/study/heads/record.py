@@ -1,0 +1,264 @@
+"""Record: where every head was while a network learned, beside a control, and what that says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.errors import DomainError, LattendError, NamingError
+from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
+from lattend.report.numbers import format_fixed, format_share
+from lattend.report.report import Printed, Report
+from lattend.study.heads.grid_fit import grid_distance
+
+if TYPE_CHECKING:
+    from lattend.draw.picture import Picture
+
+KIND = "heads in training"
+TRAINED, CONTROL = "trained", "control"
+DIGITS = 6  # of a recorded number
+FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn at most
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was trained, and how; rows and columns of positions, each `patch` × `patch` pixels."""
+
+    data: str
+    train_images: int
+    test_images: int
+    channels: int
+    classes: int
+    rows: int
+    cols: int
+    patch: int
+    kernel: int
+    layers: int
+    width: int
+    epochs: int
+    batch: int
+    rate: float
+    centre_rate: float
+    decay: float
+    spread: float
+    seed: int
+    device: str
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """All heads after so many epochs: centres [layers, heads, 2] as (dy, dx), and α [layers, heads]."""
+
+    epoch: float
+    centres: Floats
+    alpha: Floats
+
+    @staticmethod
+    def of(epoch: float, centres: Any, alpha: Any) -> Moment:
+        """With six digits of each number, which are what a record keeps."""
+        return Moment(epoch, _short(centres), np.maximum(_short(alpha), FLATTEST))
+
+    def heads(self) -> dict[str, list[Head]]:
+        """By layer, the first nearest to the image."""
+        return {
+            f"layer {number}": [isotropic((y, x), float(a)) for (y, x), a in zip(places, alphas, strict=True)]
+            for number, (places, alphas) in enumerate(
+                zip(self.centres.tolist(), self.alpha.tolist(), strict=True), 1
+            )
+        }
+
+    def centre_distances(self) -> Floats:
+        """How far centres are from the query, the mean over the heads of each layer."""
+        return np.hypot(self.centres[..., 0], self.centres[..., 1]).mean(-1)
+
+    def widths(self) -> Floats:
+        """The standard deviation 1/√(2α) of a head, the median of each layer: a few are all but flat."""
+        return np.median(1 / np.sqrt(2 * self.alpha), -1)
+
+    def attention_distances(self, rows: int, cols: int) -> Floats:
+        """How far from its query a head attends on such an image, edges included: root mean square.
+
+        Over keys by their weights, all queries and the heads of a layer. ‖δ‖² = dy² + dx², and the weights
+        are a product too, so that each axis is summed alone.
+        """
+        return np.sqrt((self._squares(rows, 0) + self._squares(cols, 1)).mean(-1))
+
+    def _squares(self, size: int, axis: int) -> Floats:
+        """The mean of dy², or of dx², over keys and queries: [layers, heads]."""
+        shift = np.arange(size) - np.arange(size)[:, None]
+        scores = -self.alpha[..., None, None] * (shift - self.centres[..., axis, None, None]) ** 2
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return ((weights * shift**2).sum(-1) / weights.sum(-1)).mean(-1)
+
+    def grid_distances(self) -> Floats:
+        """How far the heads of each layer are from a K × K grid; see `grid_distance`."""
+        return np.array([grid_distance(layer) for layer in self.centres])
+
+    def json(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "centres": self.centres.tolist(), "alpha": self.alpha.tolist()}
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """After an epoch: the mean loss of its steps, the share of test images that are right, seconds in all."""
+
+    epoch: int
+    loss: float
+    accuracy: float
+    seconds: float
+
+
+@dataclass
+class Run:
+    """One network's heads over time, and how well it does."""
+
+    moments: list[Moment] = field(default_factory=list[Moment])
+    epochs: list[EpochResult] = field(default_factory=list[EpochResult])
+
+    def at(self, epoch: float) -> Moment:
+        """The moment of this epoch, which must have been recorded."""
+        for moment in self.moments:
+            if abs(moment.epoch - epoch) < 1e-9:
+                return moment
+        known = [f"{moment.epoch:g}" for moment in self.moments]
+        listed = ", ".join(known if len(known) <= 8 else (*known[:6], "…", known[-1]))
+        raise DomainError(f"nothing was recorded at epoch {epoch:g}; there are {listed}")
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "epochs": [asdict(epoch) for epoch in self.epochs],
+            "moments": [moment.json() for moment in self.moments],
+        }
+
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> Run:
+        """From plain data."""
+        moments = [Moment.of(one["epoch"], one["centres"], one["alpha"]) for one in data["moments"]]
+        return Run(moments, [EpochResult(**one) for one in data["epochs"]])
+
+
+@dataclass(frozen=True)
+class Record(Printed):
+    """Settings, and the runs by name: "trained", and unless it was left out "control"."""
+
+    settings: Settings
+    runs: Mapping[str, Run]
+    parameters: int
+
+    @property
+    def trained(self) -> Run:
+        return self.runs[TRAINED]
+
+    @property
+    def control(self) -> Run | None:
+        return self.runs.get(CONTROL)
+
+    def run(self, name: str) -> Run:
+        """One of the runs."""
+        if name not in self.runs:
+            raise NamingError(f"this record has {' and '.join(self.runs)}, not {name!r}")
+        return self.runs[name]
+
+    def draw(self, epoch: float | None = None, run: str = TRAINED) -> Picture:
+        """The heads of every layer around a query at one moment, by default the last."""
+        from lattend.study.heads.pictures import draw_moment
+
+        return draw_moment(self, epoch, run)
+
+    def draw_paths(self) -> Picture:
+        """The paths of the centres, layer by layer."""
+        from lattend.study.heads.pictures import draw_paths
+
+        return draw_paths(self)
+
+    def draw_spread(self) -> Picture:
+        """Distances and widths by layer over time, closeness to a grid, and accuracy beside the control's."""
+        from lattend.study.heads.pictures import draw_spread
+
+        return draw_spread(self)
+
+    def animate(self, path: str | os.PathLike[str], run: str = TRAINED) -> Path:
+        """Writes the moments one after another: .gif, or .html with a slider."""
+        from lattend.study.heads.animation import animate
+
+        return animate(self, path, run)
+
+    def report(self) -> Report:
+        from lattend.study.heads.findings import report
+
+        return report(self)
+
+    def summary(self) -> dict[str, Any]:
+        """What the report says, in numbers."""
+        from lattend.study.heads.findings import Findings, summary
+
+        return summary(Findings(self))
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "kind": KIND,
+            "settings": asdict(self.settings),
+            "parameters": self.parameters,
+            "runs": {name: run.json() for name, run in self.runs.items()},
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the record as JSON, a moment a line."""
+        data = self.json()
+        runs = data.pop("runs")
+        lines = [json.dumps(data)[:-1] + ', "runs": {']
+        for at, (name, run) in enumerate(runs.items()):
+            lines.append(
+                f'{"," if at else ""}"{name}": {{"epochs": {json.dumps(run["epochs"])}, "moments": ['
+            )
+            lines.append(",\n".join(json.dumps(moment) for moment in run["moments"]) + "]}")
+        path = Path(path)
+        path.write_text("\n".join((*lines, "}}", "")), encoding="utf-8")
+        return path
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Record:
+        """The record in a file, or in record.json of a folder."""
+        path = Path(path)
+        path = path / "record.json" if path.is_dir() else path
+        if not path.is_file():
+            raise LattendError(f'there is no record "{path}"; `lattend heads train` writes one')
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data["kind"] != KIND:
+                raise KeyError("kind")
+            runs = {name: Run.of(run) for name, run in data["runs"].items()}
+            return Record(Settings(**data["settings"]), runs, data["parameters"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise LattendError(
+                f'"{path}" is no record of heads in training; `lattend heads train` writes one'
+            ) from None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """An epoch that has just ended."""
+
+    run: str
+    epochs: int
+    result: EpochResult
+    moment: Moment
+
+    def __str__(self) -> str:
+        far = " ".join(format_fixed(distance, 1) for distance in self.moment.centre_distances())
+        return (
+            f"{self.run}   epoch {self.result.epoch:3} of {self.epochs}   "
+            f"loss {format_fixed(self.result.loss, 3)}   test {format_share(self.result.accuracy):>6}   "
+            f"centres {far} from the query   {format_fixed(self.result.seconds, 0)} s"
+        )
+
+
+def _short(numbers: Any) -> Floats:
+    given = np.asarray(numbers, dtype=np.float64)
+    return np.array([float(f"{x:.{DIGITS}g}") for x in given.ravel()]).reshape(given.shape)

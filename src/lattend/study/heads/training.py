@@ -1,0 +1,248 @@
+"""train: a network of heads learns to classify images, its heads recorded, beside one with fixed centres."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lattend.errors import DomainError, LattendError, NamingError
+from lattend.seeds import check_seed
+from lattend.study.generative.checks import choice, count, real
+from lattend.study.heads.network import HeadNet
+from lattend.study.heads.record import CONTROL, TRAINED, EpochResult, Moment, Progress, Record, Run, Settings
+from lattend.study.images.image_set import NAMES, ImageSet, read_images
+from lattend.study.training import Checkpoint, hash_of, warm_cosine
+
+# What suits each set of images
+USUAL: dict[str, dict[str, int]] = {
+    "digits": {"patch": 1, "layers": 4, "width": 32, "epochs": 25, "batch": 32},
+    "fashion": {"patch": 2, "layers": 4, "width": 64, "epochs": 15, "batch": 100},
+    "cifar10": {"patch": 2, "layers": 6, "width": 128, "epochs": 40, "batch": 100},
+}
+WITHIN = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the first epoch, when heads move most
+LONGEST = 1.0  # gradient
+TEST_BATCH = 500
+
+
+def train(
+    data: str | ImageSet = "digits",
+    *,
+    kernel: int = 3,
+    layers: int | None = None,
+    width: int | None = None,
+    epochs: int | None = None,
+    batch: int | None = None,
+    patch: int | None = None,
+    rate: float = 2e-3,
+    centre_rate: float = 5.0,
+    decay: float = 0.05,
+    spread: float | None = None,
+    seed: int = 0,
+    control: bool = True,
+    folder: str | os.PathLike[str] | None = None,
+    fetch: bool = False,
+    device: str = "cpu",
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], object] | None = None,
+) -> Record:
+    """Trains K² heads a layer on images, and gives the record of where they went.
+
+    `data` are "digits", "fashion", "cifar10" (see `read_images` for `folder` and `fetch`) or an ImageSet, and
+    decide layers, width, epochs, batch and patch unless these are given. The first centres are normal with
+    `spread` positions along each axis, an eighth of the image's side. AdamW, whose rate rises to `rate` in a
+    tenth of the steps and falls to 0 along a cosine; centres and widths learn `centre_rate` times as fast,
+    and no weight decay draws them to 0.
+
+    With `control`, the same network learns once more from the same first numbers and batches, but for its
+    centres, which stay where they are. `checkpoint` is a folder for a file after each epoch, from which the
+    same call goes on after an interruption to the very same numbers; the files go when all is done.
+    """
+    images = _images(data, folder, fetch)
+    usual = USUAL.get(images.name, USUAL["cifar10"])
+    given = {"layers": layers, "width": width, "epochs": epochs, "batch": batch, "patch": patch}
+    sizes = {name: count(name, usual[name] if value is None else value) for name, value in given.items()}
+    rows, cols = (_positions(side, sizes["patch"]) for side in images.train.shape[2:])
+    settings = Settings(
+        data=images.name,
+        train_images=len(images.train),
+        test_images=len(images.test),
+        channels=images.train.shape[1],
+        classes=images.classes,
+        rows=rows,
+        cols=cols,
+        kernel=count("kernel", kernel),
+        rate=real("rate", rate, "above 0", lambda found: found > 0),
+        centre_rate=real("centre_rate", centre_rate),
+        decay=real("decay", decay),
+        spread=real("spread", max(rows, cols) / 8 if spread is None else spread),
+        seed=check_seed(seed),
+        device=str(_device(device)),
+        **sizes,
+    )
+    kept = None if checkpoint is None else Path(checkpoint)
+    runs: dict[str, Run] = {}
+    trainings: list[_Training] = []
+    for name in (TRAINED, CONTROL)[: 1 + control]:
+        training = _Training(name, images, settings, kept and kept / f"{name}.pt")
+        runs[name] = training.complete(progress)
+        trainings.append(training)
+    for training in trainings:
+        training.forget()
+    return Record(settings, runs, sum(p.numel() for p in trainings[0].net.parameters()))
+
+
+class _Training:
+    """One network's training, from its first numbers or from its checkpoint."""
+
+    def __init__(self, name: str, images: ImageSet, settings: Settings, path: Path | None) -> None:
+        self.name, self.settings, self.home = name, settings, torch.device(settings.device)
+        self.x, self.test = (
+            _scaled(part, images.train).to(self.home) for part in (images.train, images.test)
+        )
+        self.y, self.test_y = (
+            torch.from_numpy(labels).to(self.home) for labels in (images.train_labels, images.test_labels)
+        )
+        with torch.random.fork_rng([]):
+            torch.manual_seed(settings.seed)
+            self.net = HeadNet(
+                settings.channels,
+                settings.classes,
+                kernel=settings.kernel,
+                layers=settings.layers,
+                width=settings.width,
+                patch=settings.patch,
+                spread=settings.spread,
+            ).to(self.home)
+            self.random = torch.get_rng_state()
+        for encoding in self.net.encodings:
+            encoding.centres.requires_grad_(name == TRAINED)
+        places = [p for encoding in self.net.encodings for p in (encoding.centres, encoding.root)]
+        others = [p for p in self.net.parameters() if all(p is not place for place in places)]
+        self.optimiser = torch.optim.AdamW(
+            [{"params": others, "weight_decay": settings.decay}, {"params": places, "weight_decay": 0.0}]
+        )
+        self.rates = (settings.rate, settings.rate * settings.centre_rate)
+        self.steps = max(
+            1, len(self.x) // settings.batch
+        )  # what is left over comes in another order next time
+        self.run, self.done, self.seconds = Run([self._moment(0.0)]), 0, 0.0
+        self.file = path and self._checkpoint(path)
+
+    def _checkpoint(self, path: Path) -> Checkpoint:
+        which = asdict(self.settings) | {"run": self.name}
+        which |= {"data": hash_of(self.x), "test": hash_of(self.test)}
+        return Checkpoint(path, "heads in training", which, self.net, self.optimiser, self.home)
+
+    def complete(self, progress: Callable[[Progress], object] | None) -> Run:
+        """All epochs that are left; torch's own random numbers and threads stay as they are."""
+        with torch.enable_grad(), torch.random.fork_rng([]), _one_thread():
+            torch.set_rng_state(self.random)
+            if self.file is not None:
+                self.file.read(self._take_up)
+            while self.done < self.settings.epochs:
+                self._epoch()
+                if self.file is not None:
+                    self.file.write(done=self.done, seconds=self.seconds, record=self.run.json())
+                if progress is not None:
+                    last = self.run.epochs[-1], self.run.moments[-1]
+                    progress(Progress(self.name, self.settings.epochs, *last))
+        return self.run
+
+    def forget(self) -> None:
+        """Removes the file."""
+        if self.file is not None:
+            self.file.path.unlink(missing_ok=True)
+
+    def _take_up(self, content: dict[str, Any]) -> None:
+        self.run, self.done, self.seconds = Run.of(content["record"]), content["done"], content["seconds"]
+
+    def _epoch(self) -> None:
+        start, loss = time.monotonic(), torch.zeros((), device=self.home)
+        within = {} if self.done else {math.ceil(share * self.steps): share for share in WITHIN}
+        batches = torch.randperm(len(self.x)).split(self.settings.batch)[: self.steps]
+        for step, rows in enumerate(batches, 1):
+            loss += self._step(rows.to(self.home), (self.done + (step - 0.5) / self.steps))
+            if step in within and step < self.steps:
+                self.run.moments.append(self._moment(within[step]))
+        mean = float(loss) / self.steps
+        if not math.isfinite(mean):
+            raise DomainError(
+                f"in epoch {self.done + 1} the loss is not finite; lower rate, which is "
+                f"{self.settings.rate:g}"
+            )
+        self.done += 1
+        self.seconds += time.monotonic() - start
+        self.run.moments.append(self._moment(float(self.done)))
+        self.run.epochs.append(EpochResult(self.done, mean, self._accuracy(), self.seconds))
+
+    def _step(self, rows: Tensor, epochs: float) -> Tensor:
+        for group, rate in zip(self.optimiser.param_groups, self.rates, strict=True):
+            group["lr"] = rate * warm_cosine(epochs / self.settings.epochs)
+        loss = functional.cross_entropy(self.net(self.x[rows]), self.y[rows])
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), LONGEST)
+        self.optimiser.step()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _accuracy(self) -> float:
+        parts = zip(self.test.split(TEST_BATCH), self.test_y.split(TEST_BATCH), strict=True)
+        right = [int((self.net(x).argmax(1) == y).sum()) for x, y in parts]
+        return sum(right) / len(self.test)
+
+    def _moment(self, epoch: float) -> Moment:
+        layers = self.net.heads()
+        centres = [[head.centre for head in layer] for layer in layers]
+        return Moment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Products this small are not worth sharing, and on a busy machine threads wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: bool) -> ImageSet:
+    if isinstance(data, ImageSet):
+        if folder is not None or fetch:
+            raise NamingError("folder and fetch are for images by their name; leave them out")
+        return data
+    return read_images(choice("data", data, NAMES), folder, fetch)
+
+
+def _scaled(images: Any, of: Any) -> Tensor:
+    """From -1 to 1, or thereabouts: the mean of those to train on is 0, their standard deviation 1/2."""
+    mean, spread = float(of.mean()), float(of.std()) or 1.0
+    return (torch.from_numpy(images).float() - mean) / (2 * spread)
+
+
+def _positions(side: int, patch: int) -> int:
+    if side % patch:
+        raise DomainError(f"a side of {side} pixels is not cut into patches of {patch}; give a divisor")
+    return side // patch
+
+
+def _device(name: str) -> torch.device:
+    try:
+        found = torch.device(name)
+    except RuntimeError:
+        raise NamingError(f'device is "cpu" or "cuda", not {name!r}') from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise LattendError('device "cuda" is asked for, and torch finds no GPU; leave it out for the CPU')
+    return found
