@@ -38,9 +38,11 @@ def heads_train(
     epochs: Annotated[
         int | None, option("E", "Times each is seen; digits 25, fashion 15, cifar10 40.")
     ] = None,
-    rate: Annotated[float | None, option("R", "Greatest learning rate; 0.002.")] = None,
+    rate: Annotated[
+        float | None, option("R", "Greatest learning rate; digits 0.003, fashion 0.002, cifar10 0.001.")
+    ] = None,
     centre_rate: Annotated[
-        float | None, option("F", "How many times as fast centres and widths learn; 5.", "--centre-rate")
+        float | None, option("F", "How many times as fast centres and widths learn; 1.", "--centre-rate")
     ] = None,
     spread: Annotated[
         float | None, option("S", "Of the first centres; an eighth of the image's side.")

@@ -24,10 +24,10 @@ from lattend.study.images.image_set import NAMES, ImageSet, read_images
 from lattend.study.training import Checkpoint, hash_of, warm_cosine
 
 # What suits each set of images
-USUAL: dict[str, dict[str, int]] = {
-    "digits": {"patch": 1, "layers": 4, "width": 32, "epochs": 25, "batch": 32},
-    "fashion": {"patch": 2, "layers": 4, "width": 64, "epochs": 15, "batch": 100},
-    "cifar10": {"patch": 2, "layers": 6, "width": 128, "epochs": 40, "batch": 100},
+USUAL: dict[str, dict[str, Any]] = {
+    "digits": {"patch": 1, "layers": 4, "width": 32, "epochs": 25, "batch": 32, "rate": 3e-3},
+    "fashion": {"patch": 2, "layers": 4, "width": 64, "epochs": 15, "batch": 100, "rate": 2e-3},
+    "cifar10": {"patch": 2, "layers": 6, "width": 128, "epochs": 40, "batch": 100, "rate": 1e-3},
 }
 WITHIN = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the first epoch, when heads move most
 LONGEST = 1.0  # gradient
@@ -43,8 +43,8 @@ def train(
     epochs: int | None = None,
     batch: int | None = None,
     patch: int | None = None,
-    rate: float = 2e-3,
-    centre_rate: float = 5.0,
+    rate: float | None = None,
+    centre_rate: float = 1.0,
     decay: float = 0.05,
     spread: float | None = None,
     seed: int = 0,
@@ -58,10 +58,10 @@ def train(
     """Trains K² heads a layer on images, and gives the record of where they went.
 
     `data` are "digits", "fashion", "cifar10" (see `read_images` for `folder` and `fetch`) or an ImageSet, and
-    decide layers, width, epochs, batch and patch unless these are given. The first centres are normal with
-    `spread` positions along each axis, an eighth of the image's side. AdamW, whose rate rises to `rate` in a
-    tenth of the steps and falls to 0 along a cosine; centres and widths learn `centre_rate` times as fast,
-    and no weight decay draws them to 0.
+    decide layers, width, epochs, batch, patch and rate unless these are given. The first centres are normal,
+    `spread` positions along each axis: an eighth of the image's side. AdamW's rate rises to `rate` in a tenth
+    of the steps and falls to 0 along a cosine; centres and widths learn `centre_rate` times as fast, and no
+    weight decay draws them to 0.
 
     With `control`, the same network learns once more from the same first numbers and batches, but for its
     centres, which stay where they are. `checkpoint` is a folder for a file after each epoch, from which the
@@ -81,7 +81,7 @@ def train(
         rows=rows,
         cols=cols,
         kernel=count("kernel", kernel),
-        rate=real("rate", rate, "above 0", lambda found: found > 0),
+        rate=real("rate", usual["rate"] if rate is None else rate, "above 0", lambda found: found > 0),
         centre_rate=real("centre_rate", centre_rate),
         decay=real("decay", decay),
         spread=real("spread", max(rows, cols) / 8 if spread is None else spread),
