@@ -35,6 +35,7 @@ _OPTIONS = (
     (re.compile(r'Game\("[^"]*", minimise="(\w+) (\w+)"\)'), r"--minimise \1,\2"),
     (re.compile(r"\bfirst=(\d+)"), r"--from \1"),
     (re.compile(r"\bper=\"(\w+)\""), r"--per \1"),
+    (re.compile(r"folder=…, or fetch=True"), "--data-dir, or --fetch"),
     (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),
 )
 

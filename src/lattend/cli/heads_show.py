@@ -49,10 +49,9 @@ def heads_show(
         given = "--at-epoch" if at_epoch is not None else "--run"
         raise NamingError(f"{given} is for the heads of one moment; leave out --view {view}")
     if out is not None and out.lower().endswith(MOVING):
-        if at_epoch is not None or view not in (None, "heads"):
-            raise NamingError(
-                "--out .gif and .html show the heads at all moments; leave out the other options"
-            )
+        if at_epoch is not None or view is not None:
+            given = "--view" if at_epoch is None else "--at-epoch"
+            raise NamingError(f".gif and .html show the heads at all moments; leave out {given}")
         file = str(found.animate(out, run or TRAINED))
         say_json({"file": file}) if json else say(f"{file}: {found.report().title}")
         return

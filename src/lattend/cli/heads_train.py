@@ -11,7 +11,6 @@ import typer
 
 from lattend.cli.arguments import Json, option
 from lattend.cli.output import complain, say, say_json, width
-from lattend.errors import LattendError
 
 if TYPE_CHECKING:
     from lattend.study.heads.record import Progress, Record
@@ -71,7 +70,7 @@ def heads_train(
     chosen: dict[str, Any] = {
         name: value for name, value in (given | {"spread": spread}).items() if value is not None
     }
-    folder = _folder(out or f"out/heads-{data}")
+    folder = Path(out or f"out/heads-{data}")
     found = read_images(data, data_dir, fetch).first(images)
     done: list[Progress] = []
     try:
@@ -107,17 +106,6 @@ def write(record: Record, folder: Path) -> list[str]:
     except ModuleNotFoundError as missing:
         complain(f"no pictures without {missing.name}; `lattend heads show {folder}` draws them elsewhere")
     return [str(file) for file in files]
-
-
-def _folder(path: str) -> Path:
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LattendError(
-            f'cannot make the folder "{folder}": {error.strerror}; give another --out'
-        ) from None
-    return folder
 
 
 def _progress(done: list[Progress]) -> Callable[[Progress], None]:

@@ -13,7 +13,7 @@ from lattend.errors import DomainError, TensorError
 from lattend.nn.attention.gaussian_heads import kernel_heads
 
 Floats = NDArray[np.float64]
-DRAWS = 999  # of random directions
+DRAWS = 199  # of random directions
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class GridFit:
     """Each head's tap (dy, dx), no tap twice, so that the sum of squared distances is the least there is.
 
     `distance` is their root mean square, in positions. `chance` is that of heads as far from the query in
-    random directions, the median of 999 draws, and `nearer` the share of draws that come at least as near.
+    random directions, the median of 199 draws, and `nearer` the share of draws that come at least as near.
     """
 
     taps: tuple[tuple[float, float], ...]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real
 from lattend.study.heads.network import HeadNet
@@ -64,8 +64,8 @@ def train(
     weight decay draws them to 0.
 
     With `control`, the same network learns once more from the same first numbers and batches, but for its
-    centres, which stay where they are. `checkpoint` is a folder for a file after each epoch, from which the
-    same call goes on after an interruption to the very same numbers; the files go when all is done.
+    centres, which stay where they are. `checkpoint` is a folder for a file written after each epoch, from
+    which the same call goes on after an interruption to the very same numbers; when all is done, it goes.
     """
     images = _images(data, folder, fetch)
     usual = USUAL.get(images.name, USUAL["cifar10"])
@@ -90,6 +90,8 @@ def train(
         **sizes,
     )
     kept = None if checkpoint is None else Path(checkpoint)
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
     runs: dict[str, Run] = {}
     trainings: list[_Training] = []
     for name in (TRAINED, CONTROL)[: 1 + control]:
@@ -222,6 +224,9 @@ def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: 
     if isinstance(data, ImageSet):
         if folder is not None or fetch:
             raise NamingError("folder and fetch are for images by their name; leave them out")
+        if data.train.shape[1:] != data.test.shape[1:]:
+            sizes = [list(part.shape[1:]) for part in (data.train, data.test)]
+            raise TensorError(f"images to train on are {sizes[0]}, those to test {sizes[1]}; give them alike")
         return data
     return read_images(choice("data", data, NAMES), folder, fetch)
 

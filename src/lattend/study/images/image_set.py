@@ -73,7 +73,7 @@ def read_images(name: str, folder: str | os.PathLike[str] | None = None, fetch: 
         return _read(name, package, places[0])
     looked = ", ".join(f'"{place}"' for place in places)
     raise LattendError(
-        f"there is no {package.title} in {looked}; {package.advice}, or fetch=True to download "
+        f"there is no {package.title} in {looked}; {package.advice} with folder=…, or fetch=True to download "
         f'{package.megabytes} MB into "{places[0]}"'
     )
 

@@ -93,9 +93,10 @@ def _cifar(place: Path) -> Split:
 
 def _rows(path: Path) -> NDArray[np.uint8]:
     """The images of a PNG whose every row of pixels is one image, row by row."""
-    from matplotlib.image import imread
+    from PIL import Image  # which matplotlib brings
 
-    pixels = np.rint(imread(path)[..., :3] * 255).astype(np.uint8)
+    with Image.open(path) as file:
+        pixels = np.asarray(file.convert("RGB"))
     return np.ascontiguousarray(pixels.reshape(-1, SIDE, SIDE, 3).transpose(0, 3, 1, 2))
 
 

@@ -1,0 +1,159 @@
+"""Records: measures against loops over pixels, files, and what the report says."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_heads import record
+
+from lattend.errors import DomainError, LattendError, NamingError
+from lattend.study.heads.findings import Findings
+from lattend.study.heads.record import EpochResult, Moment, Record, Run, Settings
+
+SETTINGS = Settings(
+    data="drawn",
+    train_images=10,
+    test_images=400,
+    channels=1,
+    classes=2,
+    rows=4,
+    cols=5,
+    patch=1,
+    kernel=2,
+    layers=3,
+    width=8,
+    epochs=1,
+    batch=5,
+    rate=1e-3,
+    centre_rate=1.0,
+    decay=0.0,
+    spread=1.0,
+    seed=0,
+    device="cpu",
+)
+
+
+def moment(epoch: float = 0.0, far: tuple[float, ...] = (1.0, 1.0, 1.0), alpha: float = 1.0) -> Moment:
+    """Four heads of each layer as far from the query as `far` says, on its diagonals."""
+    around = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)]) / math.sqrt(2)
+    return Moment.of(epoch, [length * around for length in far], np.full((len(far), 4), alpha))
+
+
+def drawn(start: Moment, end: Moment, control: Moment | None = None) -> Record:
+    result = [EpochResult(1, 0.5, 0.75, 2.0)]
+    runs = {"trained": Run([start, end], result)}
+    if control is not None:
+        runs["control"] = Run([start, control], [replace(result[0], accuracy=0.5)])
+    return Record(SETTINGS, runs, 100)
+
+
+def test_distances_and_widths_of_a_layer() -> None:
+    found = Moment.of(0, [[(3, 4), (0, 1), (0, 0), (-6, 8)]], [[0.5, 2, 0.125, 50]])
+    assert found.centre_distances().tolist() == [4.0]  # (5 + 1 + 0 + 10)/4
+    assert found.widths() == pytest.approx([0.75])  # 1, 0.5, 2 and 0.1: the middle of 0.5 and 1
+
+
+def test_attention_distance_is_that_of_all_pairs_of_pixels() -> None:
+    random = np.random.default_rng(0)
+    found = Moment.of(0, 3 * random.normal(size=(2, 4, 2)), random.uniform(0.01, 2, (2, 4)))
+    rows, cols = 4, 5
+    for layer, heads in enumerate(found.heads().values()):
+        squares = []
+        for head in heads:
+            for y in range(rows):
+                for x in range(cols):
+                    weights = head.weights(rows, cols, (y, x))
+                    places = [(u, v) for u in range(rows) for v in range(cols)]
+                    squares.append(sum(weights[u, v] * ((u - y) ** 2 + (v - x) ** 2) for u, v in places))
+        wanted = math.sqrt(sum(squares) / len(squares))
+        assert found.attention_distances(rows, cols)[layer] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_head_far_outside_attends_to_the_edge() -> None:
+    found = Moment.of(0, [[(0, 1000)]], [[4.0]])
+    wanted = math.sqrt(sum((4 - x) ** 2 for x in range(5)) / 5)  # of five columns always the last
+    assert found.attention_distances(1, 5)[0] == pytest.approx(wanted)
+
+
+def test_flat_heads_stay_finite() -> None:
+    found = Moment.of(0, [[(0, 0)]], [[0.0]])
+    assert np.isfinite(found.widths()).all()
+    assert found.attention_distances(1, 3)[0] == pytest.approx(math.sqrt((2 * (1 + 4) + 2) / 9))
+
+
+def test_files_give_back_the_record(tmp_path: Path) -> None:
+    found = record()
+    path = found.save(tmp_path / "record.json")
+    assert json.loads(path.read_text()) == found.json()
+    for source in (path, tmp_path):
+        again = Record.read(source)
+        assert again.settings == found.settings
+        assert again.json() == found.json()
+    assert again.text() == found.text()
+
+
+@pytest.mark.parametrize("content", ["hello", "[]", "{}", '{"kind": "heads in training"}', '{"kind": 1}'])
+def test_what_is_no_record(tmp_path: Path, content: str) -> None:
+    (tmp_path / "record.json").write_text(content)
+    with pytest.raises(LattendError, match=r'record.json" is no record of heads in training; `lattend heads'):
+        Record.read(tmp_path)
+
+
+def test_no_file_and_no_moment() -> None:
+    with pytest.raises(LattendError, match=r'there is no record "nowhere"; `lattend heads train` writes one'):
+        Record.read("nowhere")
+    found = drawn(moment(), moment(1))
+    assert found.trained.at(1).epoch == 1
+    with pytest.raises(DomainError, match="nothing was recorded at epoch 7; there are 0, 1"):
+        found.trained.at(7)
+    with pytest.raises(NamingError, match="this record has trained, not 'control'"):
+        found.run("control")
+
+
+@pytest.mark.parametrize(
+    ("far", "said"),
+    [
+        ((1.0, 2.0, 3.0), "Every layer ends farther away than the one before."),
+        ((1.0, 3.0, 2.0), "The last is farther than the first, but not every layer than the one before."),
+        ((3.0, 2.0, 1.0), "Later layers do not end farther away."),
+    ],
+)
+def test_what_is_said_of_depth_follows_from_the_numbers(far: tuple[float, ...], said: str) -> None:
+    found = Findings(drawn(moment(), moment(1, far))).depth()
+    ends = f"Centres of layer 1 end {far[0]:.2f} from the query, those of layer 3 {far[2]:.2f}"
+    assert found == f"{ends}; they began at 1.00 and 1.00. {said}"
+
+
+def test_what_is_said_of_grids_follows_from_the_numbers() -> None:
+    grid = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    heap = [(1, 1)] * 4
+    start = Moment.of(0, [[(2, 2)] * 4] * 3, np.ones((3, 4)))
+    end = Moment.of(1, [grid, heap, [(5, 5)] * 4], np.ones((3, 4)))
+    found = Findings(drawn(start, end))
+    assert found.nearness() == (
+        "Layers 1 and 2 end nearer to a 2 × 2 grid than at first. Layer 1 ends nearer than 19 of 20 draws of "
+        "heads as far from the query in random directions."
+    )
+    assert [fit.distance == 0 for fit in found.fits] == [True, False, False]
+
+
+def test_the_report_has_the_numbers_and_the_control() -> None:
+    found = drawn(moment(), moment(1, (1, 2, 3), 2.0), moment(1, alpha=0.5))
+    text = found.text(80)
+    assert "trained  75.0% ± 2.2 right of the test images\n" in text  # √(0.75*0.25/400)
+    assert "control  50.0% ± 2.5 right of the test images, centres held fixed" in text
+    assert "    3  1.00 → 3.00   2.00  0.71 → 0.50" in text
+    assert "\n    3     1.00  0.71 → 1.00  " in text  # the control's
+    data: dict[str, Any] = found.summary()
+    assert data["accuracy"] == {"trained": 0.75, "control": 0.5}
+    assert data["layers"][2]["end"]["centre_distance"] == pytest.approx(3, rel=1e-5)
+    assert data["layers"][2]["moved"] == pytest.approx(2, rel=1e-5)
+    assert data["layers"][1]["control"]["width"] == pytest.approx(1)
+    assert max(map(len, found.text(60).splitlines())) <= 60
+    assert "Control" not in drawn(moment(), moment(1)).text(80)
