@@ -121,7 +121,7 @@ def test_a_model(lattend, tmp_path):
             ["attention", "--check"],
             "a run needs a number for every size: give --at n=…,heads=…,D_hid=…,D_i=…",
         ),
-        (["rnn2d", "--check", "--order", "adds"], "--check has all its rows and takes no --order"),
+        (["rnn2d", "--check", "--order", "adds"], "--order does not go with --check; ask for one of the two"),
         (["attention", "--rule", "caussal"], "caussal"),
     ],
 )
@@ -165,3 +165,21 @@ def test_parameters_by_matrix(lattend):
     assert [row["numbers"] for row in data["rows"]] == [6, 9, 9] and data["total"] == 24
     said = "--order does not go with --parameters; ask for one of the two"
     assert said in lattend("cost", "rnn2d", "--parameters", "--order", "depth").err
+
+
+def test_the_price_of_one_point(lattend):
+    layer = "attention(encoding=absolute,projections=naive,D_i=D,D_hid=D,heads=1)"
+    assert lattend("cost", layer, "--per", "score", "--claim", "operations: 16D^2 - 1").code == 0
+    ran = lattend("cost", layer, "--per", "score", "--claim", "operations: 4(2D(2D-1)+D-1)")
+    assert ran.code == 1 and "exactly (4D + 1)(4D - 1)" in ran.out
+    ran = lattend("cost", "rnn2d", "--per", "cell")
+    assert "multiplies h(2h + c) h(c + h) c*h" in " ".join(ran.out.split())
+    claims = [part for c in ("inner multiplies: hc + 2h^2", "corner adds: h(c-1)") for part in ("--claim", c)]
+    assert lattend("cost", "rnn2d", "--per", "cell", *claims).code == 0
+    assert lattend("cost", "decoder(heads=1)", "--per", "step", "--order", "operations").out == (
+        "O(n*d*l + d^2*l)\n"
+    )
+    assert json.loads(lattend("cost", "rnn", "--per", "cell", "--at", "h=3,c=2", "--json").out)["points"][
+        "first layer"
+    ]["multiplies"] == 3 * (3 + 2)
+    assert "--backward does not go with --per" in lattend("cost", "rnn", "--per", "cell", "--backward").err

@@ -16,6 +16,7 @@ from lattend.report.numbers import fixed
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
+    from lattend.cost.per_point import PerPoint
 
 EXAMPLES = (
     "lattend cost",
@@ -24,12 +25,22 @@ EXAMPLES = (
     "lattend cost attention --rule causal --at n=4096,heads=32,D_i=4096,D_hid=128",
     'lattend cost "rnn(steps=t, inputs=n, hidden=n, layers=l)" --order multiplies',
     'lattend cost "l * attention(causal, n=t, heads=1) + linear(n=t)"',
+    'lattend cost rnn2d --per cell --claim "inner multiplies: hc + 2h^2"',
+    "lattend cost decoder --per step",
     "lattend cost vit --out vit.svg",
     "lattend cost rnn2d --statements",
     'lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters',
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
 )
+# Options that have an answer of their own, and those that go with it
+ALONE = {
+    "--check": (),
+    "--parameters": (),
+    "--statements": ("--backward",),
+    "--out": ("--backward",),
+    "--per": ("--claim", "--order", "--latex"),
+}
 
 
 def cost(
@@ -40,6 +51,9 @@ def cost(
     rule: Annotated[str | None, option("RULE", "The attention mask, as a rule.", "--rule")] = None,
     at: At = None,
     backward: Annotated[bool, typer.Option("--backward", help="The backward pass.")] = False,
+    per: Annotated[
+        str | None, option("score|cell|step", "The price of one score, one cell, one decoding step.", "--per")
+    ] = None,
     parameters: Annotated[
         bool, typer.Option("--parameters", help="The parameters by matrix, of one head and of all.")
     ] = False,
@@ -65,13 +79,8 @@ def cost(
     1 when a number differs from what plain code counts as it runs.
     """
     given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
-    given |= {
-        "--latex": latex,
-        "--out": out,
-        "--statements": statements,
-        "--check": check,
-        "--parameters": parameters,
-    }
+    given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
+    given |= {"--parameters": parameters, "--per": per}
     if layer is None:
         refuse(given, given, "needs a layer, as in lattend cost rnn2d; lattend cost alone lists the layers")
         from lattend.cost.layer_catalogue import catalogue
@@ -83,38 +92,47 @@ def cost(
         return _model(layer, length, json)
     if length is not None:
         raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")
+    for alone, takes in ALONE.items():
+        if given[alone]:
+            others = [name for name in given if name not in (alone, "--rule", "--at", *takes)]
+            refuse(given, others, f"does not go with {alone}; ask for one of the two")
+    numbers = read_numbers(at)
     if check:
-        others = {"--backward": backward, "--statements": statements, "--claim": claim, "--order": order}
-        others |= {"--latex": latex, "--out": out}
-        for name, value in others.items():
-            if value:
-                raise NamingError(f"--check has all its rows and takes no {name}; ask for one of the two")
-        return _check(layer, rule, read_numbers(at), json)
+        return _check(layer, rule, numbers, json)
+    found = _layer(layer, rule, numbers)
     if parameters:
-        rest = {
-            name: value for name, value in given.items() if name not in ("--parameters", "--rule", "--at")
-        }
-        refuse(rest, rest, "does not go with --parameters; ask for one of the two")
-        show_report(_layer(layer, rule, read_numbers(at)).parameters_by_matrix(), json)
-        return YES
-    found = _layer(layer, rule, read_numbers(at))
-    found = found.backward if backward else found
-    if claim:
-        return _claims(found, claim, read_renames(rename), json)
-    if out is not None:
-        show(replace(found.draw(), data=found.json()), out, json)
-        return YES
-    if order is not None or latex is not None:
-        asked = {"order": str(found.order(order))} if order is not None else {}
-        asked |= {"latex": found.latex(latex)} if latex is not None else {}
-        if json:
-            say_json(asked)
-        else:
-            say("\n".join(asked.values()))
+        show_report(found.parameters_by_matrix(), json)
     elif statements:
         say(found.statements)
+    elif out is not None:
+        chosen = found.backward if backward else found
+        show(replace(chosen.draw(), data=chosen.json()), out, json)
     else:
+        asked = found.per(per) if per is not None else found.backward if backward else found
+        return _answer(asked, claim, read_renames(rename), order, latex, json)
+    return YES
+
+
+def _answer(
+    found: Cost | PerPoint,
+    claims: list[str] | None,
+    rename: dict[str, str],
+    order: str | None,
+    latex: str | None,
+    json: bool,
+) -> int:
+    """What was asked of a price: claims, orders and formulas, or all of it."""
+    if claims:
+        return _claims(found, claims, rename, json)
+    if order is None and latex is None:
         show_report(found, json)
+        return YES
+    asked = {"order": str(found.order(order))} if order is not None else {}
+    asked |= {"latex": found.latex(latex)} if latex is not None else {}
+    if json:
+        say_json(asked)
+    else:
+        say("\n".join(asked.values()))
     return YES
 
 
@@ -138,7 +156,7 @@ def _check(text: str, rule: str | None, values: dict[str, int], json: bool) -> i
     return YES if found else NO
 
 
-def _claims(found: Cost, claims: list[str], rename: dict[str, str], json: bool) -> int:
+def _claims(found: Cost | PerPoint, claims: list[str], rename: dict[str, str], json: bool) -> int:
     verdicts: list[Any] = []
     for text in claims:
         quantity, colon, formula = (part.strip() for part in text.partition(":"))

@@ -185,10 +185,16 @@ def product(*sizes: Polynomial | int) -> Amount:
     for size in sizes:
         total = total * (Polynomial.constant(size) if isinstance(size, int) else size)
         if not isinstance(size, int) and not size.is_constant:
-            term = as_term(size)
-            terms = (Name(str(name)) for name in size.atoms) if term is None else (term,)
-            where += [*(Compare(">=", one, Num(1)) for one in terms), divides(size)]
+            where += [at_least_one(size), divides(size)]
     return Amount(((None, total),), expr.all_of(*where))
+
+
+def at_least_one(size: Polynomial) -> Condition:
+    """That a size is 1 or more; of n + 1 and 4d it is said that n and d are."""
+    term = as_term(size)
+    if term is None or all(c >= 0 for c in size.terms.values()):
+        return expr.all_of(*(Compare(">=", Name(str(name)), Num(1)) for name in size.atoms))
+    return Compare(">=", term, Num(1))
 
 
 def _joined(left: Amount, right: Amount, join: Join) -> Amount:

@@ -11,8 +11,8 @@ from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
 from lattend.cost.quantities import AT_NUMBERS, SUMS, quantity_named
-from lattend.cost.recipe import Recipe
-from lattend.cost.result import MultiplyAdds, Result
+from lattend.cost.recipe import Recipe, untied
+from lattend.cost.result import MultiplyAdds, Result, on_one_line
 from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import OPERATIONS, Array
 from lattend.counts.count import Count
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from lattend.cost.check import CostCheck
     from lattend.cost.parameter_table import ParameterTable
+    from lattend.cost.per_point import PerPoint
     from lattend.cost.roofline import Floor
     from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
@@ -235,11 +236,14 @@ class Cost(Result):
 
     def repeat(self, times: Size) -> Cost:
         """So many of these in sequence, with parameters of their own."""
-        factor = Amount.of(read_size("times", times))
+        return replace(self.times(Amount.of(read_size("times", times))), name=f"{times} × {self.name}")
+
+    def times(self, factor: Amount) -> Cost:
+        """So many of these, under the same name."""
         parts = tuple((factor * n, layer) for n, layer in self.parts)
         runs = tuple((factor * n, run) for n, run in self.runs)
         recipes = tuple((factor * n, recipe) for n, recipe in self.recipes)
-        return replace(self, name=f"{times} × {self.name}", parts=parts, runs=runs, recipes=recipes)
+        return replace(self, parts=parts, runs=runs, recipes=recipes)
 
     def named(self, name: str) -> Cost:
         """The same under another name, which a single layer takes too."""
@@ -364,7 +368,22 @@ class Cost(Result):
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        return self._formula(quantity).claim(formula, assuming=assuming, rename=rename)
+        cost, said = untied(self, formula)
+        count = cost._formula(quantity)
+        verdict = count.claim(formula, assuming=assuming, rename=rename)
+        exact = () if verdict.counterexample is None else (f"exactly {on_one_line(str(count))}",)
+        return replace(verdict, readings=(*said, *verdict.readings, *exact))
+
+    def per(self, point: str) -> PerPoint:
+        """The price of one point: a "score" of attention, a "cell" of a recurrent net, a decoding "step".
+
+        >>> from lattend.cost import rnn2d
+        >>> rnn2d().per("cell")["inner"].multiplies
+        h(2h + c)
+        """
+        from lattend.cost.per_point import per_point
+
+        return per_point(self, point)
 
     def _formula(self, quantity: str) -> Count:
         # A claim may speak of any symbol of the cost, also where this quantity has it not

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from lattend.budget import UNLIMITED, Budget
-from lattend.cost.amount import Amount, as_term, divides, product
+from lattend.cost.amount import Amount, as_term, at_least_one, divides, product
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed, closed_form, counted_points, covering
 from lattend.errors import NamingError, NoClosedForm
@@ -119,9 +119,11 @@ def substitute(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
             return _within(((None, formula.substituted(formulas)),), sizes, where)
     numbers = {name: number_of(size) for name, size in changed.items()}
     fixed = {name: number for name, number in numbers.items() if number is not None}
-    renamed = {name: _name_of(name, size) for name, size in changed.items() if name not in fixed}
+    moved = {name: _name_and_shift(name, size) for name, size in changed.items() if name not in fixed}
+    renamed = {name: new for name, (new, _) in moved.items()}
     split = closed.space.split
-    if any(name in split or name in split.values() for name in fixed):
+    shifts = _shifts([moved.get(n, (n, 0)) for n in closed.space.parameters if n not in fixed])
+    if any(name in split or name in split.values() for name in (*fixed, *_moving(moved))):
         raise NamingError(
             f"give a number to all or none of {', '.join(dict.fromkeys((*split, *split.values())))}"
         )
@@ -133,9 +135,10 @@ def substitute(closed: Closed, sizes: Sizes, where: Condition) -> Amount:
     one = Space(tuple(n for n in rest.parameters if n not in same), (), split)
     space = one.renamed(renamed)
     found: tuple[tuple[Region, Polynomial], ...] = tuple(
-        (
+        _shifted(
             piece.region.fixed(fixed, rest).merged(same, one).renamed(renamed, space),
             piece.formula.at({**fixed, **renamed}),
+            shifts,
         )
         for piece in pieces
     )
@@ -170,7 +173,12 @@ def _within(
     new = {name: term for name, size in sizes.items() if (term := as_term(size)) is not None}
     whole = [divides(size) for size in sizes.values()]
     said = [part for part in expr.conjuncts(where) if set(expr.names(part)) <= set(new)]
-    moved = [expr.substituted(part, new) for part in said]
+    plain = {at_least((name,), 1): size for name, size in sizes.items()}
+    moved = [
+        part
+        for one in said
+        for part in expr.conjuncts(at_least_one(plain[one]) if one in plain else expr.substituted(one, new))
+    ]
     left = [name for size in sizes.values() for name in size.atoms if isinstance(name, str)]
     known = {name for part in moved for name in expr.names(part)}
     open_ = [part for part in moved if expr.names(part)]
@@ -178,9 +186,38 @@ def _within(
     return Amount(pieces, expr.all_of(*open_, *whole, least), split or {})
 
 
-def _name_of(name: str, size: Polynomial) -> str:
-    """The one name a size is; pieces by region take other names and numbers, a formula would bend them."""
-    atoms = size.atoms
-    if len(atoms) != 1 or size != Polynomial.atom(atoms[0]) or not isinstance(atoms[0], str):
-        raise NamingError(f"{name} is a name or a number here, not a formula: its count has several pieces")
-    return atoms[0]
+def _name_and_shift(name: str, size: Polynomial) -> tuple[str, int]:
+    """`n + 1` as n and 1: pieces by region take other names, shifted ones too; formulas would bend them."""
+    for atom in size.atoms:
+        shift = number_of(size - Polynomial.atom(atom))
+        if shift is not None and isinstance(atom, str):
+            return atom, shift
+    raise NamingError(f"{name} is a name or a number here, not a formula: its count has several pieces")
+
+
+def _moving(moved: Mapping[str, tuple[str, int]]) -> list[str]:
+    """The names that are shifted."""
+    return [name for name, (_, shift) in moved.items() if shift]
+
+
+def _shifts(moved: list[tuple[str, int]]) -> dict[str, int]:
+    """By how much each new name is shifted; one name cannot be shifted in two ways."""
+    found: dict[str, int] = {}
+    for new, shift in moved:
+        if found.setdefault(new, shift) != shift:
+            raise NamingError(f"{new} stands for two sizes that are not the same; give them two names")
+    return {new: shift for new, shift in found.items() if shift}
+
+
+def _shifted(region: Region, formula: Polynomial, shifts: Mapping[str, int]) -> tuple[Region, Polynomial]:
+    """A piece in which some names stand for themselves and a number."""
+    if not shifts:
+        return region, formula
+    if not all(isinstance(atom, str) for atom in formula.atoms):
+        raise NoClosedForm(f"{next(iter(shifts))} is divided in this count; give it a number")
+    for name, shift in shifts.items():
+        region = region.shifted(name, shift)
+    put: dict[Atom, Polynomial] = {
+        n: Polynomial.atom(n) + Polynomial.constant(by) for n, by in shifts.items()
+    }
+    return region, formula.substituted(put)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -63,3 +64,27 @@ def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
         return replace(found, recipes=((ONE, Recipe(make.__name__, made, given)),))
 
     return made
+
+
+def remade(cost: Cost, change: Callable[[Recipe], Mapping[str, Any]]) -> Cost:
+    """The cost made again, with other arguments of its layers where `change` gives some."""
+    made = [recipe.made(**change(recipe)).times(many) for many, recipe in cost.recipes]
+    whole = made[0]
+    for more in made[1:]:
+        whole = whole + more
+    kept = {name: getattr(cost, name) for name in ("name", "column", "way", "width", "values", "budget")}
+    return replace(whole, **kept)
+
+
+def untied(cost: Cost, formula: str) -> tuple[Cost, tuple[str, ...]]:
+    """The cost with names of their own for sizes that a formula tells apart, and how that is said.
+
+    A head's values have D_hid numbers as its keys have, unless D_o is given, or a formula speaks of D_o.
+    """
+    written = re.findall(r"[^\W\d]\w*", re.sub(r"_\{(\w+)\}", r"_\1", formula))
+    names = [name for name in TIED if name in written and name not in (*cost.names, *cost.values)]
+    names = [name for name in names if any(recipe.tied(name) for _, recipe in cost.recipes)]
+    if not names:
+        return cost, ()
+    apart = remade(cost, lambda recipe: {name: name for name in names if recipe.tied(name)})
+    return apart, tuple(f"{name} read as a size of its own, not {TIED[name]}" for name in names)

@@ -59,13 +59,13 @@ class Result(Printed):
         return ""
 
     def __repr__(self) -> str:
-        parameters, numbers = map(_on_one_line, (format_value(self.parameters), str(self.multiply_adds)))
+        parameters, numbers = map(on_one_line, (format_value(self.parameters), str(self.multiply_adds)))
         rest = f"; {self.missing}" if self.missing else ""
         kind = type(self).__name__
         return f"<{kind} of {self.heading}: parameters {parameters}; multiply-adds {numbers}{rest}>"
 
 
-def _on_one_line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """The pieces of a formula behind each other: `4t when t <= 8, 800 when t >= 9`."""
     return ", ".join(" ".join(line.split()) for line in text.splitlines())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import Amount
-from lattend.cost.quantities import STATE, WORK, label_and_name
+from lattend.cost.quantities import STATE, WORK, label, label_and_name
 from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
@@ -84,12 +84,17 @@ def _lines(cost: Cost) -> list[tuple[str, str]]:
     if values["cache"] == 0:  # nothing is decoded token by token
         del values["cache"]
     words = {name: "known when every size has a number" for name, value in values.items() if value is None}
-    streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
-    called = {"cache": STATE} if streams and all(streams) else {}
+    called = {"cache": cache_label(cost)}
     return [
         (label_and_name(name, called.get(name)), words.get(name) or format_value(value))
         for name, value in values.items()
     ]
+
+
+def cache_label(cost: Cost) -> str:
+    """What is kept from one decoding step to the next: a KV cache, or the state of recurrent nets alone."""
+    streams = [layer.streams for _, layer in cost.parts if not layer.cache.is_zero]
+    return STATE if streams and all(streams) else label("cache")
 
 
 def _dependences(cost: Cost) -> list[tuple[str, str]]:

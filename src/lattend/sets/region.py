@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -250,6 +250,16 @@ class Region:
             place = points.get_space().get_var_dict()[f"v_{name}"][1]
             points = points.project_out(isl.dim_type.param, place, 1)
         return Region(space, points)
+
+    def shifted(self, name: str, by: int) -> Region:
+        """The numbers that are in the region once `by` is added to one of them: n >= 3 by 1 is n >= 2."""
+        before = f"{name}_before"
+        own = tuple(before if other == name else other for other in self.space.parameters)
+        wide = replace(self.space, parameters=(*own, name))
+        region = self.aligned(self.space).renamed({name: before}, wide).aligned(wide)
+        region = region.where(Bound(Linear.of([(before, 1), (name, -1)], -by), True))
+        place = region.points.get_space().get_var_dict()[f"v_{before}"][1]
+        return Region(self.space, region.points.project_out(isl.dim_type.param, place, 1))
 
     def aligned(self, space: Space) -> Region:
         """The same region among the parameters of a larger space."""

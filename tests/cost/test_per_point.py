@@ -1,0 +1,180 @@
+"""The price of one score, cell and decoding step: against plain code that counts, and lectures' formulas."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.cost.reader import from_text
+from lattend.cost.reference import attention as plain
+from lattend.cost.reference import shapes
+from lattend.cost.reference.layers import plain_layer
+from lattend.cost.reference.numbers import Tape, counting
+from lattend.errors import NamingError, NoClosedForm
+
+SMALL = st.integers(1, 4)
+NAIVE = "attention(encoding={}, projections=naive, D_i=D, D_hid=D, heads=1)"
+
+
+def naive_operations(encoding: str, D: int) -> tuple[int, int]:
+    """Multiplies and adds of one score, counted by running it."""
+    names = ("W_q", "W_k", *(("p",) if encoding == "absolute" else ("W_r", "u", "v")))
+    every = shapes.attention(1, D, D, D, D, encoding=encoding, D_p=D, positions=1)
+    source, tape = Random(D), Tape()
+    weights = counting(shapes.filled({name: every[name] for name in names}, source), tape)
+    x = counting([[source.uniform(-1, 1) for _ in range(D)]], tape)
+    plain.naive_score(x, x, weights, 0, encoding, {0: [0.3] * D})(0, 0)
+    return tape.multiplies, tape.adds
+
+
+@pytest.mark.parametrize("encoding", ["absolute", "relative"])
+@pytest.mark.parametrize("D", [1, 2, 3, 5])
+def test_one_score_against_running(encoding, D):
+    score = from_text(NAIVE.format(encoding)).per("score")["score"].at(D=D)
+    assert (score.multiplies, score.adds) == naive_operations(encoding, D)
+
+
+def test_one_score_as_a_lecture_has_it():
+    """Four terms of 2D(2D - 1) + 2D - 1 operations, and 3 adds; a dot product is not D operations."""
+    score = from_text(NAIVE.format("absolute")).per("score")
+    assert score.claim("operations", "16D^2 - 1")
+    assert score.claim("operations", "4(2D(2D - 1) + 2D - 1) + 3")
+    failed = score.claim("operations", "4(2D(2D - 1) + D - 1)")
+    assert failed.status == "fails" and failed.readings == ("exactly (4D + 1)(4D - 1)",)
+    assert not score.claim("operations", "O(D)") and score.claim("operations", "O(D^2)")
+    assert from_text(NAIVE.format("relative")).per("score").claim("operations", "12D^2 + 2D - 1")
+
+
+@pytest.mark.parametrize("rule", ["full", "strided(5)", "k < q", "windowed"])
+def test_a_score_does_not_depend_on_the_rule_or_the_heads(rule):
+    found = lt.cost.attention(rule).per("score")
+    assert found.claim("operations", "2D_hid - 1")
+    assert found.claim("its query and key operations", "2D_hid(2D_i - 1)")
+
+
+@pytest.mark.parametrize(
+    ("where", "multiplies", "adds"),
+    [
+        ("inner", "hc + 2h^2", "h(c - 1) + 2h(h - 1) + 2h"),
+        ("edge", "hc + h^2", "h(c - 1) + h(h - 1) + h"),
+        ("corner", "hc", "h(c - 1)"),
+    ],
+)
+def test_cells_of_an_image(where, multiplies, adds):
+    cells = lt.cost.rnn2d().per("cell")
+    assert cells.claim(f"{where} multiplies", multiplies)
+    assert cells.claim(f"{where} adds", adds)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_cells_add_up_to_the_image(cell, bias):
+    """Inner cells, those at the top and at the left, and a corner, against runs of plain code."""
+    cells = lt.cost.rnn2d(cell=cell, bias=bias).per("cell")
+    edges = ("edge", "edge") if "edge" in cells.costs else ("top edge", "left edge")
+    for rows, cols, h, c in ((1, 1, 2, 3), (1, 3, 1, 2), (3, 1, 2, 1), (3, 4, 2, 3)):
+        ran = plain_layer("rnn2d", rows=rows, cols=cols, h=h, c=c, cell=cell, bias=bias).run().forward
+        many = [("inner", (rows - 1) * (cols - 1)), (edges[0], cols - 1), (edges[1], rows - 1), ("corner", 1)]
+        for quantity in ("multiplies", "adds", "functions"):
+            known = cells.at(h=h, c=c)
+            total = sum(times * known[name].total(quantity) for name, times in many)
+            assert total == getattr(ran, quantity), quantity
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+def test_cells_of_a_line_add_up(kind, bias):
+    cells = getattr(lt.cost, kind)(layers="l", bias=bias).per("cell")
+    for steps, layers, h, c in ((1, 2, 1, 2), (3, 2, 2, 1), (2, 4, 3, 2)):
+        sizes: dict[str, Any] = {"inputs": c, "hidden": h, "bias": bias}
+        ran = plain_layer(kind, steps=steps, layers=layers, **sizes).run().forward
+        many = {"first layer": steps, "upper layer": steps * (layers - 1)}
+        for quantity in ("multiplies", "adds", "functions"):
+            known = cells.at(h=h, c=c)
+            total = sum(times * known[name].total(quantity) for name, times in many.items())
+            assert total == getattr(ran, quantity), quantity
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(["causal", "strided(2)", "k < q", "windowed(3)", "k <= q and (q - k) % 2 == 0"]),
+    st.integers(1, 6), SMALL, SMALL, SMALL, st.sampled_from([None, "shared"]),
+)  # fmt: skip
+def test_a_step_is_the_work_of_the_new_query(rule, n, heads, D_i, D_hid, projections):
+    """Enumerated: the keys that query n attends to, and its own projections."""
+    sizes = {"n": n, "heads": heads, "D_i": D_i, "D_hid": D_hid}
+    step = lt.cost.attention(rule, projections=projections, **sizes).per("step")["step"]
+    keys = int(lt.rule(rule).mask(n=n + 1)[n].sum())
+    projected = 4 * D_i * heads * D_hid if projections else 0
+    assert step.multiplies == heads * 2 * keys * D_hid + projected
+    assert (step.exponentials, step.divisions) == (heads * keys, heads * keys)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 5), st.integers(1, 6))
+def test_a_step_under_a_band_is_a_formula(t, n):
+    step = lt.cost.attention("strided", heads=1, D_hid="d", projections=None).per("step")["step"]
+    assert step.at(n=n, t=t, d=3).multiplies == 2 * 3 * min(n + 1, t + 1)
+
+
+def test_steps_of_models():
+    decoder = lt.cost.decoder(heads=1, n="t", d="n", layers="l").per("step")
+    assert decoder.claim(
+        "multiply-adds", "l(2n(t + 1) + 12n^2 + 2n)"
+    )  # pairs; projections, feed-forward; norms
+    assert str(decoder.cache.cache) == "2n*l*t"
+    rnn = lt.cost.rnn(steps="t", inputs="n", hidden="n", layers="l").per("step")
+    assert rnn.claim("multiplies", "2n^2 l")  # whatever t is
+    total = sum(lt.cost.decoder(heads=1, n=t, d=4, layers=2).per("step")["step"].adds for t in range(1, 6))
+    whole = [lt.cost.decoder(heads=1, n=t, d=4, layers=2).adds for t in (1, 6)]
+    assert total == whole[1] - whole[0]
+
+
+@pytest.mark.parametrize(
+    ("layer", "point", "message"),
+    [
+        ("attention", "step", 'rule "full" queries attend to later keys'),
+        ("attention(k <= q and q < n - 1)", "step", "depends on n"),
+        ("conv", "step", "not of conv"),
+        ("vit", "step", "not of vit"),
+        ("linear", "score", "a score is of one layer, attention, not of linear"),
+        ("rnn + lstm", "cell", "a cell is of one layer"),
+        ("rnn2d(directions=2)", "cell", "a cell is of one direction"),
+        ("rnn2d", "pixel", "a price is per score, cell or step, not per pixel"),
+    ],
+)
+def test_where_there_is_no_such_point(layer, point, message):
+    with pytest.raises(NamingError, match=message):
+        from_text(layer).per(point)
+
+
+def test_what_is_not_said():
+    cells = lt.cost.rnn2d().per("cell")
+    with pytest.raises(NamingError, match="say of which, inner adds or edge adds or corner adds"):
+        cells.claim("adds", "0")
+    with pytest.raises(NamingError, match="there is no middle here; there is inner, edge, corner"):
+        cells["middle"]
+    with pytest.raises(NoClosedForm, match="n is divided in this count; give it a number"):
+        lt.cost.attention("windowed(4)").per("step")
+
+
+def test_a_claim_unties_sizes():
+    formula = "N_h D_i(2D_{hid} + D_o) + N_h D_o D_{out} + D_{out}"
+    verdict = lt.cost.attention().claim("parameters", formula)
+    assert verdict
+    assert verdict.readings[:2] == (
+        "D_o read as a size of its own, not D_hid",
+        "D_out read as a size of its own, not D_i",
+    )
+    assert (2 * lt.cost.attention()).claim("parameters", f"2({formula})")
+    assert not lt.cost.attention().claim("parameters", formula.replace("2D_{hid}", "D_{hid}"))
+    assert lt.cost.rnn2d().claim("functions", "rows cols h")
+    assert (
+        lt.cost.attention(D_hid=3, D_i=3).at(n=2).claim("parameters", "heads (24 + 3D_o) + 3").status
+        == "fails"
+    )
