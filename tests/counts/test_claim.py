@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lattend as lt
+from lattend.counts.meanings import meant
 from lattend.counts.symbolic import _power_sum  # pyright: ignore[reportPrivateUsage]
 
 STRIDED = lt.rules.strided().count()
@@ -94,6 +95,50 @@ def test_renamed_variables() -> None:
     with pytest.raises(lt.errors.TextError, match="this count has no L; it has n") as caught:
         count.claim("L(L + 1)/2")
     assert caught.value.marked().splitlines()[1] == "^"
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "expected"),
+    [
+        ("N_h", ("n", "heads", "D_i", "D_hid"), ["heads"]),
+        ("num_heads", ("n", "heads", "D_i", "D_hid"), ["heads"]),
+        ("D_in", ("n", "heads", "D_i", "D_hid"), ["D_i"]),
+        ("d_model", ("n", "heads", "D_i", "D_hid"), ["D_i"]),
+        ("d_k", ("n", "heads", "D_i", "D_hid"), ["D_hid"]),
+        ("Dhid", ("n", "heads", "D_i", "D_hid"), ["D_hid"]),
+        ("seq_len", ("n", "heads"), ["n"]),
+        ("T", ("n", "heads"), ["n"]),
+        ("D_o", ("n", "heads", "D_i", "D_hid"), []),
+        ("hidden_size", ("n", "h", "c"), ["h"]),
+        ("C", ("n", "h", "c"), ["c"]),
+        ("Theta", ("n", "t"), []),
+        ("seq_len", ("n", "t"), ["n"]),
+        ("seq_len", ("t", "h"), ["t"]),
+        ("x", ("n", "t"), []),
+    ],
+)
+def test_names_are_told_by_their_meaning(name: str, known: tuple[str, ...], expected: list[str]) -> None:
+    assert meant(name, known) == expected
+
+
+def test_a_name_with_one_meaning_is_read_so_and_a_letter_is_asked_about() -> None:
+    heads = lt.cost.attention(D_o="D_o", D_out="D_out")
+    verdict = heads.claim("parameters", "N_h D_i(2D_hid + D_o) + N_h D_o D_out + D_out")
+    assert verdict and verdict.readings == ("N_h read as heads",)
+    with pytest.raises(lt.errors.UnknownName) as caught:
+        lt.rules.causal().count().claim("T^2/2 + T/2")
+    assert caught.value.meant == ["n"]
+    assert lt.rules.causal().count().claim("T^2/2 + T/2", rename={"T": "n"})
+    with pytest.raises(lt.errors.UnknownName, match="say what it stands for"):
+        lt.cost.rnn2d().claim("parameters", "D_o")
+
+
+def test_a_letter_may_be_renamed_to_a_formula() -> None:
+    assert lt.rules.causal().count(per="query").claim("i", rename={"i": "q + 1"})
+    assert lt.rules.causal().count().claim("sum(m, m, 0, L)", rename={"L": "n"})
+    assert (
+        lt.rules.causal().count().claim("sum(j, i, 1, n) + j(j - n)", rename={"j": "n - n"}).status == "fails"
+    )
 
 
 @pytest.mark.parametrize(

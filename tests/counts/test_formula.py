@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol
+from lattend.counts.formula import Apply, BigO, Formula, Number, OrderSign, Sum, Symbol
 from lattend.counts.formula_parser import parse_formula
 from lattend.errors import TextError
 
@@ -116,6 +116,48 @@ def test_names() -> None:
     assert parse_formula(r"\ell + \text{rows}") == Apply("+", (Symbol("l"), Symbol("rows")))
     # a cut that takes the longest name first would leave "s" behind
     assert parse_formula("rowss", {"row", "ss", "rows"}) == Apply("*", (Symbol("row"), Symbol("ss")))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("α", "alpha"),
+        (r"\alpha", "alpha"),
+        (r"\alpha_1", "alpha_1"),
+        ("α₁", "alpha_1"),
+        ("λ", "lambda"),
+        (r"\varepsilon", "epsilon"),
+        ("Δ", "Delta"),
+        ("D_o", "D_o"),
+        ("Dₒ", "D_o"),
+        ("D_{out}", "D_out"),
+        (r"D_{\text{out}}", "D_out"),
+        (r"D_{\mathrm{ out }}".replace(" ", ""), "D_out"),
+        (r"W_\text{out}", "W_out"),
+        (r"\mathrm{D}_{out}", "D_out"),
+        (r"\ell_2", "l_2"),
+    ],
+)
+def test_names_as_papers_write_them(text: str, name: str) -> None:
+    assert parse_formula(text) == Symbol(name)
+
+
+def test_names_of_the_same_meaning_are_cut_apart() -> None:
+    assert parse_formula("N_hD_i", {"heads", "D_i"}) == Apply("*", (Symbol("N_h"), Symbol("D_i")))
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("Θ(nt)", "Theta"),
+        (r"\Omega(nt)", "Omega"),
+        ("o(nt)", "o"),
+        ("omega(nt)", "omega"),
+        (r"\mathcal{O}(nt)", "O"),
+    ],
+)
+def test_other_orders(text: str, sign: OrderSign) -> None:
+    assert parse_formula(text, KNOWN) == BigO(Apply("*", (n, t)), sign)
 
 
 @pytest.mark.parametrize(

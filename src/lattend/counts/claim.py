@@ -13,11 +13,12 @@ from lattend.counts.count import Count
 from lattend.counts.equality import Judged, grows, judge_equation, words
 from lattend.counts.formula import Apply, BigO, Claim, Formula, Number, Side, Sum, Symbol, walk
 from lattend.counts.formula_parser import parse_formula
-from lattend.counts.growth import judge_growth
 from lattend.counts.meanings import meant
+from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
 from lattend.counts.verdict import NOWHERE, Status, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
+from lattend.sets import Region
 from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece
 
@@ -188,16 +189,25 @@ def _judge_claim(reading: _Reading) -> Judged:
     agreed = links[0].agreed
     for link in links[1:]:
         agreed = agreed & link.agreed
-    status = next(status for status in WORST if any(link.verdict.status == status for link in links))
-    where = count.domain_text if status == "holds" else ""
-    if status == "holds only where":
-        where = words(count, agreed)
-        if agreed.is_empty() or not grows(count, agreed):
-            status, where = "fails", where if not agreed.is_empty() else NOWHERE
+    status, where = _worst(count, links, agreed)
     verdict = Verdict(
         reading.text, status, where, links=tuple(link.verdict for link in links), readings=claim.readings
     )
     return Judged(verdict, agreed)
+
+
+def _worst(count: Count, links: list[Judged], agreed: Region) -> tuple[Status, str]:
+    """What becomes of equations that are all claimed, and where all of them hold."""
+    statuses = {link.verdict.status for link in links}
+    if "fails" in statuses:
+        return "fails", ""
+    if "undecided" in statuses:
+        return "undecided", ""
+    if statuses == {"holds"}:
+        return "holds", count.domain_text
+    if agreed.is_empty():
+        return "fails", NOWHERE
+    return "holds only where" if grows(count, agreed) else "fails", words(count, agreed)
 
 
 def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO, text: str) -> Judged:
@@ -208,7 +218,7 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
             subject = (
                 count if left is None else _as_count(count, left.body if isinstance(left, BigO) else left)
             )
-            verdict = judge_growth(subject, right.body, text)
+            verdict = judge_order(subject, right, text)
         except NoClosedForm as reason:
             verdict = Verdict(text, "undecided", remaining=str(reason))
         return Judged(verdict, domain if verdict else domain - domain)

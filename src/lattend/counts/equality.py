@@ -12,7 +12,7 @@ from lattend.counts.count import Count
 from lattend.counts.formula import Apply, Formula, Number, walk
 from lattend.counts.formula_value import value_at
 from lattend.counts.notation import Notation
-from lattend.counts.prove import never_zero, vanishes
+from lattend.counts.prove import never_zero, solved, vanishes
 from lattend.counts.symbolic import ONE, Case, cases, split_name
 from lattend.counts.verdict import NOWHERE, Counterexample, Verdict
 from lattend.errors import NoClosedForm
@@ -104,7 +104,9 @@ class _Open:
         """All places, those where it is not known whether there is one last."""
         certain = " or ".join([*(before or []), *_short(self.solved)])
         perhaps = " or ".join(_short(self.unsolved))
-        return ", or perhaps where ".join(part for part in (certain, perhaps) if part)
+        if not certain:
+            return f"{perhaps}, if anywhere" if perhaps else ""
+        return f"{certain}, perhaps also where {perhaps}" if perhaps else certain
 
 
 def _short(texts: list[str]) -> list[str]:
@@ -136,6 +138,7 @@ def _zeros(gap: Polynomial, case: Case) -> tuple[Region, Polynomial | None]:
     found, rest = region - region, ONE
     if region.is_point():
         return found, None
+    gap = gap.substituted(solved(region.equalities()))
     for factor, _ in factored(gap)[1]:
         here = _zeros_of(factor, region)
         if here is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection
 
+from lattend.counts.meanings import spellings
 from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
@@ -17,7 +19,26 @@ _SAME = {
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:_(?:[A-Za-z0-9]+|\{[A-Za-z0-9]+\}))*")
+
+def _greek(letter: str) -> str:
+    """The name of a Greek letter: alpha for α, Theta for Θ."""
+    name = unicodedata.name(unicodedata.normalize("NFKC", letter)).rpartition(" ")[2]
+    name = name.replace("LAMDA", "LAMBDA")  # as Unicode spells it
+    return name.capitalize() if letter.isupper() else name.lower()
+
+
+_GREEK = {letter: _greek(letter) for letter in "αβγδεζηθικλμνξοπρστυφχψωΓΔΘΛΞΠΥΦΨΩϵϑϕµ"}
+_SUBSCRIPTS = "₀₁₂₃₄₅₆₇₈₉ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"
+_SUBSCRIPT = str.maketrans(_SUBSCRIPTS, "0123456789aehijklmnoprstuvx")
+_STYLES = ("mathrm", "mathit", "mathbf", "mathcal", "text", "textit", "operatorname")
+# D_o, D_{out}, D_{\text{out}}, D_\text{out}, Dₒ
+_STYLED_INDEX = rf"\\(?:{'|'.join(_STYLES)})\s*\{{[A-Za-z0-9]+\}}"
+_INDEX = (
+    rf"(?:_(?:[A-Za-z0-9]+|\{{\s*(?:[A-Za-z0-9]+|{_STYLED_INDEX})\s*\}}|{_STYLED_INDEX})|[{_SUBSCRIPTS}]+)*"
+)
+_NAME = re.compile(rf"(?:[A-Za-z][A-Za-z0-9]*|[{''.join(_GREEK)}]){_INDEX}")
+_INDICES = re.compile(_INDEX)
+_NO_LETTER = re.compile(rf"\\(?:{'|'.join(_STYLES)})|[{{}}\s]")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
@@ -30,8 +51,10 @@ _COMMANDS = {
     **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
     **dict.fromkeys(("dots", "ldots", "cdots", "dotsb", "dotsc"), "…"),
 }
-_NAMES = {"min": "min", "max": "max", "ell": "l"}
-_STYLES = ("mathrm", "mathit", "mathbf", "mathcal", "text", "textit", "operatorname")
+_NAMES = {
+    **{"min": "min", "max": "max", "ell": "l", "varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta"},
+    **{name: name for name in (*_GREEK.values(), "Sigma")},
+}
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
 _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
@@ -39,10 +62,11 @@ _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 def tokens(source: Source, known: Collection[str] = ()) -> list[Token]:
     """The tokens of a formula, the last one of kind "end".
 
-    A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be.
+    A run of letters such as `nt` that is not in `known` is cut into names that are, where it can be, or that
+    mean the same, as N_h means heads.
     """
     found = scan(source, lambda at: _at(source, at), _SPACE)
-    names = {*known, *_summed(found)}
+    names = {*known, *_summed(found), *spellings(known)}
     return [part for token in found for part in (_cut(token, names) if known else (token,))]
 
 
@@ -76,7 +100,14 @@ def _name(source: Source, name: re.Match[str]) -> list[Token]:
     start, end = name.span()
     if name[0].startswith("sum_") or (name[0] == "sum" and source.text[end : end + 1] in ("_", "^")):
         return [Token("sign", "Σ", start, start + 3)]
-    return [_word(source, re.sub("[{}]", "", name[0]), start, end)]
+    return [_word(source, _spelt(name[0]), start, end)]
+
+
+def _spelt(name: str) -> str:
+    """A name as it is typed: D_out for D_{out}, alpha_1 for α₁."""
+    base = _GREEK.get(name[0], name[0])
+    rest = re.sub(f"[{_SUBSCRIPTS}]+", lambda found: f"_{found[0].translate(_SUBSCRIPT)}", name[1:])
+    return base + _NO_LETTER.sub("", rest)
 
 
 def _word(source: Source, word: str, start: int, end: int) -> Token:
@@ -94,10 +125,11 @@ def _command(source: Source, at: int) -> Token:
     if word in _COMMANDS:
         return Token("sign", _COMMANDS[word], at, end)
     styled = _STYLED.match(source.text, end) if word in _STYLES else None
-    if styled:
-        return _word(source, styled[1] or styled[2], at, styled.end())
-    if word in _NAMES or word in _ABSENT:
-        return _word(source, _NAMES.get(word, word), at, end)
+    name = (styled[1] or styled[2]) if styled else _NAMES.get(word, word if word in _ABSENT else "")
+    if name:
+        index = _INDICES.match(source.text, styled.end() if styled else end)
+        assert index is not None  # it may be empty
+        return _word(source, name + _spelt(f"x{index[0]}")[1:], at, index.end())
     raise source.error(f"{source.part(at, end)} is not known here; write the formula without it", at, end)
 
 

@@ -13,23 +13,19 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
-from lattend.counts.formula import Formula
 from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
-from lattend.counts.symbolic import Case, cases
-from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
-from lattend.sets.piece import Piece, uncovered
+from lattend.sets.piece import Piece
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
 
 Exponents = dict[str, int]
-HELD = (1, 2, 3)  # what names stay at, that do not grow
 
 
 @dataclass(frozen=True)
@@ -62,59 +58,20 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
         when = condition_text(clauses, Notation(count.names, short=False))
-        for part, signs in _by_sign(piece, count):
-            cone = _cone(part, signs, count, growing)
+        for part, signs in by_sign(piece, count):
+            cone = cone_of(part, signs, count, growing)
             if not cone.grows(growing):
                 continue
-            formula = _unwrapped(part).at(count.values)
-            reached = [m for m in formula.terms if _present(cone, m).grows(growing)]
+            formula = unwrapped(part).at(count.values)
+            reached = [m for m in formula.terms if present(cone, m).grows(growing)]
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)
-            found.append((" + ".join(_product(m) for m in leading) or "1", when or "always"))
+            found.append((" + ".join(product_text(m) for m in leading) or "1", when or "always"))
     return Growth(list(dict.fromkeys(found)))
 
 
-def judge_growth(count: Count, bound: Formula, text: str) -> Verdict:
-    """Whether the count is O(bound) as all its names grow, in either direction they can."""
-    growing = count.names
-    for piece in count.closed.pieces:
-        for part, signs in _by_sign(piece, count):
-            found = cases(bound, part.region)
-            if not uncovered([Piece(case.region, part.formula) for case in found], part.region).is_empty():
-                return Verdict(text, "undecided", remaining="where the bound is not defined")
-            for case in found:
-                verdict = _judge_case(Piece(case.region, part.formula), signs, case, count, growing, text)
-                if verdict is not None:
-                    return verdict
-    return Verdict(text, "holds", count.domain_text)
-
-
-def _judge_case(
-    piece: Piece, signs: dict[str, int], case: Case, count: Count, growing: list[str], text: str
-) -> Verdict | None:
-    """A verdict when the bound does not hold, or cannot be seen to hold, on this case."""
-    if len(case.below.terms) != 1:
-        return Verdict(text, "undecided", remaining="a bound that divides by a sum")
-    cone = _cone(piece, signs, count, growing)
-    growing = list(cone.names)
-    (below,) = (_exponents(m, growing)[0] for m in case.below.terms)
-    theirs = [_quotient(growth, below) for m in case.above.terms for growth in _exponents(m, growing)]
-    formula = _unwrapped(piece)
-    growths = [(m, growth) for m in formula.terms for growth in _exponents(m, growing)]
-    for monomial, ours in growths:
-        path = _present(cone, monomial).beyond(ours, theirs)
-        if path is None:
-            continue
-        held = next((held for held in HELD if _outgrows(piece, case, path, signs, count, held)), None)
-        if held is not None:
-            return Verdict(text, "fails", because=_because(path, signs, count, held))
-        return Verdict(text, "undecided", remaining=f"whether {_product(ours)} cancels")
-    if any(_sign_of(m, c, signs) < 0 for m, c in case.above.terms.items()):
-        return Verdict(text, "undecided", remaining="whether the terms of the bound cancel")
-    return None
-
-
-def _sign_of(monomial: Iterable[tuple[Atom, int]], coefficient: Fraction, signs: dict[str, int]) -> int:
+def sign_of(monomial: Iterable[tuple[Atom, int]], coefficient: Fraction, signs: dict[str, int]) -> int:
+    """The sign of a term where the names have these signs."""
     sign = 1 if coefficient > 0 else -1
     for atom, exponent in monomial:
         if isinstance(atom, str) and exponent % 2:
@@ -122,7 +79,7 @@ def _sign_of(monomial: Iterable[tuple[Atom, int]], coefficient: Fraction, signs:
     return sign
 
 
-def _by_sign(piece: Piece, count: Count) -> list[tuple[Piece, dict[str, int]]]:
+def by_sign(piece: Piece, count: Count) -> list[tuple[Piece, dict[str, int]]]:
     """The piece cut where parameters change sign, with the sign of every name on each part."""
     parts: list[tuple[Piece, dict[str, int]]] = [(piece, {})]
     for name in count.names:
@@ -140,36 +97,7 @@ def _by_sign(piece: Piece, count: Count) -> list[tuple[Piece, dict[str, int]]]:
     return parts
 
 
-def _because(path: Exponents, signs: dict[str, int], count: Count, held: int) -> str:
-    """Along which way the count grows faster; names that stay are said where they are not 1."""
-    steps = [(name, path[name]) for name in count.names if path[name]]
-    along = ", ".join(
-        f"{name} = {'-' if signs[name] < 0 else ''}{_product({'s': power})}" for name, power in steps
-    )
-    still = [name for name in count.names if not path[name]] if held > 1 else []
-    rest = f" with {' = '.join(still)} = {held}" if still else ""
-    return f"along {along}{rest} the count grows faster"
-
-
-def _outgrows(
-    piece: Piece, bound: Case, path: Exponents, signs: dict[str, int], count: Count, held: int
-) -> bool:
-    """Whether the ratio keeps growing along x = s**a, names that stay being `held`, within the piece."""
-    ratios: list[Fraction] = []
-    for step in (10**3, 10**6, 10**9):
-        powers = {name: path.get(name, 0) for name in count.names}
-        values = {name: signs[name] * (step**power if power else held) for name, power in powers.items()}
-        values |= dict(count.values)
-        if not piece.region.holds(values):
-            return False
-        above = Fraction(bound.above.value(values))
-        if not above:
-            return False
-        ratios.append(abs(piece.formula.value(values) * Fraction(bound.below.value(values)) / above))
-    return ratios[0] * 10 < ratios[1] and ratios[1] * 10 < ratios[2]
-
-
-def _unwrapped(piece: Piece) -> Polynomial:
+def unwrapped(piece: Piece) -> Polynomial:
     """The formula with `n % w` written as n where the region says that n < w, and n // 7 as (n - n % 7)/7.
 
     Terms of n and of n // 7 can cancel; what is left of n % 7 is bounded.
@@ -186,7 +114,7 @@ def _unwrapped(piece: Piece) -> Polynomial:
     return piece.formula.substituted(put)
 
 
-def _cone(piece: Piece, signs: dict[str, int], count: Count, growing: list[str]) -> Cone:
+def cone_of(piece: Piece, signs: dict[str, int], count: Count, growing: list[str]) -> Cone:
     """The exponents with which names, and remainders, can grow inside the region of the piece."""
     region = piece.region
     rests = {
@@ -223,7 +151,7 @@ def _with(cone: Cone, bound: Bound, signs: dict[str, int]) -> Cone:
     return cone
 
 
-def _present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
+def present(cone: Cone, monomial: Iterable[tuple[Atom, int]]) -> Cone:
     """The cone where every `n // w` of the monomial is not 0: there n grows at least as fast as w."""
     for atom, _ in monomial:
         if isinstance(atom, Quotient) and isinstance(atom.by, str):
@@ -243,19 +171,20 @@ def _growths(atom: Atom) -> list[Exponents]:
     if isinstance(atom, Remainder):
         return [{str(atom): 1}] if isinstance(atom.by, str) else [{}]
     below = {atom.by: 1} if isinstance(atom.by, str) else {}
-    return [_quotient(growth, below) for growth in _form_growths(atom.of)]
+    return [divided(growth, below) for growth in _form_growths(atom.of)]
 
 
-def _exponents(monomial: Monomial, growing: list[str]) -> list[Exponents]:
+def exponents(monomial: Monomial, growing: list[str]) -> list[Exponents]:
     """The growths of a monomial in the names that grow."""
     found: list[Exponents] = [{}]
     for atom, exponent in monomial:
         powers = [{n: p * exponent for n, p in growth.items() if n in growing} for growth in _growths(atom)]
-        found = [_quotient(a, {n: -p for n, p in b.items()}) for a in found for b in powers]
+        found = [divided(a, {n: -p for n, p in b.items()}) for a in found for b in powers]
     return [dict(pair) for pair in dict.fromkeys(tuple(sorted(m.items())) for m in found)]
 
 
-def _quotient(above: Exponents, below: Exponents) -> Exponents:
+def divided(above: Exponents, below: Exponents) -> Exponents:
+    """The growth of a quotient."""
     powers = {name: above.get(name, 0) - below.get(name, 0) for name in {**above, **below}}
     return {name: power for name, power in powers.items() if power}
 
@@ -264,9 +193,9 @@ def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[
     """The growths that no other one bounds; each of the rest is bounded by one of them."""
     found: list[tuple[Exponents, Cone]] = []
     for monomial in monomials:
-        for growth in _exponents(monomial, growing):
+        for growth in exponents(monomial, growing):
             if growth not in [known for known, _ in found]:
-                found.append((growth, _present(cone, monomial)))
+                found.append((growth, present(cone, monomial)))
     kept = [growth for growth, _ in found]
 
     def bounded(growth: Exponents, here: Cone) -> bool:
@@ -280,7 +209,8 @@ def _leading(monomials: list[Monomial], cone: Cone, growing: list[str]) -> list[
     return kept
 
 
-def _product(exponents: Exponents) -> str:
+def product_text(exponents: Exponents) -> str:
+    """`n^2*t/w` for its exponents."""
     ordered = sorted(exponents.items(), key=lambda item: rank(item[0]))
     shown = [(name if name.isidentifier() else f"({name})", power) for name, power in ordered]
     above = [name if p == 1 else f"{name}^{p}" for name, p in shown if p > 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-# Each line is one meaning; the count's own name for it is among them
+# Each line is one meaning, what a letter means most often first; the count's own name is among them
 _MEANINGS = tuple(
     frozenset(line.split())
     for line in (
@@ -16,7 +16,7 @@ _MEANINGS = tuple(
         "D_i D_in D_x D_X D_model d_i d_in d_x d_model d D E d_embed embed_dim hidden_size n_embd",
         "D_o D_v d_o d_v d_value value_dim v_dim",
         "D_out d_out D_output d_output out_features output_dim",
-        "h H hidden hidden_size n_hidden d_h D_h d_hidden d_hid units neurons d n",
+        "h H hidden hidden_size n_hidden d_h D_h d_hidden d_hid units neurons d",
         "c C channels in_channels c_in C_in n_channels d_x inputs input_size",
         "c_out C_out out_channels filters n_filters",
         "t T w W window window_size sliding_window r radius left_context",
@@ -39,8 +39,13 @@ def meant(name: str, known: Collection[str]) -> list[str]:
     alike = [other for other in known if _plain(other) == _plain(name)]
     if alike:
         return alike
-    near = {other for meaning in _MEANINGS if name in meaning for other in meaning}
-    return [other for other in known if other in near]
+    found = ([other for other in known if other in meaning] for meaning in _MEANINGS if name in meaning)
+    return next((names for names in found if names), list[str]())
+
+
+def spellings(known: Collection[str]) -> set[str]:
+    """The names of more than one letter that mean one of the known names."""
+    return {name for meaning in _MEANINGS if meaning & {*known} for name in meaning if len(name) > 1}
 
 
 def _plain(name: str) -> str:

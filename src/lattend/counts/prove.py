@@ -57,7 +57,8 @@ def vanishes_on(polynomial: Polynomial, polyhedron: Polyhedron) -> bool:
 def never_zero(factor: Polynomial, region: Region) -> bool:
     """Whether an irreducible polynomial that is not linear is seen to be 0 at no point of `region`.
 
-    In one name it has no rational root. Otherwise it may have one sign there, or be 0 modulo no small number.
+    In one name it has no rational root. Otherwise it may have one sign there, or be 0 modulo
+    no small number.
     """
     if len(factor.atoms) == 1 and len(factor.terms) <= MAX_FACTORED:
         return True

@@ -81,7 +81,7 @@ class Verdict:
         if self.broken is not None and self.status != "holds only where":
             return f"{text}; {self._place_of(self.broken)}"
         if self.tight is False:
-            text += ", not tight"
+            return f"{text}, not tight: {self.because}"
         if self.where == NOWHERE:
             text += "; it agrees nowhere"
         elif self.where:

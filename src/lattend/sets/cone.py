@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import islpy as isl
@@ -31,11 +31,13 @@ class Cone:
             allowed |= self._at_least(other, size, 0)
         return Cone(self.names, self.points & allowed)
 
-    def beyond(self, ours: Mapping[str, int], theirs: list[dict[str, int]]) -> dict[str, int] | None:
-        """A growth along which `ours` outgrows each of `theirs`, or None when there is none."""
+    def beyond(
+        self, ours: Mapping[str, int], theirs: list[dict[str, int]], by: int = 1
+    ) -> dict[str, int] | None:
+        """A growth along which `ours` outgrows each of `theirs`, or None; with by=0, where it keeps up."""
         points = self.points
         for other in theirs:
-            points &= self._at_least(ours, other, 1)
+            points &= self._at_least(ours, other, by)
         if points.is_empty():
             return None
         point = points.lexmin().sample_point()
@@ -44,12 +46,16 @@ class Cone:
             for place, name in enumerate(self.names)
         }
 
-    def grows(self, names: list[str]) -> bool:
-        """Whether all of these names can grow at once."""
+    def growing(self, names: Iterable[str]) -> Cone:
+        """The growths in which all of these names grow."""
         points = self.points
         for name in names:
             points = points.lower_bound_val(isl.dim_type.set, self.names.index(name), isl.Val(1))
-        return not points.is_empty()
+        return Cone(self.names, points)
+
+    def grows(self, names: Iterable[str]) -> bool:
+        """Whether all of these names can grow at once."""
+        return not self.growing(names).points.is_empty()
 
     def _at_least(self, more: Mapping[str, int], less: Mapping[str, int], by: int) -> isl.Set:
         space = self.points.get_space()
