@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lattend.draw.formats.scene import Text
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import (
@@ -17,7 +18,7 @@ from lattend.nn.attention.gaussian_heads import (
     shifts,
     softmax,
 )
-from lattend.nn.pictures.heads import HALF, MOST, draw_heads
+from lattend.nn.pictures.heads import HALF, MOST, draw_heads, make_heads
 
 centres = st.tuples(st.floats(-3, 3), st.floats(-3, 3))
 precisions = st.tuples(st.floats(0.2, 4), st.floats(-0.8, 0.8), st.floats(0.2, 4)).map(
@@ -156,3 +157,44 @@ def test_flat_heads_are_named():
 def test_wrong_input(arguments, error, said):
     with pytest.raises(error, match=said):
         draw_heads(arguments[0], **dict(zip(("size", "pixel"), arguments[1:], strict=False)))
+
+
+def test_wide_heads_have_panels_of_their_own():
+    wide = draw_heads(make_heads(kernel=3, alpha=[0.2]))
+    assert [panel.title for panel in wide.panels] == [f"head {number}" for number in range(9)]
+    assert [panel.labels() for panel in wide.panels] == [
+        {(5 + dy, 5 + dx): str(number)}
+        for number, (dy, dx) in enumerate((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
+    ]
+    lines = [[mark for mark in panel.marks if isinstance(mark, Shape) and mark.fill] for panel in wide.panels]
+    assert [len(areas) for areas in lines] == [1] * 9
+    assert len({areas[0].fill for areas in lines}) == 9  # nine colours
+    assert wide.columns == 3 and "a panel for each head, since they overlap" in wide.drawn
+    narrow = draw_heads(make_heads(kernel=3, alpha=[2]))
+    assert len(narrow.panels) == 1 and "a panel for each head, since they overlap" not in narrow.drawn
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1)), min_size=5, max_size=9, unique=True))
+def test_numbers_of_crowded_layers_stand_apart(centres):
+    heads = make_heads(centres=centres, alpha=[0.1])  # half of each lies within 2.6 pixels
+    picture = draw_heads({"one": heads, "two": heads})
+    assert len(picture.panels) == 2
+    labels = [mark for mark in picture.panels[0].marks if isinstance(mark, Label)]
+    assert sorted(label.text for label in labels) == [str(number) for number in range(len(centres))]
+    assert not any(mark.fill for mark in picture.panels[0].marks if isinstance(mark, Shape))
+    for at, label in enumerate(labels):
+        nearest = min(
+            math.dist((label.row, label.col), (o.row, o.col)) for o in labels[:at] + labels[at + 1 :]
+        )
+        assert nearest > 0.5
+
+
+def test_ticks_that_would_touch_are_left_out_evenly():
+    picture = draw_heads(make_heads(kernel=3, alpha=[0.2]))
+    top = min(item.y for item in picture.scene.items if isinstance(item, Text) and item.text == "−4")
+    named = [
+        item.text
+        for item in picture.scene.items
+        if isinstance(item, Text) and item.y == top and item.size == 9
+    ]
+    assert named == 3 * ["−4", "−2", "0", "2", "4"]

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from lattend.draw.formats.palette import AMOUNTS, SIGNED
 from lattend.errors import DomainError, NamingError
-from lattend.nn.attention.score_terms import ENCODINGS, _Example, terms, waves
+from lattend.nn.attention.score_terms import (
+    ENCODINGS,
+    _Example,
+    quadratic_vector,
+    shift_vector,
+    terms,
+    waves,
+)
 from lattend.nn.pictures.scores import draw_scores
 
 
@@ -55,6 +62,23 @@ def test_quadratic_scores_are_exact(rows, cols, dy, dx, alpha, data):
         shift = np.array([y - query[0], x - query[1]])
         away = np.sum((shift - [dy, dx]) ** 2) - dy**2 - dx**2
         assert score == pytest.approx(-alpha * away, abs=1e-9 * (1 + alpha * 200))
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0.01, 9), st.integers(-5, 5), st.integers(-5, 5))
+def test_the_quadratic_score_is_a_product_of_two_vectors(dy, dx, alpha, y, x):
+    v, r = quadratic_vector((dy, dx), alpha), shift_vector(y, x)
+    away = (y - dy) ** 2 + (x - dx) ** 2 - dy**2 - dx**2
+    assert float(v @ r) == pytest.approx(-alpha * away, abs=1e-9)
+
+
+def test_the_vectors_are_told():
+    picture = draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5])
+    facts = dict(picture.facts)
+    assert facts["v"] == "−α(1, −2Δ₁, −2Δ₂) = (−0.5, 1, 2)"
+    told = "(‖δ‖², δ₁, δ₂); at the centre δ = (1, 2) it is (5, 1, 2), and vᵀ r_δ = 2.5 = α‖Δ‖²"
+    assert facts["r_δ"] == told  # 0.5 * (1 + 4)
+    assert picture.data["v"] == [-0.5, 1.0, 2.0]
+    assert "v" not in dict(draw_scores("relative").facts)
 
 
 def test_waves_are_sines_and_cosines():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.draw.formats.scene import Text
+from lattend.draw.formats.scene import Text, text_width
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
 from lattend.nn.pictures.conv import _geometry, _KernelHeads, draw_conv
@@ -210,3 +210,18 @@ def test_the_public_name():
 def test_wrong_input(options, error, said):
     with pytest.raises(error, match=said):
         draw_conv(**options)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 2.0, 15.0])
+def test_the_name_of_a_dot_lies_inside_the_chart(alpha):
+    picture = draw_conv(3, alpha=alpha)
+    (name,) = [
+        item for item in picture.scene.items if isinstance(item, Text) and item.text.startswith("α = ")
+    ][:1]
+    title = next(
+        item for item in picture.scene.items if isinstance(item, Text) and item.text.startswith("Leak")
+    )
+    assert name.y - name.size > title.y + 2  # below the title, with room
+    side = text_width(name.text, name.size)
+    left = name.x - {"start": 0, "middle": 0.5, "end": 1}[name.anchor] * side
+    assert title.x <= left and left + side <= picture.scene.width - 8

@@ -28,6 +28,8 @@ SIGNS: dict[str, tuple[str, str]] = {
     "²": ("^2", "^2"),
     "ᵀ": ("^T", "^{T}"),
     "ᵢ": ("_i", "_i"),
+    "₁": ("_1", "_1"),
+    "₂": ("_2", "_2"),
     "…": ("...", r"\ldots"),
 }
 SPELLINGS = str.maketrans({sign: spelling for sign, (spelling, _) in SIGNS.items()} | {"–": "-"})

@@ -189,12 +189,25 @@ class _DrawnPanel:
                 yield Text(left - 5, y + TICK * 0.35, text, TICK, FAINT_TEXT, "end")
                 free = y + TICK / 2
         free = left - self.left
+        named = _evenly_named(self.panel.cols.ticks, self.cell_width)
         for place, text in self.panel.cols.ticks:
             x, half = left + place * self.cell_width, text_width(text, TICK) / 2
             yield Segment(x, top - 3, x, top, FRAME, 0.8)
-            if x - half >= free:
+            if place in named and x - half >= free:
                 yield Text(x, top - 6, text, TICK, FAINT_TEXT, "middle")
                 free = x + half + 2
+
+
+def _evenly_named(ticks: Sequence[tuple[float, str]], cell: float) -> set[float]:
+    """The places of ticks to name: 0 and every so many from it, where evenly spaced ones would touch."""
+    places = [place for place, _ in ticks]
+    steps = {round(b - a, 6) for a, b in itertools.pairwise(places)}
+    if len(steps) != 1:
+        return set(places)
+    widest = max(text_width(text, TICK) for _, text in ticks) + 2
+    every = max(1, math.ceil(widest / (steps.pop() * cell) - 1e-9))
+    zero = next((at for at, (_, text) in enumerate(ticks) if text == "0"), 0)
+    return {place for at, place in enumerate(places) if (at - zero) % every == 0}
 
 
 def _facts(facts: Sequence[tuple[str, str]], y: float, inner: float) -> tuple[list[Item], float]:

@@ -100,14 +100,31 @@ class _Example:
         return keys @ one / np.sqrt(self.width)
 
 
+def quadratic_vector(centre: tuple[float, float], alpha: float) -> Floats:
+    """The vector v = −α(1, −2Δ₁, −2Δ₂) of a head with this centre Δ, for the score vᵀ r_δ.
+
+    >>> quadratic_vector((1, 2), 0.5).tolist()
+    [-0.5, 1.0, 2.0]
+    """
+    return -alpha * np.array([1.0, -2 * centre[0], -2 * centre[1]])
+
+
+def shift_vector(dy: Floats | float, dx: Floats | float) -> Floats:
+    """The encoding r_δ = (‖δ‖², δ₁, δ₂) of shifts, [..., 3].
+
+    >>> shift_vector(1, 2).tolist()
+    [5.0, 1.0, 2.0]
+    """
+    return np.stack([dy * dy + dx * dx, dy, dx], axis=-1).astype(np.float64)
+
+
 def _quadratic(
     rows: int, cols: int, query: tuple[int, int], centre: tuple[float, float], alpha: float
 ) -> tuple[ScoreTerm, ...]:
     if not alpha > 0:
         raise DomainError(f"alpha must be above 0, got {alpha:g}")
-    dy, dx = shifts(rows, cols, query)
     nothing = np.zeros((rows, cols))
-    score = -alpha * (dy * dy + dx * dx - 2 * (dy * centre[0] + dx * centre[1]))  # v·r_δ
+    score = shift_vector(*shifts(rows, cols, query)) @ quadratic_vector(centre, alpha)
     return (
         ScoreTerm("content to content", "0", nothing),
         ScoreTerm("content to shift", "0", nothing),

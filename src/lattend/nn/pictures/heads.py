@@ -31,7 +31,7 @@ from lattend.nn.pictures.saved_heads import heads_of_arrays, read_heads
 from lattend.report.numbers import format_number
 
 Pixel = tuple[int, int]
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4fa0", "#8a6d00", "#7d8590")
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
 QUERY = "#1c1f26"
 HALF, MOST = math.log(2), math.log(10)  # how far below the centre's the score is on the two lines
@@ -40,6 +40,9 @@ DRAWN = (
     "thick line: half of a head's Gaussian lies inside, on the plane without pixels; thin line: nine tenths",
 )
 LEAST_REACH, MOST_REACH = 2, 12
+RIM = 1.6  # how far below the centre's the score is where a number stands, of that on the thick line
+MOST_OVER = 3  # heads over one place that are told apart
+MOST_APART, MOST_COLUMNS = 36, 6  # panels with a head each
 MOST_PIXELS = 256  # along a side of an image
 
 
@@ -67,7 +70,7 @@ def draw_heads(
         of_file = isinstance(source, str | os.PathLike)
         title = f"Heads of {Path(source).name}" if of_file else "Heads around a query pixel"
     window = _PixelWindow.around([head for layer in layers.values() for head in layer], image, pixel, reach)
-    panels = tuple(_panel(name, layer, window) for name, layer in layers.items())
+    panels, apart = _panels(layers, window)
     rough, scale = _rough(layers, window)
     wide = [head for layer in layers.values() for head in layer if not math.isfinite(head.widths[1])]
     flat = [f"flat along an axis, drawn by their centre alone: {len(wide)} of the heads"] if wide else []
@@ -80,10 +83,10 @@ def draw_heads(
         table=tuple(_table(layers)),
         rough=rough,
         labelled=Below((*_labels(layers, rough), *flat), scales=(scale,)),
-        drawn=DRAWN,
+        drawn=(*DRAWN, *["a panel for each head, since they overlap"] * apart),
         data=_data(layers, window),
-        columns=3,
-        grid=308 if len(panels) == 1 else 220,
+        columns=min(MOST_COLUMNS, math.ceil(math.sqrt(len(panels)))) if apart else 3,
+        grid=308 if len(panels) == 1 else 132 if apart else 220,
     )
 
 
@@ -109,7 +112,7 @@ def make_heads(
     if kernel is not None:
         places = [head.centre for head in kernel_heads(kernel, 1 if dilation is None else dilation)]
     else:
-        places = [(centre[0], centre[1]) for centre in centres or ()]
+        places = [(centre[0], centre[1]) for centre in ([] if centres is None else centres)]
     if covariance is not None:
         spread = _each("covariance", covariance, len(places))
         return [from_covariance(place, one) for place, one in zip(places, spread, strict=True)]
@@ -219,31 +222,90 @@ class _PixelWindow:
         return 0 <= place[0] < self.rows and 0 <= place[1] < self.cols
 
 
-def _panel(name: str, heads: Sequence[Head], window: _PixelWindow) -> Panel:
+def _panels(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> tuple[tuple[Panel, ...], bool]:
+    """A panel for each layer, or for each head where there is one layer of heads that overlap."""
+    (heads, *more) = layers.values()
+    if not more and len(heads) <= MOST_APART and _crowded(heads):
+        return tuple(_panel(f"head {at}", {at: head}, window) for at, head in enumerate(heads)), True
+    whole = (
+        _panel(name, dict(enumerate(layer)), window, filled=not _crowded(layer))
+        for name, layer in layers.items()
+    )
+    return tuple(whole), False
+
+
+def _crowded(heads: Sequence[Head]) -> bool:
+    """Whether a centre lies inside the areas of so many heads that they hide each other."""
+
+    def inside_of(head: Head, place: tuple[float, float]) -> bool:
+        dy, dx = place[0] - head.centre[0], place[1] - head.centre[1]
+        a, b, c = head.precision
+        return a * dy * dy + 2 * b * dy * dx + c * dx * dx <= HALF
+
+    return any(sum(inside_of(head, other.centre) for head in heads) > MOST_OVER for other in heads)
+
+
+def _panel(name: str, heads: Mapping[int, Head], window: _PixelWindow, filled: bool = True) -> Panel:
+    """These heads, by their numbers, and the query."""
     cells = np.zeros((window.rows, window.cols), np.uint8)
-    return Panel(cells, (PAPER,), *window.sides(), name, tuple(_marks(heads, window)))
+    row, col = window.query
+    query = box(row, col, row + 1, col + 1, QUERY, 1.8)
+    numbers = _numbers(heads, window) if filled else _rim_numbers(heads, window)
+    marks = (*_lines(heads, window, filled), query, *numbers)
+    return Panel(cells, (PAPER,), *window.sides(), name, marks)
 
 
-def _marks(heads: Sequence[Head], window: _PixelWindow) -> Iterator[Mark]:
-    """Areas first, then lines, then numbers, so that none hides another."""
-    seen = [(number, head) for number, head in enumerate(heads) if math.isfinite(head.widths[1])]
-    for (number, head), level in itertools.product(seen, (HALF,)):
-        area = clipped(ellipse(window.place(head), head.precision, level), window.rows, window.cols)
+def _lines(heads: Mapping[int, Head], window: _PixelWindow, filled: bool) -> Iterator[Mark]:
+    """Areas first, then lines, so that none hides another; without areas, the half lines alone."""
+    seen = [(number, head) for number, head in heads.items() if math.isfinite(head.widths[1])]
+    for number, head in seen if filled else ():
+        area = clipped(ellipse(window.place(head), head.precision, HALF), window.rows, window.cols)
         if area:
             yield Shape(area, fill=COLOURS[number % len(COLOURS)], opacity=0.28)
-    for (number, head), (level, width) in itertools.product(seen, ((MOST, 0.7), (HALF, 1.6))):
+    widths = ((MOST, 0.7), (HALF, 1.6)) if filled else ((HALF, 1.2),)
+    for (number, head), (level, width) in itertools.product(seen, widths):
         line = ellipse(window.place(head), head.precision, level)
         for run in inside(line, window.rows, window.cols):
             yield Shape(run, COLOURS[number % len(COLOURS)], width, closed=False)
+
+
+def _numbers(heads: Mapping[int, Head], window: _PixelWindow) -> Iterator[Label]:
+    """The numbers of heads at their centres."""
     together: dict[tuple[float, float], list[int]] = {}
-    for number, head in enumerate(heads):
+    for number, head in heads.items():
         place = window.place(head)
         if window.holds(place):
             together.setdefault((round(place[0], 1), round(place[1], 1)), []).append(number)
-    row, col = window.query
-    yield box(row, col, row + 1, col + 1, QUERY, 1.8)
     for (y, x), numbers in together.items():
         yield Label(y, x, _listed(numbers), room=max(1.0, window.rows / 16))
+
+
+def _rim_numbers(heads: Mapping[int, Head], window: _PixelWindow) -> Iterator[Label]:
+    """The numbers just outside of the heads' lines, in their colours and all around, so that none touch."""
+    middle = np.mean([window.place(head) for head in heads.values()], axis=0)
+
+    def turn(head: Head) -> float:
+        away = np.subtract(window.place(head), middle)
+        return math.atan2(away[0], away[1])
+
+    around = sorted(heads.items(), key=lambda item: turn(item[1]))
+    first = turn(around[0][1])
+    for step, (number, head) in enumerate(around):
+        place = window.place(head)
+        if math.isfinite(head.widths[1]):
+            line = ellipse(place, head.precision, RIM * HALF)
+            angle = first + 2 * math.pi * step / len(around)
+            place = max(line, key=lambda at: _along(at, place, angle))
+        if window.holds(place):
+            yield Label(
+                *place, str(number), COLOURS[number % len(COLOURS)], max(1.0, window.rows / 16), bold=True
+            )
+
+
+def _along(at: tuple[float, float], centre: tuple[float, float], angle: float) -> float:
+    """How near to this direction a place lies, seen from the centre."""
+    dy, dx = at[0] - centre[0], at[1] - centre[1]
+    return (dy * math.sin(angle) + dx * math.cos(angle)) / math.hypot(dy, dx)
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -261,7 +323,7 @@ def _rough(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> tuple[
     scale = amounts("weights of all heads together", np.array(list(maps.values())))
     panels: list[Panel] = []
     for name, layer in layers.items():
-        labels = tuple(mark for mark in _marks(layer, window) if isinstance(mark, Label))
+        labels = tuple(_numbers(dict(enumerate(layer)), window))
         query = Label(window.query[0] + 0.5, window.query[1] + 0.5, "Q")
         taken = {(int(mark.row), int(mark.col)) for mark in labels}
         shown = labels if window.query in taken else (*labels, query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from lattend.nn.convolution.sharpness import Sharpness, sharpness
 from lattend.report.numbers import format_number
 
 LOW, HIGH, POINTS = 0.25, 16.0, 63  # of the curve
+ROOM_ABOVE = 4.0  # the end of the scale of leaks, which are 1 at most: a dot near 1 has its name over it
 MOST_ALPHA = 600.0  # beyond it a leak is too small for a number
 
 
@@ -72,7 +74,9 @@ class Leaks:
                 lines.append((name, points))
         marks = tuple(Dots([place], "", TEXT, 3.0, "square", [name]) for name, place in dots)
         title, up = "Leak of a head against α", "weight that misses"
-        return Chart(title, "α", up, curves(lines), marks, log_y=10)
+        least = min(leak for _, points in lines for _, leak in points)
+        ends = 10.0 ** math.floor(math.log10(least)), ROOM_ABOVE
+        return Chart(title, "α", up, curves(lines), marks, y=ends, log_y=10)
 
     def data(self, alpha: float | None, error: float | None) -> dict[str, Any]:
         """The curve and what was asked, as plain data."""

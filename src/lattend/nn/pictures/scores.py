@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lattend.draw.grid.panel import Panel, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.attention.gaussian_heads import softmax
-from lattend.nn.attention.score_terms import Floats, ScoreTerm, terms
+from lattend.nn.attention.score_terms import Floats, ScoreTerm, quadratic_vector, shift_vector, terms
 from lattend.nn.images.patch_grid import pair
 from lattend.report.numbers import format_number
 
@@ -62,6 +62,8 @@ def draw_scores(
     panels = [_panel(term.name, term.values, scale, query) for term in found]
     panels += [_panel("sum", total, scale, query), _panel("weights", weights, share, query)]
     facts = [(term.name, term.formula) for term in found]
+    if encoding == "quadratic":
+        facts += _vectors(centre, sharpness)
     best = np.unravel_index(int(weights.argmax()), weights.shape)
     most = (int(best[0]), int(best[1]))
     facts.append(("greatest weight", f"{format_number(float(weights[most]))} at pixel {most}"))
@@ -80,8 +82,25 @@ def draw_scores(
         scales=(scale, share),
         columns=3,
         grid=198,
-        data=_data(encoding, image, query, found, total, weights, made),
+        data={
+            **_data(encoding, image, query, found, total, weights, made),
+            **({"v": quadratic_vector(centre, sharpness).tolist()} if encoding == "quadratic" else {}),
+        },
     )
+
+
+def _vectors(centre: tuple[float, float], alpha: float) -> list[tuple[str, str]]:
+    """The vectors v and r_δ of the quadratic encoding, and their product at the centre, its greatest."""
+    v, r = quadratic_vector(centre, alpha), shift_vector(*centre)
+    at = f"at the centre δ = {_vector(centre)} it is {_vector(r)}"
+    return [
+        ("v", f"−α(1, −2Δ₁, −2Δ₂) = {_vector(v)}"),
+        ("r_δ", f"(‖δ‖², δ₁, δ₂); {at}, and vᵀ r_δ = {format_number(float(v @ r))} = α‖Δ‖²"),
+    ]
+
+
+def _vector(numbers: Iterable[float]) -> str:
+    return f"({', '.join(format_number(float(number)) for number in numbers)})"
 
 
 def _scale(encoding: str, found: tuple[ScoreTerm, ...], total: Floats) -> Scale:
