@@ -93,9 +93,34 @@ def test_architectures(lattend, tmp_path):
     assert file.read_text().splitlines()[2] == "|  | convolution | RNN | self-attention |"
 
 
+def test_tables_of_training_and_test(lattend, tmp_path):
+    ran = lattend("compare", "--tables")
+    assert (ran.code, ran.err) == (0, "")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "RNN 2n^2*l*t O(n^2*l*t) O(t l n^2): holds" in lines
+    assert "RNN n*l O(n*l) O(l n): holds" in lines
+    data = json.loads(lattend("compare", "--tables", "--at", "t=4,n=3,l=2", "--json").out)
+    assert data["tables"]["space at test"][2]["number"] == 2 * 3 * 2 * 4
+    file = tmp_path / "tables.md"
+    assert lattend("compare", "--tables", "--out", str(file)).code == 0
+    assert "| RNN | n*l | O(n*l) | O(l n): holds |" in file.read_text().splitlines()
+
+
+def test_a_comparison_as_markdown(lattend, tmp_path):
+    file = tmp_path / "layers.md"
+    ran = lattend("compare", RNN, FULL, "--over", "t", "--at", "n=8", "--sizes", "4,8", "--out", str(file))
+    assert ran.out == f"{file}: Multiplies as t grows\n"
+    lines = file.read_text().splitlines()
+    assert "| rnn | 2n^2*t | O(n^2*t) |" in lines and "| 8 | 1,024 | 1,024 | all the same |" in lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--tables", "--architectures"), "--architectures does not go with --tables"),
+        (("--tables", "--quantity", "adds"), "--quantity does not go with --tables"),
+        (("--tables", "--at", "q=3"), "the tables have no q; they have t, l, n"),
+        (("--tables", "rnn"), "--tables compares layers of its own; leave rnn out"),
         (("rnn",), "compare needs two layers or more"),
         ((), "compare needs two layers or more"),
         (("rnn", "attntion"), "no layer is named attntion"),

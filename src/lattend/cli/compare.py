@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import At, Json, argument, option, read_names, read_numbers
+from lattend.cli.arguments import At, Json, argument, option, read_names, read_numbers, refuse
 from lattend.cli.output import say, say_json, width
 from lattend.errors import LattendError, NamingError
 
 if TYPE_CHECKING:
     from lattend.cost.comparison import Architectures
+    from lattend.cost.comparison.train_test import TrainTest
 
 EXAMPLES = (
     'lattend compare rnn "attention(full)" "attention(causal)" --over t --at d=512',
@@ -22,6 +23,7 @@ EXAMPLES = (
     "lattend compare lstm attention --over t --quantity multiply_adds",
     "lattend compare lstm attention --over t --at d=512 --equal parameters",
     "lattend compare --architectures --at n=1024,d=64,k=5",
+    "lattend compare --tables",
 )
 COLUMNS = ("needed", "dense")
 
@@ -47,6 +49,9 @@ def compare(
     architectures: Annotated[
         bool, typer.Option("--architectures", help="The table of CNNs, RNNs and Transformers instead.")
     ] = False,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="RNN against Transformer, in training and at test.")
+    ] = False,
     out: Annotated[str | None, option("FILE", "Draw: .svg, .png, .pdf; a table: .md.", "--out", "-o")] = None,
     json: Json = False,
 ) -> None:
@@ -55,8 +60,14 @@ def compare(
     Formulas, a table and the crossovers in closed form. A layer that is named without its sizes has as many
     positions as --over says, width d and one head. Nothing is scaled unless --equal asks for it.
     """
-    if architectures:
-        _architectures(layers, read_numbers(at), out, json)
+    if architectures or tables:
+        given = {"--architectures": architectures and tables, "--over": over, "--sizes": sizes}
+        given |= {"--equal": equal, "--quantity": quantity != "multiplies", "--column": column != "needed"}
+        what = "--tables" if tables else "--architectures"
+        refuse(given, given, f"does not go with {what}")
+        if layers:
+            raise LattendError(f"{what} compares layers of its own; leave {layers[0]} out")
+        _table(_tables(read_numbers(at)) if tables else _architectures(read_numbers(at)), out, json)
         return
     from lattend.cost.comparison import compare as compared
     from lattend.cost.comparison.defaults import read_layers
@@ -82,29 +93,34 @@ def compare(
         say(replace(report, parts=[*report.parts, *([""] if legend else []), *legend]).text(width()))
 
 
-def _architectures(layers: list[str] | None, numbers: dict[str, int], out: str | None, json: bool) -> None:
+def _architectures(numbers: dict[str, int]) -> Architectures:
     from lattend.cost.comparison.architectures import architectures
 
-    if layers:
-        raise LattendError(f"--architectures compares layers of its own; leave {layers[0]} out")
     unknown = [name for name in numbers if name not in ("n", "d", "k")]
     if unknown:
         raise NamingError(f"--architectures has no {unknown[0]}; it has n, d, k")
     options: dict[str, Any] = dict(numbers)
-    found: Architectures = architectures(**options)
-    file = None if out is None else _write(found, out)
+    return architectures(**options)
+
+
+def _tables(numbers: dict[str, int]) -> TrainTest:
+    from lattend.cost.comparison.train_test import train_test
+
+    return train_test(**numbers)
+
+
+def _table(found: Architectures | TrainTest, out: str | None, json: bool) -> None:
+    """Print a table of our own, or write it: as Markdown, or the chart of what it compares."""
+    file = None
+    if out is not None and Path(out).suffix.lower() == ".md":
+        Path(out).write_text(found.markdown(), encoding="utf-8")
+        file = out
+    elif out is not None:
+        file = str(found.comparison.save(out))
     if json:
         say_json({**found.json(), **({} if file is None else {"file": file})})
     else:
         say(found.text(width()) if file is None else f"{file}: {found.title}")
-
-
-def _write(found: Architectures, out: str) -> str:
-    """The table as Markdown, or the chart."""
-    if Path(out).suffix.lower() != ".md":
-        return str(found.comparison.save(out))
-    Path(out).write_text(found.markdown(), encoding="utf-8")
-    return out
 
 
 def _sizes(text: str) -> list[int]:

@@ -2,9 +2,10 @@
 
 Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
 transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
-configuration), mfu (utilisation). Side by side as a size grows: compare. `print(lt.cost.catalogue())` has
-the arguments of every layer and an example, `help(lt.cost.attention)` what they mean, and
-`lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
+configuration), mfu (utilisation). Side by side as a size grows: compare; RNN against Transformer in training
+and at test: train_test. `print(lt.cost.catalogue())` has the arguments of every layer and an example,
+`help(lt.cost.attention)` what they mean, and `lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares
+what it does.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import compare as compare
+    from lattend.cost.comparison.train_test import train_test as train_test
     from lattend.cost.cost import Cost as Cost
     from lattend.cost.layer_catalogue import catalogue as catalogue
     from lattend.cost.layers.attention import attention as attention
@@ -53,6 +55,7 @@ _HOME = homes(
         "layers.vae": "vae",
         "models": "config mfu",
         "comparison.comparison": "compare",
+        "comparison.train_test": "train_test",
         "measure.measure": "of",  # needs torch
         "measure.counter": "FlopCounter",  # needs torch
     },

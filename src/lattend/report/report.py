@@ -35,6 +35,12 @@ class Report:
         parts = [f"<div>{escape(p)}</div>" if isinstance(p, str) else p.html() for p in self.parts]
         return f"<div><b>{escape(self.title)}</b></div>{''.join(parts)}"
 
+    def markdown(self) -> str:
+        """As Markdown: tables as tables, sentences as paragraphs."""
+        parts = [[p] if isinstance(p, str) else p.markdown() for p in self.parts]
+        blocks = [[self.title], *(part for part in parts if any(part))]
+        return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
     def json(self) -> dict[str, Any]:
         """What the report tells, as plain data."""
         return {"title": self.title, **self.data}
@@ -54,6 +60,10 @@ class Printed(ABC):
     def text(self, width: int | None = WIDTH) -> str:
         """The report in lines of at most `width` characters; None leaves them as long as they are."""
         return self.report().text(width)
+
+    def markdown(self) -> str:
+        """The report as Markdown."""
+        return self.report().markdown()
 
     def __str__(self) -> str:
         return self.text()

@@ -67,6 +67,16 @@ class Table:
         head = row(self.head, "th") if any(self.head) else ""
         return f"<table>{head}{''.join(row(cells, 'td') for cells in self.rows)}</table>"
 
+    def markdown(self) -> list[str]:
+        """The same as the lines of a Markdown table.
+
+        >>> Table(("", "pairs"), [("causal", "36")]).markdown()
+        ['|  | pairs |', '| --- | --- |', '| causal | 36 |']
+        """
+        rows = [self.head, ("---",) * len(self.head), *self.rows]
+        cells = ([cell.replace("|", "\\|").replace("\n", "<br>") for cell in row] for row in rows)
+        return [f"| {' | '.join(row)} |" for row in cells]
+
     def _widths(self) -> list[int]:
         from rich.cells import cell_len
 
@@ -152,6 +162,9 @@ class Facts:
 
     def html(self) -> str:
         return Table(("", ""), self.rows).html()
+
+    def markdown(self) -> list[str]:
+        return Table(("", ""), self.rows).markdown()
 
 
 def wrap_text(text: str, columns: int, lines: int | None = None, indent: str = "") -> list[str]:

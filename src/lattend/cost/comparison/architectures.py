@@ -160,12 +160,6 @@ class Architectures(Printed):
     def __repr__(self) -> str:
         return f"<Architectures: {self.title}>"
 
-    def markdown(self) -> str:
-        """The table as Markdown."""
-        rows = [("", *LABELS.values()), ("---",) * (len(LABELS) + 1)]
-        rows += [(name, *cells.values()) for name, cells in self.rows]
-        return "\n".join([self.title, "", *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
     def json(self) -> dict[str, Any]:
         """The same as plain data."""
         return {

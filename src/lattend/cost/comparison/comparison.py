@@ -214,8 +214,11 @@ class Comparison(Printed):
         return draw_lines(self).onto(ax)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the chart as the path's ending says: .svg .png .pdf .tex."""
-        return self.draw().save(path)
+        """Writes the chart as the path's ending says, .svg .png .pdf .tex, or the tables, .md."""
+        if Path(path).suffix.lower() != ".md":
+            return self.draw().save(path)
+        Path(path).write_text(self.markdown(), encoding="utf-8")
+        return Path(path)
 
     def _repr_html_(self) -> str:
         return f"{self.draw().svg()}{self.report().html()}"
