@@ -144,6 +144,9 @@ def test_the_window_stays_symbolic() -> None:
         ("neighbor", "neighborhood"),
         ("dense", "full"),
         ("windwed", "windowed"),
+        ("cnn", "band or neighbourhood"),
+        ("masked", "causal"),
+        ("transformer", "full"),
     ],
 )
 def test_a_wrong_name_is_answered_by_meaning(name: str, meant: str) -> None:
@@ -152,6 +155,24 @@ def test_a_wrong_name_is_answered_by_meaning(name: str, meant: str) -> None:
     assert f"no rule is named {name}; did you mean {meant}? Or write" in caught.value.message
     with pytest.raises(AttributeError, match=f"did you mean {meant}"):
         getattr(R, name)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("sliding window", "sliding_window"),
+        ("Sliding-Window attention", "sliding_window"),
+        ("causal mask", "causal"),
+        ("lower triangular", "lower_triangular"),
+        ("local attention", "local"),
+        ("self attention", "full"),
+    ],
+)
+def test_names_of_several_words_are_answered_too(words: str, meant: str) -> None:
+    with pytest.raises(TextError) as caught:
+        lt.rule(words)
+    assert f"no rule is named {words}; did you mean {meant}? Or write" in caught.value.message
+    assert (caught.value.start, caught.value.end) == (0, len(words))
 
 
 def test_calls_that_are_no_calls_are_read_as_conditions() -> None:

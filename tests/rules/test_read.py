@@ -224,6 +224,21 @@ def test_positions_are_q_and_k(text: str) -> None:
     assert (caught.value.start, caught.value.end) == (0, len(text.split(maxsplit=1)[0]))
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("j <= i", "did you mean k <= q?"),
+        ("j <= i and i - j < w", "did you mean k <= q and q - k < w?"),
+        ("q_idx >= kv_idx", "did you mean q >= k?"),
+        ("i <= x", "as in k <= q;"),
+    ],
+)
+def test_the_rule_in_our_letters_is_offered(text: str, meant: str) -> None:
+    with pytest.raises(TextError) as caught:
+        lt.rule(text)
+    assert meant in caught.value.message
+
+
 def test_positions_of_functions_are_q_and_k() -> None:
     with pytest.raises(TraceError, match="function of j, i: j and i are no positions"):
         lt.rule(lambda i, j: j <= i)

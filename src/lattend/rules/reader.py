@@ -37,9 +37,11 @@ MAX_REMEMBERED = 256
 _CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\([^()]*\)\s*)?")  # a name with arguments, known or not
 _WORD = re.compile(r"[A-Za-z][\w-]*")
 _EXAMPLES = "strided(255), dilated(t=3, step=2) or documents([3, 5])"
-_OTHER_LETTERS = frozenset(  # what positions are called elsewhere
-    ("i", "j", "x", "y", "row", "col", "query", "key", "q_idx", "kv_idx", "k_idx", "q_pos", "k_pos", "kv_pos")
-)
+_OTHER_LETTERS = {  # what positions are called elsewhere
+    **dict.fromkeys(("i", "x", "row", "query", "q_idx", "q_pos"), "q"),
+    **dict.fromkeys(("j", "y", "col", "key", "kv_idx", "k_idx", "k_pos", "kv_pos"), "k"),
+}
+_SEVERAL_WORDS = re.compile(r"\s*[A-Za-z]{3,}(?:[\s-]+[A-Za-z]{3,})+\s*")
 _UNCHANGING = ("torch", "numpy", "lattend", "math", "operator")  # modules that a function may read
 
 
@@ -101,9 +103,13 @@ def _checked(found: Rule) -> Rule:
     others = [name for name in names if name in _OTHER_LETTERS]
     if len(others) < 2 or POSITIONS & {*names}:
         return found
-    message = (
-        f"{' and '.join(others)} are no positions: a query's position is q and a key's is k, as in k <= q; "
-        "on an image they are qy, qx and ky, kx"
+    ours = {name: _OTHER_LETTERS[name] for name in others}
+    letters = re.compile(rf"\b(?:{'|'.join(ours)})\b")
+    meant = letters.sub(lambda name: ours[name[0]], found.text) if {*ours.values()} == {"q", "k"} else ""
+    message = f"{' and '.join(others)} are no positions: a query's position is q and a key's is k" + (
+        f"; did you mean {meant}? On an image they are qy, qx and ky, kx"
+        if meant
+        else ", as in k <= q; on an image they are qy, qx and ky, kx"
     )
     if found.source is None:
         raise TraceError(f"function of {', '.join(names)}: {message}")
@@ -117,6 +123,8 @@ def _checked(found: Rule) -> Rule:
 
 def _named(text: str) -> Call | None:
     """The call that a text is, if it is a name of the catalogue or would have to be one."""
+    if len(text) <= MAX_LENGTH and _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
+        raise Source("rule", text).error(unknown_rule(" ".join(text.split())), 0, len(text))
     head = NAME.match(text.lstrip()) if len(text) <= MAX_LENGTH else None
     if head is None or head[0] in WORDS or not (head[0] in NAMES or _CALL.fullmatch(text)):
         return None

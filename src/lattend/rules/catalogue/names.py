@@ -45,6 +45,13 @@ ALIASES: dict[str, Callable[..., Rule]] = {
     **{"criss_cross": axial, "shifted_window": swin, "raster_scan": raster},
 }
 NAMES = {**CATALOGUE, **ALIASES}
+# What people call rules in a word that no description has
+MEANT: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("cnn", "conv", "convnet", "convolution", "convolutional"), ("band", "neighbourhood")),
+    **dict.fromkeys(("masked", "decoder", "unidirectional"), ("causal",)),
+    **dict.fromkeys(("transformer", "encoder", "self", "vanilla"), ("full",)),
+}
+FILLING = {"attention", "mask", "pattern", "rule"}
 RARE = 1 / 4  # a word that at most four rules are described with says something
 
 
@@ -54,18 +61,23 @@ def unknown_rule(name: str) -> str:
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = _near(name, 0.8) or _by_meaning(name) or _near(name, 0.6)
+    found = _near(name, 0.8) or _by_word(name) or _by_meaning(name) or _near(name, 0.6)
     hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
 
 
 def _near(name: str, least: float) -> list[str]:
-    return difflib.get_close_matches(name.lower(), NAMES, 1, least)
+    words = [word for word in re.split(r"[\s-]+", name.lower()) if word not in FILLING]
+    return difflib.get_close_matches("_".join(words), NAMES, 1, least)
+
+
+def _by_word(name: str) -> list[str]:
+    return [rule for word in sorted(_words(name)) for rule in MEANT.get(word, ())]
 
 
 def _by_meaning(name: str) -> list[str]:
     """The rule whose names, then whose description, share the rarest words with this one, and its alias."""
-    wanted = _words(name)
+    wanted = _words(name) - FILLING
     described = {rule: _described(rule) for rule in CATALOGUE}
     common = Counter(word for words in described.values() for word in words)
     named = {rule: _words(" ".join((rule, *_about(rule).aliases))) for rule in CATALOGUE}
