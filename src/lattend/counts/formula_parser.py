@@ -427,7 +427,7 @@ class FormulaParser(Parser[_ParsedFormula]):
     def missing_operand(self, before: Token | None, token: Token) -> TextError:
         if before is not None and before.value in (*_LEVEL, ",", "="):
             return self.fail(f"{before.value} has nothing after it; {_OPERAND}", before)
-        if token.value in _LEVEL:
+        if token.value in (*_LEVEL, "="):
             return self.fail(f"{token.value} has nothing before it; {_OPERAND}", token)
         if before is not None and token.kind == "end":
             return self.fail("a formula is missing after this", before)
