@@ -116,6 +116,10 @@ def test_where_the_order_is_right_only_along_some_ways_one_is_named() -> None:
     assert lt.rules.windowed().count().claim("O(n*w)", assuming="w <= n").tight is True
 
 
+def test_the_letter_of_a_way_is_none_of_the_count() -> None:
+    assert lt.rules.sinks().count().claim("Theta(n^2)").because.startswith("along n = x with s = t = 10")
+
+
 def test_a_count_that_is_zero_somewhere_is_no_lower_bound() -> None:
     verdict = lt.rule("k - q >= t").count().claim("Omega(n)", assuming="t >= 0")
     assert verdict.status == "fails" and "grows slower" in verdict.because

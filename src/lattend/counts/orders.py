@@ -258,8 +258,9 @@ def _ratios(place: _Place, path: Exponents, held: int) -> list[Fraction] | None:
 def _along(place: _Place, path: Exponents, held: int) -> str:
     """`n = s, t = s^2`; names that stay are said where they are not 1."""
     steps = [(name, path[name]) for name in place.count.names if path[name]]
+    grows = next(letter for letter in ("s", "x", "z", "u", "s_") if letter not in place.count.names)
     along = ", ".join(
-        f"{name} = {'-' if place.signs[name] < 0 else ''}{product_text({'s': power})}"
+        f"{name} = {'-' if place.signs[name] < 0 else ''}{product_text({grows: power})}"
         for name, power in steps
     )
     still = [name for name in place.count.names if not path[name]] if held > 1 else []
