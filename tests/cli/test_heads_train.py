@@ -169,3 +169,10 @@ def test_both_words_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         code, out, _ = run(capsys, *words, "--help")
         assert code == 0 and f"Usage: {said}" in out
     assert "heads train" in run(capsys, "--help")[1]
+
+
+def test_several_records(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    code, out, _ = run(capsys, "heads", "show", folder, folder)
+    assert code == 0 and out.startswith("Heads in training on digits, 2 epochs: 2 records\n")
+    _, _, err = run(capsys, "heads", "show", folder, folder, "--view", "paths")
+    assert err == "lattend: several records are compared in numbers alone; give one RECORD for a picture\n"

@@ -17,13 +17,17 @@ EXAMPLES = (
     "lattend heads show out/heads-digits --at-epoch 0.5",
     "lattend heads show out/heads-digits --view paths --out paths.svg",
     "lattend heads show out/heads-digits --out heads.gif",
+    "lattend heads show seed-0 seed-1 seed-2",
 )
 VIEWS = ("heads", "paths", "spread")
 MOVING = (".gif", ".html")
 
 
 def heads_show(
-    record: Annotated[str, argument("RECORD", "The folder of `lattend heads train`, or its record.json.")],
+    record: Annotated[
+        list[str],
+        argument("RECORD", "The folder of `lattend heads train`, or its record.json; or several."),
+    ],
     view: Annotated[str | None, option("|".join(VIEWS), "A picture instead of the numbers.")] = None,
     at_epoch: Annotated[
         float | None, option("E", "The heads then; 0 is before training.", "--at-epoch")
@@ -38,13 +42,21 @@ def heads_show(
     """What was recorded of heads in training.
 
     Distances and widths by layer, and how near heads came to a grid; with --view a picture, with --at-epoch
-    that of one moment, and with --out FILE.gif or FILE.html all moments one after another.
+    that of one moment, and with --out FILE.gif or FILE.html all moments one after another. Several
+    records that differ in their seeds are compared.
     """
     if view is not None and view not in VIEWS:
         raise NamingError(f"--view is one of {', '.join(VIEWS)}, not {view!r}")
     from lattend.study.heads.record import TRAINED, Record
+    from lattend.study.heads.several import compare_records
 
-    found = Record.read(record)
+    records = [Record.read(path) for path in record]
+    if len(records) > 1:
+        if any(given is not None for given in (view, at_epoch, run, out)):
+            raise NamingError("several records are compared in numbers alone; give one RECORD for a picture")
+        show_report(compare_records(records), json)
+        return
+    found = records[0]
     if view in ("paths", "spread") and (at_epoch is not None or run is not None):
         given = "--at-epoch" if at_epoch is not None else "--run"
         raise NamingError(f"{given} is for the heads of one moment; leave out --view {view}")

@@ -61,7 +61,7 @@ def heads_train(
     Its heads attend by a centre and a width alone (the quadratic encoding), which are recorded by layer and
     epoch, and within the first epoch; a control has random centres held fixed. The folder gets record.json,
     pictures and a page with a slider. Interrupted, the same command goes on from the last whole epoch to the
-    very same numbers. The digits take about two minutes.
+    very same numbers. The digits take a minute or two.
     """
     from lattend.study.heads.training import train
     from lattend.study.images.image_set import read_images

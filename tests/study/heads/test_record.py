@@ -157,3 +157,28 @@ def test_the_report_has_the_numbers_and_the_control() -> None:
     assert data["layers"][1]["control"]["width"] == pytest.approx(1)
     assert max(map(len, found.text(60).splitlines())) <= 60
     assert "Control" not in drawn(moment(), moment(1)).text(80)
+
+
+def test_several_records_are_compared_by_the_range_of_their_numbers() -> None:
+    from lattend.study.heads.several import compare_records
+
+    first = drawn(moment(), moment(1, (1, 2, 3)), moment(1))
+    second = replace(drawn(moment(), moment(1, (2, 1.5, 1)), moment(1)), settings=replace(SETTINGS, seed=7))
+    found = compare_records([first, second])
+    text = found.text(80)
+    assert text.startswith("Heads in training on drawn, 1 epoch: 2 records\n\nseeds    0, 7\n")
+    assert "trained  75.0% to 75.0% right\ncontrol  50.0% to 50.0% right, centres held fixed\n" in text
+    assert "\n    1   1.00  1.00–2.00  0.00–1.00   0.71" in text
+    said = " ".join(text.split())
+    assert "than the one before in 1 of 2 records; the last layer's centres moved" in said
+    assert len(found.json()["records"]) == 2
+
+
+def test_records_of_other_experiments_are_not_compared() -> None:
+    from lattend.study.heads.several import compare_records
+
+    first = drawn(moment(), moment(1), moment(1))
+    with pytest.raises(NamingError, match="in their seeds alone, and batch is 5 and 6; show them one by one"):
+        compare_records([first, replace(first, settings=replace(SETTINGS, batch=6))])
+    with pytest.raises(NamingError, match="some of these records have a control and some have none"):
+        compare_records([first, drawn(moment(), moment(1))])

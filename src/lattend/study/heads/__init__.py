@@ -3,7 +3,8 @@
 A small network of attention layers with the quadratic encoding learns to classify images, and the centre and
 the width of every head are recorded by layer and epoch, beside a control whose random centres are held fixed.
 
-Experiment  train, which gives a Record: it has .draw(epoch), .draw_paths(), .draw_spread(), .animate(path)
+Experiment  train, which gives a Record: it has .draw(epoch), .draw_paths(), .draw_spread(), .animate(path);
+            compare_records of several seeds
 Grids       grid_distance, fit_grid: how near heads come to the taps of a K × K kernel
 Parts       HeadNet, read_images
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lattend.study.heads.grid_fit import grid_distance as grid_distance
     from lattend.study.heads.network import HeadNet as HeadNet
     from lattend.study.heads.record import Record as Record
+    from lattend.study.heads.several import compare_records as compare_records
     from lattend.study.heads.training import train as train
     from lattend.study.images.image_set import read_images as read_images
 
@@ -30,6 +32,7 @@ _HOME = homes(
     {
         "training": "train",
         "record": "Record",
+        "several": "compare_records",
         "grid_fit": "grid_distance fit_grid",
         "network": "HeadNet",
     },

@@ -18,7 +18,7 @@ from lattend.study.heads.grid_fit import GridFit, fit_grid
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.study.heads.record import Moment, Record
+    from lattend.study.heads.record import Moment, Record, Settings
 
 RARE = 0.05  # a share of draws below which it is no chance
 HEAD = ("layer", "centres", "moved", "width", "attends at", "grid", "by chance")
@@ -69,6 +69,10 @@ class Findings:
         """Of each run, after its last epoch."""
         return {name: run.epochs[-1].accuracy for name, run in self.record.runs.items() if run.epochs}
 
+    def rises(self) -> bool:
+        """Whether every layer ends farther from the query than the one before."""
+        return bool((np.diff(self.end.centres) > 0).all())
+
     def depth(self) -> str:
         """Whether later layers end farther from the query than earlier ones."""
         first, last = self.end.centres[0], self.end.centres[-1]
@@ -79,7 +83,7 @@ class Findings:
         )
         if len(self.end.centres) == 1:
             return f"Centres end {_two(first)} from the query; they began at {_two(self.start.centres[0])}."
-        if (np.diff(self.end.centres) > 0).all():
+        if self.rises():
             return f"{said}Every layer ends farther away than the one before."
         rising = "The last is farther than the first, but not every layer than the one before."
         return said + (rising if last > first else "Later layers do not end farther away.")
@@ -145,7 +149,7 @@ def report(record: Record) -> Report:
         ]
         head = ("layer", "centres", "width", "attends at", "grid")
         parts += ["", "Control, random centres held fixed:", Table(head, control)]
-    parts += ["", found.depth(), found.nearness(), Facts(_words(settings.kernel, settings.patch))]
+    parts += ["", found.depth(), found.nearness(), Facts(words_of(settings))]
     title = f"Heads in training on {settings.data}, after {many(len(record.trained.epochs), 'epoch')}"
     return Report(title, parts, {"settings": asdict(settings), **summary(found)})
 
@@ -167,11 +171,12 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
     return facts
 
 
-def _words(kernel: int, patch: int) -> list[tuple[str, str]]:
+def words_of(settings: Settings) -> list[tuple[str, str]]:
     """What the columns are."""
+    patch, kernel = settings.patch, settings.kernel
     unit = "pixels" if patch == 1 else f"patches of {patch} × {patch} pixels"
     return [
-        ("centres", f"how far from the query, mean over the heads, in {unit}; start → end"),
+        ("centres", f"how far from the query, mean over the heads, in {unit}"),
         ("moved", "how far a centre ends from where it began, mean"),
         ("width", "standard deviation of a head, median"),
         ("attends at", "distance of keys by their weights, root mean square, edges included"),
