@@ -11,11 +11,13 @@ from lattend.study.generative.linear_picture import show_linear
 from lattend.study.worked.work import EXAMPLE
 
 HERE = Path(__file__).parent
+RESULTS = HERE.parents[1] / "benchmarks" / "results"
 
 
 def pictures() -> dict[str, Picture]:
     """Each file's name and its picture."""
     rules, game = lt.rules, lt.study.games.Game("p*q")
+    digits = lt.study.heads.Record.read(RESULTS / "heads_digits_0.json")
     methods = ("simultaneous", "alternating", "optimistic", "extragradient")
     return {
         "causal.svg": rules.causal().draw(n=12),
@@ -30,6 +32,8 @@ def pictures() -> dict[str, Picture]:
         "million.svg": rules.sinks(60_000, 90_000).draw(n=1_000_000),
         "patches.svg": lt.nn.draw_patches((10, 14), 4, 3, "zeros", channels=3, width=64),
         "heads.svg": lt.nn.draw_heads(make_heads(kernel=3, alpha=[2]), size=(9, 9), pixel=(3, 4)),
+        "heads_paths.svg": digits.draw_paths(),
+        "heads_spread.svg": digits.draw_spread(),
         "scores.svg": lt.nn.draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5]),
         "conv.svg": lt.nn.draw_conv(3, size=8, c_in=16, c_out=32, alpha=2.0, error=1e-3),
         "grid.svg": lt.nn.draw_grid(8, c=3, h=64),

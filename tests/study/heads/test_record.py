@@ -117,17 +117,36 @@ def test_no_file_and_no_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("far", "said"),
+    ("far", "first", "last", "said"),
     [
-        ((1.0, 2.0, 3.0), "Every layer ends farther away than the one before."),
-        ((1.0, 3.0, 2.0), "The last is farther than the first, but not every layer than the one before."),
-        ((3.0, 2.0, 1.0), "Later layers do not end farther away."),
+        (
+            (1.0, 2.0, 3.0),
+            "1.00, 0.00 farther",
+            "3.00, 2.00 farther",
+            "Every layer gains more than the one before.",
+        ),
+        (
+            (0.5, 3.0, 2.0),
+            "0.50, 0.50 nearer",
+            "2.00, 1.00 farther",
+            "The last gains more than the first, but not every layer more than the one before.",
+        ),
+        ((3.0, 2.0, 0.0), "3.00, 2.00 farther", "0.00, 1.00 nearer", "Later layers do not gain more."),
     ],
 )
-def test_what_is_said_of_depth_follows_from_the_numbers(far: tuple[float, ...], said: str) -> None:
+def test_what_is_said_of_depth_follows_from_the_numbers(
+    far: tuple[float, ...], first: str, last: str, said: str
+) -> None:
     found = Findings(drawn(moment(), moment(1, far))).depth()
-    ends = f"Centres of layer 1 end {far[0]:.2f} from the query, those of layer 3 {far[2]:.2f}"
-    assert found == f"{ends}; they began at 1.00 and 1.00. {said}"
+    ends = f"Centres of layer 1 end {first} from the query than they began; those of layer 3 {last}. "
+    assert found == ends + said
+
+
+def test_gains_are_from_where_each_layer_began() -> None:
+    """The last layer ends farther away, but it began there."""
+    found = Findings(drawn(moment(0, (1, 1, 5)), moment(1, (2, 2, 5))))
+    assert found.gains == pytest.approx([1, 1, 0], abs=1e-5)
+    assert found.depth().endswith("Later layers do not gain more.")
 
 
 def test_what_is_said_of_grids_follows_from_the_numbers() -> None:
@@ -170,7 +189,7 @@ def test_several_records_are_compared_by_the_range_of_their_numbers() -> None:
     assert "trained  75.0% to 75.0% right\ncontrol  50.0% to 50.0% right, centres held fixed\n" in text
     assert "\n    1   1.00  1.00–2.00  0.00–1.00   0.71" in text
     said = " ".join(text.split())
-    assert "than the one before in 1 of 2 records; the last layer's centres moved" in said
+    assert "than the first's in 1 of 2 records, and every layer gains more than the one before in 1." in said
     assert len(found.json()["records"]) == 2
 
 

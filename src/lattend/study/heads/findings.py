@@ -69,24 +69,31 @@ class Findings:
         """Of each run, after its last epoch."""
         return {name: run.epochs[-1].accuracy for name, run in self.record.runs.items() if run.epochs}
 
+    @property
+    def gains(self) -> Floats:
+        """How much farther from the query the centres of each layer end than they began."""
+        return self.end.centres - self.start.centres
+
     def rises(self) -> bool:
-        """Whether every layer ends farther from the query than the one before."""
-        return bool((np.diff(self.end.centres) > 0).all())
+        """Whether every layer gains more distance than the one before."""
+        return bool((np.diff(self.gains) > 0).all())
 
     def depth(self) -> str:
-        """Whether later layers end farther from the query than earlier ones."""
-        first, last = self.end.centres[0], self.end.centres[-1]
-        began = f"they began at {_two(self.start.centres[0])} and {_two(self.start.centres[-1])}"
+        """Whether low layers stay near the query and high layers move away."""
+        ends = [
+            f"{_two(end)}, {_farther(gain)}" for end, gain in zip(self.end.centres, self.gains, strict=True)
+        ]
+        if len(ends) == 1:
+            return f"Centres end {ends[0]} than they began."
         said = (
-            f"Centres of layer 1 end {_two(first)} from the query, those of layer {len(self.end.centres)} "
-            f"{_two(last)}; {began}. "
+            f"Centres of layer 1 end {ends[0]} from the query than they began; "
+            f"those of layer {len(ends)} {ends[-1]}. "
         )
-        if len(self.end.centres) == 1:
-            return f"Centres end {_two(first)} from the query; they began at {_two(self.start.centres[0])}."
         if self.rises():
-            return f"{said}Every layer ends farther away than the one before."
-        rising = "The last is farther than the first, but not every layer than the one before."
-        return said + (rising if last > first else "Later layers do not end farther away.")
+            return f"{said}Every layer gains more than the one before."
+        if self.gains[-1] > self.gains[0]:
+            return f"{said}The last gains more than the first, but not every layer more than the one before."
+        return f"{said}Later layers do not gain more."
 
     def nearness(self) -> str:
         """Whether heads come nearer to the grid of a convolution."""
@@ -187,6 +194,10 @@ def words_of(settings: Settings) -> list[tuple[str, str]]:
 
 def _two(number: float) -> str:
     return format_fixed(float(number))
+
+
+def _farther(gain: float) -> str:
+    return f"{_two(abs(gain))} {'farther' if gain >= 0 else 'nearer'}"
 
 
 def _change(start: float, end: float) -> str:

@@ -57,14 +57,14 @@ def compare_records(records: Sequence[Record]) -> Report:
 def _findings(found: Sequence[Findings]) -> list[str]:
     total = len(found)
     rising = sum(one.rises() for one in found)
-    farther = sum(bool(one.moved[-1] > one.moved[0]) for one in found)
+    farther = sum(bool(one.gains[-1] > one.gains[0]) for one in found)
     layers = [(start, end) for one in found for start, end in zip(one.start.grid, one.end.grid, strict=True)]
     nearer = sum(bool(end < start) for start, end in layers)
     fits = [fit for one in found for fit in one.fits]
     rare = sum(fit.nearer < RARE for fit in fits)
     return [
-        f"Every layer ends farther from the query than the one before in {rising} of {total} records; "
-        f"the last layer's centres moved farther than the first's in {farther}.",
+        f"The last layer's centres gain more distance from the query than the first's in {farther} of "
+        f"{total} records, and every layer gains more than the one before in {rising}.",
         f"Of {len(layers)} layers {nearer} end nearer to the grid than they began, and {rare} nearer than "
         "19 of 20 draws of heads as far from the query in random directions.",
     ]
