@@ -32,19 +32,30 @@ def test_layers_without_sizes(lattend):
 
 
 def test_an_image_beside_an_image(lattend):
-    """Both have n × n pixels; a line beside an image is not compared without a word."""
+    """All have the same n × n pixels and channels, those on a line as n^2 positions; that is said first."""
     ran = lattend("compare", "rnn2d", "conv", "--at", "d=8")
     lines = ran.out.splitlines()
-    assert lines[0] == "multiplies as n grows"
+    assert lines[:2] == ["the same n × n pixels of d channels", "multiplies as n grows"]
     assert "rnn2d is rnn2d(n=n, h=d, c=d)" in lines
     assert "conv is conv(rows=n, cols=n, kernel=3, padding=1, c_in=d, c_out=d)" in lines
-    ran = lattend("compare", "rnn2d", "rnn", "attention")
-    warning = "different numbers of positions: rnn2d has n^2, rnn has n, attention has n"
+    data = json.loads(lattend("compare", "rnn2d", "lstm", "attention", "--json").out)
+    assert data["note"] == (
+        "the same n × n pixels of d channels: lstm and attention are given them as n^2 positions in a line"
+    )
+    assert data["meanings"]["lstm"] == "lstm(steps=n^2, inputs=d, hidden=d)"
+    assert "positions" not in data
+    ran = lattend("compare", "rnn2d(rows=a, cols=b, h=64, c=3)", "conv", "gru", "--over", "a")
+    assert "conv is conv(rows=a, cols=b, kernel=3, padding=1, c_in=3, c_out=64)" in ran.out.splitlines()
+    assert "gru is gru(steps=a*b, inputs=3, hidden=64)" in ran.out.splitlines()
+
+
+def test_sizes_of_their_own_are_warned_of(lattend):
+    """A line beside an image is not compared without a word."""
+    ran = lattend("compare", "rnn2d", "lstm(steps=n)")
+    warning = "different numbers of positions: rnn2d has n^2, lstm has n"
     assert ran.out.splitlines()[:2] == [warning, "multiplies as n grows"]
-    assert json.loads(lattend("compare", "rnn2d", "rnn", "--json").out)["positions"] == {
-        "rnn2d": "n^2",
-        "rnn": "n",
-    }
+    data = json.loads(lattend("compare", "rnn2d", "lstm(steps=n)", "--json").out)
+    assert data["positions"] == {"rnn2d": "n^2", "lstm": "n"} and "note" not in data
 
 
 def test_labels(lattend):

@@ -77,7 +77,7 @@ def compare(
     if column not in COLUMNS:
         raise NamingError(f"--column is needed or dense, not {column}; what is executed has no formula")
     grows = over or "n"
-    costs, meanings = read_layers(layers, grows)
+    costs, meanings, note = read_layers(layers, grows)
     numbers: dict[str, Any] = dict(read_numbers(at))
     if sizes is not None:
         numbers[grows] = _sizes(sizes)
@@ -85,12 +85,15 @@ def compare(
     found = compared(chosen, over=grows, quantity=quantity, at=numbers, equal=equal)
     file = None if out is None else str(found.save(out))
     if json:
-        say_json({**found.json(), "meanings": meanings} | ({} if file is None else {"file": file}))
+        more = {"meanings": meanings, **({"note": note} if note else {})}
+        say_json({**found.json(), **more, **({} if file is None else {"file": file})})
     elif file is not None:
-        say("\n".join(line for line in (found.warning, f"{file}: {found.draw().title}") if line))
+        told = (note, found.warning, f"{file}: {found.draw().title}")
+        say("\n".join(line for line in told if line))
     else:
         report, legend = found.report(), [f"{label} is {meaning}" for label, meaning in meanings.items()]
-        say(replace(report, parts=[*report.parts, *([""] if legend else []), *legend]).text(width()))
+        parts = [*([report.title] if note else []), *report.parts, *([""] if legend else []), *legend]
+        say(replace(report, title=note or report.title, parts=parts).text(width()))
 
 
 def _architectures(numbers: dict[str, int]) -> Architectures:

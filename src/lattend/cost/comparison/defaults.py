@@ -4,47 +4,60 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lattend.cost.cost import Cost
 from lattend.cost.reader import from_text
 from lattend.errors import NamingError
+from lattend.report.numbers import format_value
 
 Sizes = dict[str, int | str | tuple[int, int]]
-# What stands for the positions, and for the width, of each layer that is named without its sizes
+# What stands for the positions, and for the numbers in and out of each, of a layer named without its sizes
 _SIZES: dict[str, Sizes] = {
-    "attention": {"n": "{over}", "heads": 1, "D_i": "{d}", "D_hid": "{d}"},
-    "conv": {"rows": "{over}", "cols": 1, "kernel": (3, 1), "padding": (1, 0), "c_in": "{d}", "c_out": "{d}"},
-    "rnn": {"steps": "{over}", "inputs": "{d}", "hidden": "{d}"},
-    "lstm": {"steps": "{over}", "inputs": "{d}", "hidden": "{d}"},
-    "gru": {"steps": "{over}", "inputs": "{d}", "hidden": "{d}"},
-    "feed_forward": {"n": "{over}", "d": "{d}", "hidden": "4*{d}"},
-    "linear": {"n": "{over}", "d_in": "{d}", "d_out": "{d}"},
-    "norm": {"n": "{over}", "d": "{d}"},
-    "transformer_block": {"n": "{over}", "d": "{d}", "heads": 1},
-    "rnn2d": {"n": "{over}", "h": "{d}", "c": "{d}"},
+    "attention": {"n": "{positions}", "heads": 1, "D_i": "{c}", "D_hid": "{h}"},
+    "conv": {"rows": "{positions}", "cols": 1, "kernel": (3, 1), "padding": (1, 0)}
+    | {"c_in": "{c}", "c_out": "{h}"},
+    "rnn": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
+    "lstm": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
+    "gru": {"steps": "{positions}", "inputs": "{c}", "hidden": "{h}"},
+    "feed_forward": {"n": "{positions}", "d": "{c}", "hidden": "4*{h}"},
+    "linear": {"n": "{positions}", "d_in": "{c}", "d_out": "{h}"},
+    "norm": {"n": "{positions}", "d": "{c}"},
+    "transformer_block": {"n": "{positions}", "d": "{c}", "heads": 1},
+    "rnn2d": {"n": "{positions}", "h": "{h}", "c": "{c}"},
 }
-# Beside a layer on an image, a convolution is on the same image, and not on a line
+# Beside a layer on an image, a convolution is on the same image, and what is on a line reads its pixels
 _ON_IMAGE = "rnn2d"
-_IMAGE: Sizes = {"rows": "{over}", "cols": "{over}", "kernel": 3, "padding": 1, "c_in": "{d}", "c_out": "{d}"}
+_CONV: Sizes = {"rows": "{rows}", "cols": "{cols}", "kernel": 3, "padding": 1, "c_in": "{c}", "c_out": "{h}"}
 MOST_LABEL = 28
 _NAMED = re.compile(r"([A-Za-z]\w*)\s*=(?!=)")
 _LABEL = re.compile(r"\s*([A-Za-z][\w -]*?)\s*:\s*(.+)", re.DOTALL)
 _NAME = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\((.*)\))?\s*", re.DOTALL)
 
 
-def read_layers(texts: Sequence[str], over: str) -> tuple[dict[str, Cost], dict[str, str]]:
-    """Costs by label, and what each label stands for where that is more than the label says.
+class NamedLayers(NamedTuple):
+    """Costs by label, what labels stand for, and what is said of all of them."""
+
+    costs: dict[str, Cost]
+    meanings: dict[str, str]  # where that is more than the label says
+    note: str
+
+
+def read_layers(texts: Sequence[str], over: str) -> NamedLayers:
+    """Costs by label, and what each label stands for.
 
     A text is a layer, `label: layer`, or a layer without sizes, which then has `over` positions, width d and
-    one head; on an image, rnn2d and the convolutions beside it, `over` rows and `over` columns.
+    one head. Beside rnn2d all are on the same image of `over` rows and columns, as many tokens as pixels.
 
-    >>> costs, meanings = read_layers(["rnn", "attention(causal)"], "t")
-    >>> meanings["rnn"]
+    >>> read_layers(["rnn", "attention(causal)"], "t").meanings["rnn"]
     'rnn(steps=t, inputs=d, hidden=d)'
+    >>> read_layers(["rnn2d", "lstm"], "n").note
+    'the same n × n pixels of d channels: lstm is given them as n^2 positions in a line'
     """
     read = [_labelled(text) for text in texts]
-    on_image = any(_short(text) == _ON_IMAGE for _, text in read)
-    usual = {**_SIZES, "conv": _IMAGE} if on_image else _SIZES
+    width = "d" if over != "d" else "h"
+    line = {"positions": over, "c": width, "h": width}
+    image = next((_image(text, line) for _, text in read if _short(text) == _ON_IMAGE), None)
     costs: dict[str, Cost] = {}
     meanings: dict[str, str] = {}
     for label, (_, text) in zip(_labels(read), read, strict=True):
@@ -52,10 +65,33 @@ def read_layers(texts: Sequence[str], over: str) -> tuple[dict[str, Cost], dict[
             raise NamingError(
                 f'two layers are called {label}; name them apart, as in "wide: rnn(hidden=1024)"'
             )
-        costs[label], meaning = _cost(text, over, usual)
+        costs[label], meaning = _cost(text, line, image)
         if meaning != label:
             meanings[label] = meaning
-    return costs, meanings
+    return NamedLayers(costs, meanings, "" if image is None else _note(costs, meanings, image))
+
+
+def _image(text: str, line: dict[str, str]) -> dict[str, str]:
+    """The image that a recurrent net is on: its rows, columns, channels and hidden size."""
+    cost, _ = _cost(text, line, None)
+    given = cost.recipes[0][1].arguments
+    rows, cols = (str(given["n"] if given[side] is None else given[side]) for side in ("rows", "cols"))
+    pixels = f"{rows}^2" if rows == cols and rows.isidentifier() else f"{rows}*{cols}"
+    return {"rows": rows, "cols": cols, "positions": pixels, "c": str(given["c"]), "h": str(given["h"])}
+
+
+def _note(costs: dict[str, Cost], meanings: dict[str, str], image: dict[str, str]) -> str:
+    """That all are on one image, and which of them read it as a line."""
+    pixels = image["positions"]
+    lines = [label for label, meaning in meanings.items() if f"={pixels}" in meaning]
+    if len({format_value(cost.positions) for cost in costs.values()}) > 1:
+        return ""  # sizes of their own, of which the comparison warns
+    told = f": {_listed(lines)} given them as {pixels} positions in a line" if lines else ""
+    return f"the same {image['rows']} × {image['cols']} pixels of {image['c']} channels{told}"
+
+
+def _listed(names: list[str]) -> str:
+    return f"{names[0]} is" if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]} are"
 
 
 def _labels(read: Sequence[tuple[str, str]]) -> list[str]:
@@ -91,17 +127,15 @@ def _longer(text: str) -> str:
     return f"{found[1]} ({first})" if found and first and "=" not in first else " ".join(text.split())
 
 
-def _cost(text: str, over: str, usual: dict[str, Sizes]) -> tuple[Cost, str]:
+def _cost(text: str, line: dict[str, str], image: dict[str, str] | None) -> tuple[Cost, str]:
+    """The layer, with the sizes of the line, or of the image beside it, where it has none of its own."""
     found = _NAME.fullmatch(text)
-    said = _NAMED.findall(found[2] or "") if found else []
-    if found is None or found[1] not in usual or any(name in usual[found[1]] for name in said):
+    name, inner = (found[1], (found[2] or "").strip()) if found else ("", "")
+    usual = _CONV if image is not None and name == "conv" else _SIZES.get(name, {})
+    if not usual or any(word in usual for word in _NAMED.findall(inner)):
         return from_text(text), " ".join(text.split())
-    width = "d" if over != "d" else "h"
-    sizes = {
-        name: size.format(over=over, d=width) if isinstance(size, str) else size
-        for name, size in usual[found[1]].items()
-    }
-    shown = ", ".join(f"{name}={str(size).replace(' ', '')}" for name, size in sizes.items())
-    inside = f"{found[2].strip()}, {shown}" if found[2] and found[2].strip() else shown
-    meaning = f"{found[1]}({inside})"
+    sizes = line if image is None or name == _ON_IMAGE else image
+    told = {word: size.format(**sizes) if isinstance(size, str) else size for word, size in usual.items()}
+    shown = [f"{word}={str(size).replace(' ', '')}" for word, size in told.items()]
+    meaning = f"{name}({', '.join([inner, *shown] if inner else shown)})"
     return from_text(meaning), meaning
