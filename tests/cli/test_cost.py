@@ -97,11 +97,22 @@ def test_a_model(lattend, tmp_path):
     ran = lattend("cost", str(file), "--length", "1024")
     assert ran.code == 0
     assert "124,439,808" in ran.out
-    assert (
-        "cache: 37,748,736 bytes, 0.04 GiB, at 2 bytes a number" in ran.out
-    )  # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
+    # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
+    assert "KV cache: 37,748,736 bytes (36 MiB), at 2 bytes a number" in ran.out
+    assert ran.out.count("gpt2") == 2 and ran.out.count("1,024 tokens") == 0  # one heading a table
     data = json.loads(lattend("cost", str(file), "--length", "1024", "--json").out)
     assert data["cache"] == 37_748_736
+
+
+def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
+    file = tmp_path / "config.json"
+    sizes = {"hidden_size": 192, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 768}
+    file.write_text(json.dumps({"model_type": "vit", **sizes, "image_size": 224, "patch_size": 16}))
+    ran = lattend("cost", str(file), "--length", "197")
+    assert (ran.code, "KV cache" in ran.out) == (0, False)
+    assert json.loads(lattend("cost", str(file), "--length", "197", "--json").out)["cache"] is None
+    assert "KV cache" not in lattend("cost", "vit").out
+    assert "KV cache" in lattend("cost", "decoder").out
 
 
 @pytest.mark.parametrize(

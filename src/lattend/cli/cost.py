@@ -12,7 +12,7 @@ from lattend.cli.arguments import At, Json, argument, option, read_numbers, read
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import say, say_json, show, show_report, width
 from lattend.errors import LattendError, NamingError
-from lattend.report.numbers import fixed
+from lattend.report.numbers import format_bytes
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -178,15 +178,15 @@ def _model(path: str, length: int | None, json: bool) -> int:
     from lattend.cost.models import config
 
     model = config(path)
+    work = None if length is None else model.forward(length)
+    held = None if length is None or not model.is_causal else model.cache(length)
     if json:
-        data = model.json()
-        if length is not None:
-            data |= {"length": length, "forward": model.forward(length).json(), "cache": model.cache(length)}
-        say_json(data)
+        run = {} if work is None else {"length": length, "forward": work.json(), "cache": held}
+        say_json({**model.json(), **run})
         return YES
     say(model.text(width()))
-    if length is not None:
-        say(f"\na sequence of {length:,} tokens, forward\n{model.forward(length).text(width())}")
-        held = model.cache(length)
-        say(f"\nKV cache: {held:,} bytes, {fixed(held / 2**30, 2)} GiB, at 2 bytes a number")
+    if work is not None:
+        say(f"\n{work.text(width())}")
+    if held is not None:
+        say(f"\nKV cache: {format_bytes(held)}, at 2 bytes a number")
     return YES

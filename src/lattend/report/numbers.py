@@ -194,3 +194,17 @@ def seconds(value: float, digits: int = 3) -> str:
     unit, size = next((pair for pair in units if value >= pair[1]), units[-1])
     number = value / size
     return f"{number:,.0f} {unit}" if number >= 10**digits else f"{significant(number, digits)} {unit}"
+
+
+def format_bytes(count: int) -> str:
+    """A number of bytes, and the same in larger units where it has four digits or more.
+
+    >>> format_bytes(147456), format_bytes(512)
+    ('147,456 bytes (144 KiB)', '512 bytes')
+    """
+    size, unit = Fraction(count), ""
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{count:,} bytes ({rounded(size, 1)} {unit})" if unit else f"{count:,} bytes"

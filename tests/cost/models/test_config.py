@@ -83,7 +83,7 @@ def test_the_summary_as_printed() -> None:
             "feed-forward           5,637,144,576",
             "output head              131,072,000",
             "other                              0",
-            "attention's depend on the length: forward(n), training(n)",
+            "attention's depend on the length: --length N, in Python forward(N)",
             "",
             "KV cache: 65,536 numbers a token over all layers",
             "KV cache: layers with windows or chunks keep at most 4,096 tokens",

@@ -21,7 +21,7 @@ def report_of(model: Model) -> Report:
     each = [(name, f"{count:,}") for name, count in a_token(model).items()]
     parts: list[Table | str] = [Table(("parameters", "", ""), rows), _layer_table(model)]
     parts.append(Table((f"multiply-adds {what}", ""), each))
-    parts += [] if model.image else ["attention's depend on the length: forward(n), training(n)"]
+    parts += [] if model.image else ["attention's depend on the length: --length N, in Python forward(N)"]
     if a_sequence(model):
         parts.append(f"once a sequence: {a_sequence(model):,}")
     remarks = list(_remarks(model))
