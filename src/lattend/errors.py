@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lattend.wording import visible
 
 
@@ -50,21 +48,16 @@ class UnknownName(TextError):
     """A name of a formula that the count has not; `meant` are the count's names of the same meaning."""
 
     def __init__(
-        self, name: str, known: Sequence[str], meant: Sequence[str], text: str, start: int, end: int
+        self, message: str, text: str, start: int, end: int, name: str, known: list[str], meant: list[str]
     ) -> None:
-        which = " or ".join(meant)
-        hint = (
-            f"did you mean {which}? Then rename it: rename={{{name!r}: {meant[0]!r}}}"
-            if meant
-            else (f"say what it stands for: rename={{{name!r}: '…'}}")
-        )
-        super().__init__(
-            f'formula "{text}": this count has no {name}; it has {", ".join(known)}; {hint}', text, start, end
-        )
-        self.name, self.known, self.meant = name, list(known), list(meant)
+        super().__init__(message, text, start, end)
+        self.name, self.known, self.meant = name, known, meant
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.name, self.known, self.meant, self.text, self.start, self.end)
+        return (
+            type(self),
+            (self.message, self.text, self.start, self.end, self.name, self.known, self.meant),
+        )
 
 
 class NotAffineError(TextError):

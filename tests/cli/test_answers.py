@@ -69,7 +69,7 @@ def test_what_is_no_formula_is_an_option(lattend, arguments, said):
 def test_a_chain_in_one_command(lattend):
     ran = lattend("claim", "causal", r"N = 1 + 2 + \dots + n = n^2/2")
     assert ran.code == 1
-    assert "equation 2 of 2 is the first that does not hold" in ran.out.splitlines()[0]
+    assert "equation 2 of 2 is the first that fails" in ran.out.splitlines()[0]
     found = json.loads(lattend("claim", "causal", "N = 1 + 2 + … + n", "--json").out)
     assert found["readings"][0] == "N read as the count"
 

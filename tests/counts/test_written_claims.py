@@ -46,7 +46,7 @@ def test_the_first_false_equation_is_named() -> None:
         "(n^2 + n)/2 = n^2/2: fails; it agrees only where n == 0; "
         "at n = 1 the left side is 1, the right side is 1/2"
     )
-    assert "equation 3 of 4 is the first that does not hold" in str(verdict)
+    assert "equation 3 of 4 is the first that fails" in str(verdict)
     assert verdict.json()["links"][2]["counterexample"] == {"at": {"n": 1}, "claimed": "1/2", "exact": "1"}
 
 

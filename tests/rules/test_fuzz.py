@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lattend.counts.claim_parser import parse_claim
 from lattend.counts.formula_parser import parse_formula
 from lattend.errors import LattendError, TextError
 from lattend.rules import CATALOGUE
@@ -81,6 +82,20 @@ FORMULA_WORDS = [
     ),
     *("Σ_{i=1}^{n}", "\\sum_{i=1}^{n}", "\\frac{", "}{", "\\left", "\\right", "\\lfloor", "\\rfloor"),
     *("\\cdot", "$", "\\mathcal{O}(", "\\binom", "\\foo", "|", "!", "é", " "),
+    *(
+        "…",
+        "\\dots",
+        "1+2+…+n",
+        " + … + ",
+        "Σ_{1}^{n}",
+        "N=",
+        "N(n)=",
+        "Θ(",
+        "o(",
+        "α",
+        "\\alpha_1",
+        "D_{\\text{o}}",
+    ),
 ]
 
 
@@ -128,6 +143,7 @@ def _check_rule(text: str) -> None:
 def _check_formula(text: str) -> None:
     _tried(parse_formula, text)
     _tried(lambda given: parse_formula(given, KNOWN), text)
+    _tried(lambda given: parse_claim(given, KNOWN), text)
 
 
 def _mutated(draw: random.Random, text: str, words: list[str]) -> str:
@@ -153,7 +169,12 @@ SEEDS = [
     *(text for text, _ in RULES if len(text) < 200),
     *(expr.text(make().condition) for name, make in CATALOGUE.items() if name != "documents"),
 ]
-FORMULA_SEEDS = [text for text, _ in FORMULAS if len(text) < 200]
+FORMULA_SEEDS = [
+    *(text for text, _ in FORMULAS if len(text) < 200),
+    r"N = 1 + 2 + \dots + n = n(1+n)/2",
+    "1*2 + 2*3 + … + n(n + 1) = Θ(n^3)",
+    r"\sum_{1}^{t+1} i + \sum_{t+2}^{n} t + 1",
+]
 
 
 @pytest.mark.parametrize("case", RULES, ids=lambda case: ascii(case[0])[:40])

@@ -18,6 +18,7 @@ from lattend.counts.orders import judge_order
 from lattend.counts.symbolic import ONE, cases
 from lattend.counts.verdict import NOWHERE, Status, Verdict
 from lattend.errors import DeadlineError, NoClosedForm, TextError, UnknownName
+from lattend.rules.language.tokens import Source
 from lattend.sets import Region
 from lattend.sets.guard import guarded
 from lattend.sets.piece import Piece
@@ -116,9 +117,18 @@ def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict
     for name, (start, end) in places.items():
         options = meant(name, count.names)
         if len(options) != 1 or len(name) == 1:
-            raise UnknownName(name, count.names, options, text, start, end)
+            raise _unknown(name, count.names, options, text, start, end)
         found[name] = options[0]
     return found, [f"{name} read as {ours}" for name, ours in found.items()]
+
+
+def _unknown(name: str, known: list[str], options: list[str], text: str, start: int, end: int) -> UnknownName:
+    hint = f"say what it stands for: rename={{{name!r}: '…'}}"
+    if options:
+        hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
+    said = f"this count has no {name}; it has {', '.join(known)}; {hint}"
+    message = Source("formula", text).error(said, start, end).message
+    return UnknownName(message, text, start, end, name, known, options)
 
 
 def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:

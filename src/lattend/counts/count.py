@@ -169,7 +169,8 @@ class Count:
     ) -> Verdict:
         """Whether `formula` is this count: proved, or refuted with the smallest counterexample.
 
-        `rename` maps the formula's names to the count's: {"L": "n"}.
+        It may be a chain of equations, "N = 1 + 2 + … + n = n(n + 1)/2", each of which is judged, or an
+        order: O, Θ, Ω, o or ω. `rename` maps its names to the count's, or to formulas of them: {"L": "n"}.
 
         >>> from lattend.rules.reader import rule
         >>> rule("k <= q").count().claim("n^2/2")

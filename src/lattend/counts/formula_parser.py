@@ -56,6 +56,7 @@ _LEFT_OVER = {
 }
 _COUNT = {"floor": 1, "ceil": 1, "abs": 1, "sum": 4, "binom": 2}
 ORDERS = ("O", "Theta", "Omega", "o", "omega")
+_SHORT = 50  # terms of a summand that is multiplied out to see how it goes on
 _INDICES = ("i", "j", "k", "l", "s", "x", "y", "z")
 
 
@@ -229,6 +230,8 @@ class FormulaParser(Parser[_ParsedFormula]):
         """The series with as many of these first terms as fit, and how many do not."""
         taken = {*self.known, *(token.value for token in self.tokens)}
         index = next(name for name in (*_INDICES, *(f"i{i}" for i in range(1000))) if name not in taken)
+        if any(term.terms > _SHORT for _, term in (*before, *last)):
+            return None
         shown, end = [_signed(*term) for term in before], [_signed(*term) for term in last]
         tried = ((skipped, progression(shown[skipped:], end, index)) for skipped in range(len(shown)))
         return next(((skipped, series) for skipped, series in tried if series is not None), None)

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from lattend.counts.formula import Apply, Formula, Number, Sum, Symbol
 from lattend.counts.notation import Notation
+from lattend.errors import TooLarge
 from lattend.rules.language.linear import Monomial, monomial
 from lattend.rules.language.polynomial import Polynomial
 
@@ -91,7 +92,7 @@ def progression(shown: Sequence[Formula], last: Sequence[Formula], index: str) -
     try:
         ours = [polynomial_of(term) for term in shown], [polynomial_of(term) for term in last]
         alike = polynomial_of(_alike([*shown, *last], len(shown), places))
-    except ValueError:
+    except (ValueError, TooLarge):
         return None
     counts = {place.steps for place in places}
     if len(counts) != 1 or None in counts:

@@ -65,8 +65,9 @@ class Verdict:
 
     @property
     def broken(self) -> Verdict | None:
-        """The first link of a chain that does not hold."""
-        return next((link for link in self.links if not link), None)
+        """The first link of a chain that fails, or else is undecided, or else holds only somewhere."""
+        order: tuple[Status, ...] = ("fails", "undecided", "holds only where")
+        return next((link for status in order for link in self.links if link.status == status), None)
 
     def __str__(self) -> str:
         lines = [self._sentence()]
@@ -78,8 +79,10 @@ class Verdict:
 
     def _sentence(self) -> str:
         text = f"{self.claim}: {self.status}"
-        if self.broken is not None and self.status != "holds only where":
-            return f"{text}; {self._place_of(self.broken)}"
+        if self.broken is not None and self.broken.status == self.status != "holds only where":
+            place = f"equation {self.links.index(self.broken) + 1} of {len(self.links)}"
+            said = "is undecided" if self.status == "undecided" else "is the first that fails"
+            return f"{text}; {place} {said}"
         if self.tight is False:
             return f"{text}, not tight: {self.because}"
         if self.where == NOWHERE:
@@ -93,11 +96,6 @@ class Verdict:
         if self.remaining:
             text += f"; what remains: {self.remaining}"
         return text
-
-    def _place_of(self, link: Verdict) -> str:
-        """`equation 2 of 3 is the first that fails`."""
-        said = "is undecided" if link.status == "undecided" else "is the first that does not hold"
-        return f"equation {self.links.index(link) + 1} of {len(self.links)} {said}"
 
     __repr__ = __str__
 
