@@ -11,6 +11,7 @@ HEAD = """\
 min over p, max over q of p*q
 alternating, q first, step 1
 
+one step       p' = -q, q' = p + q, f' = -q*(p + q)
 numbers        exact
 period         6, proved: the state after 6 steps is that after 0
 """

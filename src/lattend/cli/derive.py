@@ -16,8 +16,10 @@ EXAMPLES = (
     "lattend derive",
     "lattend derive strided",
     "lattend derive strided --latex",
-    "lattend derive strided --out strided.html",
+    "lattend derive elbo --out elbo.html",
+    'lattend derive game "p*q - p^2/4" --step h',
 )
+GAME = "game"
 
 
 def complete_name(incomplete: str) -> list[tuple[str, str]]:
@@ -31,6 +33,10 @@ def derive(
     name: Annotated[
         str | None, argument("NAME", "Which one; without it, all are listed.", autocompletion=complete_name)
     ] = None,
+    formula: Annotated[str | None, argument("F", 'game: the function, such as "p*q - p^2/4"; p*q.')] = None,
+    method: Annotated[str | None, option("NAME", "game: how both move; alternating.")] = None,
+    step: Annotated[str | None, option("H", "game: a number, or h to leave it open; 1.")] = None,
+    first: Annotated[str | None, option("q|p", "game: who moves first.")] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print an align environment.")] = False,
     html: Annotated[bool, typer.Option("--html", help="Print HTML, the formulas as MathML.")] = False,
     out: Annotated[str | None, option("FILE", "Write: .html, .tex, .json or .txt.", "--out", "-o")] = None,
@@ -54,7 +60,12 @@ def derive(
             raise NamingError(f"{given[0]} needs NAME; `lattend derive` lists the names")
         show_report(Report("Derivations", [Facts(list(listed().items()))], {"derivations": listed()}), json)
         return
-    found = derived(name)
+    options = {"f": formula, "method": method, "step": step, "first": first}
+    options = {option: value for option, value in options.items() if value is not None}
+    if options and name != GAME:
+        given_too = "F" if formula is not None else f"--{next(iter(options))}"
+        raise NamingError(f"{given_too} belongs to `lattend derive {GAME}`; leave it out")
+    found = derived(name, **options)
     if json:
         say_json(found.json())
     elif out is not None:

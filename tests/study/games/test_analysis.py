@@ -314,6 +314,8 @@ min over p, max over q of p*q
 alternating, q first, steps h, near p = 0, q = 0
 
 equilibrium  Nash: no player gains by a small move of its own
+one step     p' = (1 - h^2)*p - h*q, q' = h*p + q, f' = -(h*p + q)*(h^2*p + h*q - p)
+matrix       M = [1 - h^2, -h; h, 1], by which a step multiplies
 eigenvalues  1 - h^2/2 ± h*sqrt(h^2 - 4)/2
 best step    none: no step converges
 stays equal  p^2 + h*p*q + q^2

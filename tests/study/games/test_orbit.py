@@ -36,6 +36,7 @@ def test_what_is_printed() -> None:
 min over p, max over q of p*q
 alternating, q first, step 1
 
+one step       p' = -q, q' = p + q, f' = -q*(p + q)
 numbers        exact
 period         6, proved: the state after 6 steps is that after 0
 f stays equal  from step 1 to 2, 4 to 5, though the gradient is not 0: no sign of an equilibrium

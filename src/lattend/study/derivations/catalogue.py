@@ -22,6 +22,7 @@ HOMES: Mapping[str, str] = {
     "convolution": "convolutions",
     "flip": "convolutions",
     "elbo": "evidence",
+    "game": "game_step",
 }
 
 

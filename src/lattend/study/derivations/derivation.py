@@ -113,17 +113,24 @@ class Derivation:
         found += [""] if self.definitions else []
         for line in self.definitions:
             found += _with_reason(line.formula, line.reason, wide, _column(self.definitions, wide), 2)
-        at, column = 0, _column(self.lines, wide)
+        at, column, alone = 0, _column(self.lines, wide), self._alone()
+        place = 0
         for run in self._runs():
             for line in run:
                 left = "" if line.left is None else PLAIN.write(line.left)
-                found += [""] if left else []
+                found += [""] if left and not (alone[place] and alone[place - 1]) else []
                 at = len(left) + 1 if left else at
                 written = f"{'' if left else ' ' * at}{line.formula}"
                 found += _with_reason(written, line.reason, wide, column, at + 2)
+                place += 1
             lines = "" if len(run) == 1 else f", {len(run)} lines"
             found += _said(f"checked{lines}: {run[0].checked}", wide, at + 2)
         return "\n".join([*found, *(["", *_said(self.remark, wide, 0)] if self.remark else [])])
+
+    def _alone(self) -> list[bool]:
+        """Of each line, whether it is all of its chain: such lines stand together."""
+        starts = [line.left is not None for line in self.lines] + [True]
+        return [starts[place] and starts[place + 1] for place in range(len(self.lines))]
 
     def _runs(self) -> list[list[DerivedLine]]:
         """The lines, those after each other that were checked alike together."""

@@ -54,7 +54,7 @@ class Function:
     @cached_property
     def _polynomial(self) -> Any | None:
         """The formula multiplied out; None where it is no polynomial or has too many terms."""
-        if _most_terms(self.formula) > MOST_TERMS:
+        if most_terms(self.formula) > MOST_TERMS:
             return None
         try:
             return sympy.Poly(self.formula, *self.names)
@@ -154,19 +154,19 @@ def _sign_or_none(number: Any) -> int | None:
         return None
 
 
-def _most_terms(formula: Any) -> int:
+def most_terms(formula: Any) -> int:
     """At most how many terms a formula has, multiplied out: (x + y)^9 has 10.
 
     >>> x, y = symbols(["x", "y"])
-    >>> _most_terms((x + y) ** 9 * (x - 1))
+    >>> most_terms((x + y) ** 9 * (x - 1))
     20
     """
     if formula.is_Add:
-        return sum(map(_most_terms, formula.args))
+        return sum(map(most_terms, formula.args))
     if formula.is_Mul:
-        return prod(map(_most_terms, formula.args))
+        return prod(map(most_terms, formula.args))
     if formula.is_Pow and formula.exp.is_Integer and formula.exp > 0:
-        inner = _most_terms(formula.base)
+        inner = most_terms(formula.base)
         return comb(int(formula.exp) + inner - 1, inner - 1)
     return 1
 

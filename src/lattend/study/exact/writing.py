@@ -155,6 +155,16 @@ def polynomial_text(expression: Any, names: Sequence[Any]) -> str:
     return " + ".join(parts).replace("+ -", "- ")
 
 
+def factored_text(expression: Any) -> str:
+    """The expression in factors where it is a polynomial.
+
+    >>> p, q = sympy.symbols("p q")
+    >>> factored_text(-p * q - q**2)
+    '-q*(p + q)'
+    """
+    return format_exact(sympy.factor(expression) if expression.is_polynomial() else expression)
+
+
 def has_no_formula(number: Any) -> bool:
     """Whether the number is known as the root of a polynomial only."""
     return bool(number.has(sympy.CRootOf))

@@ -28,6 +28,7 @@ from lattend.study.games.fields import step_rows
 from lattend.study.games.methods import Method
 from lattend.study.games.reports import analysis_data, analysis_report, behaviour_text, factor_text
 from lattend.study.games.search import least
+from lattend.study.games.step_map import StepMap, step_map
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
@@ -99,6 +100,11 @@ class Analysis(Printed):
     def rational(self) -> bool:
         """Whether the matrix has no surds in it: formulas in h, the best step and invariants need that."""
         return self.matrix is not None and self.matrix.field.rational
+
+    @cached_property
+    def map(self) -> StepMap | None:
+        """One step as formulas in h; None where the game has none."""
+        return None if self.game.formula is None else step_map(self.game, self.method, (H, self.ratio * H))
 
     @cached_property
     def ranges(self) -> tuple[Range, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lattend.study.exact.function import Function
+from lattend.study.exact.numbers import exact
 from lattend.study.games.methods import Method, Vector
 
 Number = Callable[[Fraction], Any]
@@ -66,13 +67,28 @@ class FormulaField(PlainField):
         return [[one.derivative(name) for name in self.formula.names] for one in self.functions]
 
     def value(self, values: Sequence[Any]) -> Any:
-        return self.formula(values, self.number)
+        return self.at(self.formula, values)
 
     def all(self, values: Sequence[Any]) -> Vector:
-        return _row([one(values, self.number) for one in self.functions], self.number)
+        return _row([self.at(one, values) for one in self.functions], self.number)
 
     def hessian(self, values: Sequence[Any]) -> list[list[Any]]:
-        return [[one(values, self.number) for one in row] for row in self.second]
+        return [[self.at(one, values) for one in row] for row in self.second]
+
+    def at(self, function: Function, values: Sequence[Any]) -> Any:
+        """One of these functions at a place."""
+        return function(values, self.number)
+
+
+class SymbolicField(FormulaField):
+    """The gradients of a formula where places are formulas too."""
+
+    def __init__(self, formula: Function, first: int) -> None:
+        super().__init__(formula, first, exact)
+
+    def at(self, function: Function, values: Sequence[Any]) -> Any:
+        # at once: what is put in for p may hold q, which is not to be replaced again
+        return function.formula.xreplace(dict(zip(function.names, values, strict=True)))
 
 
 class LinearField(PlainField):

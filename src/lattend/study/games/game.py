@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis
     from lattend.study.games.equilibria import Equilibria
     from lattend.study.games.orbit import Orbit
+    from lattend.study.games.step_map import StepMap
     from lattend.study.games.tensors import TensorField
 
 Names = str | Sequence[str] | None
@@ -129,8 +130,9 @@ class Game:
     ) -> Orbit:
         """The players' places, step by step; exact where f is a polynomial and the numbers are exact.
 
-        `step` is one number or a pair, the minimiser's first; texts such as "sqrt(3)" are exact too.
-        `floats` computes in floats all the same.
+        `step` is one number or a pair, the minimiser's first; texts such as "sqrt(3)" are exact too. A start
+        may have letters in it, ("p0", "q0"): the places are then formulas. `floats` computes in floats all
+        the same.
         """
         from lattend.study.games.orbit import orbit
 
@@ -152,6 +154,20 @@ class Game:
         steps = None if step is None else step_pair(step)
         point = None if at is None else self.point(at, "at")
         return analyse(self, self.method(method, **options), steps, point)
+
+    def map(self, method: Method | str = "alternating", step: Any = None, **options: Any) -> StepMap:
+        """One step of the method as formulas; its step is the letter h where none is given.
+
+        >>> print(Game("p*q").map(step=1))
+        p' = -q, q' = p + q, f' = -q*(p + q)
+        """
+        from lattend.study.games.step_map import step_map
+
+        if step is None and "h" in self.names:
+            raise NamingError("h is the step of a map; call the game's own h something else, or give step=")
+        if self.formula is None:
+            raise DomainError("the game is a function that takes no symbols; its steps have no formulas")
+        return step_map(self, self.method(method, **options), None if step is None else step_pair(step))
 
     def method(self, given: Method | str, **options: Any) -> Method:
         """The method of this name; `first` may be a player's own name as well as "p" or "q".
@@ -199,7 +215,10 @@ class Game:
         if len(numbers) != len(self.names):
             raise DomainError(f"{wanted}; got {len(numbers)}")
         try:
-            return tuple(exact(number) for number in numbers)
+            return tuple(
+                formula(number) if name == "start" and _has_letters(number) else exact(number)
+                for number in numbers
+            )
         except DomainError as error:
             raise DomainError(f"{name}: {error}") from None
 
@@ -271,6 +290,11 @@ def _multiplied(f: Any) -> Any:
     pairs = [name for name in names if len(name) == 2 == len(set(name)) and name.isalpha()]
     meant = [name for name in pairs if len(names) == 1 or names & set(name)]
     return f.xreplace({symbols([name])[0]: prod(symbols(list(name))) for name in meant})
+
+
+def _has_letters(given: Any) -> bool:
+    """Whether this is the text of a formula with names in it, as p0 or a + 1."""
+    return isinstance(given, str) and bool(formula(given).free_symbols)
 
 
 def _real(f: Any) -> Any:

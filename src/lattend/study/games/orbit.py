@@ -15,8 +15,10 @@ from lattend.report.report import Printed, Report
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
 from lattend.study.exact.writing import format_exact
+from lattend.study.games.fields import SymbolicField
 from lattend.study.games.methods import Method, State
 from lattend.study.games.reports import format_coordinate, orbit_report
+from lattend.study.games.step_map import StepMap, step_map
 from lattend.wording import many
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from lattend.study.games.game import Game
 
 MOST_DIGITS = 1000  # of all numbers of a state together; an exact orbit stops there
+LONGEST_FORMULAS = 300  # characters of all places of an orbit of formulas
 LARGEST = 1e100  # a float beyond it has left for good
 
 
@@ -54,9 +57,23 @@ class Orbit(Printed):
         """F at each point."""
         return self._values
 
+    @property
+    def letters(self) -> list[str]:
+        """The letters of the start: where there are any, every place is a formula in them."""
+        return [] if not self.exact else sorted({str(one) for x in self.points[0] for one in x.free_symbols})
+
+    @cached_property
+    def map(self) -> StepMap | None:
+        """One step of this orbit as formulas; None where the game has none."""
+        return None if self.game.formula is None else step_map(self.game, self.method, self.step)
+
     @cached_property
     def floats(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The points as floats, [steps + 1, names]."""
+        if self.letters:
+            raise DomainError(
+                f"the start has {' and '.join(self.letters)} in it; to draw the orbit, start at numbers"
+            )
         number = cache(as_float)  # a period brings the same numbers again and again
         return np.array([[number(x) for x in point] for point in self.points])
 
@@ -87,6 +104,7 @@ class Orbit(Printed):
             "method": str(self.method),
             "step": [format_exact(h) for h in self.step],
             "exact": self.exact,
+            "map": self.map and self.map.texts,
             "points": [[plain(x) for x in point] for point in self.points],
             "values": [plain(x) for x in self.values],
             "period": self.period,
@@ -109,6 +127,8 @@ def orbit(
     game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: int, method: Method, *, floats: bool
 ) -> Orbit:
     """The orbit from `start`, in exact numbers where there are such, else in floats."""
+    if any(getattr(x, "free_symbols", None) for x in start):
+        return _symbolic(game, start, step, steps, method)
     numbers = number_field([*start, *step]) if game.polynomial and not floats else None
     if numbers is None:
         return _floating(game, start, step, steps, method)
@@ -147,6 +167,36 @@ def _exact(
         turn = [t if t < again else first + (t - first) % (again - first) for t in range(steps + 1)]
         points, values, still = [points[t] for t in turn], [values[t] for t in turn], [still[t] for t in turn]
     return Orbit(game, method, step, tuple(points), True, returns, note, tuple(values), tuple(still))
+
+
+def _symbolic(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: int, method: Method) -> Orbit:
+    """The places as formulas in the letters of the start."""
+    if game.formula is None:
+        raise DomainError("the game is a function that takes no symbols; start at numbers")
+    field = SymbolicField(game.formula, len(game.minimise))
+    state = _begin(game, method, field, list(start), object)
+    states, values = [state], [field.value(_formulas(state[:2])).factor()]
+    seen, returns, note = {_formulas(state): 0}, None, ""
+    for t in range(1, steps + 1):
+        state = tuple(
+            np.array([x.expand() for x in part], dtype=object) for part in method.step(field, state, step)
+        )
+        value = field.value(_formulas(state[:2])).factor()
+        if sum(len(str(x)) for x in (*_formulas(state), value)) > LONGEST_FORMULAS:
+            note = f"stopped after {t - 1} of {many(steps, 'step')}, before the formulas get longer"
+            break
+        states.append(state)
+        values.append(value)
+        before = seen.setdefault(_formulas(state), t)
+        if before < t and returns is None:
+            returns = before, t
+    places = tuple(_formulas(state[:2]) for state in states)
+    still = tuple(all(x == 0 for x in field.all(place)) for place in places)
+    return Orbit(game, method, step, places, True, returns, note, tuple(values), still)
+
+
+def _formulas(state: State) -> tuple[Any, ...]:
+    return tuple(x for part in state for x in part)
 
 
 def _floating(game: Game, start: tuple[Any, ...], step: tuple[Any, Any], steps: int, method: Method) -> Orbit:

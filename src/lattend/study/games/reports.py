@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from lattend.study.games.analysis import Analysis
     from lattend.study.games.equilibria import Equilibria
     from lattend.study.games.orbit import Orbit
+    from lattend.study.games.step_map import StepMap
 
 MOST_ROWS = 24  # of an orbit's table
 LONGEST_EXACT = 24  # characters of a coordinate
+LONGEST_MAP, LONGEST_MATRIX = 160, 60  # characters of one step as formulas, and as a matrix
 LONGEST_EQUATION, LONGEST_EIGENVALUES = 120, 240  # characters
 TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degree; ask at a step"
 
@@ -68,6 +70,8 @@ def analysis_data(analysis: Analysis) -> dict[str, Any]:
         "method": str(analysis.method),
         "equilibrium": analysis.equilibrium.json(),
         "ratio": format_exact(analysis.ratio),
+        "map": analysis.map and analysis.map.texts,
+        "matrix": matrix and matrix.texts,
         "characteristic": matrix and format_exact(matrix.characteristic.as_expr()),
         "eigenvalues": analysis.eigenvalues and [format_exact(value) for value in analysis.eigenvalues],
         "ranges": [
@@ -95,14 +99,22 @@ def analysis_data(analysis: Analysis) -> dict[str, Any]:
 
 
 def _orbit_facts(orbit: Orbit) -> tuple[tuple[str, str], ...]:
-    kind = "exact" if orbit.exact else "floats"
+    kind = (
+        f"formulas in {' and '.join(orbit.letters)}"
+        if orbit.letters
+        else "exact"
+        if orbit.exact
+        else "floats"
+    )
     facts = [("numbers", f"{kind}{', ' + orbit.note if orbit.note else ''}")]
+    facts = [*_map_facts(orbit.map), *facts]
     if orbit.returns:
         first, again = orbit.returns
         said = f"the state after {again} steps is that after {first}"
         if orbit.period == 1:
             said = f"nobody moves from step {first} on"
-        facts.append(("period", f"{orbit.period}, proved: {said}"))
+        everywhere = f" for all {' and '.join(orbit.letters)}" if orbit.letters else ""
+        facts.append(("period", f"{orbit.period}, proved{everywhere}: {said}"))
     elif orbit.exact:
         facts.append(("period", f"none within {many(len(orbit.points) - 1, 'step')}"))
     once = [t for t in orbit.stalls if not orbit.returns or t < orbit.returns[1]]
@@ -111,6 +123,15 @@ def _orbit_facts(orbit: Orbit) -> tuple[tuple[str, str], ...]:
         said = f"from step {listed}, though the gradient is not 0: no sign of an equilibrium"
         facts.append(("f stays equal", said))
     return tuple(facts)
+
+
+def _map_facts(found: StepMap | None) -> list[tuple[str, str]]:
+    """One step as formulas, where they are short enough to be read."""
+    if found is None or len(str(found)) > LONGEST_MAP:
+        return []
+    remembered = [name for name in found.formulas if name not in found.game.names]
+    said = f"; {' and '.join(remembered)} are what it remembers" if remembered else ""
+    return [("one step", f"{found}{said}")]
 
 
 def _places(orbit: Orbit) -> Table:
@@ -129,10 +150,13 @@ def _places(orbit: Orbit) -> Table:
 
 def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
     facts = [("equilibrium", str(analysis.equilibrium))]
+    facts += _map_facts(analysis.map)
     if analysis.note:
         facts.append(("ranges", analysis.note))
     if analysis.matrix is not None:
         if analysis.rational:
+            if len(str(analysis.matrix)) <= LONGEST_MATRIX:
+                facts.append(("matrix", f"M = {analysis.matrix}, by which a step multiplies"))
             facts.append(("eigenvalues", _eigenvalues(analysis)))
         facts.append(("best step", _best(analysis)) if analysis.ranges else ("ranges", TOO_HIGH))
     facts += [(number_text(end), f"solves {said}") for end, said in _equations(analysis)]
@@ -202,7 +226,7 @@ def _finite(number: Any) -> float | None:
 def format_coordinate(number: Any) -> str:
     """The number exactly where that is short, else its first six digits, as of a float."""
     if not isinstance(number, float):
-        if len(exactly := format_exact(number)) <= LONGEST_EXACT:
+        if len(exactly := format_exact(number)) <= LONGEST_EXACT or number.free_symbols:
             return exactly
         number = Decimal(str(number.evalf(12)))
     return significant(number, 6)

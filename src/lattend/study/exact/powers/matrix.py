@@ -15,6 +15,7 @@ from sympy.polys.matrices import DomainMatrix
 from lattend.study.exact.field import RATIONALS, NumberField, number_field
 from lattend.study.exact.powers.disc import Disc, Z, disc, mirrored
 from lattend.study.exact.roots import Poly, at_most, between, horner, positive_roots
+from lattend.study.exact.writing import format_exact
 
 H = sympy.Symbol("h", positive=True)
 
@@ -59,6 +60,18 @@ class MatrixOfH:
         ring = field.domain[H]
         entries = [[ring.from_sympy(sympy.expand(entry)) for entry in row] for row in rows]
         self.matrix = DomainMatrix(entries, (self.size, self.size), ring)
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The entries as people type them."""
+        domain = self.matrix.domain
+        return [[format_exact(domain.to_sympy(entry)) for entry in row] for row in self.matrix.to_list()]
+
+    def __str__(self) -> str:
+        return f"[{'; '.join(', '.join(row) for row in self.texts)}]"
+
+    def __repr__(self) -> str:
+        return f"<MatrixOfH {self}>"
 
     @cached_property
     def characteristic(self) -> Poly:
