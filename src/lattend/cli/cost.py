@@ -17,6 +17,7 @@ from lattend.report.numbers import format_bytes
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
     from lattend.cost.per_point import PerPoint
+    from lattend.counts.verdict import Verdict
 
 EXAMPLES = (
     "lattend cost",
@@ -122,18 +123,21 @@ def _answer(
     json: bool,
 ) -> int:
     """What was asked of a price: claims, orders and formulas, or all of it."""
-    if claims:
-        return _claims(found, claims, rename, json)
-    if order is None and latex is None:
+    if not claims and order is None and latex is None:
         show_report(found, json)
         return YES
+    verdicts = _judged(found, claims or [], rename)
     asked = {"order": str(found.order(order))} if order is not None else {}
     asked |= {"latex": found.latex(latex)} if latex is not None else {}
     if json:
-        say_json(asked)
+        told = [{"quantity": quantity, **verdict.json()} for quantity, verdict in verdicts]
+        say_json({"claims": told, **asked} if told and asked else told or asked)
     else:
-        say("\n".join(asked.values()))
-    return YES
+        lines = [f"{quantity}: {verdict}" for quantity, verdict in verdicts]
+        say("\n".join([*lines, *asked.values()]))
+    if all(verdict for _, verdict in verdicts):
+        return YES
+    return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
 
 
 def _layer(text: str, rule: str | None, values: dict[str, int]) -> Cost:
@@ -156,21 +160,15 @@ def _check(text: str, rule: str | None, values: dict[str, int], json: bool) -> i
     return YES if found else NO
 
 
-def _claims(found: Cost | PerPoint, claims: list[str], rename: dict[str, str], json: bool) -> int:
-    verdicts: list[Any] = []
+def _judged(found: Cost | PerPoint, claims: list[str], rename: dict[str, str]) -> list[tuple[str, Verdict]]:
+    """Each claim's quantity, and the verdict on it."""
+    verdicts: list[tuple[str, Verdict]] = []
     for text in claims:
         quantity, colon, formula = (part.strip() for part in text.partition(":"))
         if not colon or not formula:
             raise LattendError(f'--claim: write "multiplies: n^2 h c", not "{text}"')
         verdicts.append((quantity, found.claim(quantity, formula, rename=rename)))
-    if json:
-        say_json([{"quantity": quantity, **verdict.json()} for quantity, verdict in verdicts])
-    else:
-        for quantity, verdict in verdicts:
-            say(f"{quantity}: {verdict}")
-    if all(verdict for _, verdict in verdicts):
-        return YES
-    return NO_ANSWER if any(verdict.status == "undecided" for _, verdict in verdicts) else NO
+    return verdicts
 
 
 def _model(path: str, length: int | None, json: bool) -> int:

@@ -23,7 +23,7 @@ LABELS = {
     "bytes_read": "bytes read",
     "bytes_written": "bytes written",
     "saved_activations": "saved activations, numbers",
-    "peak_activations": "peak activation memory, numbers",
+    "peak_activations": "peak activations, numbers",
     "cache": "KV cache, numbers",
     "depth": "sequential depth",
     "scalar_depth": "scalar depth, sums as trees",

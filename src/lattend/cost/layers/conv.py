@@ -193,7 +193,7 @@ class _ConvAxis:
         place: int,
         mode: str,
     ) -> _ConvAxis:
-        """The same with a kernel that is a name, at most as large as the image."""
+        """The same with a kernel that is a name: at most as large as an image whose side is one, too."""
         if mode != "zeros":
             raise NamingError(f"padding_mode={mode!r} needs a kernel that is a number: give kernel=…")
         reach = "kernel" if apart == 1 else f"{apart}*kernel - {apart - 1}"
@@ -201,7 +201,8 @@ class _ConvAxis:
         large = f"{name} >= {reach}"
         if padding == "same":
             _padded(padding, place, 1, by)
-            large += " and kernel % 2 == 1"
+            odd = "kernel % 2 == 1"
+            large = f"{large} and {odd}" if number_of(sizes[name]) is None else odd
             before, fits, every = f"({reach} - 1) // 2", f"o < {name}", "true"
         else:
             pad, _ = _padded(padding, place, 1, by)
