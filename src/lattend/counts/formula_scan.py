@@ -11,10 +11,10 @@ from lattend.rules.language.tokens import Source, Token, scan, scan_number
 
 FUNCTIONS = ("floor", "ceil", "min", "max", "abs", "sum", "binom")
 
-_SIGN = re.compile(r"\*\*|//|==|\.\.\.|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯]|\\[{}%]")
+_SIGN = re.compile(r"\*\*|//|==|\.\.\.|[-+*/%^()\[\]{},=_·×⋅∗−–÷⌊⌋⌈⌉Σ∑…⋯∈]|\\[{}%]")
 _SAME = {
     **{"**": "^", "·": "*", "×": "*", "⋅": "*", "∗": "*", "−": "-", "–": "-", "÷": "/", "∑": "Σ"},
-    **{"\\{": "{", "\\}": "}", "\\%": "%", "==": "=", "...": "…", "⋯": "…"},
+    **{"\\{": "{", "\\}": "}", "\\%": "%", "==": "=", "...": "…", "⋯": "…", "∈": "="},
 }
 _POWER = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -45,7 +45,7 @@ _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a form
 _SPACE = re.compile(rf"(?:\s|[~$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
 
 _COMMANDS = {
-    **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ"},
+    **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ", "in": "="},
     **{"lbrace": "{", "rbrace": "}", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉"},
     **dict.fromkeys(("frac", "dfrac", "tfrac"), "frac"),
     **dict.fromkeys(("binom", "dbinom", "tbinom"), "binom"),
@@ -56,6 +56,13 @@ _NAMES = {
     **{name: name for name in (*_GREEK.values(), "Sigma")},
 }
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
+_ABOUT = "a claim is exact; for how it grows write Theta(n^2)"
+_BOUND = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
+_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃": _ABOUT, "≤≥<>≪≫": _BOUND}
+_NO_EQUATION = {
+    **dict.fromkeys(("approx", "sim", "simeq"), _ABOUT),
+    **dict.fromkeys(("le", "leq", "ge", "geq", "lt", "gt", "ll", "gg"), _BOUND),
+}
 _ABSENT = frozenset({"log", "ln", "lg", "exp", "sqrt", "sin", "cos", "tan"})
 
 
@@ -90,8 +97,9 @@ def _at(source: Source, at: int) -> list[Token]:
     number = scan_number(source, at)
     if number:
         return [number]
-    if text[at] == "|":
-        raise source.error("write abs(…) instead of |…|", at, at + 1)
+    for signs, message in _INSTEAD.items():
+        if text[at] in signs:
+            raise source.error(message, at, at + 1)
     shown = text[at] if text[at].isprintable() else f"U+{ord(text[at]):04X}"
     raise source.error(f"{shown} is not in the language of formulas", at, at + 1)
 
@@ -130,7 +138,10 @@ def _command(source: Source, at: int) -> Token:
         index = _INDICES.match(source.text, styled.end() if styled else end)
         assert index is not None  # it may be empty
         return _word(source, name + _spelt(f"x{index[0]}")[1:], at, index.end())
-    raise source.error(f"{source.part(at, end)} is not known here; write the formula without it", at, end)
+    message = _NO_EQUATION.get(
+        word, f"{source.part(at, end)} is not known here; write the formula without it"
+    )
+    raise source.error(message, at, end)
 
 
 def _summed(found: list[Token]) -> set[str]:
