@@ -133,6 +133,13 @@ def test_a_name_with_one_meaning_is_read_so_and_a_letter_is_asked_about() -> Non
         lt.cost.rnn2d().claim("parameters", "D_o")
 
 
+def test_a_letter_is_renamed_to_what_the_count_has() -> None:
+    with pytest.raises(lt.errors.TextError, match='rename "zz": this count has no zz; it has n'):
+        lt.rules.causal().count().claim("L", rename={"L": "zz"})
+    with pytest.raises(lt.errors.TextError, match="is an order of growth"):
+        lt.rules.causal().count().claim("L", rename={"L": "O(n)"})
+
+
 def test_a_letter_may_be_renamed_to_a_formula() -> None:
     assert lt.rules.causal().count(per="query").claim("i", rename={"i": "q + 1"})
     assert lt.rules.causal().count().claim("sum(m, m, 0, L)", rename={"L": "n"})

@@ -44,26 +44,34 @@ def judge(
     `rename` maps its names to the count's, or to formulas of them; `values` are numbers for names the count
     no longer has.
     """
-    replacements: dict[str, Formula] = {name: _new_name(new) for name, new in (rename or {}).items()}
+    replacements: dict[str, Formula] = {name: _new_name(count, new) for name, new in (rename or {}).items()}
     replacements |= {name: Number(Fraction(value)) for name, value in (values or {}).items()}
     reading = _read(count, text, replacements)
     try:
         verdict = guarded(_judge, [reading], budget=count.budget, loading=load)
-        others = [] if verdict else list(_other_readings(reading, replacements))
-        return guarded(_judge, [reading, *others], budget=count.budget) if others else verdict
     except DeadlineError as reason:
         raise DeadlineError(
             f'formula "{text}": not decided, {reason}; write it with fewer cases, or assume more'
         ) from None
+    others = [] if verdict else list(_other_readings(reading, replacements))
+    with suppress(DeadlineError):
+        return guarded(_judge, [reading, *others], budget=count.budget) if others else verdict
+    return verdict
 
 
 # Reading
 
 
-def _new_name(text: str) -> Formula:
-    found = parse_formula(text)
+def _new_name(count: Count, text: str) -> Formula:
+    """What a letter is renamed to: a name of the count, or a formula of its names."""
+    found = parse_formula(text, count.names)
     if isinstance(found, BigO):
         raise TextError(f'rename: "{text}" is an order of growth, not a name', text, 0, len(text))
+    for node, bound in walk(found):
+        if isinstance(node, Symbol) and node.name not in {*count.names, *bound}:
+            start, end = node.span or (0, len(text))
+            said = f"this count has no {node.name}; it has {', '.join(count.names)}"
+            raise Source("rename", text).error(said, start, end)
     return found
 
 
@@ -233,8 +241,7 @@ def _judge_link(count: Count, left: Formula | BigO | None, right: Formula | BigO
             verdict = Verdict(text, "undecided", remaining=str(reason))
         return Judged(verdict, domain if verdict else domain - domain)
     if isinstance(left, BigO):
-        start, end = right.span or (0, 1)
-        raise TextError(f'formula "{text}": after an order comes another order, no formula', text, start, end)
+        raise ValueError("a claim has no formula after an order")
     return judge_equation(count, left, right, text)
 
 

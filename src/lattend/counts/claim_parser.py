@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lattend.counts.formula import Claim
+from lattend.counts.formula import BigO, Claim
 from lattend.counts.formula_parser import ORDERS, FormulaParser
 from lattend.counts.formula_scan import FUNCTIONS
 
@@ -21,6 +21,11 @@ def parse_claim(text: str, known: Collection[str] = ()) -> Claim:
     while parser.here.value == "=":
         parser.at += 1
         sides.append(parser.side())
+        before, after = sides[-2].node, sides[-1].node
+        if isinstance(before, BigO) and not isinstance(after, BigO):
+            raise parser.error(
+                "after an order comes another order, no formula", *(after.span or (0, len(text)))
+            )
     parser.finish()
     bracketed = (f"{text[:start]}({text[start:end]}){text[end:]}" for start, end in parser.open_sums)
     return Claim(tuple(sides), name, tuple(dict.fromkeys(parser.readings)), tuple(bracketed))
