@@ -82,7 +82,7 @@ def test_examples_run(lattend, tmp_path, monkeypatch, line):
         ),
         (("count", "causal", "--nope"), "no such option: --nope"),
         (("count", "causal", "extra"), "got unexpected extra argument"),
-        (("count", "causal", "--deadline", "soon"), "invalid value for '--deadline'"),
+        (("count", "causal", "--deadline", "soon"), "--deadline is a number, got soon"),
     ],
 )
 def test_usage(lattend, arguments, message):
@@ -133,3 +133,50 @@ def test_control_characters_are_spelt_out(lattend):
     ):
         err = lattend(*arguments).err
         assert not any(ord(mark) < 32 and mark != "\n" for mark in err), err
+
+
+def test_the_list_of_commands_is_whole_in_a_narrow_terminal(lattend, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = lattend("--help").out.partition("Commands:")[2]
+    assert "..." not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "of a query its keys can be." in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("command", ["draw", "count", "explain"])
+@pytest.mark.parametrize("rule", ["documents", "doc[q] == doc[k]"])
+def test_documents_are_asked_for_as_one_types_them(lattend, command, rule):
+    ran = lattend(command, rule)
+    assert ran.code == 2
+    assert ran.err.endswith('write the lengths of the documents: "documents([5, 3, 4])"\n')
+    assert "data=" not in ran.err and "tensor" not in ran.err
+
+
+@pytest.mark.parametrize("command", ["draw", "count", "explain"])
+def test_other_arrays_are_for_python(lattend, command):
+    ran = lattend(command, "chosen[q // 4] == 1")
+    assert ran.err.endswith("the shell has no arrays: do it in Python, with data= of lt.rule\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check", "causal", "--upto", "100"), "--upto is at most 64, got 100. See `lattend check --help`"),
+        (("check", "causal", "--upto", "-1"), "--upto is at least 0, got -1."),
+        (("check", "causal", "--upto", "ten"), "--upto is a whole number, got ten."),
+        (("count", "causal", "--deadline", "-1"), "--deadline is at least 0, got -1."),
+    ],
+)
+def test_numbers_out_of_range(lattend, arguments, message):
+    ran = lattend(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")
+
+
+@pytest.mark.parametrize("arguments", [("reach", "swin"), ("reach", "bigbird"), ("rules", "swin")])
+@pytest.mark.parametrize("columns", [40, 60, 100])
+def test_formulas_wrap(lattend, monkeypatch, arguments, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ran = lattend(*arguments)
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= columns

@@ -93,7 +93,7 @@ def test_narrow(lattend, monkeypatch, columns):
         ),
         (("--alpha", "0"), "α = 0: it must be positive and finite"),
         (("--error", "2"), "error = 2: a leak is a share"),
-        (("--alpha", "sharp"), "invalid value for '--alpha'"),
+        (("--alpha", "sharp"), "--alpha is a number, got sharp"),
         (("--channels", "0"), "--channels must be at least 1, got 0"),
         (("--out", "/no/where/x.svg"), 'cannot save "/no/where/x.svg": there is no folder'),
         (("3",), "got unexpected extra argument"),

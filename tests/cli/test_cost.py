@@ -36,7 +36,10 @@ def test_claims(lattend, claims, code, said):
     assert said in ran.out
 
 
-def test_statements(lattend):
+def test_statements(lattend, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, lattend("cost", "rnn2d", "--statements").out.splitlines())) <= 60
+    monkeypatch.setenv("COLUMNS", "120")
     lines = lattend("cost", "rnn2d", "--statements").out.splitlines()
     assert [line.split()[0] for line in lines] == ["rnn2d", "in", "left", "top", "σ"]
     assert "n*h^2(n - 1)" in lines[2] and lines[2].endswith("1 <= col and col < cols and o < h and i < h")

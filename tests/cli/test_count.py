@@ -145,7 +145,7 @@ def test_any_deadline(lattend, rule, deadline):
 def test_a_deadline_that_is_no_number(lattend):
     ran = lattend("count", "k <= q", "--deadline", "nan")
     assert ran.code == 2
-    assert "invalid value for '--deadline'" in ran.err
+    assert "--deadline is at least 0, got nan" in ran.err
 
 
 def test_deadline_is_no_answer_and_says_what_works(lattend):

@@ -67,7 +67,7 @@ def test_no_kernel_is_no(lattend):
             "kernel is one of sdpa, triton, cpu, dense, reference, not 'fast'",
         ),
         (("causal", "--head-dim", "0"), "head_dim must be at least 1, got 0"),
-        (("causal", "--n", "five"), "invalid value for '--n'"),
+        (("causal", "--n", "five"), "--n is a whole number, got five"),
         (("causal", "--n", "-1"), "n must be at least 0, got -1"),
         (("causal", "--n", "5", "--at", "n=5"), "n is given by --n and by --at; give it once"),
         (("causal", "--at", "w=5"), 'rule "k <= q" has no w'),

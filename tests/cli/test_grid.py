@@ -110,7 +110,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("a",), "SIZE is a whole number, or rows by columns as in 8x12"),
         (("0",), "an image has 1 to 1,024 rows and columns here, got 0 × 0"),
         (("8", "--directions", "3"), "directions is 1, 2 or 4, not 3"),
-        (("8", "--directions", "two"), "invalid value for '--directions'"),
+        (("8", "--directions", "two"), "--directions is a whole number, got two"),
         (("8", "--pixel", "8,8"), "pixel (8, 8) lies outside an image of 8 × 8"),
         (("8", "--pixel", "8"), "--pixel is a row and a column, as in 3,4"),
         (("8", "--at", "n=4"), "grid has no n; --at takes c, channels of a pixel, and h, of a state"),

@@ -118,3 +118,14 @@ def test_wrong_input(lattend, arguments, message):
     ran = lattend("heads", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"lattend: {message}")
+
+
+def test_a_configuration_is_no_list_of_heads(lattend, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", "hidden_size": 8}')
+    ran = lattend("heads", str(path))
+    assert ran.code == 2
+    assert "is the configuration of a model, which has no heads in it: give saved weights" in ran.err
+    assert f"`lattend cost {path}` tells what the model costs" in ran.err
+    path.write_text('{"colour": "blue"}')
+    assert "are a list such as" in lattend("heads", str(path)).err

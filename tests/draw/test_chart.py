@@ -282,3 +282,16 @@ def test_small_dots_are_points_of_braille():
 def test_a_logarithmic_scale_has_no_0():
     with pytest.raises(DomainError, match=r"needs numbers above 0, and \(1.0, 0.0\) is among them"):
         Chart(dots=(Dots([(1.0, 0.0)]),), log_y=10)
+
+
+def test_contours_are_told_apart_without_colour():
+    lines = [Stroke([(0, y), (9, y)], name, under=True) for y, name in ((1, "low"), (2, "same"), (3, "high"))]
+    picture = Picture("Levels", charts=(Chart("", "x", "y", tuple(lines), equal=True),))
+    for encoding in ("utf-8", "ascii"):
+        text = picture.terminal(width=60, colour=False, encoding=encoding)
+        *rows, legend = text.splitlines()
+        assert "-- low   == same   ++ high" in legend or "-- low   == same   ++ high" in text
+        found = [set(row.partition("│" if encoding == "utf-8" else "|")[2]) - {" "} for row in rows]
+        found = [signs for signs in found if signs]
+        assert found == [{"+"}, {"="}, {"-"}]  # from the top
+    assert "⠂" in picture.terminal(width=60, colour=True) or "⠄" in picture.terminal(width=60, colour=True)

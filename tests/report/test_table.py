@@ -112,8 +112,8 @@ def test_pieces_of_a_formula_keep_their_lines_in_a_narrow_terminal() -> None:
     found = Table(("t", "formula"), rows).lines(20)
     assert found == [
         "t 1,024",
-        "  formula: 2n when n",
-        "  >= 2, and more",
+        "  formula: 2n when",
+        "  n >= 2, and more",
         "  words",
         "    0 when n == 1",
         "t 7",

@@ -38,6 +38,7 @@ from lattend.cli.command import Command
 from lattend.cli.failures import WRONG_INPUT
 from lattend.cli.output import say
 
+LONGEST = 1000  # characters of a first sentence
 EXAMPLES = (
     'lattend draw "k <= q and q - k <= t" --at n=12,t=3',
     'lattend count "k <= q and q - k <= t"',
@@ -54,6 +55,14 @@ class _Commands(TyperGroup):
         if both in self.commands:
             return both, self.commands[both], args[2:]
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The commands with their first sentences whole, however narrow the terminal is."""
+        listed = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=LONGEST)) for name, command in listed]
+            )
 
 
 app = typer.Typer(

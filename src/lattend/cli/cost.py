@@ -104,7 +104,9 @@ def cost(
     if parameters:
         show_report(found.parameters_by_matrix(), json)
     elif statements:
-        say(found.statements)
+        from lattend.cost.summary import statements as sets
+
+        say(sets(found, width()))
     elif out is not None:
         chosen = found.backward if backward else found
         show(replace(chosen.draw(), data=chosen.json()), out, json)

@@ -24,6 +24,11 @@ ARGUMENTS = {
     "game": 'GAME is a formula such as "p*q", or dirac, or ring',
     "formula": 'FORMULA is what the count should be, such as "n*(n + 1)/2"',
 }
+# How the library asks for an array
+_ARRAY = (
+    r"(?:to count, draw or list its pairs )?(?:give it now: |pass it as )data=\{{'{0}': array\}}"
+    r"|give {0}=tensor"
+)
 # The library's advice is Python; here the same is said with options
 _OPTIONS = (
     (re.compile(r"rename=\{'(\w+)': '(\w+|…)'\}"), r"--rename \1=\2"),
@@ -36,6 +41,8 @@ _OPTIONS = (
     (re.compile(r"\bfirst=(\d+)"), r"--from \1"),
     (re.compile(r"\bper=\"(\w+)\""), r"--per \1"),
     (re.compile(r"folder=…, or fetch=True"), "--data-dir, or --fetch"),
+    (re.compile(_ARRAY.format("doc")), 'write the lengths of the documents: "documents([5, 3, 4])"'),
+    (re.compile(_ARRAY.format(r"\w+")), "the shell has no arrays: do it in Python, with data= of lt.rule"),
     (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),
 )
 
@@ -76,6 +83,27 @@ def with_options(text: str) -> str:
     return re.sub(r"(?<=…), (?=\w+=…)", ",", text)
 
 
+# What typer's validator finds wrong with a number
+_NUMBERS = (
+    (re.compile(r"input should be less than or equal to (\S+)"), r"at most \1"),
+    (re.compile(r"input should be greater than or equal to (\S+)"), r"at least \1"),
+    (re.compile(r"input should be a valid integer.*"), "a whole number"),
+    (re.compile(r"input should be a valid number.*"), "a number"),
+)
+
+
+def _wrong_number(error: Any) -> str:
+    """`--upto is at most 64, got 100`, of an option that is no such number; empty for other errors."""
+    names, found = getattr(getattr(error, "param", None), "opts", ()), str(getattr(error, "message", ""))
+    for said, means in _NUMBERS:
+        wanted = said.fullmatch(found.lower())
+        if wanted is not None and names:
+            reasons = getattr(error.__cause__, "errors", list)()
+            got = f", got {reasons[0]['input']}" if reasons else ""
+            return f"{max(names, key=len)} is {wanted.expand(means)}{got}"
+    return ""
+
+
 def _usage(error: Any) -> str:
     """What typer found wrong with the arguments, and where help is."""
     context = getattr(error, "ctx", None)
@@ -84,6 +112,6 @@ def _usage(error: Any) -> str:
     if missing in ARGUMENTS and type(error).__name__ == "MissingParameter":
         command = context.info_name if context is not None else "the command"
         return f"{command} needs {missing.upper()}. {ARGUMENTS[missing]}. See `{path} --help`"
-    found = " ".join(error.format_message().split())
+    found = _wrong_number(error) or " ".join(error.format_message().split())
     end = "" if found.endswith((".", "?")) else "."
     return f"{found[:1].lower()}{found[1:]}{end} See `{path} --help`"

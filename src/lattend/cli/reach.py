@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
-from lattend.cli.output import say, say_json
+from lattend.cli.output import say, say_json, width
 
 EXAMPLES = (
     "lattend reach strided",
@@ -19,7 +19,7 @@ def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
     chosen, values = read_rule(rule), read_numbers(at)
     found = chosen.at(**values).reach()
     if not json:
-        say(str(found))
+        say(found.text(width()))
         return
     axes = {
         query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}

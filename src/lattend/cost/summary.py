@@ -107,7 +107,7 @@ def _dependences(cost: Cost) -> list[tuple[str, str]]:
     return [("schedule", layer.depth.schedule), *path, mixes]
 
 
-def statements(cost: Cost) -> str:
+def statements(cost: Cost, width: int | None = None) -> str:
     """The sets that are counted, layer by layer, and how many points each has."""
     found: list[str] = []
     for _, layer in cost.parts:
@@ -115,9 +115,8 @@ def statements(cost: Cost) -> str:
             (f"  {s.name}", s.kind, format_value(cost.number_or_formula(s.points.needed)), s.over)
             for s in layer.statements
         ]
-        found += (
-            ["", *Table((layer.name, "work at each point", "points", "over"), rows).lines()] if rows else []
-        )
+        table = Table((layer.name, "work at each point", "points", "over"), rows, wraps=True)
+        found += ["", *table.lines(width)] if rows else []
     return "\n".join(found[1:])
 
 

@@ -9,6 +9,7 @@ from lattend.counts.count import Count
 from lattend.counts.counting import bind
 from lattend.counts.simplify import simplified
 from lattend.errors import NamingError, NoClosedForm
+from lattend.report.table import GAP, fitted
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet
@@ -53,14 +54,23 @@ class Reach:
             )
         return next(iter(self.axes.values()))
 
-    def __str__(self) -> str:
+    def text(self, width: int | None = None) -> str:
+        """In lines of at most `width` characters; where one is too long, each piece has lines of its own."""
         found: list[str] = []
         for query, reach in self.axes.items():
             key = self.keys[query]
             for text, count in ((f"{query} - {key}", reach.back), (f"{key} - {query}", reach.ahead)):
-                pieces = "; ".join(" ".join(line.split()) for line in str(count).splitlines())
-                found.append(f"{text} is at most: {pieces}")
+                pieces = [" ".join(line.split()) for line in str(count).splitlines()]
+                line = f"{text} is at most: {'; '.join(pieces)}"
+                if width is None or len(line) <= width:
+                    found.append(line)
+                else:
+                    found.append(f"{text} is at most:")
+                    found += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
         return "\n".join(found)
+
+    def __str__(self) -> str:
+        return self.text()
 
     __repr__ = __str__
 

@@ -16,6 +16,7 @@ LEAST_NAME = 24  # characters that a first column keeps when it is cut
 LEAST_WORDS = 24  # characters that words beside a name have at least
 LEAST_COLUMN = 16  # characters that a column of wrapped words has at least
 SHORT = 12  # characters of a column that may stand beside numbers
+_TIED = re.compile(r" (=|==|!=|<=|>=|<|>) ")  # what it compares stays on one line
 _NUMBER = re.compile(r"[-−~]?[\d,]+([./]\d+)?(e[+-−]?\d+)?%?( ± [\d.,]+)?( [kMGTPEZ])?|[=–…-]|")
 
 
@@ -156,7 +157,8 @@ class Facts:
                 found += wrap_text(name, width)
                 found += [line for part in said.splitlines() for line in wrap_text(part, width, indent=GAP)]
             else:
-                first, *rest = (said.splitlines() if "\n" in said else wrap_text(said, room)) or [""]
+                parts = said.splitlines() if "\n" in said else wrap_text(said, room)
+                first, *rest = [line for part in parts for line in fitted(part, room)] or [""]
                 found += [f"{name:<{indent}}{first}".rstrip(), *(f"{'':{indent}}{line}" for line in rest)]
         return found
 
@@ -167,13 +169,22 @@ class Facts:
         return Table(("", ""), self.rows).markdown()
 
 
+def fitted(line: str, columns: int) -> list[str]:
+    """The line as it is, or where it is too long in several, those that follow set in further."""
+    if len(line) <= columns:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    first, *rest = wrap_text(" ".join(line.split()), columns, indent=indent)
+    return [first, *wrap_text(" ".join(part.strip() for part in rest), columns, indent=indent + GAP)]
+
+
 def wrap_text(text: str, columns: int, lines: int | None = None, indent: str = "") -> list[str]:
-    """The text in lines of at most `columns` characters; `t = 3` stays on one line.
+    """The text in lines of at most `columns` characters; `t = 3` and `k <= q` stay on one line.
 
     >>> wrap_text("causal, n = 12, t = 3", 12)
     ['causal,', 'n = 12,', 't = 3']
     """
-    tied = text.replace(" = ", "\xa0=\xa0")
+    tied = _TIED.sub("\xa0\\1\xa0", text)
     wide = max(columns, len(indent) + 1)
     parts = wrap(
         tied, wide, max_lines=lines, initial_indent=indent, subsequent_indent=indent, placeholder=" ..."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ PLAIN: dict[Shape, str] = {
     **{"diamond": "%", "triangle": "^", "cross": "x"},
 }
 LINE, PLAIN_LINE, PLAIN_POINT = "⠤", "+", "."
+CONTOURS = "-=+~:%"
 FINE = 2.0  # dots smaller than this are points
 RESET = "\x1b[0m"
 Cell = tuple[int, int]  # row, column
@@ -43,6 +45,7 @@ class Pen:
     colour: bool
     encoding: str
     letters: Mapping[str, str] = field(default_factory=dict[str, str])  # which tell lines of a chart apart
+    contours: Mapping[str, str] = field(default_factory=dict[str, str])  # signs of lines under all else
 
     def __post_init__(self) -> None:
         signs = LINE + TURNS + "".join(GLYPHS.values())
@@ -52,7 +55,8 @@ class Pen:
         """The character of a series: of an arrow that turns by `way` eighths, of the dot with this number."""
         match series:
             case Stroke():
-                return LINE if not self.plain else PLAIN_POINT if series.under else PLAIN_LINE
+                usual = LINE if not self.plain else PLAIN_POINT if series.under else PLAIN_LINE
+                return self.contours.get(series.name, usual)
             case Arrows():
                 return (PLAIN_TURNS if self.plain else TURNS)[way % 8]
             case Dots():
@@ -82,7 +86,10 @@ class _Canvas:
             steps = max(1, math.ceil(max(abs(b[0] - a[0]), abs(b[1] - a[1]))))
             for step in range(steps + 1):
                 x, y = (round(p + (q - p) * step / steps) for p, q in zip(a, b, strict=True))
-                if not series.under or (x + 2 * y) % 5 in (0, 2):
+                if series.name in self.pen.contours:
+                    if (y // 4 + 2 * (x // 2)) % 3 == 0:  # a third of the characters it crosses
+                        self.sign((x, y), self.pen.sign(series), series.colour)
+                elif not series.under or (x + 2 * y) % 5 in (0, 2):
                     self.point((x, y), self.pen.sign(series), series.colour)
 
     def point(self, place: tuple[float, float], plain: str, colour: str) -> None:
@@ -229,6 +236,12 @@ def letters(charts: Sequence[Chart]) -> dict[str, str]:
     """A letter for each named line of the charts that are no maps, where there are several."""
     curves = legend([replace(chart, dots=(), arrows=()) for chart in charts if not chart.equal])
     return {name: chr(ord("a") + at % 26) for at, (name, _) in enumerate(curves)} if len(curves) > 1 else {}
+
+
+def contours(charts: Sequence[Chart]) -> dict[str, str]:
+    """A sign for each named line that lies under all else, where there are several: told without colour."""
+    names = dict.fromkeys(line.name for chart in charts for line in chart.lines if line.under and line.name)
+    return dict(zip(names, itertools.cycle(CONTOURS))) if len(names) > 1 else {}
 
 
 def legend_lines(charts: Sequence[Chart], width: int, pen: Pen) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lattend.draw.charts.braille import ChartText, legend_lines, letters
+from lattend.draw.charts.braille import ChartText, contours, legend_lines, letters
 from lattend.draw.charts.braille import Pen as ChartPen
 from lattend.draw.charts.chart import Chart
 from lattend.draw.charts.heat import Scale
@@ -53,7 +53,11 @@ def terminal(picture: Picture, width: int, colour: bool, encoding: str) -> str:
         lines += ["", *beside]
     for diagram in picture.diagrams:
         lines += ["", *diagram.lines(width, encoding)]
-    lines += _charts(picture.charts, width, ChartPen(colour, encoding, letters(picture.charts)))
+    lines += _charts(
+        picture.charts,
+        width,
+        ChartPen(colour, encoding, letters(picture.charts), {} if colour else contours(picture.charts)),
+    )
     for bars in picture.bars:
         lines += ["", *bars.lines(width, "█" if pen.blocks else "#")]
     under = [line for part in caption for line in wrap_text(part, width)]

@@ -150,6 +150,11 @@ def _from_json(path: Path) -> Layers:
         data = data["layers"]
     if isinstance(data, Mapping) and "centres" in data:
         return _must_have(heads_of_arrays(data), path)
+    if isinstance(data, Mapping) and "model_type" in data:
+        raise NamingError(
+            f'"{path}" is the configuration of a model, which has no heads in it: give saved weights, or a '
+            f"list such as {EXAMPLE}. `lattend cost {path}` tells what the model costs"
+        )
     if isinstance(data, Mapping):
         layers: Layers = {}
         for name, part in data.items():
@@ -168,7 +173,7 @@ def _must_have(layers: Layers, path: Path) -> Layers:
 def _listed(data: Any, path: Path) -> list[Head]:
     """A list of heads, each with a centre and one of alpha, precision and covariance."""
     if not isinstance(data, Sequence) or isinstance(data, str):
-        raise NamingError(f'heads in "{path}" are a list such as {EXAMPLE}, not {type(data).__name__}')
+        raise NamingError(f'heads in "{path}" are a list such as {EXAMPLE}, not {data!r:.40}')
     found: list[Head] = []
     for place, one in enumerate(data):
         kinds = [kind for kind in WIDTHS[1:] if isinstance(one, Mapping) and kind in one]
