@@ -58,6 +58,20 @@ def test_sizes_of_their_own_are_warned_of(lattend):
     assert data["positions"] == {"rnn2d": "n^2", "lstm": "n"} and "note" not in data
 
 
+def test_stacks_of_layers(lattend):
+    """So many layers as on the other side, or a word about it."""
+    ran = lattend("compare", "rnn(layers=l)", "attention(projections=none) * l", "--over", "t")
+    lines = ran.out.splitlines()
+    assert lines[0] == "multiplies as t grows"
+    assert "l * attention passes rnn at t = d; equal there, costs more from t = d + 1 on" in lines
+    meaning = "l * attention is l * attention(projections=none, n=t, heads=1, D_i=d, D_hid=d)"
+    assert meaning in " ".join(line.strip() for line in lines)
+    ran = lattend("compare", "rnn(layers=l)", "attention", "--over", "t")
+    assert ran.out.splitlines()[0] == "different numbers of layers: rnn has l, attention has 1"
+    data = json.loads(lattend("compare", "rnn(layers=l)", "attention", "--over", "t", "--json").out)
+    assert data["warning"] == "different numbers of layers: rnn has l, attention has 1"
+
+
 def test_labels(lattend):
     ran = lattend("compare", "attention(full)", "attention(causal)", "mine: attention(strided)", "--json")
     assert [layer["label"] for layer in json.loads(ran.out)["layers"]] == [

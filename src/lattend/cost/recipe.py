@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from lattend.cost.amount import ONE
+from lattend.cost.amount import ONE, ZERO, Amount
+from lattend.cost.sizes import read_size
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 P = ParamSpec("P")
+TOKENWISE = ("linear", "feed_forward", "norm", "embedding", "patch_embedding", "vae")
 # Sizes that are another one unless they are given
 TIED = {
     "D_o": "D_hid",
@@ -74,6 +76,13 @@ def remade(cost: Cost, change: Callable[[Recipe], Mapping[str, Any]]) -> Cost:
         whole = whole + more
     kept = {name: getattr(cost, name) for name in ("name", "column", "way", "width", "values", "budget")}
     return replace(whole, **kept)
+
+
+def stacked(cost: Cost) -> Amount | None:
+    """How many layers that mix tokens are stacked; None where that is not known, or there are none."""
+    mixing = [(times, recipe) for times, recipe in cost.recipes if recipe.name not in TOKENWISE]
+    each = (times * Amount.of(read_size("layers", r.arguments.get("layers", 1))) for times, r in mixing)
+    return sum(each, ZERO) if mixing else None
 
 
 def untied(cost: Cost, formula: str) -> tuple[Cost, tuple[str, ...]]:

@@ -20,6 +20,7 @@ from lattend.cost.comparison.evaluation import numbers
 from lattend.cost.cost import Cost
 from lattend.cost.quantities import label as label_of
 from lattend.cost.quantities import quantity_named
+from lattend.cost.recipe import stacked
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded
@@ -128,15 +129,28 @@ class Comparison(Printed):
     @cached_property
     def positions(self) -> dict[str, str]:
         """How many positions each layer is given, where not all are given the same number; else nothing."""
-        found = {label: cost.positions for label, cost in self.costs.items()}
-        told = {label: format_value(count) for label, count in found.items() if count is not None}
-        return told if len(set(told.values())) > 1 else {}
+        return _different({label: cost.positions for label, cost in self.costs.items()})
+
+    @cached_property
+    def layers(self) -> dict[str, str]:
+        """How many layers are stacked in each, where not all have the same number; else nothing."""
+        found = {label: (cost, stacked(cost)) for label, cost in self.costs.items()}
+        return _different(
+            {
+                label: None if many is None else cost.number_or_formula(many)
+                for label, (cost, many) in found.items()
+            }
+        )
 
     @property
     def warning(self) -> str:
         """`different numbers of positions: rnn2d has n^2, conv has n`; nothing where they are the same."""
-        told = ", ".join(f"{label} has {many}" for label, many in self.positions.items())
-        return f"different numbers of positions: {told}" if told else ""
+        asked = {"positions": self.positions, "layers": self.layers}
+        told = {
+            what: ", ".join(f"{label} has {many}" for label, many in found.items())
+            for what, found in asked.items()
+        }
+        return "; ".join(f"different numbers of {what}: {said}" for what, said in told.items() if said)
 
     @property
     def title(self) -> str:
@@ -192,7 +206,8 @@ class Comparison(Printed):
                 pieces = count.json()["pieces"]
             layers.append({"label": label, "formula": pieces, "order": self.orders[label]})
         return {
-            **({"warning": self.warning, "positions": self.positions} if self.positions else {}),
+            **({"warning": self.warning} if self.warning else {}),
+            **({"positions": self.positions} if self.positions else {}),
             "quantity": self.quantity,
             "over": self.over,
             "at": dict(self.numbers),
@@ -222,6 +237,12 @@ class Comparison(Printed):
 
     def _repr_html_(self) -> str:
         return f"{self.draw().svg()}{self.report().html()}"
+
+
+def _different(found: Mapping[str, Count | int | None]) -> dict[str, str]:
+    """What is known of each, if that is not the same for all."""
+    told = {label: format_value(count) for label, count in found.items() if count is not None}
+    return told if len(set(told.values())) > 1 else {}
 
 
 def _least(values: dict[str, int | None]) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lattend.cost.cost import Cost
-from lattend.cost.reader import from_text
-from lattend.errors import NamingError
+from lattend.cost.reader import from_text, layer_names
+from lattend.errors import NamingError, TextError
 from lattend.report.numbers import format_value
+from lattend.rules.language.call import parts
+from lattend.rules.language.tokens import Source
 
 Sizes = dict[str, int | str | tuple[int, int]]
 # What stands for the positions, and for the numbers in and out of each, of a layer named without its sizes
@@ -115,27 +117,48 @@ def _labelled(text: str) -> tuple[str, str]:
     return (found[1], found[2]) if found else ("", text)
 
 
+class _Layer(NamedTuple):
+    """A layer as it is written: how many, its name, and what it is given."""
+
+    times: str  # "l * ", or nothing
+    name: str
+    inner: str
+
+
+def _written(text: str) -> _Layer | None:
+    """The one layer that a text is, with a number before it or behind it; None where it is something else."""
+    try:
+        spans = list(parts(Source("layer", text), 0, len(text), "*"))
+    except TextError:
+        return None
+    factors = [text[start:end].strip() for start, end in spans]
+    calls = [found for factor in factors if (found := _NAME.fullmatch(factor)) and found[1] in layer_names()]
+    if len(calls) != 1:
+        return None
+    times = "".join(f"{factor} * " for factor in factors if factor != calls[0][0])
+    return _Layer(times, calls[0][1], (calls[0][2] or "").strip())
+
+
 def _short(text: str) -> str:
-    found = _NAME.fullmatch(text)
-    return found[1] if found else " ".join(text.split())
+    found = _written(text)
+    return f"{found.times}{found.name}" if found else " ".join(text.split())
 
 
 def _longer(text: str) -> str:
     """`attention(full, n=t)` as attention (full); the whole text where it begins with no rule."""
-    found = _NAME.fullmatch(text)
-    first = (found[2] or "").split(",")[0].strip() if found else ""
-    return f"{found[1]} ({first})" if found and first and "=" not in first else " ".join(text.split())
+    found = _written(text)
+    first = found.inner.split(",")[0].strip() if found else ""
+    return f"{_short(text)} ({first})" if first and "=" not in first else " ".join(text.split())
 
 
 def _cost(text: str, line: dict[str, str], image: dict[str, str] | None) -> tuple[Cost, str]:
     """The layer, with the sizes of the line, or of the image beside it, where it has none of its own."""
-    found = _NAME.fullmatch(text)
-    name, inner = (found[1], (found[2] or "").strip()) if found else ("", "")
+    times, name, inner = _written(text) or _Layer("", "", "")
     usual = _CONV if image is not None and name == "conv" else _SIZES.get(name, {})
     if not usual or any(word in usual for word in _NAMED.findall(inner)):
         return from_text(text), " ".join(text.split())
     sizes = line if image is None or name == _ON_IMAGE else image
     told = {word: size.format(**sizes) if isinstance(size, str) else size for word, size in usual.items()}
     shown = [f"{word}={str(size).replace(' ', '')}" for word, size in told.items()]
-    meaning = f"{name}({', '.join([inner, *shown] if inner else shown)})"
+    meaning = f"{times}{name}({', '.join([inner, *shown] if inner else shown)})"
     return from_text(meaning), meaning
