@@ -14,7 +14,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 ORDER = ("rules", "sets", "counts", "plans", "attend", "cost", "nn", "study", "ask", "cli", "tour")
 # What serves all, and what it may import itself
 SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", "report", "draw"}}
-TORCH = {"attend", "cost/measure", "nn", "study/generative"}  # these run; the others count, draw and plan
+# These run; the others count, draw and plan
+TORCH = {"attend", "cost/measure", "nn", "study/generative", "study/gradients"}
 # Loaded when tensors are given
 TORCH_FILES = {
     *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),

@@ -43,6 +43,7 @@ def pictures() -> dict[str, Picture]:
         "steering.svg": lt.study.steer(
             [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]], ["1/3", "2/3", 0, 0, 0], error=1e-4
         ).draw(),
+        "gradients.svg": lt.study.gradients.measure(steps=0).draw(),
         "elbo_linear.svg": show_linear(),
         "game.svg": game.orbit((1, 1), step=1, steps=6).draw(),
         "game_orbits.svg": lt.study.games.compare_orbits(

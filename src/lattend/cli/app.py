@@ -23,6 +23,7 @@ from lattend.cli import (
     elbo,
     explain,
     game,
+    gradients,
     grid,
     heads,
     heads_show,
@@ -88,7 +89,7 @@ def name_of(module: ModuleType) -> str:
 COMMANDS = (
     *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
     *(heads, heads_train, heads_show, conv, grid),
-    *(work, steer, derive, elbo, game),
+    *(work, steer, gradients, derive, elbo, game),
 )
 for module in COMMANDS:
     command = getattr(module, module.__name__.rpartition(".")[2])

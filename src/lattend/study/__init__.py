@@ -7,6 +7,7 @@ try_query   what attention returns for a given query, and how far that is from a
 weight_formula  the weights of orthonormal keys as formulas in sharpness and number of keys
 generative  the evidence lower bound and its terms, a VAE
 heads       heads in training: where their centres go, layer by layer, beside a control
+gradients   gradient size against distance, as networks start and after training
 games       minimax games: orbits, which step rules converge, equilibria, small GANs
 """
 
@@ -19,6 +20,7 @@ from lattend.lazy import on_first_use
 if TYPE_CHECKING:
     from lattend.study import games as games
     from lattend.study import generative as generative
+    from lattend.study import gradients as gradients
     from lattend.study import heads as heads
     from lattend.study.derivations.catalogue import derive as derive
     from lattend.study.steering.formulas import weight_formula as weight_formula
@@ -35,6 +37,7 @@ _HOME = {
     "weight_formula": "lattend.study.steering.formulas",
     "generative": "lattend.study.generative",
     "heads": "lattend.study.heads",
+    "gradients": "lattend.study.gradients",
     "games": "lattend.study.games",
 }
 

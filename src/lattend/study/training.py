@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ def warm_cosine(done: float) -> float:
     (0.5, 0.5)
     """
     return min(10 * done, (1 + math.cos(math.pi * done)) / 2)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Products this small are not worth sharing, and on a busy machine threads wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class Checkpoint:

@@ -1,0 +1,96 @@
+"""lattend gradients: gradient size against distance, and claims about it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+from lattend.cli.arguments import Json, Out, argument, option, refuse
+from lattend.cli.failures import NO, NO_ANSWER, YES
+from lattend.cli.output import complain, say, say_json, show, width
+
+EXAMPLES = (
+    "lattend gradients",
+    "lattend gradients rnn attention --steps 0",
+    "lattend gradients --length 9 --steps 300 --out gradients.png",
+    'lattend gradients --claim "rnn vanishes" --claim "attention does not vanish"',
+    'lattend gradients --claim "rnn < attention at 32"',
+    'lattend gradients --claim "rnn is harder to train than attention"',
+)
+
+
+def gradients(
+    networks: Annotated[
+        list[str] | None, argument("NETWORK…", "rnn, lstm, rnn2d, conv, attention; all unless said.")
+    ] = None,
+    claim: Annotated[
+        list[str] | None,
+        option(
+            "CLAIM", 'Judge "rnn vanishes", "rnn < attention at 32", "attention learns"; may be repeated.'
+        ),
+    ] = None,
+    length: Annotated[int | None, option("N", "Inputs, so that distances go to N - 1; 33.")] = None,
+    size: Annotated[int | None, option("H", "Numbers of an input and of the output; 32.", "--width")] = None,
+    steps: Annotated[int | None, option("N", "Of training on recall; 150. 0 leaves it out.")] = None,
+    seeds: Annotated[int | None, option("K", "Networks of each kind, from 2 to 10; 3.")] = None,
+    seed: Annotated[int | None, option("S", "Of the first of them; 0.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> int:
+    """Gradient size against distance, as networks start and after training.
+
+    How much the output at the last position changes with an input d positions before it: exact, by autograd,
+    for an RNN, an LSTM, a 2-D RNN, a stack of convolutions and attention; then again after training a little
+    on recall, where the first symbol is to be named at the end. With the factor per step of distance that is
+    fitted to it, and its 95% interval over seeds.
+
+    A claim is judged by these intervals. NETWORK vanishes: the factor is below 0.95 with its whole interval
+    (grows, or explodes: above 1.05). A < B at D: the ratio of the sizes at distance D is below 1 with its
+    whole interval. NETWORK learns: with every seed it names 90% of the first symbols. "A is harder to train
+    than B": B learns, A does with no seed. "at initialisation" or "after training" may end the first two. The
+    exit code is 1 when one fails, 3 when one is undecided.
+    """
+    from lattend.study.gradients.decay import measure
+
+    options: dict[str, Any] = {"length": length, "width": size, "steps": steps, "seeds": seeds, "seed": seed}
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        if not claim:
+            show(measure(networks or (), **given, progress=_tell).draw(), out, json)
+            return YES
+        refuse(
+            {"--out": out, "NETWORK": networks}, ("--out", "NETWORK"), "has no part in --claim; leave it out"
+        )
+        return _judged(claim, given, json)
+    except KeyboardInterrupt:
+        complain("stopped")
+        raise
+
+
+def _judged(texts: list[str], given: dict[str, Any], json: bool) -> int:
+    """The exit code of the claims; only what they speak of is measured."""
+    from lattend.study.gradients.claims import read_claim
+    from lattend.study.gradients.decay import LENGTH, measure
+    from lattend.study.gradients.recall import TRAINED
+
+    claims = [read_claim(text) for text in texts]
+    names = sorted({name for claim in claims for name in claim.networks})
+    farthest = max((claim.distance for claim in claims if claim.distance is not None), default=0)
+    given = {"length": max(LENGTH, farthest + 1), **given}
+    if all(claim.stage != TRAINED for claim in claims):
+        given["steps"] = 0
+    found = measure(names, **given, progress=_tell)
+    verdicts = [found.claim(text) for text in texts]
+    if json:
+        say_json({"claims": [verdict.json() for verdict in verdicts], **found.json()})
+    else:
+        say("\n".join(verdict.text(width()) for verdict in verdicts))
+    if any(verdict.holds is False for verdict in verdicts):
+        return NO
+    return YES if all(verdicts) else NO_ANSWER
+
+
+def _tell(said: str) -> None:
+    """Prints how far the training is on standard error, away from the answer."""
+    if sys.stderr is not None:
+        print(said, file=sys.stderr, flush=True)

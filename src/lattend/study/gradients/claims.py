@@ -1,0 +1,196 @@
+"""Claims about gradients: read from a sentence, judged by the intervals over seeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lattend.errors import DomainError, NamingError, TextError
+from lattend.report.numbers import format_number, format_share
+from lattend.report.report import Printed, Report
+from lattend.study.gradients.networks import KINDS
+from lattend.study.gradients.recall import INITIAL, TRAINED
+from lattend.study.gradients.trend import GROWING, VANISHING, ratio
+
+if TYPE_CHECKING:
+    from lattend.study.gradients.decay import Gradients, GradientStudy
+
+LEARNT = 0.9  # share of first symbols that a network which recalls names
+FORMS = (
+    "rnn vanishes",
+    "attention does not vanish",
+    "rnn grows",
+    "rnn < attention at 32",
+    "attention learns",
+    "rnn is harder to train than attention",
+)
+ALIASES = {
+    **dict.fromkeys(("rnns", "recurrent"), "rnn"),
+    **dict.fromkeys(("lstms",), "lstm"),
+    **dict.fromkeys(("2d rnn", "2-d rnn", "grid", "rnn2ds"), "rnn2d"),
+    **dict.fromkeys(("convolution", "convolutions", "cnn", "convnet"), "conv"),
+    **dict.fromkeys(("self-attention", "transformer"), "attention"),
+}
+_WHEN = rf"(?:\s+({INITIAL}|{TRAINED}|untrained|trained))?"
+_NAME = r"([\w-]+(?: rnn)?)"
+_TREND = re.compile(rf"{_NAME}\s+(does\s+not\s*|)(vanish|vanishes|explode|explodes|grow|grows|){_WHEN}", re.I)
+_LEARNS = re.compile(rf"{_NAME}\s+(does\s+not\s+|)learns?", re.I)
+_HARDER = re.compile(rf"{_NAME}\s+(?:is\s+)?harder(?:\s+to\s+train)?\s+than\s+{_NAME}", re.I)
+_SIZES = re.compile(rf"{_NAME}\s*([<>])\s*{_NAME}\s+at\s+(?:distance\s+)?(\d+){_WHEN}", re.I)
+
+
+@dataclass(frozen=True)
+class GradientClaim:
+    """A claim as it was read: which networks at which stage, and what is said of them."""
+
+    text: str
+    networks: tuple[str, ...]
+    stage: str
+    distance: int | None
+    judge: Callable[[GradientStudy], tuple[bool | None, str]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientVerdict(Printed):
+    """Whether a claim holds: True, False, or None where the intervals leave it open; and by which numbers."""
+
+    claim: GradientClaim
+    holds: bool | None
+    because: str
+
+    def __bool__(self) -> bool:
+        return self.holds is True
+
+    @property
+    def word(self) -> str:
+        return {True: "holds", False: "fails", None: "undecided"}[self.holds]
+
+    def report(self) -> Report:
+        return Report(f"{self.claim.text}: {self.word}", [self.because], self.json())
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "claim": self.claim.text,
+            "holds": self.holds,
+            "stage": self.claim.stage,
+            "because": self.because,
+        }
+
+    __repr__ = Printed.__str__
+
+
+def read_claim(text: str) -> GradientClaim:
+    """The claim that a sentence makes; raises where it is none of those that can be judged."""
+    said = " ".join(text.split())
+    if found := _SIZES.fullmatch(said):
+        left, sign, right, at, when = found.groups()
+        names, distance = (_network(left, text), _network(right, text)), int(at)
+        stage = _stage(when)
+        return GradientClaim(
+            said, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
+        )
+    if found := _HARDER.fullmatch(said):
+        harder, easier = (_network(name, text) for name in found.groups())
+        return GradientClaim(
+            said, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
+        )
+    if found := _LEARNS.fullmatch(said):
+        name, negated = _network(found[1], text), bool(found[2])
+        return GradientClaim(
+            said, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
+        )
+    found = _TREND.fullmatch(said)
+    if found and (found[2] or found[3]):
+        name, negated, stage = _network(found[1], text), bool(found[2]), _stage(found[4])
+        grows = found[3].lower().startswith(("explode", "grow"))
+        return GradientClaim(
+            said, (name,), stage, None, lambda study: _trend(study[name, stage], grows, negated)
+        )
+    forms = '", "'.join(FORMS)
+    raise TextError(f'a claim about gradients is one such as "{forms}"', text, 0, len(text))
+
+
+def _network(name: str, text: str) -> str:
+    plain = name.lower()
+    plain = ALIASES.get(plain, plain)
+    if plain not in KINDS:
+        start = text.lower().find(name.lower())
+        raise TextError(
+            f"no network is named {name}; there are {', '.join(KINDS)}", text, start, start + len(name)
+        )
+    return plain
+
+
+def _stage(when: str | None) -> str:
+    return TRAINED if when is not None and when.lower() in (TRAINED, "trained") else INITIAL
+
+
+def judge(study: GradientStudy, text: str) -> GradientVerdict:
+    """The claim against what was measured."""
+    claim = read_claim(text)
+    have = {(one.network, one.stage) for one in study.found}
+    for name in claim.networks:
+        if (name, claim.stage) not in have:
+            more = "steps above 0" if claim.stage == TRAINED else f"networks with {name}"
+            raise NamingError(f"{name} was not measured {claim.stage}; measure again with {more}")
+    if claim.distance is not None and not 0 <= claim.distance < study.length:
+        raise DomainError(
+            f"distance {claim.distance} needs a length of {claim.distance + 1}, and it is {study.length}"
+        )
+    return GradientVerdict(claim, *claim.judge(study))
+
+
+def _trend(one: Gradients, grows: bool, negated: bool) -> tuple[bool | None, str]:
+    limit = GROWING if grows else VANISHING
+    found = one.factor
+    word, side = ("growing", "above") if grows else ("vanishing", "below")
+    if found is None:
+        return None, f"{one.network} has a gradient of 0 at all but one distance, so that no factor is fitted"
+    said = (
+        f"{one.stage} its gradient is multiplied by {found} at every step of distance; "
+        f"{word} means {side} {limit}, with the whole interval"
+    )
+    inside, outside = (
+        (found.low > limit, found.high <= limit) if grows else (found.high < limit, found.low >= limit)
+    )
+    holds = None if not inside and not outside else inside != negated
+    return holds, said
+
+
+def _compared(
+    study: GradientStudy, names: tuple[str, ...], stage: str, sign: str, distance: int
+) -> tuple[bool | None, str]:
+    left, right = (study[name, stage] for name in names)
+    first, second = (format_number(float(one.mean[distance]), 2) for one in (left, right))
+    said = f"{stage} at distance {distance}: {first} against {second}"
+    found = ratio(left.sizes[:, distance], right.sizes[:, distance])
+    if found is None:
+        less, more = left.mean[distance] < right.mean[distance], left.mean[distance] > right.mean[distance]
+        return (less if sign == "<" else more), said
+    said += f", {found} times as large"
+    below, above = found.high < 1, found.low > 1
+    return (None if not below and not above else below == (sign == "<")), said
+
+
+def _learns(one: Gradients, negated: bool) -> tuple[bool | None, str]:
+    learnt = one.accuracy >= LEARNT
+    least = f"learnt means {format_share(LEARNT, 0)} or more with every seed"
+    said = f"it names {_shares(one)} of the first symbols; {least}"
+    return (None if learnt.any() and not learnt.all() else bool(learnt.all()) != negated), said
+
+
+def _harder(study: GradientStudy, harder: str, easier: str) -> tuple[bool | None, str]:
+    hard, easy = (study[name, TRAINED] for name in (harder, easier))
+    said = f"{harder} names {_shares(hard)} of the first symbols, {easier} {_shares(easy)}"
+    learnt, also = hard.accuracy >= LEARNT, easy.accuracy >= LEARNT
+    if also.all() and not learnt.any():
+        return True, said
+    return (False if learnt.all() and not also.all() else None), said
+
+
+def _shares(one: Gradients) -> str:
+    return ", ".join(format_share(float(share), 0) for share in np.sort(one.accuracy))

@@ -1,0 +1,235 @@
+"""measure: gradient size against distance for several networks, as they start and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import DomainError
+from lattend.report.numbers import format_number, format_share
+from lattend.report.report import Printed, Report
+from lattend.report.table import Facts, Table
+from lattend.rules.rule import check_integer
+from lattend.seeds import check_seed
+from lattend.study.gradients.networks import KINDS, named_kinds
+from lattend.study.gradients.recall import INITIAL, SYMBOLS, TRAINED, Recall
+from lattend.study.gradients.trend import GROWING, MOST_SEEDS, VANISHING, Interval, factor
+from lattend.study.training import one_thread
+from lattend.wording import many
+
+if TYPE_CHECKING:
+    from lattend.draw.picture import Picture
+    from lattend.study.gradients.claims import GradientVerdict
+
+LENGTH, WIDTH, SEEDS, STEPS = 33, 32, 3, 150
+LONGEST, WIDEST, MOST_STEPS = 513, 256, 100_000
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """‖∂y_T/∂x_{T−d}‖ of one network at one stage [seeds, distances], and its accuracy at recall [seeds]."""
+
+    network: str
+    stage: str
+    sizes: NDArray[np.float64]
+    accuracy: NDArray[np.float64]
+
+    @property
+    def factor(self) -> Interval | None:
+        """By what the size is multiplied at every step of distance, with a 95% interval over seeds."""
+        return factor(self.sizes)
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """The geometric mean over seeds at each distance; 0 where one of them is."""
+        with np.errstate(divide="ignore"):
+            return np.exp(np.log(self.sizes).mean(axis=0))
+
+    @property
+    def trend(self) -> str:
+        """`vanishes`, `grows`, `stays`, or `undecided` where the interval leaves it open."""
+        found = self.factor
+        if found is None:
+            return "undecided"
+        if found.high < VANISHING:
+            return "vanishes"
+        if found.low > GROWING:
+            return "grows"
+        return "stays" if found.low >= VANISHING and found.high <= GROWING else "undecided"
+
+
+def measure(
+    networks: Sequence[str] = (),
+    length: int = LENGTH,
+    width: int = WIDTH,
+    seeds: int = SEEDS,
+    steps: int = STEPS,
+    seed: int = 0,
+    progress: Callable[[str], object] | None = None,
+) -> GradientStudy:
+    """How the last output's gradient depends on the distance of an input, for `networks` or all five.
+
+    Each network reads `length` vectors of `width` numbers and gives y_T at the last one. The size of its
+    Jacobian in the input d positions before is exact, by autograd in float64, its root mean square over eight
+    random sequences; this for so many `seeds`, from `seed` on, as torch initialises the network, and after
+    `steps` steps of Adam on recall: name the first symbol at the end. `progress` hears how far it is.
+
+    >>> found = measure(["attention"], steps=0)
+    >>> found["attention"].trend
+    'stays'
+    """
+    kinds = named_kinds([networks] if isinstance(networks, str) else networks)
+    for name, value, least, most in (
+        ("length", length, 3, LONGEST),
+        ("width", width, 1, WIDEST),
+        ("seeds", seeds, 2, MOST_SEEDS),
+        ("steps", steps, 0, MOST_STEPS),
+    ):
+        check_integer(name, value)
+        if not least <= value <= most:
+            raise DomainError(f"{name} is {value:,}; give a whole number from {least} to {most:,}")
+    first = check_seed(seed)
+    tell = progress or (lambda said: None)
+    found: list[Gradients] = []
+    with one_thread():
+        for name, kind in kinds.items():
+            stages: dict[str, list[Any]] = {INITIAL: [], **({TRAINED: []} if steps else {})}
+            for at in range(seeds):
+                net = Recall(kind, width, length, first + at)
+                stages[INITIAL].append(net.measure())
+                if steps:
+                    said = f"{name}, seed {first + at}"
+                    net.train_for(
+                        steps, lambda step, loss, said=said: tell(f"{said}: step {step}, loss {loss:.3f}")
+                    )
+                    stages[TRAINED].append(net.measure())
+            found += [
+                Gradients(
+                    name,
+                    stage,
+                    np.array([one.sizes.numpy() for one in measured]),
+                    np.array([one.accuracy for one in measured]),
+                )
+                for stage, measured in stages.items()
+            ]
+    return GradientStudy(tuple(found), length, width, seeds, steps, first)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GradientStudy(Printed):
+    """Gradients of several networks by distance; `[name]` as they start, `[name, "after training"]`."""
+
+    found: tuple[Gradients, ...]
+    length: int
+    width: int
+    seeds: int
+    steps: int
+    seed: int
+
+    def __getitem__(self, which: str | tuple[str, str]) -> Gradients:
+        name, stage = (which, INITIAL) if isinstance(which, str) else which
+        for one in self.found:
+            if (one.network, one.stage) == (name, stage):
+                return one
+        raise KeyError(f"{name} {stage}")
+
+    @property
+    def distances(self) -> list[int]:
+        """Those in the table: powers of 2, and the greatest."""
+        greatest = self.length - 1
+        powers = [2**power for power in range(greatest.bit_length()) if 2**power < greatest]
+        return [*powers, greatest]
+
+    def claim(self, text: str) -> GradientVerdict:
+        """Whether a claim such as "rnn vanishes" or "rnn < attention at 32" holds.
+
+        >>> bool(measure(["rnn"], length=9, steps=0).claim("rnn vanishes"))
+        True
+        """
+        from lattend.study.gradients.claims import judge
+
+        return judge(self, text)
+
+    def report(self) -> Report:
+        """The sizes in a table, and what they show and do not show."""
+        columns = ("network", *map(str, self.distances), "per step", "trend", "recalls")
+        rows = [self._row(one) for one in self.found]
+        if not self.steps:
+            columns, rows = columns[:-1], [row[:-1] for row in rows]
+        about = [(one.network, self._about(one)) for one in self.found if one.stage == INITIAL]
+        return Report(
+            "Gradient size against distance",
+            [
+                f"‖∂y_T/∂x_(T−d)‖ by distance d: {many(self.length, 'input')} of {self.width} numbers, "
+                f"geometric mean over {many(self.seeds, 'seed')}.",
+                Facts([*about, *self._words()]),
+                Table(columns, rows),
+            ],
+            self.json(),
+        )
+
+    def _about(self, one: Gradients) -> str:
+        """`an RNN with tanh: 0.478 per step, vanishes; trained it recalls 25%`."""
+        trend = "" if one.factor is None else f": {format_number(one.factor.mean)} per step, {one.trend}"
+        recalls = f"; trained it recalls {_share(self[one.network, TRAINED])}" if self.steps else ""
+        return f"{KINDS[one.network].about}{trend}{recalls}"
+
+    def _row(self, one: Gradients) -> tuple[str, ...]:
+        name = one.network if one.stage == INITIAL else f"{one.network}, trained"
+        sizes = [format_number(float(one.mean[d]), 2) for d in self.distances]
+        recalls = _share(one) if one.stage == TRAINED else ""
+        return (name, *sizes, "" if one.factor is None else str(one.factor), one.trend, recalls)
+
+    def _words(self) -> list[tuple[str, str]]:
+        """What the columns mean, and what they do not show."""
+        facts = [
+            ("per step", "factor from distance to distance, fitted to log size; 95% interval over seeds"),
+            (
+                "trend",
+                f"vanishes: the whole interval below {VANISHING}; grows: above {GROWING}; stays: between",
+            ),
+        ]
+        if self.steps:
+            task = f"share of first symbols, of {SYMBOLS} kinds, named at the end"
+            facts.append(("recalls", f"{task} after {many(self.steps, 'step')} of Adam; chance is 25%"))
+        reaches = "how strongly an error at the end reaches an input: how fast a link over d can be learnt"
+        help_it = "that training must fail: a better start, gates, residual paths or more steps may help"
+        return [*facts, ("shows", reaches), ("shows not", help_it)]
+
+    def draw(self) -> Picture:
+        """Size against distance on a logarithmic scale, a line a network; after training beside it."""
+        from lattend.study.gradients.pictures import figure_of_gradients
+
+        return figure_of_gradients(self)
+
+    def json(self) -> dict[str, Any]:
+        """All of it as plain data; `sizes` have a row for each seed and a column for each distance."""
+        return {
+            "length": self.length,
+            "width": self.width,
+            "seeds": self.seeds,
+            "steps": self.steps,
+            "seed": self.seed,
+            "networks": [
+                {
+                    "network": one.network,
+                    "stage": one.stage,
+                    "trend": one.trend,
+                    "factor": None if one.factor is None else vars(one.factor),
+                    "accuracy": one.accuracy.tolist(),
+                    "sizes": one.sizes.tolist(),
+                }
+                for one in self.found
+            ],
+        }
+
+    __repr__ = Printed.__str__
+
+
+def _share(one: Gradients) -> str:
+    """The mean share of first symbols that are named."""
+    return format_share(float(one.accuracy.mean()), 0)
