@@ -62,7 +62,7 @@ def test_picture(lattend, tmp_path):
         (("rnn", "--claim", "rnn vanishes"), "NETWORK has no part in --claim; leave it out"),
         (("--claim", "rnn < lstm at 9", "--length", "9"), "distance 9 needs a length of 10, and it is 9"),
         (("--length", "2"), "length is 2; give a whole number from 3 to 513"),
-        (("--seed", "1e3"), "invalid value for '--seed'"),
+        (("--seed", "1e3"), "--seed is a whole number, got 1e3"),
     ],
 )
 def test_wrong_input(lattend, arguments, message):
