@@ -41,5 +41,13 @@ def test_a_layer_with_its_number_on_either_side():
     assert len(set(map(str, both))) == 1
     with pytest.raises(lt.errors.TextError, match=r"layers follow each other with \+"):
         from_text("attention * rnn")
-    with pytest.raises(lt.errors.TextError, match="this is no layer; write it as in"):
+    with pytest.raises(lt.errors.TextError, match="no layer is named l; there are"):
         from_text("l * 3")
+
+
+def test_a_mistyped_layer_is_pointed_at_on_either_side():
+    for text in ("attntion * l", "l * attntion"):
+        with pytest.raises(
+            lt.errors.TextError, match="no layer is named attntion; .* Did you mean attention?"
+        ):
+            from_text(text)

@@ -239,13 +239,13 @@ def _step(cost: Cost) -> PerPoint:
     """One more token after n others: all that n + 1 take, without what the n took, whose keys are cached."""
     for _, recipe in cost.recipes:
         if recipe.name not in LENGTH:
-            raise NamingError(f"a decoding step is one of {', '.join(LENGTH)}, not of {recipe.name}")
+            raise NamingError(f"a decoding step is of {', '.join(LENGTH)}, not of {recipe.name}")
         if "rule" in recipe.arguments:
             _check_decodes(read_rule(recipe.arguments["rule"]))
     longer = remade(cost, _one_more)
     parts = (*longer.parts, *cost.times(MINUS).parts)
     step = replace(cost, parts=parts, runs=(), recipes=())
-    lengths = dict.fromkeys(str(_length(recipe)) for _, recipe in cost.recipes)
+    lengths = dict.fromkeys(format_value(_length(recipe)) for _, recipe in cost.recipes)
     before = " and ".join(lengths)
     title = f"one decoding step of {cost.name} at position {before}, with {before} tokens before it"
     attends = any("rule" in recipe.arguments for _, recipe in cost.recipes)

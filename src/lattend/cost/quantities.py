@@ -18,7 +18,7 @@ WORK = (MULTIPLY_ADDS, "multiplies", "adds", "operations", "exponentials", "divi
 # What a quantity is called where people read it, if not by its name
 LABELS = {
     "multiply_adds": "multiply-adds",
-    "operations": "multiplies and adds",
+    "operations": "operations, × and +",
     "bytes": "bytes read and written",
     "bytes_read": "bytes read",
     "bytes_written": "bytes written",
@@ -71,7 +71,7 @@ def quantity_named(text: str) -> str:
         return known[typed]
     near = difflib.get_close_matches(typed, [*known, *_MEANT], 1, 0.7)
     meant = [_MEANT.get(word) or known[word] for word in near]
-    hint = f". Did you mean {label_and_name(meant[0])}?" if meant else ""
+    hint = f". Did you mean {meant[0]}?" if meant else ""
     raise NamingError(f"a cost has no {text}; it has {', '.join(QUANTITIES)}{hint}")
 
 

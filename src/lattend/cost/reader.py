@@ -85,7 +85,7 @@ class _Reading:
         layers = [span for span in spans if self.is_layer(*span)]
         if len(layers) > 1:
             raise self.source.error("layers follow each other with +, as in rnn + linear", *layers[1])
-        chosen = layers[0] if layers else spans[-1]
+        chosen = layers[0] if layers else max(spans, key=lambda span: span[1] - span[0])
         found = self.layer(*chosen)
         for first, last in (span for span in spans if span != chosen):
             times = self.number(read_value(self.source, first, last))
