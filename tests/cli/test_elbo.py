@@ -99,7 +99,7 @@ def test_narrow(lattend, monkeypatch, columns):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "missing argument 'linear|digits'. See `lattend elbo --help`"),
+        (("--epochs", "3"), "say which model: `lattend elbo digits …`"),
         (("vae",), "elbo has linear and digits, not 'vae'"),
         (("linear", "--epochs", "3"), "--epochs belongs to `lattend elbo digits`; leave it out"),
         (("linear", "--binary"), "--binary belongs to `lattend elbo digits`; leave it out"),
@@ -203,3 +203,10 @@ def test_the_first_epoch_is_told_and_a_stop(lattend, monkeypatch):
     seen = [line.split()[:2] for line in ran.err.splitlines()]
     assert seen == [["epoch", "1"], ["epoch", "4"], ["epoch", "8"], ["lattend:", "stopped"]]
     assert ran.code == 130
+
+
+def test_without_a_model_both_are_told(lattend):
+    ran = lattend("elbo")
+    assert (ran.code, ran.err) == (0, "")
+    assert "\nlinear  x = W z + b + noise" in ran.out and "\ndigits  a VAE" in ran.out
+    assert "`lattend derive elbo`" in ran.out

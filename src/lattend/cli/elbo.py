@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lattend.cli.arguments import Json, Out, option, read_numbers_of
-from lattend.cli.output import complain, show
+from lattend.cli.arguments import Json, Out, argument, option, read_numbers_of
+from lattend.cli.output import complain, show, show_report
 from lattend.errors import DomainError, NamingError, TextError
+from lattend.report.report import Report
+from lattend.report.table import Facts
 from lattend.study.generative import PICTURES
 
 if TYPE_CHECKING:
@@ -23,7 +25,10 @@ EXAMPLES = (
     "lattend elbo digits --out digits.png",
     "lattend elbo digits --latent 2 --show latent --out plane.svg",
 )
-MODELS = ("linear", "digits")
+MODELS = {
+    "linear": "x = W z + b + noise, where all is known: ELBO + gap = log p(x), and the importance bound",
+    "digits": "a VAE trained on handwritten digits in a minute or two, its bounds and pictures",
+}
 LARGEST = 1024  # numbers in an example, and in z
 MOST = {"size": LARGEST, "latent": LARGEST, "examples": 4096}
 BELONGS = {
@@ -33,7 +38,7 @@ BELONGS = {
 
 
 def elbo(
-    model: Annotated[str, typer.Argument(metavar="linear|digits", show_default=False)],
+    model: Annotated[str | None, argument("linear|digits", "Which model; without it, both are told.")] = None,
     size: Annotated[int | None, option("D", "linear: numbers in an example; 6.")] = None,
     latent: Annotated[int | None, option("Z", "Numbers in z; linear 2, digits 16.")] = None,
     noise: Annotated[float | None, option("V", "linear: variance of the noise; 1.")] = None,
@@ -58,11 +63,18 @@ def elbo(
     importance bound rising to log p(x) with k. digits: trains a VAE on handwritten digits in a minute or two
     and gives its bounds on test digits with a picture.
     """
-    if model not in MODELS:
+    if model is not None and model not in MODELS:
         raise NamingError(f"elbo has {' and '.join(MODELS)}, not {model!r}")
     given = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
     given |= {"epochs": epochs, "binary": binary or None, "show": picture}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if model is None:
+        if chosen or out is not None:
+            raise NamingError(
+                f"say which model: `lattend elbo {BELONGS.get(next(iter(chosen), ''), 'linear')} …`"
+            )
+        show_report(_models(), json)
+        return
     for name in chosen:
         if BELONGS[name] != model:
             raise NamingError(f"--{name} belongs to `lattend elbo {BELONGS[name]}`; leave it out")
@@ -76,6 +88,14 @@ def elbo(
         complain("stopped")
         raise
     show(figure, out, json)
+
+
+def _models() -> Report:
+    """What there is to ask for."""
+    derived = "`lattend derive elbo` derives the bound from log p(x), line by line."
+    return Report(
+        "Models with an evidence lower bound", [Facts(list(MODELS.items())), "", derived], {"models": MODELS}
+    )
 
 
 def _linear(options: dict[str, Any]) -> Picture:

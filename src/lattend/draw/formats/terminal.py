@@ -156,6 +156,8 @@ def _column_ticks(side: Side, cell: int, cols: int) -> list[str]:
 
     What stands past the last column is moved back to end there; what touches even so is left out.
     """
+    if not side.ticks:
+        return []
     texts = [(int(place) * cell, text) for place, text in side.ticks]
     texts = [(min(at, max(0, cell * cols - len(text))), text) for at, text in texts]
     touching = any(at <= before + len(text) for (before, text), (at, _) in pairwise(texts))

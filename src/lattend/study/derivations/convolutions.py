@@ -83,8 +83,8 @@ def flip() -> Argument:
     """Q − Δ in place of q + Δ flips the kernel, shown on the numbers 1 to 9."""
     given, flipped = "((1, 2, 3), (4, 5, 6), (7, 8, 9))", "((9, 8, 7), (6, 5, 4), (3, 2, 1))"
     definitions = [
-        ("Y[q]", "sum(X[q - Δ] C[Δ], Δ)", "heads with W^(h) = C_Δ, where shifts are q - k"),
-        ("U[q]", "sum(X[q - Δ] C[-Δ], Δ)", "the same heads with W^(h) = C_(-Δ)"),
+        ("Y[q]", "sum(X[q - Δ] C[Δ], Δ)", "heads with W^(h) = C_Δ, where shifts are q − k"),
+        ("U[q]", "sum(X[q - Δ] C[-Δ], Δ)", "the same heads with W^(h) = C_(−Δ)"),
     ]
     images = Instances(
         f"exactly, at the pixels of {IMAGES} random {SIZE} × {SIZE} images",
@@ -99,23 +99,23 @@ def flip() -> Argument:
         definitions,
     )
     sums = [
-        Link("sum(X[q + Δ] C[-Δ], Δ)", "Δ → -Δ goes through the same shifts, in C too"),
-        Link("sum(X[q + Δ] C[Δ], Δ)", "not so: q - Δ → q + Δ with C left as it is", "≠"),
+        Link("sum(X[q + Δ] C[-Δ], Δ)", "Δ → −Δ goes through the same shifts, in C too"),
+        Link("sum(X[q + Δ] C[Δ], Δ)", "not so: q − Δ → q + Δ with C left as it is", "≠"),
     ]
     return Argument(
         "flip",
         "The sign of a shift flips the kernel",
-        "shifts as q - k: the head with centre Δ attends to q - Δ; an image X, 0 outside; a 3 × 3 kernel C",
+        "shifts as q − k: the head with centre Δ attends to q − Δ; an image X, 0 outside; a 3 × 3 kernel C",
         [
             Chain("Y[q]", sums, images),
             Chain("matrix(C[Δ], Δ)", [Link(given, "the kernel that was meant")], light),
             Chain("matrix(Y[-Δ], Δ)", [Link(flipped, "the kernel that these heads apply: flipped")], light),
             Chain(
-                "matrix(U[-Δ], Δ)", [Link(given, "with W^(h) = C_(-Δ) it is the one that was meant")], light
+                "matrix(U[-Δ], Δ)", [Link(given, "with W^(h) = C_(−Δ) it is the one that was meant")], light
             ),
         ],
         definitions,
-        "With shifts as k - q nothing flips: the head with centre Δ attends to q + Δ, and W^(h) = C_Δ.",
+        "With shifts as k − q nothing flips: the head with centre Δ attends to q + Δ, and W^(h) = C_Δ.",
     )
 
 

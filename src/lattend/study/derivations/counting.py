@@ -20,7 +20,7 @@ def causal() -> Argument:
             "half of the sum forwards and the sum backwards",
             domain=every,
         ),
-        Link("sum(n + 1, i, 1, n)/2", "term by term, i and n + 1 - i make n + 1", domain=every),
+        Link("sum(n + 1, i, 1, n)/2", "term by term, i and n + 1 − i make n + 1", domain=every),
         Link("n (n + 1)/2", "n equal terms", domain=every),
     ]
     return Argument(
@@ -32,7 +32,7 @@ def causal() -> Argument:
 
 
 def strided() -> Argument:
-    """N = (2n - t)(t + 1)/2: query q attends to itself and at most t positions before it."""
+    """N = (2n − t)(t + 1)/2: query q attends to itself and at most t positions before it."""
     below, up_to = "t < n", "t <= n"
     keys = [
         Link(
@@ -54,13 +54,13 @@ def strided() -> Argument:
         ),
         Link(
             "(t + 1)(t + 2)/2 + (n - t - 1)(t + 1)",
-            "the sum of the first t + 1 numbers, and n - t - 1 equal terms",
+            "the sum of the first t + 1 numbers, and n − t − 1 equal terms",
             domain=up_to,
         ),
         Link("(t + 1)(t + 2 + 2 (n - t - 1))/2", "t + 1 is in both", domain=up_to),
-        Link("(2n - t)(t + 1)/2", "t + 2 + 2n - 2t - 2 = 2n - t", domain=up_to),
+        Link("(2n - t)(t + 1)/2", "t + 2 + 2n − 2t − 2 = 2n − t", domain=up_to),
         Link("n t + n - t^2/2 - t/2", "multiplied out", domain=up_to),
-        Link("sum(i, i, n - t, n)", "t + 1 numbers whose mean is (2n - t)/2", domain=up_to),
+        Link("sum(i, i, n - t, n)", "t + 1 numbers whose mean is (2n − t)/2", domain=up_to),
     ]
     return Argument(
         "strided",

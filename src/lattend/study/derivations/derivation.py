@@ -118,7 +118,7 @@ class Derivation:
         for run in self._runs():
             for line in run:
                 left = "" if line.left is None else PLAIN.write(line.left)
-                found += [""] if left and not (alone[place] and alone[place - 1]) else []
+                found += [""] if left and not (place and alone[place] and alone[place - 1]) else []
                 at = len(left) + 1 if left else at
                 written = f"{'' if left else ' ' * at}{line.formula}"
                 found += _with_reason(written, line.reason, wide, column, at + 2)
@@ -213,11 +213,13 @@ def _said(text: str, wide: int, indent: int) -> list[str]:
 
 def _column(lines: tuple[DerivedLine, ...], wide: int) -> int:
     """Where the reasons of these lines begin: after all formulas that leave room for one."""
+    from rich.cells import cell_len
+
     widths: list[int] = []
     at = 0
     for line in lines:
-        at = at if line.left is None else len(PLAIN.write(line.left)) + 1
-        widths.append(len(line.formula) + (at if line.left is None else 0))
+        at = at if line.left is None else cell_len(PLAIN.write(line.left)) + 1
+        widths.append(cell_len(line.formula) + (at if line.left is None else 0))
     return max((one for one in widths if one <= wide // 2), default=0) + 3
 
 
@@ -226,8 +228,10 @@ def _with_reason(formula: str, reason: str, wide: int, column: int, indent: int)
 
     A formula is broken between its parts where the terminal is too narrow.
     """
-    if len(formula) < column and column + len(reason) <= wide:
-        return [f"{formula:<{column}}{reason}"]
+    from rich.cells import cell_len
+
+    if cell_len(formula) < column and column + len(reason) <= wide:
+        return [f"{formula}{' ' * (column - cell_len(formula))}{reason}"]
     start = len(formula) - len(formula.lstrip())
     indents = {"initial_indent": " " * start, "subsequent_indent": " " * (indent + 2)}
     limit = max(wide, indent + LEAST_WORDS)

@@ -93,8 +93,8 @@ def quadratic() -> Argument:
             "x_q W_q W_k.T x_k.T + x_q W_q W̃_k r_δ + u.T W_k.T x_k.T + v.T W̃_k r_δ",
             "the four terms: content to content, content to shift, content alone, shift alone",
         ),
-        ("v", "-α (1, -2Δ_1, -2Δ_2)", "of the head with centre Δ = (Δ_1, Δ_2) and sharpness α"),
-        ("r_δ", "(norm(δ)^2, δ_1, δ_2)", "of the shift δ = k - q = (δ_1, δ_2)"),
+        ("v", "-α (1, -2Δ_1, -2Δ_2)", "of the head with centre Δ = (Δ₁, Δ₂) and sharpness α"),
+        ("r_δ", "(norm(δ)^2, δ_1, δ_2)", "of the shift δ = k − q = (δ₁, δ₂)"),
     ]
     ground = Instances("symbolically, for all α, δ, Δ, x_q, x_k and u", _encoding, definitions)
     zero = [
@@ -107,7 +107,7 @@ def quadratic() -> Argument:
         Link("v.T r_δ", "W̃_k = I"),
         Link("-α (1, -2Δ_1, -2Δ_2)(norm(δ)^2, δ_1, δ_2).T", "v and r_δ written out"),
         Link("-α (norm(δ)^2 - 2δ_1 Δ_1 - 2δ_2 Δ_2)", "multiplied"),
-        Link("-α (norm(δ - Δ)^2 - norm(Δ)^2)", "the square completed: ‖δ - Δ‖² has ‖Δ‖² besides"),
+        Link("-α (norm(δ - Δ)^2 - norm(Δ)^2)", "the square completed: ‖δ − Δ‖² has ‖Δ‖² besides"),
     ]
     return Argument(
         "quadratic",
@@ -115,7 +115,7 @@ def quadratic() -> Argument:
         "pixel q attends to pixel k; W_q = W_k = 0 and W̃_k = I, so D_p = 3 numbers are enough for a position",
         [*zero, Chain("A[q, k]", score, ground)],
         definitions,
-        "-‖Δ‖² is the same for every key, and softmax does not see it: the weights are those of -α‖δ - Δ‖², "
+        "−‖Δ‖² is the same for every key, and softmax does not see it: the weights are those of −α‖δ − Δ‖², "
         "a Gaussian around the centre.",
     )
 
@@ -154,7 +154,7 @@ def limit() -> Argument:
     weight = [
         Link(
             "exp(α norm(Δ)^2)/sum(exp(-α (norm(j - k)^2 - norm(Δ)^2)), j)",
-            "k = q + Δ: its score is α‖Δ‖², and j - q - Δ = j - k",
+            "k = q + Δ: its score is α‖Δ‖², and j − q − Δ = j − k",
         ),
         Link("1/sum(exp(-α norm(j - k)^2), j)", "e^(α‖Δ‖²) is in every term"),
         Link("1/(1 + sum(exp(-α norm(j - k)^2), j != k))", "the term of j = k is e^0 = 1"),
@@ -180,7 +180,7 @@ def limit() -> Argument:
             Chain("exp(α) (1 - a[k])", rate, ground),
         ],
         definitions,
-        "So the weight is 1 - 4e^(-α) to first order: α = 10 leaves 0.018% to the other pixels.",
+        "So the weight is 1 − 4e^(−α) to first order: α = 10 leaves 0.018% to the other pixels.",
     )
 
 

@@ -15,6 +15,7 @@ from lattend.report.table import Facts
 from lattend.study.generative import divergence
 from lattend.study.generative.checks import check_data, choice, count, real
 from lattend.study.generative.distributions import Distribution
+from lattend.study.generative.support import every_z
 from lattend.study.generative.terms import UNITS, Decode, EvidenceBound, log_likelihood, log_prob, pair
 
 
@@ -30,11 +31,12 @@ class ELBO(EvidenceBound):
     divergences: Tensor  # KL of each example, [1, batch] in closed form or [samples, batch], nats
     penalty: Tensor  # what takes the KL's place in the loss, nats
     closed: bool  # whether the KL is in closed form
+    chances: Tensor | None = None  # q(z|x) of every z, [values, batch], where all are summed; None: drawn
 
     @property
     def reconstructions(self) -> Tensor:
         """E_q[log p(x|z)] of each example, [batch]."""
-        return self.log_likelihoods.mean(0) * self.factor
+        return _expected(self.log_likelihoods, self.chances) * self.factor
 
     @property
     def kls(self) -> Tensor:
@@ -64,22 +66,25 @@ class ELBO(EvidenceBound):
     @property
     def loss(self) -> Tensor:
         """What training minimises, in nats."""
-        return self.penalty - self.log_likelihoods.mean()
+        return self.penalty - _expected(self.log_likelihoods, self.chances).mean()
 
     @property
     def standard_error(self) -> float | None:
-        """Of value as the bound for this batch, from the samples of z; None when there is one sample."""
-        return self.error_of(self.log_likelihoods - self.divergences)
+        """Of value as the bound for this batch: 0 where all z are summed, None when there is one sample."""
+        return self._error(self.log_likelihoods - self.divergences)
 
     @property
     def reconstruction_error(self) -> float | None:
-        """Of reconstruction; None when there is one sample."""
-        return self.error_of(self.log_likelihoods)
+        """Of reconstruction: 0 where all z are summed, None when there is one sample."""
+        return self._error(self.log_likelihoods)
 
     @property
     def kl_error(self) -> float | None:
         """Of kl: 0 in closed form, None when it is from one sample."""
-        return 0.0 if self.closed else self.error_of(self.divergences)
+        return 0.0 if self.closed else self._error(self.divergences)
+
+    def _error(self, estimates: Tensor) -> float | None:
+        return self.error_of(estimates) if self.chances is None else 0.0
 
     def json(self) -> dict[str, Any]:
         """The numbers as plain data."""
@@ -94,20 +99,22 @@ class ELBO(EvidenceBound):
             "population_error": self.population_error,
             "loss": self.loss.item(),
             "examples": self.log_likelihoods.shape[1],
-            "samples": len(self.log_likelihoods),
+            "samples": len(self.log_likelihoods) if self.chances is None else None,
+            "summed": None if self.chances is None else len(self.chances),
             "dimensions": self.dimensions,
         }
 
     def report(self) -> Report:
         """The bound and its two terms."""
         samples, examples = self.log_likelihoods.shape
-        how = "closed form" if self.closed else "from samples"
+        how = "closed form" if self.closed else "from samples" if self.chances is None else "summed"
+        drawn = f"{samples:,} z for each" if self.chances is None else f"all {samples:,} z summed"
         facts = (
             ("ELBO", f"{format_error(self.value.item(), self.standard_error)} {self.unit}"),
             ("reconstruction", format_error(self.reconstruction.item(), self.reconstruction_error)),
             ("KL", f"{format_error(self.kl.item(), self.kl_error)}, {how}"),
         )
-        return Report(f"{self.mean_of(examples)}, {samples:,} z for each", [Facts(facts)], self.json())
+        return Report(f"{self.mean_of(examples)}, {drawn}", [Facts(facts)], self.json())
 
     def __repr__(self) -> str:
         return f"<ELBO {format_error(self.value.item(), self.standard_error)} {self.unit}>"
@@ -119,7 +126,7 @@ def elbo(
     decode: Decode,
     prior: Any = None,
     *,
-    samples: int = 1,
+    samples: int | None = None,
     kl: str = "auto",
     beta: float = 1.0,
     free_bits: float = 0.0,
@@ -133,6 +140,8 @@ def elbo(
     [samples, *x.shape]; without `prior` it is the standard normal. All may come from torch.distributions.
 
     Sums run over the pixels of an example and over its latents, means over the batch and the samples of z.
+    Without `samples`, all z of a Categorical or Bernoulli posterior are summed, exactly, where an example has
+    at most 4,096 of them; else one z is drawn.
     unit="bits/dim" divides by log 2 and by the numbers in an example; papers print its negative.
     `beta` and `free_bits` change the loss alone: −reconstruction + beta · Σ_j max(free_bits, mean KL_j), with
     the mean over the batch, KL_j that of latent j, and free_bits in nats a latent.
@@ -146,21 +155,32 @@ def elbo(
     choice("unit", unit, UNITS)
     beta, free_bits = real("beta", beta), real("free_bits", free_bits)
     q, p = pair(x, posterior, prior)
-    z = q.sample(count("samples", samples), generator)
+    every = every_z(q) if samples is None and kl != "sample" else None
+    z = q.sample(count("samples", 1 if samples is None else samples), generator) if every is None else every
     parts = None if choice("kl", kl, divergence.WAYS) == "sample" else divergence.closed(q, p)
     if parts is None and kl == "closed":
         raise divergence.no_closed_form(q, p)
     known = parts is not None and q.reparameterised
     log_q = torch.zeros(z.shape[:2], device=z.device) if known else log_prob("posterior", q, z)
-    likelihoods = divergence.with_gradient(log_likelihood(x, z, decode), log_q, q.reparameterised)
+    chances = None if every is None else log_q.exp()
+    carried = q.reparameterised or every is not None  # gradients flow through draws, or through the chances
+    likelihoods = divergence.with_gradient(log_likelihood(x, z, decode), log_q, carried)
     if parts is not None:
         divergences = _by_example(parts, x)[None]
     else:
         terms = log_q - log_prob("prior", p, z)
-        divergences = divergence.with_gradient(terms, log_q, q.reparameterised)
+        sampled = divergence.with_gradient(terms, log_q, carried)
+        divergences = sampled if chances is None else _expected(sampled, chances)[None]
     penalty = _freed(parts, q, free_bits) if free_bits else divergences.mean()
     closed = parts is not None
-    return ELBO(likelihoods, divergences, beta * penalty, closed, dimensions=x[0].numel(), unit=unit)
+    return ELBO(likelihoods, divergences, beta * penalty, closed, chances, dimensions=x[0].numel(), unit=unit)
+
+
+def _expected(values: Tensor, chances: Tensor | None) -> Tensor:
+    """The mean over samples [samples, batch]; with chances the sum over all z, where 0 · −∞ is 0."""
+    if chances is None:
+        return values.mean(0)
+    return (chances * values.masked_fill(chances.detach() == 0, 0)).sum(0)
 
 
 def _by_example(parts: Tensor, x: Tensor) -> Tensor:

@@ -80,7 +80,7 @@ def show_digits(
             "test ELBO",
             f"{format_error(bound.value.item(), bound.standard_error)} nats, mean of {len(data.test)} digits",
         ),
-        ("", f"{format_error(bound.into('bits/dim').value.item())} bits/dim"),
+        ("", f"{format_error(-bound.into('bits/dim').value.item())} bits/dim: −ELBO, the lower the better"),
         ("its terms", f"reconstruction {reconstruction}, KL {format_error(bound.kl.item())}"),
         (
             f"k = {K}",

@@ -9,15 +9,18 @@ import torch
 from torch import Tensor
 
 from lattend.errors import DomainError, TensorError
-from lattend.report.numbers import significant
+from lattend.report.numbers import format_fixed, format_number, significant
+from lattend.report.report import Printed, Report
+from lattend.report.table import Facts
 from lattend.study.generative.checks import count, finite, floating, require, together
 from lattend.study.generative.distributions import LOG_2PI, Distribution, Gaussian
 from lattend.study.generative.divergence import kl
 from lattend.study.generative.from_torch import read
+from lattend.wording import many
 
 
 @dataclass(frozen=True, eq=False)
-class Identity:
+class Identity(Printed):
     """Both sides of elbo + gap = log_prob for each example, [batch], in nats; each is computed on its own."""
 
     reconstruction: Tensor  # E_q[log p(x|z)]
@@ -38,6 +41,22 @@ class Identity:
         """Means over the batch as plain data."""
         names = ("reconstruction", "kl", "elbo", "gap", "log_prob")
         return {**{name: getattr(self, name).mean().item() for name in names}, "error": self.error}
+
+    def report(self) -> Report:
+        """The terms and both sides, means over the batch."""
+        said = self.json()
+        terms = f"reconstruction {format_fixed(said['reconstruction'], 4)}, KL {format_fixed(said['kl'], 4)}"
+        facts = (
+            ("ELBO", f"{format_fixed(said['elbo'], 4)} nats: {terms}"),
+            ("gap", f"{format_fixed(said['gap'], 4)}, the KL of q and the posterior"),
+            ("log p(x)", format_fixed(said["log_prob"], 4)),
+            ("identity", f"ELBO + gap = log p(x) within {format_number(self.error, 1)}, for each example"),
+        )
+        return Report(f"mean of {many(self.log_prob.numel(), 'example')}", [Facts(facts)], said)
+
+    def __repr__(self) -> str:
+        said = self.json()
+        return f"<Identity ELBO {format_fixed(said['elbo'], 4)} + gap {format_fixed(said['gap'], 4)} nats>"
 
 
 class LinearGaussian:
