@@ -21,7 +21,7 @@ EXAMPLES = (
 
 def gradients(
     networks: Annotated[
-        list[str] | None, argument("NETWORK…", "rnn, lstm, rnn2d, conv, attention; all unless said.")
+        list[str] | None, argument("NETWORK", "rnn, lstm, rnn2d, conv, attention; all unless said.")
     ] = None,
     claim: Annotated[
         list[str] | None,

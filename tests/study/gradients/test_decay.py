@@ -106,6 +106,25 @@ def test_claims(claim: str, holds: bool | None) -> None:
     assert json.loads(json.dumps(found.json()))["holds"] is holds
 
 
+@pytest.mark.parametrize(
+    ("said", "usual"),
+    [
+        ("RNNs have vanishing gradients", "rnn vanishes"),
+        ("the gradients of an RNN vanish", "rnn vanishes"),
+        ("rnn gradients vanish", "rnn vanishes"),
+        ("attention has no vanishing gradients", "attention does not vanish"),
+        ("attention doesn't have vanishing gradients", "attention does not vanish"),
+        ("a Transformer doesn’t vanish", "attention does not vanish"),
+        ("conv has exploding gradients", "conv explodes"),
+        ("RNN  is harder to train than a transformer", "rnn is harder to train than attention"),
+    ],
+)
+def test_other_words_for_the_same(said: str, usual: str) -> None:
+    found, wanted = MADE.claim(said), MADE.claim(usual)
+    assert (found.holds, found.because) == (wanted.holds, wanted.because) and found.holds is True
+    assert found.claim.text == " ".join(said.split())
+
+
 def test_what_a_claim_says() -> None:
     assert MADE.claim("rnn vanishes").because == (
         "at initialisation its gradient is multiplied by 0.500 (0.500 to 0.500) at every step of distance; "

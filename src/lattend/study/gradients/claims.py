@@ -41,6 +41,10 @@ _TREND = re.compile(rf"{_NAME}\s+(does\s+not\s*|)(vanish|vanishes|explode|explod
 _LEARNS = re.compile(rf"{_NAME}\s+(does\s+not\s+|)learns?", re.I)
 _HARDER = re.compile(rf"{_NAME}\s+(?:is\s+)?harder(?:\s+to\s+train)?\s+than\s+{_NAME}", re.I)
 _SIZES = re.compile(rf"{_NAME}\s*([<>])\s*{_NAME}\s+at\s+(?:distance\s+)?(\d+){_WHEN}", re.I)
+# Other ways to say the same
+_NOT = re.compile(r"\bdo(?:es)?(?: not|n['’]t)\b", re.I)
+_HAVE = re.compile(r"\b(?:(does not) have|ha(?:s|ve)( no)?) (vanish|explod)ing gradients?", re.I)
+_FILLERS = re.compile(r"\b(?:the|an?|gradients? of) | gradients?\b", re.I)
 
 
 @dataclass(frozen=True)
@@ -86,24 +90,25 @@ class GradientVerdict(Printed):
 def read_claim(text: str) -> GradientClaim:
     """The claim that a sentence makes; raises where it is none of those that can be judged."""
     said = " ".join(text.split())
-    if found := _SIZES.fullmatch(said):
+    plain = _FILLERS.sub("", _HAVE.sub(_does, _NOT.sub("does not", said)))
+    if found := _SIZES.fullmatch(plain):
         left, sign, right, at, when = found.groups()
         names, distance = (_network(left, text), _network(right, text)), int(at)
         stage = _stage(when)
         return GradientClaim(
             said, names, stage, distance, lambda study: _compared(study, names, stage, sign, distance)
         )
-    if found := _HARDER.fullmatch(said):
+    if found := _HARDER.fullmatch(plain):
         harder, easier = (_network(name, text) for name in found.groups())
         return GradientClaim(
             said, (harder, easier), TRAINED, None, lambda study: _harder(study, harder, easier)
         )
-    if found := _LEARNS.fullmatch(said):
+    if found := _LEARNS.fullmatch(plain):
         name, negated = _network(found[1], text), bool(found[2])
         return GradientClaim(
             said, (name,), TRAINED, None, lambda study: _learns(study[name, TRAINED], negated)
         )
-    found = _TREND.fullmatch(said)
+    found = _TREND.fullmatch(plain)
     if found and (found[2] or found[3]):
         name, negated, stage = _network(found[1], text), bool(found[2]), _stage(found[4])
         grows = found[3].lower().startswith(("explode", "grow"))
@@ -112,6 +117,12 @@ def read_claim(text: str) -> GradientClaim:
         )
     forms = '", "'.join(FORMS)
     raise TextError(f'a claim about gradients is one such as "{forms}"', text, 0, len(text))
+
+
+def _does(found: re.Match[str]) -> str:
+    """`does not vanish`, for `has no vanishing gradients`."""
+    verb = "vanish" if found[3].lower() == "vanish" else "explode"
+    return f"does not {verb}" if found[1] or found[2] else verb
 
 
 def _network(name: str, text: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from lattend.study.generative.checks import choice, count, real
 from lattend.study.heads.network import HeadNet
 from lattend.study.heads.record import CONTROL, TRAINED, EpochResult, Moment, Progress, Record, Run, Settings
 from lattend.study.images.image_set import NAMES, ImageSet, read_images
-from lattend.study.training import Checkpoint, hash_of, warm_cosine
+from lattend.study.training import Checkpoint, hash_of, one_thread, warm_cosine
 
 # What suits each set of images
 USUAL: dict[str, dict[str, Any]] = {
@@ -147,7 +146,7 @@ class _Training:
 
     def complete(self, progress: Callable[[Progress], object] | None) -> Run:
         """All epochs that are left; torch's own random numbers and threads stay as they are."""
-        with torch.enable_grad(), torch.random.fork_rng([]), _one_thread():
+        with torch.enable_grad(), torch.random.fork_rng([]), one_thread():
             torch.set_rng_state(self.random)
             if self.file is not None:
                 self.file.read(self._take_up)
@@ -207,17 +206,6 @@ class _Training:
         layers = self.net.heads()
         centres = [[head.centre for head in layer] for layer in layers]
         return Moment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Products this small are not worth sharing, and on a busy machine threads wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: bool) -> ImageSet:
