@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_heads import record
 from PIL import Image
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.heads.record import Record
+from lattend.study.heads.pictures import wider
+from lattend.study.heads.record import Moment, Record
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +36,13 @@ def test_a_moment_shows_every_layer(found: Record) -> None:
         found.draw(1.5)
     with pytest.raises(NamingError, match="this record has trained and control, not 'other'"):
         found.draw(run="other")
+
+
+def test_heads_that_no_frame_holds_are_counted() -> None:
+    at = [(0.0, 0.0), (0.0, 0.0), (3.0, 4.0), (9.0, 0.0)]
+    radii = np.array([5.6, 5.7, 10.6, 10.7])  # the corner is √(4² + 4²) = 5.66 away, √(7² + 8²) = 10.63, 13.6
+    found = Moment.of(0, [at, at], np.stack([math.log(2) / radii**2, np.ones(4)]))
+    assert wider(found, 4.0) == [1, 0]
 
 
 def test_paths_run_from_start_to_end(found: Record) -> None:

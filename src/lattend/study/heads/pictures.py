@@ -24,8 +24,17 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
     """The heads of every layer around a query, on an image without edges, all moments in one frame."""
     moments = record.run(run).moments
     moment = moments[-1] if epoch is None else record.run(run).at(epoch)
-    picture = draw_heads(moment.heads(), reach=reach(record), title=moment_title(record, moment, run))
-    return replace(picture, columns=columns(record.settings.layers))
+    far = reach(record)
+    picture = draw_heads(moment.heads(), reach=far, title=moment_title(record, moment, run))
+    unseen = ", ".join(str(many) for many in wider(moment, far + 0.5))
+    about = (*picture.subtitle, f"heads whose line lies outside the frame, by layer: {unseen}")
+    return replace(picture, subtitle=about, columns=columns(record.settings.layers))
+
+
+def wider(moment: Moment, side: float) -> list[int]:
+    """How many heads of each layer have half of their Gaussian beyond the farthest corner of a frame."""
+    corner = np.hypot(*(side + np.abs(moment.centres[..., axis]) for axis in (0, 1)))
+    return (np.sqrt(math.log(2) / moment.alpha) > corner).sum(-1).tolist()
 
 
 def moment_title(record: Record, moment: Moment, run: str) -> str:
