@@ -121,6 +121,11 @@ def test_pictures_are_written(
         (("show", "nowhere"), 'there is no record "nowhere"; `lattend heads train` writes one'),
         (("show", ".", "--view", "film"), "--view is one of heads, paths, spread, not 'film'"),
         (("train", "--data", "cats"), "images are one of digits, fashion, cifar10, not 'cats'"),
+        (
+            ("train", "--fetch"),
+            "digits come with scikit-learn, from no folder; leave out --data-dir and --fetch",
+        ),
+        (("trian",), 'there is no file "trian"; did you mean `lattend heads train`?'),
         (("train", "--images", "0"), "digits has 1,437 images to train, and 0 are asked for"),
         (("train", "--epochs", "0"), "epochs must be a whole number from 1 on, got 0"),
         (("train", "--device", "cuda:77x"), 'device is "cpu" or "cuda"'),
@@ -169,6 +174,12 @@ def test_both_words_have_help(capsys: pytest.CaptureFixture[str]) -> None:
         code, out, _ = run(capsys, *words, "--help")
         assert code == 0 and f"Usage: {said}" in out
     assert "heads train" in run(capsys, "--help")[1]
+
+
+def test_a_record_is_a_file_of_heads(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    code, out, _ = run(capsys, "heads", folder / "record.json", "--json")
+    shown = json.loads(run(capsys, "heads", "show", folder, "--at-epoch", "2", "--json")[1])
+    assert code == 0 and json.loads(out)["layers"] == shown["layers"]
 
 
 def test_several_records(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -40,7 +40,7 @@ _OPTIONS = (
     (re.compile(r'Game\("[^"]*", minimise="(\w+) (\w+)"\)'), r"--minimise \1,\2"),
     (re.compile(r"\bfirst=(\d+)"), r"--from \1"),
     (re.compile(r"\bper=\"(\w+)\""), r"--per \1"),
-    (re.compile(r"folder=…, or fetch=True"), "--data-dir, or --fetch"),
+    (re.compile(r"folder=…(,? \w+) fetch=True"), r"--data-dir\1 --fetch"),
     (re.compile(_ARRAY.format("doc")), 'write the lengths of the documents: "documents([5, 3, 4])"'),
     (re.compile(_ARRAY.format(r"\w+")), "the shell has no arrays: do it in Python, with data= of lt.rule"),
     (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),

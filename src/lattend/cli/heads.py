@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 from lattend.cli.arguments import (
@@ -28,6 +29,7 @@ EXAMPLES = (
 )
 OF_HEADS = ("--kernel", "--dilation", "--covariance")
 OF_SCORES = ("--channels", "--seed")
+TRAINING = ("train", "show")  # commands of their own
 
 
 def heads(
@@ -52,7 +54,8 @@ def heads(
     """The heads of a layer as centres and widths around a query pixel.
 
     Of a convolution's kernel, of centres given here, or of a saved layer with the quadratic encoding. With
-    --scores, the four terms of an encoding's score as heat maps, their sum, and its softmax.
+    --scores, the four terms of an encoding's score as heat maps, their sum, and its softmax. `lattend
+    heads train` trains a network and records where its heads go; `lattend heads show` shows that.
     """
     given = {"FILE": file, "--kernel": kernel, "--dilation": dilation, "--covariance": covariance}
     given |= {"--centres": centres, "--alpha": alpha, "--channels": channels, "--seed": seed}
@@ -73,10 +76,16 @@ def heads(
 
     if file is not None:
         refuse(given, (*OF_HEADS, "--centres", "--alpha"), "is not for saved heads; leave it out")
+        close = get_close_matches(file, TRAINING, 1)
+        if close:
+            raise NamingError(f'there is no file "{file}"; did you mean `lattend heads {close[0]}`?')
         show(draw_heads(file, size=image, pixel=place), out, json)
         return
     if kernel is None and centres is None:
-        raise NamingError("heads needs FILE, --kernel, --centres or --scores, such as --kernel 3")
+        raise NamingError(
+            "heads needs FILE, --kernel, --centres or --scores, such as --kernel 3; "
+            "`lattend heads train` watches heads learn"
+        )
     made = make_heads(
         kernel=None if kernel is None else read_size("--kernel", kernel),
         dilation=None if dilation is None else read_size("--dilation", dilation),

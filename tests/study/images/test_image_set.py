@@ -173,3 +173,5 @@ def test_other_names() -> None:
     given: Any = "cats"
     with pytest.raises(NamingError, match="images are one of digits, fashion, cifar10, not 'cats'"):
         read_images(given)
+    with pytest.raises(NamingError, match="digits come with scikit-learn, from no folder; leave out folder"):
+        read_images("digits", fetch=True)

@@ -67,10 +67,11 @@ class Moment:
     def heads(self) -> dict[str, list[Head]]:
         """By layer, the first nearest to the image."""
         return {
-            f"layer {number}": [isotropic((y, x), float(a)) for (y, x), a in zip(places, alphas, strict=True)]
-            for number, (places, alphas) in enumerate(
-                zip(self.centres.tolist(), self.alpha.tolist(), strict=True), 1
-            )
+            name: [
+                isotropic((y, x), alpha)
+                for (y, x), alpha in zip(layer["centres"], layer["alpha"], strict=True)
+            ]
+            for name, layer in self.layers().items()
         }
 
     def centre_distances(self) -> Floats:
@@ -99,6 +100,14 @@ class Moment:
     def grid_distances(self) -> Floats:
         """How far the heads of each layer are from a K × K grid; see `grid_distance`."""
         return np.array([grid_distance(layer) for layer in self.centres])
+
+    def layers(self) -> dict[str, Any]:
+        """Centres and α by layer: what `lattend heads FILE` and `lt.nn.draw_heads` read."""
+        pairs = zip(self.centres.tolist(), self.alpha.tolist(), strict=True)
+        return {
+            f"layer {at}": {"centres": centres, "alpha": alpha}
+            for at, (centres, alpha) in enumerate(pairs, 1)
+        }
 
     def json(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "centres": self.centres.tolist(), "alpha": self.alpha.tolist()}
@@ -205,6 +214,7 @@ class Record(Printed):
             "kind": KIND,
             "settings": asdict(self.settings),
             "parameters": self.parameters,
+            "layers": self.trained.moments[-1].layers(),
             "runs": {name: run.json() for name, run in self.runs.items()},
         }
 

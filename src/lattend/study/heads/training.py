@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
+from lattend.nn.attention.gaussian_heads import check_many
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real
 from lattend.study.heads.network import HeadNet
@@ -71,6 +72,7 @@ def train(
     given = {"layers": layers, "width": width, "epochs": epochs, "batch": batch, "patch": patch}
     sizes = {name: count(name, usual[name] if value is None else value) for name, value in given.items()}
     rows, cols = (_positions(side, sizes["patch"]) for side in images.train.shape[2:])
+    check_many(sizes["layers"] * count("kernel", kernel) ** 2)
     settings = Settings(
         data=images.name,
         train_images=len(images.train),
@@ -79,7 +81,7 @@ def train(
         classes=images.classes,
         rows=rows,
         cols=cols,
-        kernel=count("kernel", kernel),
+        kernel=kernel,
         rate=real("rate", usual["rate"] if rate is None else rate, "above 0", lambda found: found > 0),
         centre_rate=real("centre_rate", centre_rate),
         decay=real("decay", decay),

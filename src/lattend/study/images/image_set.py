@@ -60,6 +60,10 @@ def read_images(name: str, folder: str | os.PathLike[str] | None = None, fetch: 
     if name not in NAMES:
         raise NamingError(f"images are one of {', '.join(NAMES)}, not {name!r}")
     if name == "digits":
+        if folder is not None or fetch:
+            raise NamingError(
+                "digits come with scikit-learn, from no folder; leave out folder=… and fetch=True"
+            )
         return _digits()
     package = PACKAGES[name]
     places = [Path(folder)] if folder is not None else package.places()
