@@ -48,6 +48,6 @@ def test_a_layer_with_its_number_on_either_side():
 def test_a_mistyped_layer_is_pointed_at_on_either_side():
     for text in ("attntion * l", "l * attntion"):
         with pytest.raises(
-            lt.errors.TextError, match="no layer is named attntion; .* Did you mean attention?"
+            lt.errors.TextError, match=r"no layer is named attntion; .* Did you mean attention\?"
         ):
             from_text(text)
