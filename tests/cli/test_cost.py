@@ -175,6 +175,9 @@ def test_parameters_by_matrix(lattend):
     ran = lattend("cost", "attention(D_o=D_o, D_out=D_out)", "--parameters")
     assert (ran.code, ran.err) == (0, "")
     assert "the heads D_i*(2D_hid + D_o) heads*D_i*(2D_hid + D_o)" in " ".join(ran.out.split())
+    boxes = {"one head": "D_i(2D_hid + D_o)", "W_out": "N_h D_o D_out", "b_out": "D_out"}
+    claims = [part for box, formula in boxes.items() for part in ("--claim", f"{box}: {formula}")]
+    assert lattend("cost", "attention", *claims).code == 0
     data = json.loads(lattend("cost", "rnn2d", "--at", "h=3,c=2", "--parameters", "--json").out)
     assert [row["numbers"] for row in data["rows"]] == [6, 9, 9] and data["total"] == 24
     said = "--order does not go with --parameters; ask for one of the two"

@@ -31,7 +31,7 @@ def test_attention_has_the_shapes_of_plain_code(heads, D_i, D_hid, D_o, D_out, b
 def test_the_four_boxes_of_a_lecture():
     """One head, all heads, W_out and b_out."""
     found = lt.cost.attention(D_o="D_o", D_out="D_out").parameters_by_matrix()
-    assert str(found.of_head()) == "D_i*(2D_hid + D_o)"
+    assert str(found["one head"]) == "D_i*(2D_hid + D_o)"
     assert [str(found[name]) for name in ("W_out", "b_out")] == ["heads*D_o*D_out", "D_out"]
     rows = [" ".join(line.split()) for line in str(found).splitlines()]
     assert rows[5:9] == [
@@ -42,6 +42,22 @@ def test_the_four_boxes_of_a_lecture():
     ]
     assert "D_o = D_hid and D_out = D_i" in str(lt.cost.attention().parameters_by_matrix())
     assert "D_o = D_hid" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "formula"),
+    [
+        ("one head", "D_i(2D_hid + D_o)"),
+        ("all heads", "N_h D_i(2D_hid + D_o)"),
+        ("W_out", "N_h D_o D_out"),
+        ("b_out", "D_out"),
+        ("W_v", "N_h D_i D_o"),
+    ],
+)
+def test_a_matrix_may_be_claimed(matrix, formula):
+    assert lt.cost.attention().claim(matrix, formula)
+    wrong = lt.cost.attention().claim(matrix, f"{formula} + 1")
+    assert wrong.status == "fails"
 
 
 @pytest.mark.parametrize(
@@ -82,5 +98,7 @@ def test_torch_has_the_same_matrices():
 def test_what_is_not_there():
     with pytest.raises(NamingError, match="rnn2d has no W_q; it has W_in, W_left, W_top"):
         lt.cost.rnn2d().parameters_by_matrix()["W_q"]
-    with pytest.raises(NamingError, match="rnn2d has no matrix that is cut into heads"):
-        lt.cost.rnn2d().parameters_by_matrix().of_head()
+    with pytest.raises(NamingError, match="rnn2d has no W_in that is cut into heads"):
+        lt.cost.rnn2d().parameters_by_matrix().of_head("W_in")
+    with pytest.raises(NamingError, match="a cost has no one head; it has parameters"):
+        lt.cost.rnn2d().claim("one head", "1")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from lattend.budget import Budget
 from lattend.cost.amount import ONE, ZERO, Amount, rank
 from lattend.cost.layer import MULTIPLY_ADDS, Layer, Run
-from lattend.cost.quantities import AT_NUMBERS, SUMS, quantity_named
+from lattend.cost.quantities import AT_NUMBERS, QUANTITIES, SUMS, Quantity, quantity_named
 from lattend.cost.recipe import Recipe, untied
 from lattend.cost.result import MultiplyAdds, Result, on_one_line
 from lattend.cost.sizes import Size, read_size
@@ -32,23 +32,6 @@ if TYPE_CHECKING:
     from lattend.report.report import Report
 
 WIDTH = 4  # bytes of a number, unless said otherwise
-
-
-class Quantity:
-    """A quantity of a cost, by the name it has there: a number, or a formula while a size is open."""
-
-    def __init__(self, about: str) -> None:
-        self.__doc__ = about
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, cost: None, owner: type) -> Quantity: ...
-    @overload
-    def __get__(self, cost: Cost, owner: type) -> Count | int: ...
-    def __get__(self, cost: Cost | None, owner: type) -> Quantity | Count | int:
-        return self if cost is None else cost.value(self.name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +282,13 @@ class Cost(Result):
         return amount.count(f"{self.name} ({quantity})", self.values, self.budget)
 
     def amount(self, quantity: str) -> Amount:
-        """A quantity before it is written: in this column, this way."""
+        """A quantity before it is written: in this column, this way; or the numbers of a matrix, W_out."""
+        if quantity not in QUANTITIES:
+            from lattend.cost.parameter_table import numbers_of
+
+            numbers = numbers_of(self, quantity)
+            if numbers is not None:
+                return numbers
         quantity = quantity_named(quantity)
         if quantity in AT_NUMBERS:
             return Amount.number(self._at_numbers(quantity))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 HEADS, TOTAL = "the heads", "total"
+ONE_HEAD, ALL_HEADS = "one head", "all heads"
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,28 @@ class ParameterTable(Printed):
     rows: tuple[MatrixRow, ...]
 
     def __getitem__(self, matrix: str) -> Count | int:
-        """All numbers of a matrix, in all layers that have it; "total" is those of all."""
-        chosen = [row for row in self.rows if matrix in (row.matrix, TOTAL)]
-        if not chosen:
+        """All numbers of a matrix, in all layers that have it; also "one head", "all heads" and "total"."""
+        found = self.amount(matrix)
+        if found is None:
             names = ", ".join(dict.fromkeys(row.matrix for row in self.rows))
             raise NamingError(f"{self.cost.name} has no {matrix}; it has {names or 'no parameters'}")
-        return self._written(sum((row.numbers * row.layers for row in chosen), ZERO))
+        return self._written(found)
 
-    def of_head(self, matrix: str | None = None) -> Count | int:
-        """The numbers of one head: of a matrix, or of all its matrices."""
-        each = [row.of_head for row in self.rows if row.of_head is not None and matrix in (None, row.matrix)]
+    def amount(self, matrix: str) -> Amount | None:
+        """The same before it is written; None where there is no such matrix."""
+        heads = [row for row in self.rows if row.of_head is not None]
+        if matrix == ONE_HEAD:
+            return sum((row.of_head for row in heads if row.of_head is not None), ZERO) if heads else None
+        chosen = [row for row in self.rows if matrix in (row.matrix, TOTAL)]
+        chosen = heads if matrix == ALL_HEADS else chosen
+        return sum((row.numbers * row.layers for row in chosen), ZERO) if chosen else None
+
+    def of_head(self, matrix: str) -> Count | int:
+        """The numbers that one head has of a matrix."""
+        each = [row.of_head for row in self.rows if row.of_head is not None and row.matrix == matrix]
         if not each:
-            raise NamingError(f"{self.cost.name} has no {matrix or 'matrix'} that is cut into heads")
-        return self._written(sum(each, ZERO))
+            raise NamingError(f"{self.cost.name} has no {matrix} that is cut into heads")
+        return self._written(each[0])
 
     def _written(self, amount: Amount) -> Count | int:
         return self.cost.number_or_formula(amount, "parameters")
@@ -72,7 +82,7 @@ class ParameterTable(Printed):
         rows = [(row.matrix, self._head_cell(row), self._cell(row.numbers)) for row in heads]
         if heads:
             every = self._cell(sum((row.numbers for row in heads), ZERO))
-            rows.append((HEADS, format_value(self.of_head()), every))
+            rows.append((HEADS, format_value(self[ONE_HEAD]), every))
         rows += [(row.matrix, "", self._cell(row.numbers)) for row in self.rows if row.of_head is None]
         if heads:
             return Table(("", "of one head", "in all"), rows)
@@ -130,6 +140,11 @@ class ParameterTable(Printed):
 
     def __repr__(self) -> str:
         return f"<ParameterTable of {self.cost.name}: {', '.join(row.matrix for row in self.rows)}>"
+
+
+def numbers_of(cost: Cost, matrix: str) -> Amount | None:
+    """The numbers of a matrix, of "one head" or of "all heads"; None where a cost has no such thing."""
+    return parameter_table(cost).amount(matrix) if matrix != TOTAL else None
 
 
 def parameter_table(cost: Cost) -> ParameterTable:

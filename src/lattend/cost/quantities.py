@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
+from typing import TYPE_CHECKING, overload
 
 from lattend.cost.layer import MULTIPLY_ADDS
 from lattend.cost.statement import OPERATIONS
 from lattend.errors import NamingError
+
+if TYPE_CHECKING:
+    from lattend.cost.cost import Cost
+    from lattend.counts.count import Count
 
 MEMORY = ("bytes_read", "bytes_written", "saved_activations", "cache")
 SUMS = {"operations": ("multiplies", "adds"), "bytes": ("bytes_read", "bytes_written")}
@@ -41,6 +46,23 @@ _MEANT = {
     **dict.fromkeys(("memory", "space"), "saved_activations"),
     **{"macs": MULTIPLY_ADDS, "weights": "parameters", "steps": "depth"},
 }
+
+
+class Quantity:
+    """A quantity of a cost, by the name it has there: a number, or a formula while a size is open."""
+
+    def __init__(self, about: str) -> None:
+        self.__doc__ = about
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, cost: None, owner: type) -> Quantity: ...
+    @overload
+    def __get__(self, cost: Cost, owner: type) -> Count | int: ...
+    def __get__(self, cost: Cost | None, owner: type) -> Quantity | Count | int:
+        return self if cost is None else cost.value(self.name)
 
 
 def label(quantity: str) -> str:
