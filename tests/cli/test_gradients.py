@@ -61,6 +61,8 @@ def test_picture(lattend, tmp_path):
         (("--claim", "rnn vanishes", "--out", "x.png"), "--out has no part in --claim; leave it out"),
         (("rnn", "--claim", "rnn vanishes"), "NETWORK has no part in --claim; leave it out"),
         (("--claim", "rnn < lstm at 9", "--length", "9"), "distance 9 needs a length of 10, and it is 9"),
+        (("--out", "x.gif"), 'cannot save a picture as "x.gif"'),  # said before the training
+        (("--out", "nowhere/x.png"), 'there is no folder "nowhere"; make it first'),
         (("--length", "2"), "length is 2; give a whole number from 3 to 513"),
         (("--seed", "1e3"), "--seed is a whole number, got 1e3"),
     ],

@@ -196,6 +196,10 @@ ROWS = ("--wq", "1;0", "--wk", "1;0", "--wv", "1;0")
     ("arguments", "message"),
     [
         ((), 'work needs FILE, --example or --tokens, as in --tokens "1,2;2,0"'),
+        (
+            ("--tokens", "1,2", "--wq", "1;2"),
+            "wq is 2 × 1 and wk is 2 × 2: q and k must be equally long; left out, wk is the identity",
+        ),
         (("--wq", "1,0;0,1"), "work has --wq, and needs FILE, --example or --tokens"),
         (
             ("--tokens", "1 2, 3"),

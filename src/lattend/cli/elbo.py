@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lattend.cli.arguments import Json, Out, argument, option, read_numbers_of
-from lattend.cli.output import complain, show, show_report
+from lattend.cli.output import check_out, complain, show, show_report
 from lattend.errors import DomainError, NamingError, TextError
 from lattend.report.report import Report
 from lattend.report.table import Facts
@@ -82,6 +82,7 @@ def elbo(
     for name, most in MOST.items():
         if not 1 <= chosen.get(name, 1) <= most:
             raise DomainError(f"--{name} must be from 1 to {most:,}, got {chosen[name]:,}")
+    check_out(out)
     try:
         figure = (_linear if model == "linear" else _digits)(chosen)
     except KeyboardInterrupt:

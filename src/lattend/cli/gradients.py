@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from lattend.cli.arguments import Json, Out, argument, option, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import complain, say, say_json, show, width
+from lattend.cli.output import check_out, complain, say, say_json, show, width
 
 EXAMPLES = (
     "lattend gradients",
@@ -54,6 +54,7 @@ def gradients(
 
     options: dict[str, Any] = {"length": length, "width": size, "steps": steps, "seeds": seeds, "seed": seed}
     given = {name: value for name, value in options.items() if value is not None}
+    check_out(out)
     try:
         if not claim:
             show(measure(networks or (), **given, progress=_tell).draw(), out, json)

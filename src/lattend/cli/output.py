@@ -39,6 +39,14 @@ def show(figure: Picture, out: str | None, json: bool) -> None:
         say(figure.terminal(width=width()) if file is None else f"{file}: {figure.title}")
 
 
+def check_out(out: str | None) -> None:
+    """Raises where --out cannot be written: asked before a training, not after it."""
+    if out is not None:
+        from lattend.draw.picture import check_place
+
+        check_place(out)
+
+
 def show_report(found: Answer, json: bool) -> None:
     """Print an answer as JSON, or as text: as wide as this terminal where it can be."""
     if json:

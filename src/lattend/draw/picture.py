@@ -24,6 +24,8 @@ from lattend.errors import LattendError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+ENDINGS = (".svg", ".png", ".pdf", ".tex", ".tikz", ".txt")  # of files that a picture is saved as
+
 
 @dataclass(frozen=True)
 class Below:
@@ -160,14 +162,8 @@ class Picture:
             ".tikz": self.tikz,
             ".txt": lambda: self.terminal(width=100, colour=False, encoding="utf-8") + "\n",
         }
-        form = forms.get(path.suffix.lower())
-        if form is None:
-            raise LattendError(
-                f'cannot save a picture as "{path}": the ending is not one of {", ".join(forms)}'
-            )
-        if not path.parent.is_dir():
-            raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')
-        content = form()
+        check_place(path)
+        content = forms[path.suffix.lower()]()
         try:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
         except OSError as error:
@@ -194,3 +190,14 @@ def wants_colour() -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(getattr(sys.stdout, "isatty", lambda: False)())
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Raises where no picture can be saved there; for asking before a long piece of work."""
+    path = Path(path)
+    if path.suffix.lower() not in ENDINGS:
+        raise LattendError(
+            f'cannot save a picture as "{path}": the ending is not one of {", ".join(ENDINGS)}'
+        )
+    if not path.parent.is_dir():
+        raise LattendError(f'cannot save "{path}": there is no folder "{path.parent}"; make it first')

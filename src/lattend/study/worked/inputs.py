@@ -91,7 +91,7 @@ def read(
     given |= {name: np.eye(len((x if name == "wq" else y)[0]), dtype=int) for name in left_out}
     matrices = {name: _per_head(name, matrix, heads, columns) for name, matrix in given.items()}
     out = None if wo is None else _read_matrix("wo", wo, columns)
-    _check_shapes(x, y, matrices, out, columns)
+    _check_shapes(x, y, matrices, out, columns, left_out)
     _check_size(x, y, matrices, out)
     found = read_rule(rule)
     _check_sizes(found, sizes)
@@ -147,7 +147,12 @@ def depth(values: Any) -> int:
 
 
 def _check_shapes(
-    x: Matrix, y: Matrix, matrices: dict[str, tuple[Matrix, ...]], wo: Matrix | None, from_left: bool
+    x: Matrix,
+    y: Matrix,
+    matrices: dict[str, tuple[Matrix, ...]],
+    wo: Matrix | None,
+    from_left: bool,
+    left_out: tuple[str, ...],
 ) -> None:
     heads = len(matrices["wq"])
 
@@ -174,7 +179,10 @@ def _check_shapes(
                 )
     q, k, v = (matrices[name][0] for name in ("wq", "wk", "wv"))
     if len(q[0]) != len(k[0]):
-        raise TensorError(f"wq is {written(q)} and wk is {written(k)}: q and k must be equally long")
+        identity = f"; left out, {left_out[0]} is the identity" if {"wq", "wk"} & set(left_out) else ""
+        raise TensorError(
+            f"wq is {written(q)} and wk is {written(k)}: q and k must be equally long{identity}"
+        )
     if wo is not None and len(wo) != heads * len(v[0]):
         side = f"{heads} heads of {len(v[0])} numbers" if heads > 1 else f"outputs of {len(v[0])} numbers"
         across = "columns" if from_left else "rows"
