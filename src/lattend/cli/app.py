@@ -15,6 +15,7 @@ from lattend.cli import (
     check,
     claim,
     compare,
+    complete,
     conv,
     cost,
     count,
@@ -88,7 +89,7 @@ def name_of(module: ModuleType) -> str:
 
 COMMANDS = (
     *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
-    *(heads, heads_train, heads_show, conv, grid),
+    *(heads, heads_train, heads_show, conv, grid, complete),
     *(work, steer, gradients, derive, elbo, game),
 )
 for module in COMMANDS:

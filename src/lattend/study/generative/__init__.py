@@ -8,6 +8,7 @@ Bounds          elbo, importance; what they give: ELBO, Importance
 Distributions   Gaussian, Bernoulli, Categorical; kl, which gives a Divergence
 Known exactly   LinearGaussian, draw_linear
 VAE             VAE, digits
+Completion      complete_digits, which gives a Completion
 
 `help(lt.study.generative.elbo)` tells the arguments of one.
 """
@@ -21,6 +22,8 @@ from lattend.lazy import homes, on_first_use
 if TYPE_CHECKING:
     from lattend.study.generative.bound import ELBO as ELBO
     from lattend.study.generative.bound import elbo as elbo
+    from lattend.study.generative.completion import Completion as Completion
+    from lattend.study.generative.completion import complete_digits as complete_digits
     from lattend.study.generative.distributions import Bernoulli as Bernoulli
     from lattend.study.generative.distributions import Categorical as Categorical
     from lattend.study.generative.distributions import Gaussian as Gaussian
@@ -45,6 +48,7 @@ _HOME = homes(
         "linear": "LinearGaussian",
         "linear_picture": "draw_linear",
         "vae": "VAE",
+        "completion": "complete_digits Completion",
     },
 ) | {"digits": "lattend.study.images.handwritten"}
 PICTURES = ("samples", "rebuilt", "between", "latent", "plane", "training")  # of `lattend elbo digits --show`

@@ -227,7 +227,7 @@ def gallery(
     typed = max(1, min(most, TYPED // width))
     rough = tuple(
         Panel(scale.cells(beside), GREYS, Side("row", height), Side("column", beside.shape[1]), name)
-        for name, beside in ((name, _side_by_side(row, typed)) for name, row in images.items())
+        for name, beside in ((name, side_by_side(row, typed)) for name, row in images.items())
     )
     channels = math.prod(vae.shape[:-2])
     caption = (f"grey: the mean of {channels} channels",) if channels > 1 else ()
@@ -247,7 +247,7 @@ def gallery(
     )
 
 
-def _side_by_side(images: np.ndarray[Any, Any], many: int) -> np.ndarray[Any, Any]:
+def side_by_side(images: np.ndarray[Any, Any], many: int) -> np.ndarray[Any, Any]:
     """Some of the images side by side, the first and the last among them."""
     places = np.rint(np.linspace(0, len(images) - 1, min(many, len(images)))).astype(int)
     return np.concatenate(list(images[places]), axis=1)
