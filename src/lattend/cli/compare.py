@@ -22,6 +22,7 @@ EXAMPLES = (
     '    "attention(full,n=t,heads=1,D_i=n,D_hid=n,projections=none)" --over t --at n=512 --out crossing.svg',
     "lattend compare lstm attention --over t --quantity multiply_adds",
     "lattend compare lstm attention --over t --at d=512 --equal parameters",
+    "lattend compare rnn2d conv lstm",
     "lattend compare --architectures --at n=1024,d=64,k=5",
     "lattend compare --tables",
 )
@@ -38,7 +39,7 @@ def compare(
     sizes: Annotated[str | None, option("64,128", "The sizes to show, powers of two if not given.")] = None,
     quantity: Annotated[
         str,
-        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, multiply_adds, adds, depth, …"),
+        typer.Option(metavar="QUANTITY", help="What to compare: multiplies, operations, depth, …"),
     ] = "multiplies",
     column: Annotated[
         str, typer.Option(metavar="needed|dense", help="Attended pairs only, or all.")
@@ -58,7 +59,8 @@ def compare(
     """Several layers as one size grows, and where they cross.
 
     Formulas, a table and the crossovers in closed form. A layer that is named without its sizes has as many
-    positions as --over says, width d and one head. Nothing is scaled unless --equal asks for it.
+    positions as --over says, width d and one head; beside rnn2d it is on the same image. Nothing is scaled
+    unless --equal asks for it.
     """
     if architectures or tables:
         given = {"--architectures": architectures and tables, "--over": over, "--sizes": sizes}

@@ -76,8 +76,9 @@ def cost(
 
     Parameters, multiplies, adds, memory, sequential depth: formulas in the layer's sizes, numbers
     where --at gives them, always needed, executed and dense. A claim is "multiplies: n^2 h c" or
-    "multiplies: O(n^2)"; the exit code is 1 when one fails, 3 when one stays undecided. With --check it is
-    1 when a number differs from what plain code counts as it runs.
+    "multiplies: O(n^2)", of a quantity as the table calls it ("KV cache", "sequential depth", operations) or
+    of a matrix (W_out, "one head"); the exit code is 1 when one fails, 3 when one stays undecided. With
+    --check it is 1 when a number differs from what plain code counts as it runs.
     """
     given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
     given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}

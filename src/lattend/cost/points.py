@@ -192,7 +192,10 @@ def _name_and_shift(name: str, size: Polynomial) -> tuple[str, int]:
         shift = number_of(size - Polynomial.atom(atom))
         if shift is not None and isinstance(atom, str):
             return atom, shift
-    raise NamingError(f"{name} is a name or a number here, not a formula: its count has several pieces")
+    raise NamingError(
+        f"{name} is a name or a number here, not a formula: its count has several pieces; give {name} a name "
+        "of its own"
+    )
 
 
 def _moving(moved: Mapping[str, tuple[str, int]]) -> list[str]:
