@@ -17,7 +17,9 @@ RESULTS = HERE.parents[1] / "benchmarks" / "results"
 def pictures() -> dict[str, Picture]:
     """Each file's name and its picture."""
     rules, game = lt.rules, lt.study.games.Game("p*q")
-    digits = lt.study.heads.Record.read(RESULTS / "heads_digits_0.json")
+    digits, cifar10 = (
+        lt.study.heads.Record.read(RESULTS / f"heads_{images}_0.json") for images in ("digits", "cifar10")
+    )
     methods = ("simultaneous", "alternating", "optimistic", "extragradient")
     return {
         "causal.svg": rules.causal().draw(n=12),
@@ -34,6 +36,9 @@ def pictures() -> dict[str, Picture]:
         "heads.svg": lt.nn.draw_heads(make_heads(kernel=3, alpha=[2]), size=(9, 9), pixel=(3, 4)),
         "heads_paths.svg": digits.draw_paths(),
         "heads_spread.svg": digits.draw_spread(),
+        "heads_cifar10.svg": cifar10.draw(),
+        "heads_cifar10_paths.svg": cifar10.draw_paths(),
+        "heads_cifar10_spread.svg": cifar10.draw_spread(),
         "scores.svg": lt.nn.draw_scores("quadratic", centres=[(1, 2)], alpha=[0.5]),
         "conv.svg": lt.nn.draw_conv(3, size=8, c_in=16, c_out=32, alpha=2.0, error=1e-3),
         "grid.svg": lt.nn.draw_grid(8, c=3, h=64),

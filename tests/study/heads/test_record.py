@@ -13,7 +13,7 @@ import pytest
 from made_heads import record
 
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.study.heads.findings import Findings
+from lattend.study.heads.findings import OFF, Findings
 from lattend.study.heads.record import EpochResult, Moment, Record, Run, Settings
 
 SETTINGS = Settings(
@@ -81,6 +81,16 @@ def test_a_head_far_outside_attends_to_the_edge() -> None:
     assert found.attention_distances(1, 5)[0] == pytest.approx(wanted)
 
 
+def test_centres_off_their_pixels() -> None:
+    found = Moment.of(0, [[(0.3, -1.4), (5.0, -2.0), (0.6, 0.7), (-0.5, 0.0)]], np.ones((1, 4)))
+    assert found.pixel_distances() == pytest.approx([(0.5 + 0 + 0.5 + 0.5) / 4])
+
+
+def test_random_places_are_off_their_pixels_by_what_the_report_says() -> None:
+    side = (np.arange(1000) + 0.5) / 1000 - 0.5
+    assert np.hypot(side[:, None], side).mean() == pytest.approx(OFF, abs=1e-6)
+
+
 def test_flat_heads_stay_finite() -> None:
     found = Moment.of(0, [[(0, 0)]], [[0.0]])
     assert np.isfinite(found.widths()).all()
@@ -117,29 +127,20 @@ def test_no_file_and_no_moment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("far", "first", "last", "said"),
+    ("far", "said"),
     [
-        (
-            (1.0, 2.0, 3.0),
-            "1.00, 0.00 farther",
-            "3.00, 2.00 farther",
-            "Every layer gains more than the one before.",
-        ),
+        ((1.0, 2.0, 3.0), "Every layer gains more than the one before."),
         (
             (0.5, 3.0, 2.0),
-            "0.50, 0.50 nearer",
-            "2.00, 1.00 farther",
             "The last gains more than the first, but not every layer more than the one before.",
         ),
-        ((3.0, 2.0, 0.0), "3.00, 2.00 farther", "0.00, 1.00 nearer", "Later layers do not gain more."),
+        ((3.0, 2.0, 0.0), "Later layers do not gain more."),
     ],
 )
-def test_what_is_said_of_depth_follows_from_the_numbers(
-    far: tuple[float, ...], first: str, last: str, said: str
-) -> None:
+def test_what_is_said_of_depth_follows_from_the_numbers(far: tuple[float, ...], said: str) -> None:
     found = Findings(drawn(moment(), moment(1, far))).depth()
-    ends = f"Centres of layer 1 end {first} from the query than they began; those of layer 3 {last}. "
-    assert found == ends + said
+    first, last = (f"{distance:.2f} from the query and began at 1.00" for distance in (far[0], far[-1]))
+    assert found == f"Centres of layer 1 end {first}; those of layer 3 {last}. {said}"
 
 
 def test_gains_are_from_where_each_layer_began() -> None:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from lattend.study.heads.record import Moment, Record, Settings
 
 RARE = 0.05  # a share of draws below which it is no chance
-HEAD = ("layer", "centres", "moved", "width", "attends at", "grid", "by chance")
+OFF = (math.sqrt(2) + math.asinh(1)) / 6  # mean distance of a random place from the nearest pixel, 0.38
+HEAD = ("layer", "centres", "moved", "width", "off pixel", "grid", "by chance")
+CONTROL_HEAD = ("layer", "centres", "width", "grid", "attends at", "trained")
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class Measures:
     width: Floats
     attends: Floats
     grid: Floats
+    off: Floats
 
     @staticmethod
     def of(moment: Moment, record: Record) -> Measures:
         settings = record.settings
         attends = moment.attention_distances(settings.rows, settings.cols)
-        return Measures(moment.centre_distances(), moment.widths(), attends, moment.grid_distances())
+        near = moment.grid_distances(), moment.pixel_distances()
+        return Measures(moment.centre_distances(), moment.widths(), attends, *near)
 
     def json(self, layer: int) -> dict[str, float]:
         return {
@@ -45,6 +49,7 @@ class Measures:
             "width": float(self.width[layer]),
             "attention_distance": float(self.attends[layer]),
             "grid_distance": float(self.grid[layer]),
+            "pixel_distance": float(self.off[layer]),
         }
 
 
@@ -81,14 +86,12 @@ class Findings:
     def depth(self) -> str:
         """Whether low layers stay near the query and high layers move away."""
         ends = [
-            f"{_two(end)}, {_farther(gain)}" for end, gain in zip(self.end.centres, self.gains, strict=True)
+            f"{_two(end)} from the query and began at {_two(start)}"
+            for start, end in zip(self.start.centres, self.end.centres, strict=True)
         ]
         if len(ends) == 1:
-            return f"Centres end {ends[0]} than they began."
-        said = (
-            f"Centres of layer 1 end {ends[0]} from the query than they began; "
-            f"those of layer {len(ends)} {ends[-1]}. "
-        )
+            return f"Centres end {ends[0]}."
+        said = f"Centres of layer 1 end {ends[0]}; those of layer {len(ends)} {ends[-1]}. "
         if self.rises():
             return f"{said}Every layer gains more than the one before."
         if self.gains[-1] > self.gains[0]:
@@ -107,6 +110,12 @@ class Findings:
             "than 19 of 20 draws of heads as far from the query in random directions."
         )
 
+    def wholeness(self) -> str:
+        """In which layer heads come nearest to single pixels."""
+        least = int(np.argmin(self.end.off))
+        off = f"{_two(self.end.off[least])} off; they began at {_two(self.start.off[least])}"
+        return f"Centres of layer {least + 1} end nearest to single pixels, {off}, and chance is {_two(OFF)}."
+
 
 def summary(found: Findings) -> dict[str, Any]:
     """The numbers of the report."""
@@ -123,7 +132,7 @@ def summary(found: Findings) -> dict[str, Any]:
         for at, fit in enumerate(found.fits)
     ]
     seconds = {name: run.epochs[-1].seconds for name, run in found.record.runs.items() if run.epochs}
-    said = {"depth": found.depth(), "grid": found.nearness()}
+    said = {"depth": found.depth(), "grid": found.nearness(), "pixels": found.wholeness()}
     return {"layers": layers, "accuracy": found.accuracy, "seconds": seconds, "findings": said}
 
 
@@ -136,7 +145,7 @@ def report(record: Record) -> Report:
             _change(found.start.centres[at], found.end.centres[at]),
             _two(found.moved[at]),
             _change(found.start.width[at], found.end.width[at]),
-            _change(found.start.attends[at], found.end.attends[at]),
+            _change(found.start.off[at], found.end.off[at]),
             _change(found.start.grid[at], found.end.grid[at]),
             _two(fit.chance),
         )
@@ -149,14 +158,15 @@ def report(record: Record) -> Report:
                 str(at + 1),
                 _two(found.control.centres[at]),
                 _change(found.start.width[at], found.control.width[at]),
-                _change(found.start.attends[at], found.control.attends[at]),
                 _two(found.control.grid[at]),
+                _change(found.start.attends[at], found.control.attends[at]),
+                _change(found.start.attends[at], found.end.attends[at]),
             )
             for at in range(settings.layers)
         ]
-        head = ("layer", "centres", "width", "attends at", "grid")
-        parts += ["", "Control, random centres held fixed:", Table(head, control)]
-    parts += ["", found.depth(), found.nearness(), Facts(words_of(settings))]
+        parts += ["", "Control, random centres held fixed, and how far the trained heads attend:"]
+        parts += [Table(CONTROL_HEAD, control)]
+    parts += ["", found.depth(), found.nearness(), found.wholeness(), Facts(words_of(settings))]
     title = f"Heads in training on {settings.data}, after {many(len(record.trained.epochs), 'epoch')}"
     return Report(title, parts, {"settings": asdict(settings), **summary(found)})
 
@@ -187,6 +197,7 @@ def words_of(settings: Settings) -> list[tuple[str, str]]:
         ("moved", "how far a centre ends from where it began, mean"),
         ("width", "standard deviation of a head, median"),
         ("attends at", "distance of keys by their weights, root mean square, edges included"),
+        ("off pixel", f"distance of a centre from the nearest position, mean; by chance {_two(OFF)}"),
         ("grid", f"distance from the taps of a {kernel} × {kernel} kernel, root mean square"),
         ("by chance", "the same for heads as far away in random directions, median"),
     ]
@@ -194,10 +205,6 @@ def words_of(settings: Settings) -> list[tuple[str, str]]:
 
 def _two(number: float) -> str:
     return format_fixed(float(number))
-
-
-def _farther(gain: float) -> str:
-    return f"{_two(abs(gain))} {'farther' if gain >= 0 else 'nearer'}"
 
 
 def _change(start: float, end: float) -> str:

@@ -109,6 +109,11 @@ class Moment:
             for at, (centres, alpha) in enumerate(pairs, 1)
         }
 
+    def pixel_distances(self) -> Floats:
+        """How far centres are from the nearest position, mean over the heads: 0 where each is one pixel's."""
+        off = self.centres - np.rint(self.centres)
+        return np.hypot(off[..., 0], off[..., 1]).mean(-1)
+
     def json(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "centres": self.centres.tolist(), "alpha": self.alpha.tolist()}
 

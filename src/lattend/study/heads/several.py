@@ -23,7 +23,7 @@ COLUMNS: dict[str, Callable[[Findings], Floats]] = {
     "centres": lambda found: found.end.centres,
     "moved": lambda found: found.moved,
     "width": lambda found: found.end.width,
-    "attends at": lambda found: found.end.attends,
+    "off pixel": lambda found: found.end.off,
     "grid": lambda found: found.end.grid,
 }
 
