@@ -26,7 +26,7 @@ def pictures() -> dict[str, Picture]:
         "strided.svg": rules.strided(3).draw(n=12),
         "windowed.svg": rules.windowed(4).draw(n=12),
         "beside.svg": rules.causal().draw(
-            n=12, beside=[rules.strided(3), rules.windowed(4)], style="cross", start=1
+            n=12, beside=[rules.strided(3), rules.windowed(4)], style="cross", first=1
         ),
         "compared.svg": rules.strided(3).draw(n=12, compare=rules.windowed(4)),
         "sparse_fixed.svg": rules.sparse_fixed(4, 1).draw(n=16),

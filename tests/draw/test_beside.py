@@ -154,24 +154,24 @@ def test_crosses_stand_for_single_pairs():
 
 
 def test_positions_from_one():
-    panel = lt.rule("causal").draw(n=4, start=1).panels[0]
+    panel = lt.rule("causal").draw(n=4, first=1).panels[0]
     for side in (panel.rows, panel.cols):
         assert side.ticks == ((0.5, "1"), (1.5, "2"), (2.5, "3"), (3.5, "4"))
     assert (panel.cells == lt.rule("causal").draw(n=4).panels[0].cells).all()
-    tiles = lt.rule("causal").draw(n=1000, start=1).panels[0]
+    tiles = lt.rule("causal").draw(n=1000, first=1).panels[0]
     assert dict(map(reversed, tiles.rows.ticks))["200"] == 199 / 16
     with pytest.raises(DomainError, match="positions are numbered from 0 or from 1, not from 2"):
-        lt.rule("causal").draw(n=4, start=2)
+        lt.rule("causal").draw(n=4, first=2)
 
 
 def test_a_pixel_counted_from_one():
     rule = lt.rule("neighbourhood(1)")
-    from_one, from_zero = rule.draw(pixel=(1, 2), start=1), rule.draw(pixel=(0, 1))
+    from_one, from_zero = rule.draw(pixel=(1, 2), first=1), rule.draw(pixel=(0, 1))
     assert (from_one.panels[0].cells == from_zero.panels[0].cells).all()
     assert from_one.caption[0] == "keys of pixel (1, 2): 6 of 64 pixels, 9.4%"
     assert from_one.panels[0].rows.ticks[0] == (0.5, "1")
     with pytest.raises(DomainError, match="qy = 0 lies outside 1 … 8"):
-        draw(rule, pixel=(0, 2), start=1)
+        draw(rule, pixel=(0, 2), first=1)
 
 
 def test_the_last_number_of_a_terminal_grid_is_there():

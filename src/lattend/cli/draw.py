@@ -42,7 +42,7 @@ def draw(
     style: Annotated[
         str, option("colour|cross", "Coloured squares, or crosses as on paper; colour.")
     ] = "colour",
-    start: Annotated[int, option("0|1", "The number of the first position; 0.", "--from")] = 0,
+    first: Annotated[int, option("0|1", "The number of the first position; 0.", "--from")] = 0,
     width: Annotated[int | None, option("COLUMNS", "How wide to draw in the terminal.")] = None,
     json: Json = False,
 ) -> None:
@@ -59,7 +59,7 @@ def draw(
         if NUMBERS.fullmatch(text):
             raise NamingError(f"{text} gives numbers, and is no rule to draw; write --at {text}")
     chosen, *others = map(read_rule, rule)
-    values, options = read_numbers(at), {"pixel": read_pixel(pixel), "style": style, "start": start}
+    values, options = read_numbers(at), {"pixel": read_pixel(pixel), "style": style, "first": first}
     if others:
         refuse(
             {"--compare": compare}, ["--compare"], "draws a rule over one, and here are several side by side"

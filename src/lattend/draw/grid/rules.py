@@ -29,7 +29,7 @@ def draw(
     beside: Sequence[Rule | str] = (),
     pixel: tuple[int, ...] | None = None,
     style: Style = "colour",
-    start: int = 0,
+    first: int = 0,
     title: str | None = None,
     **values: int,
 ) -> Picture:
@@ -38,7 +38,7 @@ def draw(
     Up to 256 positions each pair is a square; beyond that, tiles are shaded by how full they are.
     `compare` draws a second rule over the first: only A, only B, both; `beside` draws others next to it, each
     with its own grid. `pixel=(y, x)` draws the keys of one pixel of an image. `style="cross"` puts crosses
-    into white squares, as on paper, and `start=1` numbers positions from 1. A size that is not given is
+    into white squares, as on paper, and `first=1` numbers positions from 1. A size that is not given is
     small: n=12, an image of 8 by 8.
 
     >>> from lattend.rules.reader import rule
@@ -51,18 +51,18 @@ def draw(
         raise NamingError("compare draws one rule over another, beside draws them apart: give one of these")
     if style not in ("colour", "cross"):
         raise NamingError(f'style is "colour" or "cross", not {style!r}')
-    if start not in (0, 1):
-        raise DomainError(f"positions are numbered from 0 or from 1, not from {start!r}")
+    if first not in (0, 1):
+        raise DomainError(f"positions are numbered from 0 or from 1, not from {first!r}")
     if beside:
         rules = bound_each([rule, *map(read_rule, beside)], values)
         heading, lines, names = titles.beside(rules, title)
         seen = [
-            _view([each], pixel, start, style).named(name) for each, name in zip(rules, names, strict=True)
+            _view([each], pixel, first, style).named(name) for each, name in zip(rules, names, strict=True)
         ]
     else:
         rules = bound([rule] if compare is None else [rule, read_rule(compare)], values)
         heading, lines = titles.heading(rules, title)
-        seen = [_view(rules, pixel, start, style)]
+        seen = [_view(rules, pixel, first, style)]
     panels = tuple(panel for view in seen for panel in view.panels)
     captions = (*(view.caption[0] for view in seen), *(note for view in seen for note in view.caption[1:]))
     legend = dict.fromkeys(look for view in seen for look in view.legend)
