@@ -36,7 +36,7 @@ def fails(name: str, chain: Chain, before: str, link: Link) -> bool:
     read = written(name).read
     try:
         chain.ground.check(read(before), link, read(link.formula))
-    except lt.errors.DerivationError:
+    except lt.errors.LattendError:
         return True
     return False
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.study.derivations.catalogue import HOMES
-from lattend.study.derivations.derivation import LATEX, MATHML, PLAIN
 from lattend.study.derivations.evaluation import evaluate
+from lattend.study.derivations.notations import LATEX, MATHML, PLAIN
 from lattend.study.derivations.reader import read_term
 from lattend.study.derivations.term import Term
 from lattend.study.exact.numbers import exact
@@ -55,6 +55,7 @@ def test_derivations_in_every_form(name: str) -> None:
     latex = found.latex()
     assert latex.count("{") == latex.count("}")
     assert latex.count(r"\left") - latex.count(r"\leftarrow") == latex.count(r"\right")
+    assert latex[latex.index(r"\begin") :].isascii()  # pdflatex reads no other signs in formulas
     assert latex.count("&&") == len(found) + len(found.definitions)
     for width in (40, 60, 80):
         assert max(map(len, found.text(width).splitlines())) <= max(width, 72)

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from lattend.errors import DerivationError
-from lattend.study.derivations.derivation import DEFINED, Derivation, DerivedLine
+from lattend.study.derivations.derivation import Derivation, DerivedLine
 from lattend.study.derivations.evaluation import Environment, define, evaluate
-from lattend.study.derivations.notations import Plain
+from lattend.study.derivations.notations import PLAIN
 from lattend.study.derivations.reader import read_term
 from lattend.study.derivations.term import Term
 from lattend.study.exact.identity import is_zero, limit
@@ -70,7 +70,7 @@ class Argument:
 def checked(argument: Argument) -> Derivation:
     """The derivation, every line checked; raises DerivationError at the first that fails."""
     definitions = [
-        DerivedLine(argument.read(left), "=", argument.read(right), said, DEFINED)
+        DerivedLine(argument.read(left), "=", argument.read(right), said)
         for left, right, said in argument.definitions
     ]
     lines: list[DerivedLine] = []
@@ -142,7 +142,7 @@ class Instances:
             return self.how
         for left, right in pairs:
             if not _holds(left, link.relation, right, self.grows):
-                sides = [Plain().write(side) for side in (before, after)]
+                sides = [PLAIN.write(side) for side in (before, after)]
                 raise DerivationError(
                     f"{sides[0]} {link.relation} {sides[1]} fails {self.how}: "
                     f"the left side is {_shown(left)}, the right side {_shown(right)}"

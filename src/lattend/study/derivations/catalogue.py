@@ -21,6 +21,9 @@ HOMES: Mapping[str, str] = {
     "limit": "heads",
     "convolution": "convolutions",
     "flip": "convolutions",
+    "naive": "prices",
+    "rnn2d": "prices",
+    "steer": "mixtures",
     "elbo": "evidence",
     "game": "game_step",
 }
@@ -49,4 +52,4 @@ def argument(name: str) -> Callable[..., Argument]:
 
 def listed() -> dict[str, str]:
     """Every name and what is derived."""
-    return {name: (argument(name).__doc__ or "").splitlines()[0] for name in HOMES}
+    return {name: (argument(name).__doc__ or "").splitlines()[0].rstrip(".") for name in HOMES}

@@ -75,12 +75,12 @@ def _image(random: Random) -> Environment:
     }
 
 
-def _arrays(entries: dict[tuple[int, int], Any]) -> dict[tuple[int, int], Any]:
+def _arrays(entries: dict[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
     return {place: exact_array(entry) for place, entry in entries.items()}
 
 
 def flip() -> Argument:
-    """Q − Δ in place of q + Δ flips the kernel, shown on the numbers 1 to 9."""
+    """The shift q − Δ in place of q + Δ flips the kernel, shown on the numbers 1 to 9."""
     given, flipped = "((1, 2, 3), (4, 5, 6), (7, 8, 9))", "((9, 8, 7), (6, 5, 4), (3, 2, 1))"
     definitions = [
         ("Y[q]", "sum(X[q - Δ] C[Δ], Δ)", "heads with W^(h) = C_Δ, where shifts are q − k"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
 from lattend.study.derivations.term import Term, bound_index, signature
 from lattend.study.exact.formula import FUNCTIONS as EXACT
 from lattend.study.exact.numbers import exact
@@ -140,7 +140,10 @@ def _at(value: Any, keys: Sequence[Any]) -> Any:
     if callable(value):
         return value(*keys)
     plain = [tuple(map(int, key)) if np.ndim(key) else int(key) for key in keys]
-    return value[plain[0] if len(plain) == 1 else tuple(plain)]
+    try:
+        return value[plain[0] if len(plain) == 1 else tuple(plain)]
+    except (KeyError, IndexError):
+        raise DomainError(f"there is nothing at the index {', '.join(map(str, plain))}") from None
 
 
 def _called(name: str, values: list[Any]) -> Any:

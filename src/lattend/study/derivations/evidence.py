@@ -16,7 +16,7 @@ VALUES_OF_X, VALUES_OF_Z = 2, 3
 
 
 def elbo() -> Argument:
-    """Log p(x) = ELBO + KL(q(z|x) ‖ p(z|x)) ≥ E_q[log p(x|z)] − KL(q(z|x) ‖ p(z)), in six lines."""
+    """The evidence: log p(x) ≥ E_q[log p(x|z)] − KL(q(z|x) ‖ p(z)) in six lines, with what is lost."""
     definitions = [
         ("p(x,z)", "p(x|z) p(z)", "a model: the prior p(z) and the likelihood p(x | z)"),
         ("p(x)", "sum(p(x,z), z)", "the evidence"),

@@ -20,7 +20,7 @@ STEP = "h"  # the letter of a step that stays open
 
 
 def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: Any) -> Argument:
-    """P' = −q, q' = p + q, f' = −q(p + q): one step of a minimax game; any polynomial, method and step."""
+    """One step of a minimax game, p' = −q, q' = p + q, f' = −q(p + q); any polynomial, method and step."""
     played = f if isinstance(f, Game) else Game(f)
     rule = played.method(method, **options)
     if not played.polynomial or len(played.names) != 2 or rule.remembers:

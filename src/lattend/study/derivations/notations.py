@@ -328,7 +328,7 @@ class MathML(Notation):
         return f"<msub>{base}<mi>{lower}</mi></msub>" if lower else base
 
     def word(self, word: str) -> str:
-        return f"<mi>{word}</mi>"
+        return "<mo lspace='0.3em' rspace='0.3em'>mod</mo>" if word == "mod" else f"<mi>{word}</mi>"
 
     def row(self, parts: Sequence[str], tight: bool = False) -> str:
         between = "<mspace width='0.17em'/>" if parts[0] == "<mi>log</mi>" else ""
@@ -373,6 +373,9 @@ class MathML(Notation):
         if high is None:
             return f"<munder>{sign}{low}</munder>"
         return f"<munderover>{sign}{low}{high}</munderover>"
+
+
+PLAIN, LATEX, MATHML = Plain(), Latex(), MathML()
 
 
 def _name_parts(name: str) -> tuple[str, str]:
