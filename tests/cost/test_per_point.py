@@ -15,6 +15,7 @@ from lattend.cost.reference import attention as plain
 from lattend.cost.reference import shapes
 from lattend.cost.reference.layers import plain_layer
 from lattend.cost.reference.numbers import Tape, counting
+from lattend.cost.reference.vectors import plus, times
 from lattend.errors import NamingError, NoClosedForm
 
 SMALL = st.integers(1, 4)
@@ -113,6 +114,31 @@ def test_a_step_is_the_work_of_the_new_query(rule, n, heads, D_i, D_hid, project
     projected = 4 * D_i * heads * D_hid if projections else 0
     assert step.multiplies == heads * 2 * keys * D_hid + projected
     assert (step.exponentials, step.divisions) == (heads * keys, heads * keys)
+
+
+def decoded(n: int, heads: int, D_i: int, D_hid: int) -> Tape:
+    """What one token takes with n cached: its query, key and value are made, the other keys are read."""
+    source, tape = Random(n), Tape()
+    shape = shapes.attention(heads, D_i, D_hid, D_hid, D_i)
+    weights = counting(shapes.filled(shape, source), tape)
+    token = counting(shapes.fill((1, D_i), source), tape)
+    q, k, v = (plain.project(token, weights, name) for name in "qkv")
+    cached = [counting(shapes.fill((heads, n, D_hid), source), tape) for _ in "kv"]
+    keys = [[*old, *new] for old, new in zip(cached[0], k, strict=True)]
+    values = [[*old, *new] for old, new in zip(cached[1], v, strict=True)]
+    mask = [[True] * (n + 1)]
+    mixed = [plain.attend(plain.plain_score(q[h], keys[h]), values[h], mask)[0] for h in range(heads)]
+    row = times(plain.columns(weights["W_out"]), [x for head in mixed for x in head])
+    plus(row, weights["b_out"])
+    return tape
+
+
+@pytest.mark.parametrize(("n", "heads", "D_i", "D_hid"), [(1, 1, 1, 1), (3, 2, 4, 2), (6, 1, 3, 5)])
+def test_a_step_against_decoding_with_a_cache(n, heads, D_i, D_hid):
+    step = lt.cost.attention("causal").per("step")["step"].at(n=n, heads=heads, D_i=D_i, D_hid=D_hid)
+    ran = decoded(n, heads, D_i, D_hid)
+    for quantity in ("multiplies", "adds", "exponentials", "divisions"):
+        assert step.value(quantity) == getattr(ran, quantity), quantity
 
 
 @settings(max_examples=20)
