@@ -299,3 +299,19 @@ EYE = np.eye(2)
 def test_bad_input(given: Any, options: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         lt.study.steer(*given, **options)
+
+
+def test_many_orthonormal_keys_need_no_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit vectors, and the same turned, which are orthonormal up to rounding alone, give one answer."""
+    wanted = [0.5, 0.5] + [0] * 98
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(100, 100)))[0]
+    slow = lt.study.steer(turned, wanted, error=0.01)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("decomposed")
+
+    monkeypatch.setattr(np.linalg, "svd", refuse)
+    fast = lt.study.steer(3 * np.eye(100), wanted, error=0.01)
+    assert fast.weights == pytest.approx(slow.weights, abs=1e-12)
+    assert fast.query == pytest.approx(turned @ slow.query / 3, abs=1e-9)
+    assert fast.error == pytest.approx(0.01)

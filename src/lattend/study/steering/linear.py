@@ -34,7 +34,20 @@ def rank(rows: Rows, small: float = SMALL) -> int:
     """How many rows of size 1 are independent."""
     if is_exact(rows):
         return len(_reduced(rows)[1])
-    return len(span(rows, small))
+    return len(rows) if square_of_orthogonal(rows) else len(span(rows, small))
+
+
+def square_of_orthogonal(rows: Rows) -> float | None:
+    """r·r of rows of floats that are exactly orthogonal and equally long, as unit vectors are; else None.
+
+    >>> square_of_orthogonal(2 * np.eye(3))
+    4.0
+    """
+    if rows.shape[0] > rows.shape[1]:
+        return None
+    products = rows @ rows.T
+    square = float(products[0, 0])
+    return square if square > 0 and np.array_equal(products, square * np.eye(len(rows))) else None
 
 
 def factors(rows: Rows, order: int) -> tuple[Rows, Rows, Rows]:
@@ -46,6 +59,8 @@ def factors(rows: Rows, order: int) -> tuple[Rows, Rows, Rows]:
 
 def inverse(rows: Rows, order: int) -> Rows:
     """The pseudo-inverse of rows of floats that are known to have this rank."""
+    if square := square_of_orthogonal(rows):
+        return rows.T / square
     left, sizes, right = factors(rows, order)
     return (right.T / sizes) @ left.T
 

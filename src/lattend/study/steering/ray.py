@@ -23,6 +23,7 @@ from lattend.study.steering.linear import (
     is_exact,
     rank,
     relations,
+    square_of_orthogonal,
     with_ones,
 )
 from lattend.study.steering.numbers import NumberArray
@@ -175,7 +176,7 @@ def aim(keys: NumberArray, wanted: NumberArray) -> Ray:
     numbers, weights = keys.floats / unit, wanted.floats
     exact = numbers if keys.fractions is None else keys.fractions / Fraction(unit)
     support, many = weights > 0, len(weights)
-    order = rank(centred(exact), keys.small)
+    order = many - 1 if square_of_orthogonal(numbers) else rank(centred(exact), keys.small)
     if order == many - 1:  # then logits are set: β + log(s·wanted), 0 elsewhere
         logits = np.where(support, np.log(np.where(support, support.sum() * weights, 1.0)), 0.0)
         levelled = rank(numbers, LEVEL) == many
