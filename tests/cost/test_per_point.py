@@ -148,6 +148,14 @@ def test_a_step_under_a_band_is_a_formula(t, n):
     assert step.at(n=n, t=t, d=3).multiplies == 2 * 3 * min(n + 1, t + 1)
 
 
+def test_a_step_of_cross_attention_reads_keys_that_are_there():
+    """The keys of m other tokens were projected before the first step."""
+    step = lt.cost.attention("full", m="m", heads=1, D_i="d", D_hid="d").per("step")
+    assert step.claim("multiplies", "2 m d + 2 d^2")  # scores and mixing; the query and the output
+    block = lt.cost.transformer_block("causal", cross="m", heads=1).per("step")
+    assert block.claim("multiply-adds", "2 d(n + 1) + 2 d m + 14 d^2 + 3 d")
+
+
 def test_steps_of_models():
     decoder = lt.cost.decoder(heads=1, n="t", d="n", layers="l").per("step")
     assert decoder.claim(
@@ -170,6 +178,7 @@ def test_steps_of_models():
         ("vit", "step", "not of vit"),
         ("linear", "score", "a score is of one layer, attention, not of linear"),
         ("rnn + lstm", "cell", "a cell is of one layer"),
+        ("2 * rnn2d", "cell", "a cell is of one layer"),
         ("rnn2d(directions=2)", "cell", "a cell is of one direction"),
         ("rnn2d", "pixel", "a price is per score, cell or step, not per pixel"),
     ],

@@ -35,7 +35,7 @@ RECURRENT = ("rnn", "lstm", "gru")
 # What a layer is given one of at each decoding step
 LENGTH = {
     **dict.fromkeys(("attention", "transformer_block", "encoder", "decoder"), "n"),
-    **dict.fromkeys(("linear", "feed_forward", "norm"), "n"),
+    **dict.fromkeys(("linear", "feed_forward", "norm", "embedding"), "n"),
     **dict.fromkeys(RECURRENT, "steps"),
 }
 
@@ -149,8 +149,8 @@ def per_point(cost: Cost, point: str) -> PerPoint:
 
 
 def _one_layer(cost: Cost, point: str, names: tuple[str, ...]) -> Recipe:
-    recipe = cost.recipes[0][1]
-    if len(cost.recipes) > 1 or recipe.name not in names:
+    times, recipe = cost.recipes[0]
+    if len(cost.recipes) > 1 or times.value() != 1 or recipe.name not in names:
         raise NamingError(f"a {point} is of one layer, {', '.join(names)}, not of {cost.name}")
     return recipe
 
@@ -240,7 +240,7 @@ def _step(cost: Cost) -> PerPoint:
     for _, recipe in cost.recipes:
         if recipe.name not in LENGTH:
             raise NamingError(f"a decoding step is of {', '.join(LENGTH)}, not of {recipe.name}")
-        if "rule" in recipe.arguments:
+        if "rule" in recipe.arguments and "m" not in recipe.arguments:  # keys of other tokens are all there
             _check_decodes(read_rule(recipe.arguments["rule"]))
     longer = remade(cost, _one_more)
     parts = (*longer.parts, *cost.times(MINUS).parts)
