@@ -45,7 +45,7 @@ RuleText = Annotated[
     str, argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
 ]
 RuleTexts = Annotated[
-    list[str], argument("RULE…", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
+    list[str], argument("RULE", RULE_HELP[0].upper() + RULE_HELP[1:], autocompletion=complete_rule)
 ]
 At = Annotated[list[str] | None, option("n=12,t=3", "Numbers for sizes and parameters.", "--at")]
 Per = Annotated[str | None, option("query|key", "Count the keys of a query, or the reverse.", "--per")]

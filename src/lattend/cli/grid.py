@@ -31,7 +31,7 @@ EXAMPLES = (
 
 
 def grid(
-    size: Annotated[list[str], argument("SIZE…", "The image: 8, or 8x12; several for --check.")],
+    size: Annotated[list[str], argument("SIZE", "The image: 8, or 8x12; several for --check.")],
     directions: Annotated[int, typer.Option(metavar="1|2|4", help="Corners that the net begins at.")] = 1,
     cell: Annotated[str, typer.Option(metavar="rnn|lstm|gru", help="What runs at each pixel.")] = "rnn",
     pixel: Pixel = None,
