@@ -30,10 +30,10 @@ PIXEL, STATE, PLANE, LINE = "#fff3d6", "#ffffff", "#eef2f7", "#8c96a3"
 MOST = 12  # rows or columns that are drawn; of more, a corner
 CORNER = 8  # rows and columns of that corner
 MOST_RISING = 36  # arrows from pixels to states
-PLANE_WIDTH, LARGEST = 520.0, 68.0
+PLANE_WIDTH, LARGEST = 520.0, 88.0
 SLANT, DEPTH = 0.36, 0.56  # how far a row moves to the left and down, of a cell's width
 SIGNS, PLAIN_SIGNS = "○●□■→↓", "o@.#>v"  # state, bold; pixel, bold; arrows
-ROOMY = 44.0  # a cell's width from which on its neighbours are named too
+ROOMY = 52.0  # a cell's width from which on its neighbours are named too
 SMALL, LARGE = 11.0, 15.0  # sizes of words and of the equation
 
 _SUM = "W_{in} x_{i,j} + W_{left} h_{i,j−1} + W_{top} h_{i−1,j}"
@@ -238,7 +238,7 @@ class _Planes:
         yield Text(x - 18, y - 4, "row i", SMALL, FAINT_TEXT, "end")
         row, col = self.chosen
         across, down = self._unit
-        size = max(9.0, min(SMALL, 0.2 * self.side))
+        size = max(9.0, min(SMALL + 2, 0.18 * self.side))
         texts: list[Text] = []
 
         def word(at: Place, dx: float, dy: float, text: str, anchor: Anchor, colour: str = TEXT) -> None:
