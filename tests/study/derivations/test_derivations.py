@@ -97,3 +97,30 @@ def test_a_wrong_domain_is_an_error() -> None:
     links = [replace(link, domain="n >= 0 and t >= 0") for link in right.chains[1].links]
     with pytest.raises(lt.errors.DerivationError, match="it holds where t < n"):
         checked(replace(right, chains=[replace(right.chains[1], links=links)]))
+
+
+@pytest.mark.parametrize("method", ["alternating", "simultaneous", "optimistic", "extragradient", "momentum"])
+@pytest.mark.parametrize("step", [1, "h", "1/3", "sqrt(3)"])
+@pytest.mark.parametrize("f", ["p*q", "p*q - p^2/4"])
+def test_steps_of_other_games(f: str, step: object, method: str) -> None:
+    found = lt.study.derive("game", f=f, step=step, method=method)
+    assert {str(line).partition(" = ")[0] for line in found if line.left} >= {"f_p", "f_q", "p'", "q'", "f'"}
+
+
+def test_the_step_of_the_game() -> None:
+    """As it is asked: p', q' and f' in terms of p and q."""
+    lines = [str(line) for line in lt.study.derive("game")]
+    assert lines[-4:] == ["p' = p − q'", "= −q", "f' = p'q'", "= −q(p + q)"]
+    assert "q' = q + p" in lines
+
+
+def test_a_game_that_is_no_polynomial_is_refused() -> None:
+    with pytest.raises(lt.errors.DomainError, match="a step is derived for polynomials"):
+        lt.study.derive("game", f="exp(p)*q")
+
+
+def test_the_random_models_are_the_same_at_every_call() -> None:
+    first, second = (argument("elbo")().chains[0].ground for _ in range(2))
+    values = [ground.values(written("elbo").read("p(x)")) for ground in (first, second)]
+    assert values[0] == values[1]
+    assert len(set(values[0])) > 5  # and not all alike

@@ -381,7 +381,8 @@ PLAIN, LATEX, MATHML = Plain(), Latex(), MathML()
 def _name_parts(name: str) -> tuple[str, str]:
     """`W_out` as its letter and what stands below it."""
     letter, _, lower = name.partition("_")
-    return letter, lower
+    primes = name[len(name.rstrip("'")) :] if lower else ""  # g_p' is g' of p
+    return letter + primes, lower.rstrip("'")
 
 
 def _factors(term: Term) -> list[Term]:

@@ -23,7 +23,7 @@ def is_zero(value: Any) -> bool:
     if value.is_Rational:
         return bool(value == 0)
     letters, _ = _in_letters(sympy.expand_log(value, force=True, factor=True))
-    return _quotient(letters) == 0 if letters.is_rational_function() else bool(sympy.simplify(letters) == 0)
+    return bool(_quotient(letters) == 0 if _is_rational(letters) else sympy.simplify(letters.expand()) == 0)
 
 
 def limit(value: Any, name: str) -> Any:
@@ -34,7 +34,7 @@ def limit(value: Any, name: str) -> Any:
     """
     symbol = sympy.Symbol(name, real=True)
     letters, powers = _in_letters(sympy.sympify(value))
-    if letters.free_symbols != {powers.get(symbol)} or not letters.is_rational_function():
+    if letters.free_symbols != {powers.get(symbol)} or not _is_rational(letters):
         return sympy.limit(value, symbol, sympy.oo)
     quotient = _quotient(letters)
     above, below = quotient.numer, quotient.denom
@@ -59,6 +59,12 @@ def _in_letters(value: Any) -> tuple[Any, dict[Any, Any]]:
     }
     new |= {one: sympy.Dummy(str(one)) for one in value.atoms(sympy.log)}
     return value.xreplace(new), letters
+
+
+def _is_rational(value: Any) -> bool:
+    """Whether this is a quotient of polynomials whose coefficients are fractions, without roots."""
+    roots = any(not power.exp.is_Integer for power in value.atoms(sympy.Pow))
+    return not roots and bool(value.is_rational_function())
 
 
 def _quotient(value: Any) -> Any:
