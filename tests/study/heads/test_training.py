@@ -186,6 +186,14 @@ def test_wrong_images() -> None:
         train(images()._replace(test=np.zeros((32, 1, 7, 6), np.uint8)), epochs=1, **SMALL)
 
 
+def test_arrays_may_be_read_only_and_labels_of_any_whole_type() -> None:
+    given = images()
+    part = given._replace(train_labels=given.train_labels.astype(np.uint8))
+    part.train.setflags(write=False)
+    found = train(part, epochs=1, **SMALL)
+    assert without_seconds(found) == without_seconds(record(1))
+
+
 def test_progress_reads_well() -> None:
     lines: list[str] = []
     record(1, control=False, progress=lambda done: lines.append(str(done)))

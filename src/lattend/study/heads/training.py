@@ -113,7 +113,8 @@ class _Training:
             _scaled(part, images.train).to(self.home) for part in (images.train, images.test)
         )
         self.y, self.test_y = (
-            torch.from_numpy(labels).to(self.home) for labels in (images.train_labels, images.test_labels)
+            torch.tensor(labels, dtype=torch.long, device=self.home)
+            for labels in (images.train_labels, images.test_labels)
         )
         with torch.random.fork_rng([]):
             torch.manual_seed(settings.seed)
@@ -224,7 +225,7 @@ def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: 
 def _scaled(images: Any, of: Any) -> Tensor:
     """From -1 to 1, or thereabouts: the mean of those to train on is 0, their standard deviation 1/2."""
     mean, spread = float(of.mean()), float(of.std()) or 1.0
-    return (torch.from_numpy(images).float() - mean) / (2 * spread)
+    return (torch.tensor(images, dtype=torch.float32) - mean) / (2 * spread)
 
 
 def _positions(side: int, patch: int) -> int:
