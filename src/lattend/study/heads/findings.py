@@ -182,7 +182,7 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
     for name, right in found.accuracy.items():
         error = math.sqrt(right * (1 - right) / settings.test_images)
         held = ", centres held fixed" if name == "control" else ""
-        facts.append((f"{name}", f"{format_share(right)} ± {100 * error:.1f} right of the test images{held}"))
+        facts.append((name, f"{format_share(right)} ± {100 * error:.1f} right of the test images{held}"))
     seconds = sum(run.epochs[-1].seconds for run in record.runs.values() if run.epochs)
     facts.append(("time", f"{format_fixed(seconds, 0)} s on {settings.device}"))
     return facts

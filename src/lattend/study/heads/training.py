@@ -136,9 +136,8 @@ class _Training:
             [{"params": others, "weight_decay": settings.decay}, {"params": places, "weight_decay": 0.0}]
         )
         self.rates = (settings.rate, settings.rate * settings.centre_rate)
-        self.steps = max(
-            1, len(self.x) // settings.batch
-        )  # what is left over comes in another order next time
+        # What is left over comes in another order next time
+        self.steps = max(1, len(self.x) // settings.batch)
         self.run, self.done, self.seconds = Run([self._moment(0.0)]), 0, 0.0
         self.file = path and self._checkpoint(path)
 
@@ -175,7 +174,7 @@ class _Training:
         within = {} if self.done else {math.ceil(share * self.steps): share for share in WITHIN}
         batches = torch.randperm(len(self.x)).split(self.settings.batch)[: self.steps]
         for step, rows in enumerate(batches, 1):
-            loss += self._step(rows.to(self.home), (self.done + (step - 0.5) / self.steps))
+            loss += self._step(rows.to(self.home), self.done + (step - 0.5) / self.steps)
             if step in within and step < self.steps:
                 self.run.moments.append(self._moment(within[step]))
         mean = float(loss) / self.steps
