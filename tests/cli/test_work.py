@@ -140,7 +140,8 @@ def test_json(lattend, here):
 def test_out(lattend, here):
     ran = lattend("work", "--example", "--out", "weights.png")
     said = "weights.png: attention worked through, 4 tokens of 2 numbers; 1 head; no scaling; every query"
-    assert ran == (0, f"{said} attends to every key\n", "")
+    side = "tokens are rows: x W, which is W x too, as every matrix is symmetric"
+    assert ran == (0, f"{said} attends to every key; {side}\n", "")
     assert (here / "weights.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -104,7 +104,7 @@ def work(
     if json:
         say_json({**worked.json(many), "file": file_out})
     elif file_out is not None:
-        say(f"{file_out}: attention worked through, {worked.facts[0]}")
+        say(f"{file_out}: attention worked through, {'; '.join(worked.facts[:2])}")
     elif form in (None, "terminal"):
         say(worked.terminal(width(), many, show))
     else:
