@@ -89,7 +89,7 @@ def test_the_table_of_methods(lattend):
 def test_several_equilibria(lattend):
     ran = lattend("game", "(p^2 - 1)*q - q^2/4", "--steps", "2")
     assert ran.code == 0
-    assert "p = 0, q = -2  no solution: p gains by moving\n" in ran.out
+    assert "p = 0, q = -2  not an equilibrium: p gains by moving\n" in ran.out
     assert ran.out.endswith("p = -1, q = 0; p = 1, q = 0; say which: --at ...\n")
     assert "near p = 1, q = 0" in lattend("game", "(p^2 - 1)*q - q^2/4", "--steps", "1", "--at", "1,0").out
     said = "lattend: p = 1, q = 0 is no equilibrium: the gradient by q is not 0 there\n"

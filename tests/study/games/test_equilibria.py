@@ -144,7 +144,7 @@ def test_minimax_against_schur_complements(c: list[int]) -> None:
 
 def test_who_gains() -> None:
     (one,) = Game("q*u - x^2 - y^2", minimise="x y").equilibria()
-    assert str(one) == "no solution: x, y, q, u gain by moving"
+    assert str(one) == "not an equilibrium: x, y, q, u gain by moving"
     assert Game("x*u - y^2 + 0*x", minimise="x y").equilibria()[0].reason == "x, y gain by moving"
 
 

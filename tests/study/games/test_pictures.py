@@ -80,7 +80,7 @@ def test_a_point_that_solves_nothing_is_crossed_out():
     figure = portrait(game=WELLS)
     (good,), (bad,) = (
         named(figure, Dots, "equilibrium"),
-        named(figure, Dots, "no solution, though the gradient is 0"),
+        named(figure, Dots, "stationary, not an equilibrium"),
     )
     assert sorted(map(tuple, good.points)) == [(-1.0, 0.0), (1.0, 0.0)]
     assert (list(bad.points), bad.shape) == ([(0.0, -2.0)], "cross")
@@ -161,7 +161,7 @@ def test_equilibria_that_fill_a_line():
     game = Game("(p - q - 1)^2")
     orbit = game.orbit((2, 3), step="1/10", steps=8)
     figure = with_pictures(orbit)
-    (line,) = named(figure, Stroke, "no solution, though the gradient is 0")
+    (line,) = named(figure, Stroke, "stationary, not an equilibrium")
     assert not named(figure, Dots, line.name)
     assert [p - q for p, q in line.points] == pytest.approx([1, 1])
     (x, _), ends = figure.charts[0].ends(), sorted(p for p, _ in line.points)
@@ -278,7 +278,7 @@ def test_the_picture_of_equilibria():
     found = WELLS.equilibria()
     figure = found.draw()
     assert [mark.points for mark in named(figure, Dots, "equilibrium")] == [[(-1.0, 0.0), (1.0, 0.0)]]
-    assert figure.facts[1] == ("p = 0, q = -2", "no solution: p gains by moving")
+    assert figure.facts[1] == ("p = 0, q = -2", "not an equilibrium: p gains by moving")
     assert figure.json()["equilibria"] == found.json()["equilibria"]
     one = found[2].draw()
     assert [mark.points for mark in named(one, Dots, "equilibrium")] == [[(1.0, 0.0)]]
@@ -289,7 +289,7 @@ def test_the_picture_of_equilibria():
 
 def test_results_are_named_in_one_line():
     found = WELLS.equilibria()
-    assert repr(found[1]) == "<Equilibrium p = 0, q = -2: no solution>"
+    assert repr(found[1]) == "<Equilibrium p = 0, q = -2: not an equilibrium>"
     assert repr(found) == "<Equilibria of q*(p^2 - 1) - q^2/4: 3>"
     assert repr(PQ.analyse(step=1)) == "<Analysis of p*q: alternating, q first>"
     assert repr(PQ.analyse(step=1).here) == "<Here h = 1: cycles, period 6: the step's matrix has M^6 = 1>"

@@ -37,7 +37,7 @@ KINDS = {
 class Equilibrium:
     """A point where the game's gradient is 0: a number for each name, its kind and the reason for it.
 
-    strict Nash, Nash, minimax, maximin, none (a player gains by moving: no solution of the game), undecided.
+    strict Nash, Nash, minimax, maximin, none (a player gains by moving: stationary only), undecided.
     """
 
     game: Game
@@ -63,7 +63,7 @@ class Equilibrium:
 
     @property
     def _name(self) -> str:
-        return "no solution" if self.kind == "none" else self.kind
+        return "not an equilibrium" if self.kind == "none" else self.kind
 
     def draw(self) -> Picture:
         """The phase portrait about the point, and what it is."""
@@ -104,11 +104,13 @@ class Equilibria(Printed):
             return f"equilibria wherever {' and '.join(f'{one} = 0' for one in self.curve)}"
         if not self.points:
             return "no equilibrium: the gradient is 0 nowhere"
-        return (
-            "one equilibrium, and no other"
-            if len(self.points) == 1
-            else f"{len(self.points)} equilibria, no others"
-        )
+        many, solved = len(self.points), sum(one.kind != "none" for one in self.points)
+        if many == 1:
+            return f"one {'equilibrium' if solved else 'stationary point'}, and no other"
+        if solved == many:
+            return f"{many} equilibria, no others"
+        kind = "an equilibrium" if solved == 1 else "equilibria"
+        return f"{many} stationary points, no others; {solved or 'none'} of them {kind}"
 
     def draw(self) -> Picture:
         """The phase portrait with all equilibria, and what each one is."""

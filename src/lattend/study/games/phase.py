@@ -33,7 +33,7 @@ Places = Sequence[tuple[float, float]]
 
 LOWER, EQUAL, HIGHER = "#9cc3e0", "#9aa3ad", "#efbf8f"  # where f is below, at and above its value
 KEPT, STILL = "#7a4fb5", "#1c1f26"
-SOLVED, UNSOLVED = "equilibrium", "no solution, though the gradient is 0"
+SOLVED, UNSOLVED = "equilibrium", "stationary, not an equilibrium"
 ARROWS = 12  # of the field along a side
 FINE = 121  # places along a side where f is evaluated
 LEVELS = 16

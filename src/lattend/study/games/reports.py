@@ -149,7 +149,8 @@ def _places(orbit: Orbit) -> Table:
 
 
 def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
-    facts = [("equilibrium", str(analysis.equilibrium))]
+    called = "stationary" if analysis.equilibrium.kind == "none" else "equilibrium"
+    facts = [(called, str(analysis.equilibrium))]
     facts += _map_facts(analysis.map)
     if analysis.note:
         facts.append(("ranges", analysis.note))

@@ -13,7 +13,7 @@ from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.exact.function import most_terms, symbols
 from lattend.study.exact.powers.matrix import H
-from lattend.study.exact.writing import factored_text, format_exact, polynomial_text
+from lattend.study.exact.writing import LONGEST, factored_text, format_exact, polynomial_text
 from lattend.study.games.fields import SymbolicField
 from lattend.study.games.methods import Method
 
@@ -46,8 +46,8 @@ class StepMap(Printed):
         assert self.game.formula is not None
         names = symbols(list(self.formulas))
         found = {f"{name}'": _text(one, names) for name, one in self.formulas.items()}
-        if most_terms(self.value) <= MOST_TERMS:
-            return {**found, "f'": factored_text(self.value)}
+        if most_terms(self.value) <= MOST_TERMS and len(said := factored_text(self.value)) <= LONGEST:
+            return {**found, "f'": said}
         new = symbols([f"{name}'" for name in self.game.names])
         return {**found, "f'": format_exact(self.game.formula.at(new))}
 
