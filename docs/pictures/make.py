@@ -17,8 +17,9 @@ RESULTS = HERE.parents[1] / "benchmarks" / "results"
 def pictures() -> dict[str, Picture]:
     """Each file's name and its picture."""
     rules, game = lt.rules, lt.study.games.Game("p*q")
-    digits, cifar10 = (
-        lt.study.heads.Record.read(RESULTS / f"heads_{images}_0.json") for images in ("digits", "cifar10")
+    digits, fashion, cifar10 = (
+        lt.study.heads.Record.read(RESULTS / f"heads_{images}_0.json")
+        for images in ("digits", "fashion", "cifar10")
     )
     methods = ("simultaneous", "alternating", "optimistic", "extragradient")
     return {
@@ -36,6 +37,7 @@ def pictures() -> dict[str, Picture]:
         "heads.svg": lt.nn.draw_heads(make_heads(kernel=3, alpha=[2]), size=(9, 9), pixel=(3, 4)),
         "heads_paths.svg": digits.draw_paths(),
         "heads_spread.svg": digits.draw_spread(),
+        "heads_fashion_paths.svg": fashion.draw_paths(),
         "heads_cifar10.svg": cifar10.draw(),
         "heads_cifar10_paths.svg": cifar10.draw_paths(),
         "heads_cifar10_spread.svg": cifar10.draw_spread(),

@@ -35,7 +35,7 @@ def heads_train(
         int | None, option("N", "Numbers a position; digits 32, fashion 64, cifar10 128.")
     ] = None,
     epochs: Annotated[
-        int | None, option("E", "Times each is seen; digits 25, fashion 15, cifar10 40.")
+        int | None, option("E", "Times each is seen; digits 25, fashion 10, cifar10 20.")
     ] = None,
     rate: Annotated[
         float | None, option("R", "Greatest learning rate; digits 0.003, fashion 0.002, cifar10 0.001.")

@@ -26,8 +26,8 @@ from lattend.study.training import Checkpoint, hash_of, one_thread, warm_cosine
 # What suits each set of images
 USUAL: dict[str, dict[str, Any]] = {
     "digits": {"patch": 1, "layers": 4, "width": 32, "epochs": 25, "batch": 32, "rate": 3e-3},
-    "fashion": {"patch": 2, "layers": 4, "width": 64, "epochs": 15, "batch": 100, "rate": 2e-3},
-    "cifar10": {"patch": 2, "layers": 6, "width": 128, "epochs": 40, "batch": 100, "rate": 1e-3},
+    "fashion": {"patch": 2, "layers": 4, "width": 64, "epochs": 10, "batch": 100, "rate": 2e-3},
+    "cifar10": {"patch": 2, "layers": 6, "width": 128, "epochs": 20, "batch": 100, "rate": 1e-3},
 }
 WITHIN = (1 / 8, 1 / 4, 1 / 2, 3 / 4)  # of the first epoch, when heads move most
 LONGEST = 1.0  # gradient
