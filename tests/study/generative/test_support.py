@@ -101,7 +101,7 @@ def test_samples_are_drawn_where_they_are_asked_for() -> None:
     x, q = torch.ones(1, 1), Bernoulli(torch.zeros(1, 2))
     drawn = elbo(x, q, lambda z: Bernoulli(z[..., :1] - 0.5), Bernoulli(torch.zeros(2)), samples=4000)
     summed = elbo(x, q, lambda z: Bernoulli(z[..., :1] - 0.5), Bernoulli(torch.zeros(2)))
-    assert drawn.chances is None and drawn.standard_error is not None
+    assert drawn.probabilities is None and drawn.standard_error is not None
     assert abs(drawn.value.item() - summed.value.item()) < 5 * drawn.standard_error
     assert "all 4 z summed" in str(summed) and "4,000 z for each" in str(drawn)
     assert (summed.json()["samples"], summed.json()["summed"]) == (None, 4)

@@ -31,12 +31,12 @@ class ELBO(EvidenceBound):
     divergences: Tensor  # KL of each example, [1, batch] in closed form or [samples, batch], nats
     penalty: Tensor  # what takes the KL's place in the loss, nats
     closed: bool  # whether the KL is in closed form
-    chances: Tensor | None = None  # q(z|x) of every z, [values, batch], where all are summed; None: drawn
+    probabilities: Tensor | None = None  # q(z|x) of every z, [values, batch], where all z are summed
 
     @property
     def reconstructions(self) -> Tensor:
         """E_q[log p(x|z)] of each example, [batch]."""
-        return _expected(self.log_likelihoods, self.chances) * self.factor
+        return _expected(self.log_likelihoods, self.probabilities) * self.factor
 
     @property
     def kls(self) -> Tensor:
@@ -66,7 +66,7 @@ class ELBO(EvidenceBound):
     @property
     def loss(self) -> Tensor:
         """What training minimises, in nats."""
-        return self.penalty - _expected(self.log_likelihoods, self.chances).mean()
+        return self.penalty - _expected(self.log_likelihoods, self.probabilities).mean()
 
     @property
     def standard_error(self) -> float | None:
@@ -84,7 +84,7 @@ class ELBO(EvidenceBound):
         return 0.0 if self.closed else self._error(self.divergences)
 
     def _error(self, estimates: Tensor) -> float | None:
-        return self.error_of(estimates) if self.chances is None else 0.0
+        return self.error_of(estimates) if self.probabilities is None else 0.0
 
     def json(self) -> dict[str, Any]:
         """The numbers as plain data."""
@@ -99,16 +99,16 @@ class ELBO(EvidenceBound):
             "population_error": self.population_error,
             "loss": self.loss.item(),
             "examples": self.log_likelihoods.shape[1],
-            "samples": len(self.log_likelihoods) if self.chances is None else None,
-            "summed": None if self.chances is None else len(self.chances),
+            "samples": len(self.log_likelihoods) if self.probabilities is None else None,
+            "summed": None if self.probabilities is None else len(self.probabilities),
             "dimensions": self.dimensions,
         }
 
     def report(self) -> Report:
         """The bound and its two terms."""
         samples, examples = self.log_likelihoods.shape
-        how = "closed form" if self.closed else "from samples" if self.chances is None else "summed"
-        drawn = f"{samples:,} z for each" if self.chances is None else f"all {samples:,} z summed"
+        how = "closed form" if self.closed else "from samples" if self.probabilities is None else "summed"
+        drawn = f"{samples:,} z for each" if self.probabilities is None else f"all {samples:,} z summed"
         facts = (
             ("ELBO", f"{format_error(self.value.item(), self.standard_error)} {self.unit}"),
             ("reconstruction", format_error(self.reconstruction.item(), self.reconstruction_error)),
@@ -162,25 +162,27 @@ def elbo(
         raise divergence.no_closed_form(q, p)
     known = parts is not None and q.reparameterised
     log_q = torch.zeros(z.shape[:2], device=z.device) if known else log_prob("posterior", q, z)
-    chances = None if every is None else log_q.exp()
-    carried = q.reparameterised or every is not None  # gradients flow through draws, or through the chances
+    probabilities = None if every is None else log_q.exp()
+    carried = q.reparameterised or every is not None  # gradients flow through z, or probabilities
     likelihoods = divergence.with_gradient(log_likelihood(x, z, decode), log_q, carried)
     if parts is not None:
         divergences = _by_example(parts, x)[None]
     else:
         terms = log_q - log_prob("prior", p, z)
         sampled = divergence.with_gradient(terms, log_q, carried)
-        divergences = sampled if chances is None else _expected(sampled, chances)[None]
+        divergences = sampled if probabilities is None else _expected(sampled, probabilities)[None]
     penalty = _freed(parts, q, free_bits) if free_bits else divergences.mean()
     closed = parts is not None
-    return ELBO(likelihoods, divergences, beta * penalty, closed, chances, dimensions=x[0].numel(), unit=unit)
+    return ELBO(
+        likelihoods, divergences, beta * penalty, closed, probabilities, dimensions=x[0].numel(), unit=unit
+    )
 
 
-def _expected(values: Tensor, chances: Tensor | None) -> Tensor:
-    """The mean over samples [samples, batch]; with chances the sum over all z, where 0 · −∞ is 0."""
-    if chances is None:
+def _expected(values: Tensor, probabilities: Tensor | None) -> Tensor:
+    """The mean over samples [samples, batch]; with probabilities the sum over all z, where 0 · −∞ is 0."""
+    if probabilities is None:
         return values.mean(0)
-    return (chances * values.masked_fill(chances.detach() == 0, 0)).sum(0)
+    return (probabilities * values.masked_fill(probabilities.detach() == 0, 0)).sum(0)
 
 
 def _by_example(parts: Tensor, x: Tensor) -> Tensor:
