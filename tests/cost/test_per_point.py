@@ -196,20 +196,3 @@ def test_what_is_not_said():
         cells["middle"]
     with pytest.raises(NoClosedForm, match="n is divided in this count; give it a number"):
         lt.cost.attention("windowed(4)").per("step")
-
-
-def test_a_claim_unties_sizes():
-    formula = "N_h D_i(2D_{hid} + D_o) + N_h D_o D_{out} + D_{out}"
-    verdict = lt.cost.attention().claim("parameters", formula)
-    assert verdict
-    assert verdict.readings[:2] == (
-        "D_o read as a size of its own, not D_hid",
-        "D_out read as a size of its own, not D_i",
-    )
-    assert (2 * lt.cost.attention()).claim("parameters", f"2({formula})")
-    assert not lt.cost.attention().claim("parameters", formula.replace("2D_{hid}", "D_{hid}"))
-    assert lt.cost.rnn2d().claim("functions", "rows cols h")
-    assert (
-        lt.cost.attention(D_hid=3, D_i=3).at(n=2).claim("parameters", "heads (24 + 3D_o) + 3").status
-        == "fails"
-    )

@@ -357,7 +357,7 @@ class Cost(Result):
         >>> rnn2d().claim("multiplies", "n^2 h c + 2n(n - 1)h^2")
         n^2 h c + 2n(n - 1)h^2: holds for n >= 1 and h >= 1 and c >= 1
         """
-        cost, said = untied(self, formula)
+        cost, said = untied(self, formula, rename or ())
         count = cost._formula(quantity)
         verdict = count.claim(formula, assuming=assuming, rename=rename)
         exact = () if verdict.counterexample is None else (f"exactly {on_one_line(str(count))}",)

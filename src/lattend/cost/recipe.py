@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -30,6 +30,11 @@ TIED = {
     "cols": "n",
     "m": "n",
 }
+# Sizes of a block that stacks of blocks pass on to it
+PASSED_ON: dict[str, tuple[str, ...]] = {
+    "encoder": ("D", "hidden", "kv_heads"),
+    "decoder": ("D", "hidden", "kv_heads"),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,8 @@ class Recipe:
 
     def tied(self, name: str) -> bool:
         """Whether a size of it is another one here, and could have a name of its own."""
-        return name in TIED and name in self.arguments and self.arguments[name] is None
+        takes = (*self.arguments, *PASSED_ON.get(self.name, ()))
+        return name in TIED and name in takes and self.arguments.get(name) is None
 
 
 def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
@@ -59,9 +65,8 @@ def keeps_recipe(make: Callable[P, Cost]) -> Callable[P, Cost]:
         bound.apply_defaults()
         given: dict[str, Any] = {}
         for name, value in bound.arguments.items():
-            given |= (
-                value if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
-            )
+            gathered = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
+            given |= value if gathered else {name: value}
         found = make(*args, **kwargs)
         return replace(found, recipes=((ONE, Recipe(make.__name__, made, given)),))
 
@@ -85,13 +90,14 @@ def stacked(cost: Cost) -> Amount | None:
     return sum(each, ZERO) if mixing else None
 
 
-def untied(cost: Cost, formula: str) -> tuple[Cost, tuple[str, ...]]:
+def untied(cost: Cost, formula: str, known: Collection[str] = ()) -> tuple[Cost, tuple[str, ...]]:
     """The cost with names of their own for sizes that a formula tells apart, and how that is said.
 
-    A head's values have D_hid numbers as its keys have, unless D_o is given, or a formula speaks of D_o.
+    A head's values have D_hid numbers as its keys have, unless D_o is given, or a formula speaks of D_o,
+    which is not `known` to stand for something else.
     """
     written = re.findall(r"[^\W\d]\w*", re.sub(r"_\{(\w+)\}", r"_\1", formula))
-    names = [name for name in TIED if name in written and name not in (*cost.names, *cost.values)]
+    names = [name for name in TIED if name in written and name not in {*cost.names, *cost.values, *known}]
     names = [name for name in names if any(recipe.tied(name) for _, recipe in cost.recipes)]
     if not names:
         return cost, ()
