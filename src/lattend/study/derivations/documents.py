@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from lattend.draw.formats.signs import TEX
 from lattend.study.derivations.notations import MATHML
 
 if TYPE_CHECKING:
@@ -16,11 +17,8 @@ STYLE = (
     ".derivation td:first-child { text-align: right } .derivation small { opacity: 0.65 }</style>"
 )
 # Signs in words that LaTeX reads as its own or does not know, in this order
-TEX = {"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#", "^": r"\^{}", "W̃": r"$\tilde{W}$"}
-TEX |= {"<=": r"$\le$", ">=": r"$\ge$", "−": "$-$", "→": r"$\to$", "∞": r"$\infty$", "×": r"$\times$"}
-TEX |= {"α": r"$\alpha$", "β": r"$\beta$", "δ": r"$\delta$", "Δ": r"$\Delta$", "Σ": r"$\Sigma$"}
-TEX |= {"ᵀ": r"$^\top$", "‖": r"$\|$", "²": "$^2$", "³": "$^3$", "₁": "$_1$", "₂": "$_2$"}
-TEX |= {"<": "$<$", ">": "$>$"}
+WORDS = {**{sign: f"\\{sign}" for sign in "%&_#"}, "^": r"\^{}", "W̃": r"$\tilde{W}$"}
+WORDS |= {"<=": r"$\le$", ">=": r"$\ge$", "<": "$<$", ">": "$>$", **TEX}
 
 
 def latex(found: Derivation) -> str:
@@ -68,6 +66,6 @@ def _row(line: DerivedLine) -> str:
 
 def _words(text: str) -> str:
     """A sentence that LaTeX reads."""
-    for sign, written in TEX.items():
+    for sign, written in WORDS.items():
         text = text.replace(sign, written)
     return text
