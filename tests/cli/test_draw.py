@@ -86,6 +86,7 @@ def test_files(lattend, tmp_path, ending, start):
         (("causal", "--width", "3"), "--width 3 is too narrow for a picture; it takes 16 columns or more"),
         (("causal", "--style", "x"), 'style is "colour" or "cross", not \'x\''),
         (("causal", "--from", "2"), "positions are numbered from 0 or from 1, not from 2"),
+        (("causal", "--pixel", "1,2"), '--pixel 1,2 needs a rule on an image; "causal" lives on a line.'),
         (("causal", "n=12"), "n=12 gives numbers, and is no rule to draw; write --at n=12"),
         (("causal", "full", "--compare", "full"), "--compare draws a rule over one, and here are several"),
         ((), "draw needs RULE. RULE is a catalogue name"),

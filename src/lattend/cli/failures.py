@@ -43,7 +43,7 @@ _OPTIONS = (
     (re.compile(r"folder=…(,? \w+) fetch=True"), r"--data-dir\1 --fetch"),
     (re.compile(_ARRAY.format("doc")), 'write the lengths of the documents: "documents([5, 3, 4])"'),
     (re.compile(_ARRAY.format(r"\w+")), "the shell has no arrays: do it in Python, with data= of lt.rule"),
-    (re.compile(r"\bat=\((.*?)\)"), lambda found: f"--at {found[1].replace(' ', '')}"),
+    (re.compile(r"\b(at|pixel)=\((.*?)\)"), lambda found: f"--{found[1]} {found[2].replace(' ', '')}"),
 )
 
 

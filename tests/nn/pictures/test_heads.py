@@ -101,7 +101,7 @@ def test_a_file_cannot_run_code(tmp_path):
         ("h.txt", "x", LattendError, "the ending is not one of .json, .npz, .pt, .pth"),
         ("h.json", "{", LattendError, 'cannot read ".*h.json" as JSON'),
         ("h.json", "[]", NamingError, "has no heads; write them as"),
-        ("h.json", "3", NamingError, "are a list such as .* not int"),
+        ("h.json", "3", NamingError, "are a list such as .* not 3"),
         ("h.json", '[{"centre": [0, 1]}]', NamingError, "head 0 .* needs a centre and alpha, precision"),
         ("h.json", '[{"centre": [0], "alpha": 1}]', NamingError, "head 0 .* is not made of numbers"),
         ("h.json", '[{"centre": [0, NaN], "alpha": 1}]', NamingError, "head 0 .* is not finite"),
