@@ -85,7 +85,7 @@ def test_narrow(lattend, monkeypatch, columns):
         (("224",), "patches needs PATCH. PATCH is the size of a patch"),
         (("224", "a"), "PATCH is a whole number, or rows by columns as in 8x12"),
         (("224", "1.5"), "PATCH is a whole number"),
-        (("224", "-4"), "no such option: -4"),
+        (("224", "-4"), "PATCH is a whole number, or rows by columns"),
         (("224", "0"), "patch is a whole number from 1 up"),
         (
             ("225", "16"),
