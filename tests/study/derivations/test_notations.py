@@ -62,6 +62,14 @@ def test_derivations_in_every_form(name: str) -> None:
     assert len(found.json()["lines"]) == len(found)
 
 
+def test_words_in_latex() -> None:
+    """Signs that text fonts have other letters for, and those that LaTeX reads as its own."""
+    latex = lt.study.derive("elbo").latex()
+    assert r"\text{p(x, z) = p(z $\mid$ x) p(x)}" in latex
+    assert r"for t $<$ n}" in lt.study.derive("strided").latex()
+    assert r"\text{$\tilde{W}$\_k = I}" in lt.study.derive("quadratic").latex()
+
+
 def terms() -> st.SearchStrategy[Term]:
     leaf = st.sampled_from("abc").map(lambda name: Term("name", text=name)) | st.integers(1, 9).map(
         lambda number: Term("number", text=str(number))

@@ -75,7 +75,7 @@ def test_gradients_are_those_of_the_sum(beta: float) -> None:
     x = torch.randint(0, 2, (2, 4), generator=g).to(F64)
 
     def outputs(z: torch.Tensor) -> torch.Tensor:
-        return sum(weights[place][z[..., place]] for place in range(2))
+        return weights[0][z[..., 0]] + weights[1][z[..., 1]]
 
     found = elbo(x, Categorical(q), lambda z: Bernoulli(outputs(z)), Categorical(p), beta=beta)
     got = torch.autograd.grad(found.loss, [q, weights])

@@ -18,7 +18,7 @@ STYLE = (
 )
 # Signs in words that LaTeX reads as its own or does not know, in this order
 WORDS = {**{sign: f"\\{sign}" for sign in "%&_#"}, "^": r"\^{}", "W̃": r"$\tilde{W}$"}
-WORDS |= {"<=": r"$\le$", ">=": r"$\ge$", "<": "$<$", ">": "$>$", **TEX}
+WORDS |= {"<=": r"$\le$", ">=": r"$\ge$", "<": "$<$", ">": "$>$", "|": r"$\mid$", **TEX}
 
 
 def latex(found: Derivation) -> str:
