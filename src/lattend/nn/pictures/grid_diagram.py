@@ -104,15 +104,12 @@ def draw_diagram(
 
 
 def plain(formula: str) -> str:
-    """A formula in one line of text.
+    """A formula in one line of text: two subscripts are places in brackets.
 
     >>> plain("W_{in} x_{i,j−1}")
     'W_in x[i, j−1]'
     """
-    found = re.sub(
-        r"_\{([ij].*?)\}", lambda at: f"[{at[1].replace(',', ', ')}]", formula.replace("W_{in}", "W_in")
-    )
-    return re.sub(r"_\{(\w+)\}", r"_\1", found)
+    return re.sub(r"_\{(\w+)\}", r"_\1", re.sub(r"_\{([^{},]+),([^{}]+)\}", r"[\1, \2]", formula))
 
 
 @dataclass(frozen=True)
