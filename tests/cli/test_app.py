@@ -173,7 +173,7 @@ def test_numbers_out_of_range(lattend, arguments, message):
     assert ran.err.startswith(f"lattend: {message}")
 
 
-@pytest.mark.parametrize("arguments", [("reach", "swin"), ("reach", "bigbird"), ("rules", "swin")])
+@pytest.mark.parametrize("arguments", [("reach", "bigbird"), ("rules", "swin"), ("count", "swin")])
 @pytest.mark.parametrize("columns", [40, 60, 100])
 def test_formulas_wrap(lattend, monkeypatch, arguments, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

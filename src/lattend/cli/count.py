@@ -18,8 +18,9 @@ from lattend.cli.arguments import (
     read_numbers,
     read_rule,
 )
-from lattend.cli.output import say, say_json
+from lattend.cli.output import say, say_json, width
 from lattend.errors import NoClosedForm, NotAffineError
+from lattend.report.table import fitted
 
 if TYPE_CHECKING:
     from lattend.counts import Count
@@ -72,7 +73,13 @@ def count(
     elif growth is not None:
         say(growth)
     else:
-        say(found.latex() if latex and not isinstance(found, int) else str(found))
+        say(found.latex() if latex and not isinstance(found, int) else _pieces(str(found)))
+
+
+def _pieces(text: str) -> str:
+    """A formula in several pieces, those that are too long for the terminal in lines of their own."""
+    lines = text.splitlines()
+    return "\n".join(part for line in lines for part in (fitted(line, width()) if len(lines) > 1 else [line]))
 
 
 def _formula(chosen: Rule, found: Count | int, how: dict[str, Any]) -> Count:
