@@ -218,6 +218,11 @@ def test_the_command_and_the_method_take_as_many_steps(lattend):
         (["p*q*r"], "lattend: f has p, q, r: say which of them minimise, as in --minimise x,y\n"),
         (["p*q", "--start", "1e400,1", "--out", "x.png"], "lattend: a picture has room for numbers up to"),
         (["log(p)*q", "--start", "0,1"], "lattend: at the start, 0, 1, f is no finite number in floats"),
+        (
+            ["p*q", "--step", "h"],
+            "lattend: --step is a number; what is said for which steps holds for every h",
+        ),
+        (["p*q", "--start", "p0,q0", "--out", "x.png"], "lattend: the start has p0 and q0 in it; to draw"),
         (["p*q", "--out", "x.bmp"], 'lattend: cannot save a picture as "x.bmp"'),
     ],
 )
@@ -231,3 +236,12 @@ def test_a_formula_that_cannot_be_read_is_marked(lattend):
     ran = lattend("game", "p*")
     assert ran.code == 2
     assert ran.err.splitlines()[1:] == ["  p*", "    ^"]
+
+
+def test_letters_as_a_start(lattend):
+    ran = lattend("game", "p*q", "--start", "p0,q0", "--steps", "6")
+    assert (ran.code, ran.err) == (0, "")
+    assert "one step  p' = -q, q' = p + q, f' = -q*(p + q)\n" in ran.out
+    assert "   1  -q0       p0 + q0   -q0*(p0 + q0)\n" in ran.out
+    assert "6, proved for all p0 and q0" in ran.out
+    assert "matrix       M = [1 - h^2, -h; h, 1], by which a step multiplies\n" in ran.out

@@ -206,6 +206,11 @@ def _pair(text: str | None) -> Any:
     """`1/2` as one step, `0.1,0.2` as two; read exactly by the game."""
     if text is None:
         return 1
+    if text.strip() == "h":
+        raise NamingError(
+            "--step is a number; what is said for which steps holds for every h, and "
+            "`lattend derive game --step h` leaves it open"
+        )
     parts = _numbers(text) or []
     return parts[0] if len(parts) == 1 else parts
 

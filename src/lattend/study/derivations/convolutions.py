@@ -24,7 +24,8 @@ def convolution() -> Argument:
         ("W{h}", "C[Δ{h}]", "the kernel at the shift of head h"),
     ]
     ground = Instances(
-        f"exactly, at every pixel of {IMAGES} random {SIZE} × {SIZE} images of {CHANNELS} channels",
+        f"exactly, at every pixel of {IMAGES} random {SIZE} × {SIZE} images of {CHANNELS} channels; conv by "
+        "plain loops",
         _image,
         definitions,
         many=IMAGES,

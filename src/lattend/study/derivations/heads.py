@@ -26,7 +26,8 @@ def mhsa() -> Argument:
         ("W{h}", "W_v{h} W_out{h}", "W_out^(h) are the rows of W_out that meet head h"),
     ]
     ground = Instances(
-        f"exactly, for every query of {MODELS} random layers of {TOKENS} tokens and {HEADS} heads",
+        f"exactly, for every query of {MODELS} random layers of {TOKENS} tokens and {HEADS} heads; O and Y "
+        "worked through step by step",
         _layer,
         definitions,
         many=MODELS,
