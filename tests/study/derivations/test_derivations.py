@@ -94,6 +94,13 @@ def test_a_wrong_line_is_not_shown() -> None:
         checked(replace(right, chains=[wrong]))
 
 
+def test_what_is_shown_is_what_is_claimed() -> None:
+    chain = written("causal").chains[1]
+    shown = written("causal").read("n (n + 1)/3")
+    with pytest.raises(lt.errors.DerivationError, match="is read as two formulas, which differ at"):
+        chain.ground.check(shown, chain.links[-1], shown)
+
+
 def test_a_wrong_domain_is_an_error() -> None:
     right = written("strided")
     links = [replace(link, domain="n >= 0 and t >= 0") for link in right.chains[1].links]

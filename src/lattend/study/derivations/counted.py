@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING
 
+from lattend.counts.formula import BigO
+from lattend.counts.formula_parser import parse_formula
+from lattend.counts.formula_value import value_at
 from lattend.errors import DerivationError
 from lattend.study.derivations.argument import Link
+from lattend.study.derivations.evaluation import evaluate
 from lattend.study.derivations.term import Term
+from lattend.study.exact.numbers import exact
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
+
+LARGEST = 5  # number that a size or a parameter takes when two readings are compared
 
 
 class Counted:
@@ -28,6 +36,7 @@ class Counted:
         return found
 
     def check(self, before: Term, link: Link, after: Term) -> str:
+        self._check_reading(link.formula, after)
         verdict = self.count.claim(link.formula)
         found = verdict.where if verdict.status in ("holds", "holds only where") else ""
         if not found:
@@ -37,3 +46,14 @@ class Counted:
                 f"{link.formula} is said to hold where {link.domain}, it holds where {found}"
             )
         return f"proved to be the number of {'keys of a query' if self.per else 'pairs'} where {found}"
+
+    def _check_reading(self, text: str, shown: Term) -> None:
+        """That what is shown is what is claimed: two grammars read the formula, with one value."""
+        names = [*self.count.names]
+        claimed = parse_formula(text, names)
+        assert not isinstance(claimed, BigO)
+        for numbers in product(range(1, LARGEST + 1), repeat=len(names)):
+            values = dict(zip(names, numbers, strict=True))
+            exactly = {name: exact(number) for name, number in values.items()}
+            if exact(value_at(claimed, values)) != evaluate(shown, exactly):
+                raise DerivationError(f"{text} is read as two formulas, which differ at {values}")
