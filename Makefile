@@ -31,7 +31,7 @@ $(STAMP): requirements-dev.txt pyproject.toml
 	@$(PY) -m pip --disable-pip-version-check check >/dev/null || { $(PY) -m pip check >&2; exit 1; }
 	@touch $@
 
-demo: $(STAMP) ## draw, count and check the built-in rules; writes out/tour.html
+demo: $(STAMP) ## every topic with its picture, every rule counted and checked; writes out/tour.html
 	@$(PY) -m lattend.tour
 
 test: lint ## everything: lint, format, types, tests

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from lattend import __version__
 from lattend.cli import (
+    ask,
     check,
     claim,
     compare,
@@ -88,7 +89,7 @@ def name_of(module: ModuleType) -> str:
 
 
 COMMANDS = (
-    *(rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
+    *(ask, rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
     *(heads, heads_train, heads_show, conv, grid, complete),
     *(work, steer, gradients, derive, elbo, game),
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 import lattend as lt
 from lattend.tour import typeset
@@ -113,9 +114,13 @@ def _topic(one: Visit) -> str:
     return (
         f"<section id='topic-{one.topic.name}'><h2>{escape(one.topic.title)}</h2>"
         f"<p>{escape(one.topic.about)}</p><p class='fact'>{escape(one.fact)}</p>"
-        f"<div class='topic'><figure>{one.picture.svg()}</figure><pre>{escape(code)}</pre></div>"
+        f"<div class='topic'><figure>{_drawn(one.picture)}</figure><pre>{escape(code)}</pre></div>"
         f"<p><code>{escape(one.topic.command)}</code></p></section>"
     )
+
+
+def _drawn(found: Any) -> str:
+    return found.svg() if hasattr(found, "svg") else found._repr_html_()
 
 
 def _article(entry: CatalogueEntry) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lattend as lt
-from lattend.draw.picture import Picture
+from lattend.report.numbers import fixed, format_share, scientific
 
 Names = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Visit:
 
     topic: Topic
     printed: tuple[tuple[str, str], ...]
-    picture: Picture
+    picture: Any  # drawn as in a notebook: SVG, or HTML where it is no picture
     fact: str
 
 
@@ -58,9 +58,10 @@ def run(line: str, names: Names) -> str:
 
 def _costs(names: Names) -> str:
     work = names["layer"].multiply_adds
+    wasted = format_share(work.executed / work.needed - 1)
     return (
         f"A counter that ignores the mask reports {work.dense - work.needed:,} multiply-adds "
-        f"that nobody needs; kernels in tiles of 64 × 64 waste {work.executed / work.needed - 1:.1%}."
+        f"that nobody needs; kernels in tiles of 64 × 64 waste {wasted}."
     )
 
 
@@ -73,8 +74,8 @@ def _convolution(names: Names) -> str:
     off = (names["heads"](names["image"]) - names["conv"](names["image"])).abs().max().item()
     price = names["heads"].same_price("multiplies").status
     return (
-        f"Nine attention heads are the convolution, to {off:.0e}; that both have the same price {price} "
-        "for every image at once."
+        f"Nine attention heads are the convolution, to {scientific(off, 0)}; that both have the same price "
+        f"{price} for every image at once."
     )
 
 
@@ -94,7 +95,7 @@ def _worked(names: Names) -> str:
 def _steering(names: Names) -> str:
     most = names["between"].weights[1]
     return (
-        f"A key half way between two others never gets more than {most:.4f} of the weight, "
+        f"A key half way between two others never gets more than {fixed(most, 4)} of the weight, "
         "whatever the query: its logit is the mean of theirs."
     )
 
@@ -102,7 +103,7 @@ def _steering(names: Names) -> str:
 def _elbo(names: Names) -> str:
     exact, model, x = names["exact"], names["model"], names["x"]
     missing = (exact.elbo + exact.gap - model.log_prob(x)).abs().max().item()
-    return f"What the bound misses is known exactly: ELBO + gap = log p(x) to {missing:.0e}."
+    return f"What the bound misses is known exactly: ELBO + gap = log p(x) to {scientific(missing, 0)}."
 
 
 def _game(names: Names) -> str:
@@ -110,6 +111,29 @@ def _game(names: Names) -> str:
         f"Both players follow their gradients and come back after {names['orbit'].period} steps, proved in "
         "fractions. No step size helps; looking one step ahead does."
     )
+
+
+def _gradients(names: Names) -> str:
+    rnn, attention = (names["found"][name] for name in ("rnn", "attention"))
+    return (
+        f"Through a plain RNN a gradient keeps {fixed(rnn.factor.mean, 2)} of its size at every step: "
+        f"over 32 it is {scientific(rnn.mean[-1] / attention.mean[-1], 0)} of what attention has."
+    )
+
+
+def _heads(names: Names) -> str:
+    run = names["record"].trained
+    first, last = (run.moments[at].centres for at in (0, -1))
+    moved = [float(((a - b) ** 2).sum(-1).mean() ** 0.5) for a, b in zip(first, last, strict=True)]
+    return (
+        f"In {len(run.epochs)} epochs the heads of layer 1 move {fixed(moved[0], 2)} pixels and those of "
+        f"layer {len(moved)} {fixed(moved[-1], 2)}; trained to the end, they still form no 3 × 3 grid."
+    )
+
+
+def _derivation(names: Names) -> str:
+    meant, applied = (line.formula.rpartition(" = ")[2] for line in names["flip"].lines[2:4])
+    return f'q − Δ is not q + Δ "by symmetry": the kernel {meant} becomes {applied}.'
 
 
 TOPICS = (
@@ -170,6 +194,31 @@ TOPICS = (
         "lattend grid 8 --at c=3,h=64",
     ),
     Topic(
+        "gradients",
+        "How gradients fade with distance",
+        "The size of ∂y_T/∂x_(T−d), exact by autograd, as networks start.",
+        (
+            'found = lt.study.gradients.measure(["rnn", "attention"], steps=0)',
+            'found.claim("rnn vanishes")',
+            'found.claim("rnn < attention at 32")',
+        ),
+        "found.draw()",
+        _gradients,
+        "lattend gradients",
+    ),
+    Topic(
+        "heads",
+        "Heads in training",
+        "A network of attention layers learns digits; the centre and the width of every head are recorded.",
+        (
+            'record = lt.study.heads.train("digits", epochs=3, control=False)',
+            "record.trained.epochs[-1]",
+        ),
+        "record.draw_paths()",
+        _heads,
+        "lattend heads train",
+    ),
+    Topic(
         "worked",
         "Attention by hand",
         "Every number exact and in decimals; an answer is checked, and what follows from a slip is not a "
@@ -198,6 +247,15 @@ TOPICS = (
         'lt.study.steer([[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]], ["1/3", "2/3", 0, 0, 0]).draw()',
         _steering,
         'lattend steer --keys "0;1;2" --weights 0,1,0',
+    ),
+    Topic(
+        "derivation",
+        "A step that every line must survive",
+        "Derivations line by line, each line checked in symbols or exact numbers before it is shown.",
+        ('flip = lt.study.derive("flip")', "flip.lines[3]", "flip.lines[3].checked"),
+        "flip",
+        _derivation,
+        "lattend derive flip",
     ),
     Topic(
         "elbo",

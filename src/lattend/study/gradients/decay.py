@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
-from lattend.report.numbers import format_number, format_share
+from lattend.report.numbers import fixed, format_number, format_share
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts, Table
 from lattend.rules.rule import check_integer
@@ -104,7 +104,8 @@ def measure(
                 if steps:
                     said = f"{name}, seed {first + at}"
                     net.train_for(
-                        steps, lambda step, loss, said=said: tell(f"{said}: step {step}, loss {loss:.3f}")
+                        steps,
+                        lambda step, loss, said=said: tell(f"{said}: step {step}, loss {fixed(loss, 3)}"),
                     )
                     stages[TRAINED].append(net.measure())
             found += [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.nn.attention.gaussian_heads import Floats
-from lattend.report.numbers import format_fixed, format_share
+from lattend.report.numbers import fixed, format_fixed, format_share
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.heads.grid_fit import GridFit, fit_grid
@@ -182,7 +182,9 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
     for name, right in found.accuracy.items():
         error = math.sqrt(right * (1 - right) / settings.test_images)
         held = ", centres held fixed" if name == "control" else ""
-        facts.append((name, f"{format_share(right)} ± {100 * error:.1f} right of the test images{held}"))
+        facts.append(
+            (name, f"{format_share(right)} ± {fixed(100 * error, 1)} right of the test images{held}")
+        )
     seconds = sum(run.epochs[-1].seconds for run in record.runs.values() if run.epochs)
     facts.append(("time", f"{format_fixed(seconds, 0)} s on {settings.device}"))
     return facts

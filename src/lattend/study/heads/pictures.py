@@ -12,7 +12,7 @@ from lattend.draw.charts.chart import COLOURS, Chart, Dots, Stroke, curves
 from lattend.draw.picture import Picture
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import draw_heads
-from lattend.report.numbers import format_share
+from lattend.report.numbers import format_share, significant
 from lattend.study.heads.findings import Findings, summary
 from lattend.study.heads.record import CONTROL, Moment, Record, Run
 
@@ -40,7 +40,11 @@ def wider(moment: Moment, side: float) -> list[int]:
 def moment_title(record: Record, moment: Moment, run: str) -> str:
     """What is shown, and when."""
     held = ", centres held fixed" if run == CONTROL else ""
-    when = f"after {moment.epoch:g} of {record.settings.epochs} epochs" if moment.epoch else "before training"
+    when = (
+        f"after {significant(moment.epoch, 6)} of {record.settings.epochs} epochs"
+        if moment.epoch
+        else "before training"
+    )
     return f"Heads {when} on {record.settings.data}{held}"
 
 

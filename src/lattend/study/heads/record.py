@@ -13,7 +13,7 @@ import numpy as np
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
-from lattend.report.numbers import format_fixed, format_share
+from lattend.report.numbers import format_fixed, format_share, significant
 from lattend.report.report import Printed, Report
 from lattend.study.heads.grid_fit import grid_distance
 
@@ -140,9 +140,9 @@ class Run:
         for moment in self.moments:
             if abs(moment.epoch - epoch) < 1e-9:
                 return moment
-        known = [f"{moment.epoch:g}" for moment in self.moments]
+        known = [significant(moment.epoch, 6) for moment in self.moments]
         listed = ", ".join(known if len(known) <= 8 else (*known[:6], "…", known[-1]))
-        raise DomainError(f"nothing was recorded at epoch {epoch:g}; there are {listed}")
+        raise DomainError(f"nothing was recorded at epoch {significant(epoch, 6)}; there are {listed}")
 
     def json(self) -> dict[str, Any]:
         return {
@@ -276,4 +276,4 @@ class Progress:
 
 def _short(numbers: Any) -> Floats:
     given = np.asarray(numbers, dtype=np.float64)
-    return np.array([float(f"{x:.{DIGITS}g}") for x in given.ravel()]).reshape(given.shape)
+    return np.array([float(significant(x, DIGITS)) for x in given.ravel()]).reshape(given.shape)

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from lattend.errors import DomainError, LattendError, NamingError, TensorError
 from lattend.nn.attention.gaussian_heads import check_many
+from lattend.report.numbers import significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real
 from lattend.study.heads.network import HeadNet
@@ -181,7 +182,7 @@ class _Training:
         if not math.isfinite(mean):
             raise DomainError(
                 f"in epoch {self.done + 1} the loss is not finite; lower rate, which is "
-                f"{self.settings.rate:g}"
+                f"{significant(self.settings.rate, 6)}"
             )
         self.done += 1
         self.seconds += time.monotonic() - start

@@ -1,0 +1,94 @@
+"""Question: what is asked, what course notes answer, and the commands and Python that say what is so."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+# One file a topic, in the order in which a course meets them
+TOPICS = ("sparse", "grid", "worked", "convolution", "recurrence", "steering", "elbo", "game")
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question; `run` is a terminal and `python` a Python prompt, both with what they print.
+
+    `...` in what is printed stands for anything, as in a doctest.
+    """
+
+    number: int
+    topic: str
+    asks: str
+    notes: str  # what the course notes answer, as they write it
+    run: str
+    python: str
+    remark: str = ""  # where the notes are wrong or silent, and what else is worth knowing
+    picture: str = ""  # a file of docs/pictures
+    files: Mapping[str, str] = field(default_factory=dict[str, str])  # what the commands read
+
+    @property
+    def commands(self) -> list[tuple[str, str]]:
+        r"""Each command, and what it prints.
+
+        >>> Question(1, "", "", "", "$ lattend count full\nn^2\n", "").commands
+        [('lattend count full', 'n^2')]
+        """
+        parts = re.split(r"^\$ ", self.run, flags=re.MULTILINE)[1:]
+        return [
+            (command, printed.strip()) for command, _, printed in (part.partition("\n") for part in parts)
+        ]
+
+    def json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "number": self.number,
+            "topic": self.topic,
+            "question": self.asks,
+            "notes": self.notes,
+            "commands": [command for command, _ in self.commands],
+            "python": self.python,
+            "remark": self.remark,
+        }
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    """Every question, numbered from 1."""
+    found: list[Question] = []
+    for topic in TOPICS:
+        read = tomllib.loads(files("lattend.ask.topics").joinpath(f"{topic}.toml").read_text("utf-8"))
+        for given in read["question"]:
+            found.append(Question(number=len(found) + 1, topic=read["topic"], **given))
+    return tuple(found)
+
+
+def search(words: Sequence[str]) -> list[Question]:
+    """The questions in which every word occurs; those that ask with these very words come first.
+
+    >>> [question.number for question in search(["plain", "attention"])][:1]
+    [1]
+    """
+    wanted = [word.casefold() for word in words]
+
+    def missing(text: str) -> int:
+        return sum(word not in text.casefold() for word in wanted)
+
+    found = [one for one in questions() if not missing(" ".join(map(str, one.json().values())))]
+    return sorted(found, key=lambda one: missing(one.asks))
+
+
+def close_words(words: Sequence[str]) -> list[str]:
+    """Words of the questions that look like those that none of them has.
+
+    >>> close_words(["causl"])
+    ['causal']
+    """
+    known = {word for one in questions() for word in re.findall(r"[^\W\d_]{3,}", f"{one.topic} {one.asks}")}
+    lower = sorted({word.casefold() for word in known})
+    return [near for word in words for near in get_close_matches(word.casefold(), lower, 1)]

@@ -1,0 +1,86 @@
+"""Every question is asked as it stands, in the terminal and in Python, and answered as the page says."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lattend.ask import Question, questions, search
+from lattend.ask.pages import markdown, notebook
+from lattend.cli.main import main
+
+PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
+COUNT = 93
+by_number = pytest.mark.parametrize("one", questions(), ids=lambda one: str(one.number))
+
+
+def same(wanted: str, printed: str) -> bool:
+    return doctest.OutputChecker().check_output(f"{wanted}\n", f"{printed.strip()}\n", doctest.ELLIPSIS)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("LATTEND_DEBUG", raising=False)
+
+
+@by_number
+def test_commands(one: Question, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in one.files.items():
+        Path(name).write_text(text)
+    assert one.commands
+    for command, wanted in one.commands:
+        words = shlex.split(command)
+        assert words[0] == "lattend"
+        code = main(words[1:])
+        printed = capsys.readouterr()
+        assert code in (0, 1), printed.err
+        assert "lattend: " not in printed.err  # only progress
+        assert wanted.strip(".\n ")
+        assert same(wanted, printed.out), f"$ {command}\n{printed.out}"
+
+
+@by_number
+def test_python(one: Question) -> None:
+    test = doctest.DocTestParser().get_doctest(
+        f">>> import lattend as lt\n{one.python}", {}, str(one.number), "", 0
+    )
+    report: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+    assert outcome.failed == 0, "".join(report)
+    assert any(example.want for example in test.examples), "nothing is printed"
+
+
+def test_all_are_there() -> None:
+    assert len(questions()) == COUNT
+    assert len({one.asks for one in questions()}) == COUNT
+
+
+def test_page_is_that_of_the_questions() -> None:
+    assert PAGE.read_text() == markdown(questions()), "lattend ask --out docs/questions.md"
+
+
+def test_pictures_exist() -> None:
+    for one in questions():
+        assert not one.picture or (PAGE.parent / "pictures" / one.picture).exists()
+
+
+def test_notebook_is_valid_and_its_code_compiles() -> None:
+    written = json.loads(notebook(questions()))
+    assert (written["nbformat"], written["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in written["cells"]}) == len(written["cells"])
+    for cell in written["cells"]:
+        if cell["cell_type"] == "code":
+            compile(cell["source"], "cell", "exec")
+
+
+def test_search_needs_every_word() -> None:
+    found = search(["STRIDED", "count"])
+    assert found
+    assert all("strided" in str(one.json()).casefold() for one in found)
+    assert search(["no such word at all"]) == []
