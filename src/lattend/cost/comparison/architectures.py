@@ -155,7 +155,9 @@ class Architectures(Printed):
         parts += [*self.comparison.crossing_lines, ""]
         at = "" if isinstance(self.k, str) else f", k = {self.k}"
         parts.append(f"multiplies of a convolution of n pixels, padding counted{at}")
-        return Report(self.title, [*parts, *(f"{words}: {verdict}" for words, verdict in self.claims)])
+        for words, verdict in self.claims:
+            parts += f"{words}: {verdict}".splitlines()
+        return Report(self.title, parts)
 
     def __repr__(self) -> str:
         return f"<Architectures: {self.title}>"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
 # Where a number is needed and none was given
-CHOSEN, CHOSEN_BY_NAME = 64, {"heads": 8, "layers": 12, "l": 12}
+CHOSEN, CHOSEN_BY_NAME = 64, {"heads": 8, "layers": 12, "l": 12, "k": 3}
 MOST_ROWS = 8
 
 
