@@ -211,8 +211,8 @@ TOPICS = (
         "Heads in training",
         "A network of attention layers learns digits; the centre and the width of every head are recorded.",
         (
-            'record = lt.study.heads.train("digits", epochs=3, control=False)',
-            "record.trained.epochs[-1]",
+            'record = lt.study.heads.train("digits", epochs=5, rate=0.01, control=False)',
+            "record.trained.epochs[-1].accuracy",
         ),
         "record.draw_paths()",
         _heads,
