@@ -120,6 +120,29 @@ def test_the_letter_of_a_way_is_none_of_the_count() -> None:
     assert lt.rules.sinks().count().claim("Theta(n^2)").because.startswith("along n = x with s = t = 10")
 
 
+@pytest.mark.parametrize(
+    ("claim", "holds"),
+    [
+        ("O(d^2)", True),
+        ("Θ(d^2)", True),
+        ("O(d)", False),
+        ("Ω(d^5)", False),
+        ("o(d^2)", False),
+        ("o(d^3)", True),
+        ("ω(d)", True),
+    ],
+)
+def test_a_parameter_that_cannot_grow_hides_nothing(claim: str, holds: bool) -> None:
+    cost = lt.cost.conv(rows=8, cols=8, kernel="k", c_in="d", c_out="d")  # 1 <= k <= 8
+    assert str(cost.order("multiplies")) == "O(d^2)"
+    assert bool(cost.claim("multiplies", claim)) is holds
+
+
+def test_growth_where_all_is_bounded_is_constant() -> None:
+    assert str(lt.rule("k <= q and n <= 9").count().order()) == "O(1)"
+    assert str(lt.rule("k <= q and q - k <= t and t <= 5").count().order("n", "t")) == "O(n)"
+
+
 def test_a_count_that_is_zero_somewhere_is_no_lower_bound() -> None:
     verdict = lt.rule("k - q >= t").count().claim("Omega(n)", assuming="t >= 0")
     assert verdict.status == "fails" and "grows slower" in verdict.because

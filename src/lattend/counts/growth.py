@@ -54,6 +54,7 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
     unknown = [name for name in growing if name not in count.names]
     if unknown:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
+    growing = unbounded(count, growing)
     found: list[tuple[str, str]] = []
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
@@ -68,6 +69,13 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
             leading = _leading(reached, cone, moving)
             found.append((" + ".join(product_text(m) for m in leading) or "1", when or "always"))
     return Growth(list(dict.fromkeys(found)))
+
+
+def unbounded(count: Count, growing: list[str]) -> list[str]:
+    """Those of the variables that some piece lets grow; a kernel within 8 pixels does not."""
+    parts = [part for piece in count.closed.pieces for part in by_sign(piece, count)]
+    cones = [cone_of(part, signs, count, growing) for part, signs in parts]
+    return [name for name in growing if any(cone.grows([name]) for cone in cones)]
 
 
 def sign_of(monomial: Iterable[tuple[Atom, int]], coefficient: Fraction, signs: dict[str, int]) -> int:

@@ -26,6 +26,7 @@ from lattend.counts.growth import (
     present,
     product_text,
     sign_of,
+    unbounded,
     unwrapped,
 )
 from lattend.counts.symbolic import Case, cases
@@ -135,11 +136,12 @@ def _places(count: Count, bound: Formula, pieces: list[Piece]) -> Iterator[_Plac
 
 def _bounded(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
     """Why the count is not O(bound), or o(bound), in whichever direction its names grow."""
+    growing = unbounded(count, count.names)
     for place in _places(count, bound, count.closed.pieces):
         if isinstance(place, Doubt):
             yield place
             continue
-        cone = place.cone.growing(count.names) if strictly else place.cone
+        cone = place.cone.growing(growing) if strictly else place.cone
         theirs = [growth for _, growth in place.claimed(cone)]
         for term, ours in place.growths(cone):
             path = present(cone, term).beyond(ours, theirs, by=0 if strictly else 1)
@@ -151,19 +153,20 @@ def _bounded(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
 
 def _bounding(count: Count, bound: Formula, strictly: bool) -> Iterator[Doubt]:
     """Why the count is not Ω(bound), or ω(bound), as its names grow upward."""
+    growing = unbounded(count, count.names)
     zero = uncovered(count.pieces, count.closed.domain)
     nothing = [Piece(part, Polynomial({})) for part in zero.parts()]
     for place in _places(count, bound, [*count.closed.pieces, *nothing]):
         if isinstance(place, Doubt):
             yield place
             continue
-        if min(place.signs.values(), default=1) < 0 or not place.cone.grows(count.names):
+        if min(place.signs.values(), default=1) < 0 or not place.cone.grows(growing):
             continue  # there some name stays small
-        cone = place.cone.growing(count.names) if strictly else place.cone
+        cone = place.cone.growing(growing) if strictly else place.cone
         ours = [(m, growth) for m, growth in place.growths(cone) if place.formula.terms[m] > 0]
         for term, theirs in place.claimed(cone):
             larger = [growth for m, growth in ours if place.vanishing(m) <= place.vanishing(term)]
-            here = present(cone, term) if larger else present(cone, term).growing(count.names)
+            here = present(cone, term) if larger else present(cone, term).growing(growing)
             path = here.beyond(theirs, larger, by=0 if strictly else 1)
             if path is not None:
                 yield _refuted(place, path, "does not grow faster" if strictly else "grows slower", theirs)
