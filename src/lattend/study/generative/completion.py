@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -25,7 +24,7 @@ from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, seeded
 from lattend.study.generative.pictures import GREYS, side_by_side
 from lattend.study.images.handwritten import LEVELS, SIZE, Digits, digits
-from lattend.study.training import warm_cosine
+from lattend.study.training import one_thread, warm_cosine
 from lattend.wording import many
 
 EPOCHS = 8
@@ -140,7 +139,7 @@ def complete_digits(
     """
     count("epochs", epochs)
     found = digits() if data is None else data
-    with torch.random.fork_rng([]), _one_thread():
+    with torch.random.fork_rng([]), one_thread():
         torch.manual_seed(check_seed(seed))
         model = PixelModel(found.levels, h=STATES, cell="lstm", directions=2)
         history = tuple(_fit(model, found.train, epochs, progress))
@@ -176,17 +175,6 @@ def _fit(
         if progress is not None:
             progress(done)
         yield done
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Products this small are not worth sharing, least of all on a busy machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def table_nats(data: Digits, left: bool) -> float:
