@@ -161,12 +161,12 @@ def test_steps_of_models():
     assert decoder.claim(
         "multiply-adds", "l(2n(t + 1) + 12n^2 + 2n)"
     )  # pairs; projections, feed-forward; norms
-    assert str(decoder.cache.cache) == "2n*l*t"
+    assert decoder.cache is not None and str(decoder.cache.cache) == "2n*l*t"
     rnn = lt.cost.rnn(steps="t", inputs="n", hidden="n", layers="l").per("step")
     assert rnn.claim("multiplies", "2n^2 l")  # whatever t is
-    total = sum(lt.cost.decoder(heads=1, n=t, d=4, layers=2).per("step")["step"].adds for t in range(1, 6))
-    whole = [lt.cost.decoder(heads=1, n=t, d=4, layers=2).adds for t in (1, 6)]
-    assert total == whole[1] - whole[0]
+    made = [lt.cost.decoder(heads=1, n=t, d=4, layers=2) for t in range(1, 7)]
+    total = sum(one.per("step")["step"].total("adds") for one in made[:-1])
+    assert total == made[-1].total("adds") - made[0].total("adds")
 
 
 @pytest.mark.parametrize(

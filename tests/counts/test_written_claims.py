@@ -171,6 +171,17 @@ def test_a_bracket_that_was_left_out_is_offered() -> None:
     assert verdict.json()["instead"][0]["where"] == "t < n"
 
 
+def test_an_index_outside_of_its_sum_belongs_in_a_bracket() -> None:
+    """n - i + 1 for i = 1 to n: n + (n - 1) + ... + 1; without the bracket i would be nothing."""
+    causal = lt.rules.causal()
+    verdict = causal.count().claim(r"\sum_{i=1}^{n} n - i + 1")
+    assert verdict and verdict.readings == (r"read as \sum_{i=1}^{n} (n - i + 1)",)
+    keys = causal.count(per="query").claim(r"\sum_{j=0}^{q} j - j + 1")
+    assert keys and keys.readings == (r"read as \sum_{j=0}^{q} (j - j + 1)",)
+    with pytest.raises(lt.errors.UnknownName, match="this count has no j"):
+        causal.count().claim(r"\sum_{i=1}^{n} n - j + 1")
+
+
 def test_no_bracket_is_offered_where_it_does_not_help() -> None:
     assert STRIDED.claim(r"\sum_{i=1}^{n} i + 5").instead == ()
     assert CAUSAL.claim(r"\sum_{i=1}^{n-1} i + n").instead == ()

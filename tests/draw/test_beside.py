@@ -25,6 +25,7 @@ def three(**options):
 def stroked(picture):
     """How many lines its PDF draws."""
     stream = re.search(rb"stream\r?\n(.*?)\nendstream", picture.pdf(), re.DOTALL)
+    assert stream is not None
     return zlib.decompress(stream[1]).split().count(b"S")
 
 
@@ -124,6 +125,7 @@ def test_crosses_in_every_form(tmp_path):
     drawn = re.findall(r'd="([^"]*)" stroke="' + TEXT, picture.svg())
     assert sum(d.count("M") for d in drawn) == 2 * 8
     colour = re.search(rf"definecolor{{(\w+)}}{{HTML}}{{{TEXT[1:].upper()}}}", picture.tikz())
+    assert colour is not None
     assert len(re.findall(rf"\\draw\[{colour[1]},", picture.tikz())) == 2 * 8
     assert picture.png().startswith(b"\x89PNG")
     coloured = lt.rule("strided(1)").draw(n=4)
@@ -159,7 +161,7 @@ def test_positions_from_one():
         assert side.ticks == ((0.5, "1"), (1.5, "2"), (2.5, "3"), (3.5, "4"))
     assert (panel.cells == lt.rule("causal").draw(n=4).panels[0].cells).all()
     tiles = lt.rule("causal").draw(n=1000, first=1).panels[0]
-    assert dict(map(reversed, tiles.rows.ticks))["200"] == 199 / 16
+    assert {label: at for at, label in tiles.rows.ticks}["200"] == 199 / 16
     with pytest.raises(DomainError, match="positions are numbered from 0 or from 1, not from 2"):
         lt.rule("causal").draw(n=4, first=2)
 

@@ -79,7 +79,15 @@ def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Read
     """The claim that a text makes, with what its names stand for put in."""
     known = {*count.names, *count.values, *replacements}
     claim = parse_claim(text, known)
-    named, said = _named(count, claim, text, known)
+    try:
+        named, said = _named(count, claim, text, known)
+    except UnknownName:  # an index that stands outside of its sum: the bracket was left out
+        for bracketed in claim.bracketed:
+            with suppress(TextError):
+                found = _read(count, bracketed, replacements)
+                readings = (f"read as {bracketed}", *found.claim.readings)
+                return replace(found, claim=replace(found.claim, readings=readings), text=text)
+        raise
     put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
     sides = [Side(_replaced_side(side.node, put), side.text) for side in claim.sides]
     said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
@@ -108,15 +116,18 @@ def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict
     """
     places: dict[str, tuple[int, int]] = {}
     used: set[str] = set()
+    indices: set[str] = set()
     for side in claim.sides:
         for node, bound in walk(side.node):
+            if isinstance(node, Sum):
+                indices.add(node.variable)
             if isinstance(node, Symbol) and node.name not in bound:
                 used.add(node.name)
                 if node.name not in known:
                     places.setdefault(node.name, node.span or (0, len(text)))
     if len(places) == 1 and len(count.fixed) == 1 and not used & {*count.fixed}:
         (letter,), (position,) = places, count.fixed
-        if len(letter) == 1 and letter.islower():
+        if len(letter) == 1 and letter.islower() and letter not in indices:
             whose = "query" if position == count.rule.axes[0].query else "key"
             return {letter: position}, [
                 f"{letter} read as {position}, the position of the {whose}, from {count.first}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lattend.draw.formats.palette import PAPER
-from lattend.draw.formats.scene import Item, Path, Text, moved, text_width
+from lattend.draw.formats.scene import SUBSCRIPT, Item, Path, Text, moved, text_width
 
 Place = tuple[float, float]
 
@@ -50,7 +50,7 @@ def ring(centre: Place, across: float, down: float, colour: str, width: float, f
 
 def label(text: Text) -> Iterator[Item]:
     """A word on a light ground, so that it is read over lines."""
-    wide = sum(text_width(part, text.size * (0.72 if low else 1)) for part, low in text.pieces)
+    wide = sum(text_width(part, text.size * (SUBSCRIPT if low else 1)) for part, low in text.pieces)
     left = text.x - {"start": 0.0, "middle": 0.5, "end": 1.0}[text.anchor] * wide
     top, bottom = text.y - 0.82 * text.size, text.y + 0.36 * text.size
     corners = (left - 1, top), (left + wide + 1, top), (left + wide + 1, bottom), (left - 1, bottom)

@@ -94,6 +94,7 @@ class Checkpoint:
             found = which.get(name)
             if found != asked:
                 hashed = {"data": "other data", "test": "other test data" if found else "no test data"}
+                hashed |= {"labels": "other labels", "test labels": "other test labels"}
                 raise DomainError(
                     f'"{self.path}" is the checkpoint of a run with '
                     f"{hashed.get(name, f'{name} = {found}, not {asked}')}; "

@@ -78,8 +78,8 @@ def test_what_is_wrong_is_seen(monkeypatch):
             return x.clone()
 
         @staticmethod
-        def backward(ctx, grad):
-            return 1.001 * grad
+        def backward(ctx, *grad_outputs):
+            return 1.001 * grad_outputs[0]
 
     def skewed(self, x, *args, **options):
         return forward(self, WrongGradient.apply(x), *args, **options)

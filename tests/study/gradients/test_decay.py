@@ -107,6 +107,24 @@ def test_claims(claim: str, holds: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rnn", "claim", "holds"),
+    [
+        ((0.0, 0.0), "rnn < attention at 8", True),
+        ((0.0, 0.0), "rnn > attention at 8", False),
+        ((0.0, 0.0), "rnn < rnn at 8", False),
+        ((0.0, 2.0), "rnn < attention at 8", None),
+        ((0.0, 2.0), "rnn > attention at 8", None),
+    ],
+)
+def test_a_gradient_of_0_is_compared_seed_by_seed(
+    rnn: tuple[float, float], claim: str, holds: bool | None
+) -> None:
+    found = study(rnn=rnn, attention=(1.0, 1.0)).claim(claim)
+    assert found.holds is holds and bool(found) is (holds is True)
+    assert json.loads(json.dumps(found.json()))["holds"] is holds
+
+
+@pytest.mark.parametrize(
     ("said", "usual"),
     [
         ("RNNs have vanishing gradients", "rnn vanishes"),

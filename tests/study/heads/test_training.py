@@ -153,6 +153,9 @@ def test_another_run_is_not_taken_up(tmp_path: Path) -> None:
         record(2, checkpoint=tmp_path, seed=1)
     with pytest.raises(DomainError, match="a run with other data; repeat"):
         train(images(seed=5), epochs=2, checkpoint=tmp_path, **SMALL)
+    relabelled = images()._replace(train_labels=1 - images().train_labels)
+    with pytest.raises(DomainError, match="a run with other labels; repeat"):
+        train(relabelled, epochs=2, checkpoint=tmp_path, **SMALL)
     (tmp_path / "trained.pt").write_text("hello")
     with pytest.raises(LattendError, match=r'trained.pt" is no checkpoint of heads in training'):
         record(2, checkpoint=tmp_path)

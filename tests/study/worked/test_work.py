@@ -213,8 +213,8 @@ def test_without_matrices_tokens_are_compared_as_they_are(scale):
     assert found.facts[1] == "no matrices: q = k = v = x"
     assert [step.name for step in found.exercise] == ["tokens"]
     assert "$Q = X$" in found.latex()
-    tensors = (torch.tensor(x, dtype=torch.float64)[None, None],) * 3
-    out = lt.attention(*tensors, lt.rule("full"), scale=1 if scale == 1 else None)
+    one = torch.tensor(x, dtype=torch.float64)[None, None]
+    out = lt.attention(one, one, one, lt.rule("full"), scale=1 if scale == 1 else None)
     np.testing.assert_allclose(found.outputs.values, out[0, 0].numpy(), rtol=1e-12)
 
 

@@ -138,6 +138,8 @@ class Instances:
 
     def check(self, before: Term, link: Link, after: Term) -> str:
         pairs = list(zip(self.values(before), self.values(after), strict=True))
+        if not pairs:
+            raise DerivationError(f"{PLAIN.write(after)} is checked on nothing")
         if link.relation == "≠" and any(not _holds(left, "=", right, "") for left, right in pairs):
             return self.how
         for left, right in pairs:

@@ -178,10 +178,11 @@ def _compared(
     left, right = (study[name, stage] for name in names)
     first, second = (format_number(float(one.mean[distance]), 2) for one in (left, right))
     said = f"{stage} at distance {distance}: {first} against {second}"
-    found = ratio(left.sizes[:, distance], right.sizes[:, distance])
-    if found is None:
-        less, more = left.mean[distance] < right.mean[distance], left.mean[distance] > right.mean[distance]
-        return (less if sign == "<" else more), said
+    sizes = left.sizes[:, distance], right.sizes[:, distance]
+    found = ratio(*sizes)
+    if found is None:  # a size of 0 has no ratio: then every seed must say the same
+        claimed = np.less(*sizes) if sign == "<" else np.greater(*sizes)
+        return (None if claimed.any() and not claimed.all() else bool(claimed.all())), said
     said += f", {found} times as large"
     below, above = found.high < 1, found.low > 1
     return (None if not below and not above else below == (sign == "<")), said

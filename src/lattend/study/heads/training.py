@@ -145,6 +145,7 @@ class _Training:
     def _checkpoint(self, path: Path) -> Checkpoint:
         which = asdict(self.settings) | {"run": self.name}
         which |= {"data": hash_of(self.x), "test": hash_of(self.test)}
+        which |= {"labels": hash_of(self.y), "test labels": hash_of(self.test_y)}
         return Checkpoint(path, "heads in training", which, self.net, self.optimiser, self.home)
 
     def complete(self, progress: Callable[[Progress], object] | None) -> Run:
