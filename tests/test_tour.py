@@ -180,13 +180,19 @@ def test_samples_cover_the_catalogue() -> None:
         ("(n + 1)/2", "<mfrac><mrow><mi>n</mi><mo>+</mo><mn>1</mn></mrow><mn>2</mn></mfrac>"),
         (
             "N = n // w",
-            "<mrow><mi>N</mi><mo>=</mo><mrow><mo>⌊</mo><mi>n</mi><mo>/</mo><mi>w</mi><mo>⌋</mo></mrow></mrow>",
+            "<mrow><mi>N</mi><mo>=</mo>"
+            "<mrow><mo>⌊</mo><mfrac><mi>n</mi><mi>w</mi></mfrac><mo>⌋</mo></mrow></mrow>",
+        ),
+        (
+            "(n % w)^2",
+            "<msup><mrow><mo>(</mo><mrow><mi>n</mi><mo>mod</mo><mi>w</mi></mrow><mo>)</mo></mrow>"
+            "<mn>2</mn></msup>",
         ),
         ("0 <= t < n", "<mrow><mn>0</mn><mo>≤</mo><mi>t</mi><mo>&lt;</mo><mi>n</mi></mrow>"),
     ],
 )
 def test_formulas(text: str, markup: str) -> None:
-    found = re.sub(r" (stretchy|lspace|rspace)='\w+'", "", formula(text)).replace("&#x2062;", "\u2062")
+    found = re.sub(r" (stretchy|lspace|rspace)='[\w.]+'", "", formula(text)).replace("&#x2062;", "\u2062")
     assert found == f"<math>{markup}</math>"
 
 
@@ -222,7 +228,7 @@ def test_conditions(text: str, words: str) -> None:
     ("printed", "words"),
     [
         ("n^2", "n 2"),
-        ("c*Q + 1  where Q = q // l", "c Q + 1 where Q = ⌊ q / l ⌋"),
+        ("c*Q + 1  where Q = q // l", "c Q + 1 where Q = ⌊ q l ⌋"),
         ("t + 1  when t < n\nn - k  otherwise", "t + 1 when t &lt; n n − k otherwise"),
         (
             "F(rows) * F(cols) where F(n) =\n  n^2  when r > n",

@@ -8,6 +8,7 @@ from typing import Any
 
 import lattend as lt
 from lattend.report.numbers import fixed, format_share, scientific
+from lattend.study.heads.findings import Findings
 
 Names = dict[str, Any]
 
@@ -122,12 +123,12 @@ def _gradients(names: Names) -> str:
 
 
 def _heads(names: Names) -> str:
-    run = names["record"].trained
-    first, last = (run.moments[at].centres for at in (0, -1))
-    moved = [float(((a - b) ** 2).sum(-1).mean() ** 0.5) for a, b in zip(first, last, strict=True)]
+    record = names["record"]
+    moved = Findings(record).moved
     return (
-        f"In {len(run.epochs)} epochs the heads of layer 1 move {fixed(moved[0], 2)} pixels and those of "
-        f"layer {len(moved)} {fixed(moved[-1], 2)}; trained to the end, they still form no 3 × 3 grid."
+        f"In {len(record.trained.epochs)} epochs the heads of layer 1 move {fixed(moved[0], 2)} pixels "
+        f"and those of layer {len(moved)} {fixed(moved[-1], 2)}; trained to the end, they still form no "
+        "3 × 3 grid."
     )
 
 

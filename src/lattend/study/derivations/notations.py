@@ -346,7 +346,7 @@ class MathML(Notation):
         return f"<mrow>{left}{part}{right}</mrow>"
 
     def times(self, left: str, right: str, before: Term, after: Term) -> str:
-        dot = right.startswith("<mn>")
+        dot = right.startswith("<mn>") or _is_word(before) or _is_word(after)
         return f"<mrow>{left}<mo>{'·' if dot else '&#x2062;'}</mo>{right}</mrow>"
 
     def fraction(self, above: str, below: str) -> str:
@@ -383,6 +383,11 @@ def _name_parts(name: str) -> tuple[str, str]:
     letter, _, lower = name.partition("_")
     primes = name[len(name.rstrip("'")) :] if lower else ""  # g_p' is g' of p
     return letter + primes, lower.rstrip("'")
+
+
+def _is_word(term: Term) -> bool:
+    """Whether this is a name of several letters, as heads: beside another one they would run together."""
+    return term.op == "name" and len(_name_parts(term.text)[0].rstrip(f"'{_TILDE}")) > 1
 
 
 def _factors(term: Term) -> list[Term]:
