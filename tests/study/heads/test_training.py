@@ -169,7 +169,7 @@ def test_another_run_is_not_taken_up(tmp_path: Path) -> None:
         ({"kernel": 1.5}, "kernel must be a whole number from 1 on"),
         ({"kernel": 40}, "3,200 heads are more than a picture shows; give at most 1,024"),
         ({"rate": 0}, "rate must be above 0, got 0"),
-        ({"rate": 1e30}, "in epoch 1 the loss is not finite; lower rate, which is 1e\\+30"),
+        ({"rate": 1e30}, "in epoch 1 the loss is not finite; lower rate, which is 1e30"),
         ({"patch": 4}, "a side of 6 pixels is not cut into patches of 4; give a divisor"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"device": "gpu"}, '"cpu" or "cuda", not \'gpu\''),
