@@ -75,4 +75,4 @@ def test_completion() -> None:
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend count sparse", COMP_CWORD="2")
     assert done.stdout.split() == [b"sparse_strided", b"sparse_fixed"]
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend c", COMP_CWORD="1")
-    assert done.stdout.split() == [b"count", b"claim", b"check", b"cost", b"compare", b"conv"]
+    assert done.stdout.split() == [b"count", b"claim", b"check", b"cost", b"compare", b"conv", b"complete"]

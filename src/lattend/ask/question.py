@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -57,7 +57,7 @@ class Question:
         }
 
 
-@cache
+@lru_cache(maxsize=1)
 def questions() -> tuple[Question, ...]:
     """Every question, numbered from 1."""
     found: list[Question] = []
