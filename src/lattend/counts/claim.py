@@ -11,7 +11,7 @@ from lattend.counts.algebra import load
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.count import Count
 from lattend.counts.equality import Judged, grows, judge_equation, words
-from lattend.counts.formula import Apply, BigO, Claim, Formula, Number, Side, Sum, Symbol, walk
+from lattend.counts.formula import Apply, BigO, ClaimSide, Formula, Number, Sum, Symbol, WrittenClaim, walk
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.meanings import meant
 from lattend.counts.orders import judge_order
@@ -31,7 +31,7 @@ class _Reading:
     """A claim in the names of the count it is about, and how it differs from the text as it stands."""
 
     count: Count
-    claim: Claim
+    claim: WrittenClaim
     text: str
     how: str = ""
 
@@ -89,7 +89,7 @@ def _read(count: Count, text: str, replacements: Mapping[str, Formula]) -> _Read
                 return replace(found, claim=replace(found.claim, readings=readings), text=text)
         raise
     put = {**replacements, **{name: Symbol(new) for name, new in named.items()}}
-    sides = [Side(_replaced_side(side.node, put), side.text) for side in claim.sides]
+    sides = [ClaimSide(_replaced_side(side.node, put), side.text) for side in claim.sides]
     said = [*([f"{claim.name} read as the count"] if claim.name else []), *said, *claim.readings]
     return _Reading(count, replace(claim, sides=tuple(sides), readings=tuple(said)), text)
 
@@ -109,7 +109,7 @@ def _other_readings(reading: _Reading, replacements: Mapping[str, Formula]) -> I
             yield replace(again, how="with positions from 1, first=1")
 
 
-def _named(count: Count, claim: Claim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
+def _named(count: Count, claim: WrittenClaim, text: str, known: set[str]) -> tuple[dict[str, str], list[str]]:
     """What names stand for that the count has not, and how that is said; raises where it is not clear.
 
     A letter alone is the position of what is counted; N_h, which nobody calls anything but heads, is heads.

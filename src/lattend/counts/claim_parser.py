@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lattend.counts.formula import BigO, Claim
+from lattend.counts.formula import BigO, WrittenClaim
 from lattend.counts.formula_parser import ORDERS, FormulaParser
 from lattend.counts.formula_scan import FUNCTIONS
 
 
-def parse_claim(text: str, known: Collection[str] = ()) -> Claim:
+def parse_claim(text: str, known: Collection[str] = ()) -> WrittenClaim:
     """The claim a text makes about a count with the `known` names.
 
     >>> [side.text for side in parse_claim("N = 1 + 2 + … + n = n(n + 1)/2", {"n"}).sides]
@@ -28,7 +28,7 @@ def parse_claim(text: str, known: Collection[str] = ()) -> Claim:
             )
     parser.finish()
     bracketed = (f"{text[:start]}({text[start:end]}){text[end:]}" for start, end in parser.open_sums)
-    return Claim(tuple(sides), name, tuple(dict.fromkeys(parser.readings)), tuple(bracketed))
+    return WrittenClaim(tuple(sides), name, tuple(dict.fromkeys(parser.readings)), tuple(bracketed))
 
 
 def _heading(parser: FormulaParser) -> str:

@@ -55,7 +55,7 @@ Formula = Number | Symbol | Apply | Sum
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ClaimSide:
     """One side of an equation, and the text it was read from."""
 
     node: Formula | BigO
@@ -63,14 +63,14 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WrittenClaim:
     """What is claimed of a count: one formula, or several that are all said to be equal, `N = a = b`.
 
     `name` is what the text calls the count itself; `readings` say how dots and the like were understood, and
     `bracketed` are texts with brackets that may have been left out.
     """
 
-    sides: tuple[Side, ...]
+    sides: tuple[ClaimSide, ...]
     name: str = ""
     readings: tuple[str, ...] = ()
     bracketed: tuple[str, ...] = ()

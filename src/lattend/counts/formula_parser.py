@@ -17,11 +17,11 @@ from typing import ClassVar, cast
 from lattend.counts.formula import (
     Apply,
     BigO,
+    ClaimSide,
     Formula,
     Number,
     Op,
     OrderSign,
-    Side,
     Sum,
     Symbol,
     walk,
@@ -110,7 +110,7 @@ class FormulaParser(Parser[_ParsedFormula]):
         self.finish()
         return found.node
 
-    def side(self) -> Side:
+    def side(self) -> ClaimSide:
         """One side of an equation: a formula, or an order."""
         if len(self.tokens) == 1:
             raise self.error("it is empty; write for instance n(n + 1)/2", 0, 1)
@@ -118,11 +118,11 @@ class FormulaParser(Parser[_ParsedFormula]):
         self.at += order is not None
         piece = self.operand(_ADD) if order else self.expression(_ADD)
         if order is None:
-            return Side(piece.node, self.written(*piece.span))
+            return ClaimSide(piece.node, self.written(*piece.span))
         if self.here.kind != "end" and self.here.value != "=":
             raise self.alone(order)
         place = order.start, piece.end
-        return Side(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
+        return ClaimSide(BigO(piece.node, cast(OrderSign, order.value), place), self.written(*place))
 
     def written(self, start: int, end: int) -> str:
         """The text from start to end, on one line."""

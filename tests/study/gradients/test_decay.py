@@ -17,7 +17,7 @@ from lattend.errors import DomainError, NamingError, TextError
 from lattend.study.gradients.claims import FORMS, read_claim
 from lattend.study.gradients.decay import Gradients, GradientStudy
 from lattend.study.gradients.recall import INITIAL, TRAINED
-from lattend.study.gradients.trend import STUDENT, Interval, factor
+from lattend.study.gradients.trend import STUDENT, ConfidenceInterval, factor
 
 
 def test_students_t() -> None:
@@ -27,7 +27,7 @@ def test_students_t() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=10))
 def test_intervals_are_those_of_scipy(numbers: list[float]) -> None:
-    found = Interval.of(numbers)
+    found = ConfidenceInterval.of(numbers)
     error = stats.sem(numbers)
     low, high = (
         stats.t.interval(0.95, len(numbers) - 1, np.mean(numbers), error) if error else (numbers[0],) * 2

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastQuery
+from lattend.study.gradients.networks import KERNEL, KINDS, ConvStack, LastToken
 from lattend.study.gradients.recall import Recall
 
 SHIFTS = range(-(KERNEL // 2), KERNEL // 2 + 1)
@@ -40,7 +40,7 @@ def test_a_linear_rnn_has_the_powers_of_its_matrix(seed: int, states: int, wide:
 
 def test_attention_without_scores_is_a_mean() -> None:
     """With W_q = 0 every weight is 1/n, whatever the tokens: ∂y_T/∂x_i = W_v/n at every distance."""
-    net = LastQuery(4, 7).double()
+    net = LastToken(4, 7).double()
     torch.nn.init.zeros_(net.q.weight)
     found = lt.study.gradients.jacobian_sizes(net, randoms(3, 7, 4))
     assert found.detach().numpy() == pytest.approx(float(net.v.weight.detach().norm()) / 7, rel=1e-12)

@@ -15,7 +15,7 @@ from PIL import Image
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.heads.pictures import wider
-from lattend.study.heads.record import Moment, Record
+from lattend.study.heads.record import HeadMoment, Record
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_a_moment_shows_every_layer(found: Record) -> None:
 def test_heads_that_no_frame_holds_are_counted() -> None:
     at = [(0.0, 0.0), (0.0, 0.0), (3.0, 4.0), (9.0, 0.0)]
     radii = np.array([5.6, 5.7, 10.6, 10.7])  # the corner is √(4² + 4²) = 5.66 away, √(7² + 8²) = 10.63, 13.6
-    found = Moment.of(0, [at, at], np.stack([math.log(2) / radii**2, np.ones(4)]))
+    found = HeadMoment.of(0, [at, at], np.stack([math.log(2) / radii**2, np.ones(4)]))
     assert wider(found, 4.0) == [1, 0]
 
 

@@ -14,9 +14,9 @@ from made_heads import record
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.heads.findings import OFF, Findings
-from lattend.study.heads.record import EpochResult, Moment, Record, Run, Settings
+from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record
 
-SETTINGS = Settings(
+SETTINGS = HeadSettings(
     data="drawn",
     train_images=10,
     test_images=400,
@@ -39,29 +39,29 @@ SETTINGS = Settings(
 )
 
 
-def moment(epoch: float = 0.0, far: tuple[float, ...] = (1.0, 1.0, 1.0), alpha: float = 1.0) -> Moment:
+def moment(epoch: float = 0.0, far: tuple[float, ...] = (1.0, 1.0, 1.0), alpha: float = 1.0) -> HeadMoment:
     """Four heads of each layer as far from the query as `far` says, on its diagonals."""
     around = np.array([(-1, -1), (-1, 1), (1, -1), (1, 1)]) / math.sqrt(2)
-    return Moment.of(epoch, [length * around for length in far], np.full((len(far), 4), alpha))
+    return HeadMoment.of(epoch, [length * around for length in far], np.full((len(far), 4), alpha))
 
 
-def drawn(start: Moment, end: Moment, control: Moment | None = None) -> Record:
+def drawn(start: HeadMoment, end: HeadMoment, control: HeadMoment | None = None) -> Record:
     result = [EpochResult(1, 0.5, 0.75, 2.0)]
-    runs = {"trained": Run([start, end], result)}
+    runs = {"trained": HeadRun([start, end], result)}
     if control is not None:
-        runs["control"] = Run([start, control], [replace(result[0], accuracy=0.5)])
+        runs["control"] = HeadRun([start, control], [replace(result[0], accuracy=0.5)])
     return Record(SETTINGS, runs, 100)
 
 
 def test_distances_and_widths_of_a_layer() -> None:
-    found = Moment.of(0, [[(3, 4), (0, 1), (0, 0), (-6, 8)]], [[0.5, 2, 0.125, 50]])
+    found = HeadMoment.of(0, [[(3, 4), (0, 1), (0, 0), (-6, 8)]], [[0.5, 2, 0.125, 50]])
     assert found.centre_distances().tolist() == [4.0]  # (5 + 1 + 0 + 10)/4
     assert found.widths() == pytest.approx([0.75])  # 1, 0.5, 2 and 0.1: the middle of 0.5 and 1
 
 
 def test_attention_distance_is_that_of_all_pairs_of_pixels() -> None:
     random = np.random.default_rng(0)
-    found = Moment.of(0, 3 * random.normal(size=(2, 4, 2)), random.uniform(0.01, 2, (2, 4)))
+    found = HeadMoment.of(0, 3 * random.normal(size=(2, 4, 2)), random.uniform(0.01, 2, (2, 4)))
     rows, cols = 4, 5
     for layer, heads in enumerate(found.heads().values()):
         squares = []
@@ -76,13 +76,13 @@ def test_attention_distance_is_that_of_all_pairs_of_pixels() -> None:
 
 
 def test_a_head_far_outside_attends_to_the_edge() -> None:
-    found = Moment.of(0, [[(0, 1000)]], [[4.0]])
+    found = HeadMoment.of(0, [[(0, 1000)]], [[4.0]])
     wanted = math.sqrt(sum((4 - x) ** 2 for x in range(5)) / 5)  # of five columns always the last
     assert found.attention_distances(1, 5)[0] == pytest.approx(wanted)
 
 
 def test_centres_off_their_pixels() -> None:
-    found = Moment.of(0, [[(0.3, -1.4), (5.0, -2.0), (0.6, 0.7), (-0.5, 0.0)]], np.ones((1, 4)))
+    found = HeadMoment.of(0, [[(0.3, -1.4), (5.0, -2.0), (0.6, 0.7), (-0.5, 0.0)]], np.ones((1, 4)))
     assert found.pixel_distances() == pytest.approx([(0.5 + 0 + 0.5 + 0.5) / 4])
 
 
@@ -92,7 +92,7 @@ def test_random_places_are_off_their_pixels_by_what_the_report_says() -> None:
 
 
 def test_flat_heads_stay_finite() -> None:
-    found = Moment.of(0, [[(0, 0)]], [[0.0]])
+    found = HeadMoment.of(0, [[(0, 0)]], [[0.0]])
     assert np.isfinite(found.widths()).all()
     assert found.attention_distances(1, 3)[0] == pytest.approx(math.sqrt((2 * (1 + 4) + 2) / 9))
 
@@ -153,8 +153,8 @@ def test_gains_are_from_where_each_layer_began() -> None:
 def test_what_is_said_of_grids_follows_from_the_numbers() -> None:
     grid = [(0, 0), (0, 1), (1, 0), (1, 1)]
     heap = [(1, 1)] * 4
-    start = Moment.of(0, [[(2, 2)] * 4] * 3, np.ones((3, 4)))
-    end = Moment.of(1, [grid, heap, [(5, 5)] * 4], np.ones((3, 4)))
+    start = HeadMoment.of(0, [[(2, 2)] * 4] * 3, np.ones((3, 4)))
+    end = HeadMoment.of(1, [grid, heap, [(5, 5)] * 4], np.ones((3, 4)))
     found = Findings(drawn(start, end))
     assert found.nearness() == (
         "Layers 1 and 2 end nearer to a 2 × 2 grid than at first. Layer 1 ends nearer than 19 of 20 draws of "

@@ -35,7 +35,7 @@ def _trained(cost: Cost) -> Amount:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuestion:
     """One of the tables: what is asked, how it is measured, and what is usually claimed of each model."""
 
     name: str
@@ -45,25 +45,25 @@ class Question:
 
 
 QUESTIONS = (
-    Question(
+    TableQuestion(
         "time in training",
         "multiplies, forward and backward",
         _trained,
         {RNN: "O(t l n^2)", ALONE: "O(t^2 l n)", TRANSFORMER: "O(t^2 l n)"},
     ),
-    Question(
+    TableQuestion(
         "space in training",
         "saved activations, numbers",
         lambda cost: cost.amount("saved_activations"),
         dict.fromkeys(MEANINGS, "O(t l n)"),
     ),
-    Question(
+    TableQuestion(
         "time at test",
         "multiplies to make t tokens one after another",
         lambda cost: cost.amount("multiplies"),
         {RNN: "O(t l n^2)", ALONE: "O(t^2 l n)", TRANSFORMER: "O(t^2 l n)"},
     ),
-    Question(
+    TableQuestion(
         "space at test",
         "the recurrent state or the KV cache, numbers",
         lambda cost: cost.amount("cache"),
@@ -131,7 +131,7 @@ class TrainTest(Printed):
             question.name: [self._answer(question, model) for model in self.costs] for question in QUESTIONS
         }
 
-    def _answer(self, question: Question, model: str) -> ModelAnswer:
+    def _answer(self, question: TableQuestion, model: str) -> ModelAnswer:
         found = question.amount(self.costs[model]).formula(f"{model} ({question.name})")
         if not isinstance(found, Count):
             raise NamingError(f"{question.name} of {model} has no formula")

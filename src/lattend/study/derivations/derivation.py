@@ -12,7 +12,7 @@ from typing import Any
 from lattend.errors import LattendError
 from lattend.report.table import WIDTH
 from lattend.study.derivations import documents
-from lattend.study.derivations.notations import LATEX, MATHML, PLAIN, Notation
+from lattend.study.derivations.notations import LATEX, MATHML, PLAIN, TermNotation
 from lattend.study.derivations.term import Term
 from lattend.study.derivations.terminal import terminal
 
@@ -31,7 +31,7 @@ class DerivedLine:
     checked: str = ""
     domain: str = ""
 
-    def parts(self, notation: Notation) -> tuple[str, str, str]:
+    def parts(self, notation: TermNotation) -> tuple[str, str, str]:
         """The left side, or nothing, the relation and the right side."""
         left = "" if self.left is None else notation.write(self.left)
         return left, notation.sign(self.relation), notation.write(self.right)

@@ -19,7 +19,7 @@ _TILDE = "\u0303"
 _LETTER = re.compile(r"[^\W\d_]\u0303?'*(_\d+)?")
 
 
-class Notation(ABC):
+class TermNotation(ABC):
     """How parts are written; `write` walks the tree and puts brackets where they are needed."""
 
     SIGNS: ClassVar[dict[str, str]]
@@ -155,7 +155,7 @@ class Notation(ABC):
     def big(self, name: str, low: str, high: str | None) -> str: ...
 
 
-class Plain(Notation):
+class Plain(TermNotation):
     """For a terminal.
 
     >>> from lattend.study.derivations.reader import read_term
@@ -223,7 +223,7 @@ class Plain(Notation):
         return f"{'Σ' if name == 'sum' else name}_{_braced(low)}{upper}"
 
 
-class Latex(Notation):
+class Latex(TermNotation):
     r"""For a document that uses amsmath.
 
     >>> from lattend.study.derivations.reader import read_term
@@ -305,7 +305,7 @@ class Latex(Notation):
         return f"{sign}_{{{low}}}" + ("" if high is None else f"^{{{high}}}")
 
 
-class MathML(Notation):
+class MathML(TermNotation):
     """For a page.
 
     >>> from lattend.study.derivations.reader import read_term

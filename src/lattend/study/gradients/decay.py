@@ -17,7 +17,7 @@ from lattend.rules.rule import check_integer
 from lattend.seeds import check_seed
 from lattend.study.gradients.networks import KINDS, named_kinds
 from lattend.study.gradients.recall import INITIAL, SYMBOLS, TRAINED, Recall
-from lattend.study.gradients.trend import GROWING, MOST_SEEDS, VANISHING, Interval, factor
+from lattend.study.gradients.trend import GROWING, MOST_SEEDS, VANISHING, ConfidenceInterval, factor
 from lattend.study.training import one_thread
 from lattend.wording import many
 
@@ -39,7 +39,7 @@ class Gradients:
     accuracy: NDArray[np.float64]
 
     @property
-    def factor(self) -> Interval | None:
+    def factor(self) -> ConfidenceInterval | None:
         """By what the size is multiplied at every step of distance, with a 95% interval over seeds."""
         return factor(self.sizes)
 

@@ -59,7 +59,7 @@ class ConvStack(nn.Module):
         return x[:, -1]
 
 
-class LastQuery(nn.Module):
+class LastToken(nn.Module):
     """One head of attention with learned positions, asked by the last token: causal, so that it sees all."""
 
     def __init__(self, width: int, length: int) -> None:
@@ -75,7 +75,7 @@ class LastQuery(nn.Module):
 
 
 @dataclass(frozen=True)
-class Kind:
+class NetworkKind:
     """A kind of network: what it is, how it is made for (width, length), and whether it reads an image."""
 
     about: str
@@ -96,17 +96,21 @@ class Kind:
 
 
 KINDS = {
-    "rnn": Kind("an RNN with tanh", lambda width, _: LastState(nn.RNN(width, width, batch_first=True))),
-    "lstm": Kind("an LSTM", lambda width, _: LastState(nn.LSTM(width, width, batch_first=True))),
-    "rnn2d": Kind(
+    "rnn": NetworkKind(
+        "an RNN with tanh", lambda width, _: LastState(nn.RNN(width, width, batch_first=True))
+    ),
+    "lstm": NetworkKind("an LSTM", lambda width, _: LastState(nn.LSTM(width, width, batch_first=True))),
+    "rnn2d": NetworkKind(
         "a 2-D RNN with tanh; distances along rows and columns", lambda width, _: LastCell(width), True
     ),
-    "conv": Kind(f"convolutions of {KERNEL} taps with ReLU, as many as reach the first input", ConvStack),
-    "attention": Kind("one head with learned positions, asked by the last token", LastQuery),
+    "conv": NetworkKind(
+        f"convolutions of {KERNEL} taps with ReLU, as many as reach the first input", ConvStack
+    ),
+    "attention": NetworkKind("one head with learned positions, asked by the last token", LastToken),
 }
 
 
-def named_kinds(names: Sequence[str]) -> dict[str, Kind]:
+def named_kinds(names: Sequence[str]) -> dict[str, NetworkKind]:
     """The kinds of these names; all where there are none."""
     for name in names:
         if name not in KINDS:

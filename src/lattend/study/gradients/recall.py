@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lattend.study.gradients.jacobian import by_distance, jacobian_sizes
-from lattend.study.gradients.networks import Kind
+from lattend.study.gradients.networks import NetworkKind
 
 INITIAL, TRAINED = "at initialisation", "after training"
 SYMBOLS = 4
@@ -29,7 +29,7 @@ class Learned(NamedTuple):
 class Recall(nn.Module):
     """Symbols become vectors, a network makes one vector of them, and that names the first symbol."""
 
-    def __init__(self, kind: Kind, width: int, length: int, seed: int) -> None:
+    def __init__(self, kind: NetworkKind, width: int, length: int, seed: int) -> None:
         super().__init__()
         self.random = torch.Generator().manual_seed(seed)
         with torch.random.fork_rng(devices=[]):

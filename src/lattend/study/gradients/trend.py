@@ -20,7 +20,7 @@ VANISHING, GROWING = 0.95, 1.05  # factors per step
 
 
 @dataclass(frozen=True)
-class Interval:
+class ConfidenceInterval:
     """A mean and the 95% interval around it."""
 
     mean: float
@@ -28,19 +28,21 @@ class Interval:
     high: float
 
     @staticmethod
-    def of(numbers: Sequence[float]) -> Interval:
+    def of(numbers: Sequence[float]) -> ConfidenceInterval:
         """Of the mean of two to ten independent numbers, by Student's t.
 
-        >>> Interval.of([1.0, 3.0])  # 2 ± 12.706 · √2/√2
-        Interval(mean=2.0, low=-10.706, high=14.706)
+        >>> ConfidenceInterval.of([1.0, 3.0])  # 2 ± 12.706 · √2/√2
+        ConfidenceInterval(mean=2.0, low=-10.706, high=14.706)
         """
         mean = fmean(numbers)
         half = STUDENT[len(numbers) - 2] * stdev(numbers) / math.sqrt(len(numbers))
-        return Interval(mean, mean - half, mean + half)
+        return ConfidenceInterval(mean, mean - half, mean + half)
 
-    def exp(self) -> Interval:
+    def exp(self) -> ConfidenceInterval:
         """The same of the exponentials: a geometric mean."""
-        return Interval(*(math.exp(min(number, 700.0)) for number in (self.mean, self.low, self.high)))
+        return ConfidenceInterval(
+            *(math.exp(min(number, 700.0)) for number in (self.mean, self.low, self.high))
+        )
 
     def __str__(self) -> str:
         mean, low, high = map(_format, (self.mean, self.low, self.high))
@@ -51,7 +53,7 @@ def _format(number: float) -> str:
     return format_fixed(number, 3) if 0.01 <= abs(number) < 1000 else format_number(number)
 
 
-def factor(sizes: NDArray[Any]) -> Interval | None:
+def factor(sizes: NDArray[Any]) -> ConfidenceInterval | None:
     """The factor per step of distance, from sizes [seeds, distances].
 
     For each seed the slope of log size against distance by least squares, from distance 1 on and where the
@@ -68,11 +70,11 @@ def factor(sizes: NDArray[Any]) -> Interval | None:
         if len(at) < 2:
             return None
         slopes.append(float(np.polyfit(at, np.log(row[at]), 1)[0]))
-    return Interval.of(slopes).exp()
+    return ConfidenceInterval.of(slopes).exp()
 
 
-def ratio(left: NDArray[Any], right: NDArray[Any]) -> Interval | None:
+def ratio(left: NDArray[Any], right: NDArray[Any]) -> ConfidenceInterval | None:
     """How many times as large the sizes [seeds] on the left are; None where one of them is 0."""
     if not (left > 0).all() or not (right > 0).all():
         return None
-    return Interval.of(np.log(left / right).tolist()).exp()
+    return ConfidenceInterval.of(np.log(left / right).tolist()).exp()

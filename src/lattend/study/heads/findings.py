@@ -18,7 +18,7 @@ from lattend.study.heads.grid_fit import GridFit, fit_grid
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.study.heads.record import Moment, Record, Settings
+    from lattend.study.heads.record import HeadMoment, HeadSettings, Record
 
 RARE = 0.05  # a share of draws below which it is no chance
 OFF = (math.sqrt(2) + math.asinh(1)) / 6  # mean distance of a random place from the nearest pixel, 0.38
@@ -37,7 +37,7 @@ class Measures:
     off: Floats
 
     @staticmethod
-    def of(moment: Moment, record: Record) -> Measures:
+    def of(moment: HeadMoment, record: Record) -> Measures:
         settings = record.settings
         attends = moment.attention_distances(settings.rows, settings.cols)
         near = moment.grid_distances(), moment.pixel_distances()
@@ -190,7 +190,7 @@ def _facts(found: Findings) -> list[tuple[str, str]]:
     return facts
 
 
-def words_of(settings: Settings) -> list[tuple[str, str]]:
+def words_of(settings: HeadSettings) -> list[tuple[str, str]]:
     """What the columns are."""
     patch, kernel = settings.patch, settings.kernel
     unit = "pixels" if patch == 1 else f"patches of {patch} × {patch} pixels"

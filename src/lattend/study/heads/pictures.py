@@ -14,7 +14,7 @@ from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import draw_heads
 from lattend.report.numbers import format_share, significant
 from lattend.study.heads.findings import Findings, summary
-from lattend.study.heads.record import CONTROL, Moment, Record, Run
+from lattend.study.heads.record import CONTROL, HeadMoment, HeadRun, Record
 
 TAPS = "#8c96a3"
 LEAST_REACH, MOST_REACH = 3, 12
@@ -31,13 +31,13 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
     return replace(picture, subtitle=about, columns=columns(record.settings.layers))
 
 
-def wider(moment: Moment, side: float) -> list[int]:
+def wider(moment: HeadMoment, side: float) -> list[int]:
     """How many heads of each layer have half of their Gaussian beyond the farthest corner of a frame."""
     corner = np.hypot(*(side + np.abs(moment.centres[..., axis]) for axis in (0, 1)))
     return (np.sqrt(math.log(2) / moment.alpha) > corner).sum(-1).tolist()
 
 
-def moment_title(record: Record, moment: Moment, run: str) -> str:
+def moment_title(record: Record, moment: HeadMoment, run: str) -> str:
     """What is shown, and when."""
     held = ", centres held fixed" if run == CONTROL else ""
     when = (
@@ -120,14 +120,14 @@ def draw_spread(record: Record) -> Picture:
     """Charts over the epochs: a line for each layer, and of accuracy one for each run."""
     settings = record.settings
 
-    def attends(moment: Moment) -> Floats:
+    def attends(moment: HeadMoment) -> Floats:
         return moment.attention_distances(settings.rows, settings.cols)
 
     grid = f"distance from a {settings.kernel} × {settings.kernel} grid"
     lines = [
-        ("centres from the query", record.trained, Moment.centre_distances),
-        (grid, record.trained, Moment.grid_distances),
-        ("width (median)", record.trained, Moment.widths),
+        ("centres from the query", record.trained, HeadMoment.centre_distances),
+        (grid, record.trained, HeadMoment.grid_distances),
+        ("width (median)", record.trained, HeadMoment.widths),
         ("attention distance", record.trained, attends),
     ]
     if record.control is not None:
@@ -148,7 +148,7 @@ def draw_spread(record: Record) -> Picture:
     return Picture(title, facts=facts, charts=tuple(charts), data=summary(found), columns=2)
 
 
-def _over_time(name: str, unit: str, run: Run, of: Callable[[Moment], Floats]) -> Chart:
+def _over_time(name: str, unit: str, run: HeadRun, of: Callable[[HeadMoment], Floats]) -> Chart:
     """A line for each layer."""
     found = [(moment.epoch, of(moment)) for moment in run.moments]
     layers = [

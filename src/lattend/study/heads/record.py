@@ -27,7 +27,7 @@ FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn
 
 
 @dataclass(frozen=True)
-class Settings:
+class HeadSettings:
     """What was trained, and how; rows and columns of positions, each `patch` × `patch` pixels."""
 
     data: str
@@ -52,7 +52,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class HeadMoment:
     """All heads after so many epochs: centres [layers, heads, 2] as (dy, dx), and α [layers, heads]."""
 
     epoch: float
@@ -60,9 +60,9 @@ class Moment:
     alpha: Floats
 
     @staticmethod
-    def of(epoch: float, centres: Any, alpha: Any) -> Moment:
+    def of(epoch: float, centres: Any, alpha: Any) -> HeadMoment:
         """With six digits of each number, which are what a record keeps."""
-        return Moment(epoch, _short(centres), np.maximum(_short(alpha), FLATTEST))
+        return HeadMoment(epoch, _short(centres), np.maximum(_short(alpha), FLATTEST))
 
     def heads(self) -> dict[str, list[Head]]:
         """By layer, the first nearest to the image."""
@@ -129,13 +129,13 @@ class EpochResult:
 
 
 @dataclass
-class Run:
+class HeadRun:
     """One network's heads over time, and how well it does."""
 
-    moments: list[Moment] = field(default_factory=list[Moment])
+    moments: list[HeadMoment] = field(default_factory=list[HeadMoment])
     epochs: list[EpochResult] = field(default_factory=list[EpochResult])
 
-    def at(self, epoch: float) -> Moment:
+    def at(self, epoch: float) -> HeadMoment:
         """The moment of this epoch, which must have been recorded."""
         for moment in self.moments:
             if abs(moment.epoch - epoch) < 1e-9:
@@ -151,29 +151,29 @@ class Run:
         }
 
     @staticmethod
-    def of(data: Mapping[str, Any]) -> Run:
+    def of(data: Mapping[str, Any]) -> HeadRun:
         """From plain data."""
-        moments = [Moment.of(one["epoch"], one["centres"], one["alpha"]) for one in data["moments"]]
-        return Run(moments, [EpochResult(**one) for one in data["epochs"]])
+        moments = [HeadMoment.of(one["epoch"], one["centres"], one["alpha"]) for one in data["moments"]]
+        return HeadRun(moments, [EpochResult(**one) for one in data["epochs"]])
 
 
 @dataclass(frozen=True)
 class Record(Printed):
     """Settings, and the runs by name: "trained", and unless it was left out "control"."""
 
-    settings: Settings
-    runs: Mapping[str, Run]
+    settings: HeadSettings
+    runs: Mapping[str, HeadRun]
     parameters: int
 
     @property
-    def trained(self) -> Run:
+    def trained(self) -> HeadRun:
         return self.runs[TRAINED]
 
     @property
-    def control(self) -> Run | None:
+    def control(self) -> HeadRun | None:
         return self.runs.get(CONTROL)
 
-    def run(self, name: str) -> Run:
+    def run(self, name: str) -> HeadRun:
         """One of the runs."""
         if name not in self.runs:
             raise NamingError(f"this record has {' and '.join(self.runs)}, not {name!r}")
@@ -248,8 +248,8 @@ class Record(Printed):
             data = json.loads(path.read_text(encoding="utf-8"))
             if data["kind"] != KIND:
                 raise KeyError("kind")
-            runs = {name: Run.of(run) for name, run in data["runs"].items()}
-            return Record(Settings(**data["settings"]), runs, data["parameters"])
+            runs = {name: HeadRun.of(run) for name, run in data["runs"].items()}
+            return Record(HeadSettings(**data["settings"]), runs, data["parameters"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise LattendError(
                 f'"{path}" is no record of heads in training; `lattend heads train` writes one'
@@ -263,7 +263,7 @@ class Progress:
     run: str
     epochs: int
     result: EpochResult
-    moment: Moment
+    moment: HeadMoment
 
     def __str__(self) -> str:
         far = " ".join(format_fixed(distance, 1) for distance in self.moment.centre_distances())

@@ -20,7 +20,16 @@ from lattend.report.numbers import significant
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import choice, count, real
 from lattend.study.heads.network import HeadNet
-from lattend.study.heads.record import CONTROL, TRAINED, EpochResult, Moment, Progress, Record, Run, Settings
+from lattend.study.heads.record import (
+    CONTROL,
+    TRAINED,
+    EpochResult,
+    HeadMoment,
+    HeadRun,
+    HeadSettings,
+    Progress,
+    Record,
+)
 from lattend.study.images.image_set import NAMES, ImageSet, read_images
 from lattend.study.training import Checkpoint, hash_of, one_thread, warm_cosine
 
@@ -74,7 +83,7 @@ def train(
     sizes = {name: count(name, usual[name] if value is None else value) for name, value in given.items()}
     rows, cols = (_positions(side, sizes["patch"]) for side in images.train.shape[2:])
     check_many(sizes["layers"] * count("kernel", kernel) ** 2)
-    settings = Settings(
+    settings = HeadSettings(
         data=images.name,
         train_images=len(images.train),
         test_images=len(images.test),
@@ -94,7 +103,7 @@ def train(
     kept = None if checkpoint is None else Path(checkpoint)
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
-    runs: dict[str, Run] = {}
+    runs: dict[str, HeadRun] = {}
     trainings: list[_Training] = []
     for name in (TRAINED, CONTROL)[: 1 + control]:
         training = _Training(name, images, settings, kept and kept / f"{name}.pt")
@@ -108,7 +117,7 @@ def train(
 class _Training:
     """One network's training, from its first numbers or from its checkpoint."""
 
-    def __init__(self, name: str, images: ImageSet, settings: Settings, path: Path | None) -> None:
+    def __init__(self, name: str, images: ImageSet, settings: HeadSettings, path: Path | None) -> None:
         self.name, self.settings, self.home = name, settings, torch.device(settings.device)
         self.x, self.test = (
             _scaled(part, images.train).to(self.home) for part in (images.train, images.test)
@@ -139,7 +148,7 @@ class _Training:
         self.rates = (settings.rate, settings.rate * settings.centre_rate)
         # What is left over comes in another order next time
         self.steps = max(1, len(self.x) // settings.batch)
-        self.run, self.done, self.seconds = Run([self._moment(0.0)]), 0, 0.0
+        self.run, self.done, self.seconds = HeadRun([self._moment(0.0)]), 0, 0.0
         self.file = path and self._checkpoint(path)
 
     def _checkpoint(self, path: Path) -> Checkpoint:
@@ -148,7 +157,7 @@ class _Training:
         which |= {"labels": hash_of(self.y), "test labels": hash_of(self.test_y)}
         return Checkpoint(path, "heads in training", which, self.net, self.optimiser, self.home)
 
-    def complete(self, progress: Callable[[Progress], object] | None) -> Run:
+    def complete(self, progress: Callable[[Progress], object] | None) -> HeadRun:
         """All epochs that are left; torch's own random numbers and threads stay as they are."""
         with torch.enable_grad(), torch.random.fork_rng([]), one_thread():
             torch.set_rng_state(self.random)
@@ -169,7 +178,7 @@ class _Training:
             self.file.path.unlink(missing_ok=True)
 
     def _take_up(self, content: dict[str, Any]) -> None:
-        self.run, self.done, self.seconds = Run.of(content["record"]), content["done"], content["seconds"]
+        self.run, self.done, self.seconds = HeadRun.of(content["record"]), content["done"], content["seconds"]
 
     def _epoch(self) -> None:
         start, loss = time.monotonic(), torch.zeros((), device=self.home)
@@ -206,10 +215,10 @@ class _Training:
         right = [int((self.net(x).argmax(1) == y).sum()) for x, y in parts]
         return sum(right) / len(self.test)
 
-    def _moment(self, epoch: float) -> Moment:
+    def _moment(self, epoch: float) -> HeadMoment:
         layers = self.net.heads()
         centres = [[head.centre for head in layer] for layer in layers]
-        return Moment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
+        return HeadMoment.of(epoch, centres, [[head.precision[0] for head in layer] for layer in layers])
 
 
 def _images(data: str | ImageSet, folder: str | os.PathLike[str] | None, fetch: bool) -> ImageSet:
