@@ -85,3 +85,15 @@ def test_search_needs_every_word() -> None:
     assert all(word in str(one.json()).casefold() for one in found for word in ("strided", "count"))
     assert len(found) < min(len(search(["strided"])), len(search(["count"])))
     assert search(["no such word at all"]) == []
+
+
+def test_files_of_another_content_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    one = next(one for one in questions() if one.files)
+    name = next(iter(one.files))
+    Path(name).write_text("mine")
+    assert main(["ask", str(one.number)]) == 2
+    assert f'there is another "{name}" here; ask in another folder' in capsys.readouterr().err
+    assert Path(name).read_text() == "mine"
+    Path(name).unlink()
+    assert main(["ask", str(one.number)]) in (0, 1)
+    assert main(["ask", str(one.number)]) in (0, 1)  # its own file is read again

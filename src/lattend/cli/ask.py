@@ -12,7 +12,7 @@ import typer
 from lattend.cli.arguments import Json, argument, option, refuse
 from lattend.cli.failures import NO
 from lattend.cli.output import say, say_json, width
-from lattend.errors import NamingError
+from lattend.errors import LattendError, NamingError
 from lattend.report.table import wrap_text
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ def _answer(one: Question, python: bool) -> int:
             if not Path(name).exists():
                 Path(name).write_text(text, encoding="utf-8")
                 say(f"\n{name}: written")
+            elif Path(name).read_text(encoding="utf-8", errors="replace") != text:
+                raise LattendError(f'there is another "{name}" here; ask in another folder')
         for command, _ in one.commands:
             say(f"\n$ {command}")
             code = main(shlex.split(command)[1:])
