@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lattend.ask import Question, questions, search
+from lattend.ask import Question, nearest, questions, search
 from lattend.ask.pages import markdown, notebook
 from lattend.cli.main import main
 
@@ -97,3 +97,36 @@ def test_files_of_another_content_are_left_alone(capsys: pytest.CaptureFixture[s
     Path(name).unlink()
     assert main(["ask", str(one.number)]) in (0, 1)
     assert main(["ask", str(one.number)]) in (0, 1)  # its own file is read again
+
+
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        ("sliding window", 6),
+        ("How much memory does a Transformer need?", 70),
+        ("vanishing gradients", 46),
+        ("positional encoding", 57),
+        ("KV cache", 71),
+        ("elbo derivation", 83),
+        ("flops of a convolution", 43),
+    ],
+)
+def test_search_reads_words_of_the_field(words: str, number: int) -> None:
+    assert number in [one.number for one in search(words.split())]
+    assert search([words]) == search(words.split())
+
+
+def test_words_that_no_question_has_leave_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(["unheard-of", "equilibrium"]) == []
+    assert [one.number for one in nearest(["unheard-of", "equilibrium"])] == [91, 92]
+    assert main(["ask", "unheard-of", "equilibrium"]) == 1
+    assert "no question has all of: unheard-of equilibrium; these have most of it" in capsys.readouterr().out
+    assert main(["ask", "causl"]) == 1
+    assert capsys.readouterr().out == "no question has all of: causl; did you mean causal?\n"
+
+
+def test_several_numbers_are_run_one_after_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", "1", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("1. How many") < printed.index("2. How many")
+    assert main(["ask", "1", "94"]) == 2

@@ -205,6 +205,8 @@ ERRORS = [
     ("❬|❭n|", "write abs(…) instead of |…|"),
     ("n❬!❭", "! is not in the language of formulas"),
     ("n ❬≈❭ t", "a claim is exact; for how it grows write Theta(n^2)"),
+    ("❬~❭n", "a claim is exact; for how it grows write Theta(n^2)"),
+    ("n ❬~❭ t", "a claim is exact; for how it grows write Theta(n^2)"),
     (r"n ❬\sim❭ t", "a claim is exact; for how it grows write Theta(n^2)"),
     ("n ❬≤❭ t", "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"),
     (r"n ❬\le❭ t", "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"),

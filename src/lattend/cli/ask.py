@@ -30,22 +30,20 @@ EXAMPLES = (
 
 
 def ask(
-    words: Annotated[list[str] | None, argument("[WORD]...", "Words to find, or the number of one.")] = None,
+    words: Annotated[list[str] | None, argument("[WORD]...", "Words to find, or numbers.")] = None,
     python: Annotated[bool, typer.Option("--python", help="Show the Python instead of running it.")] = False,
     out: Annotated[str | None, option("FILE", "Write what is found: .md or .ipynb.", "--out", "-o")] = None,
     json: Json = False,
 ) -> int | None:
     """The questions that people ask of attention, and their answers.
 
-    Alone it lists them by topic. With words it finds the questions that have them all; where one is left, or
-    a number is given, its command is run.
+    Alone it lists them by topic. With words it finds the questions that have them all, or else most of them;
+    where one is left, or numbers are given, the commands are run.
     """
-    from lattend.ask import close_words, questions, search
+    from lattend.ask import search
 
-    number = int(words[0]) if words and len(words) == 1 and words[0].isdigit() else None
-    if number is not None and not 1 <= number <= len(questions()):
-        raise NamingError(f"questions are numbered 1 to {len(questions())}; {number} is none of them")
-    found = [questions()[number - 1]] if number else search(words or [])
+    numbered = bool(words) and all(word.isdecimal() for word in words)
+    found = _numbered(words) if words and numbered else search(words or [])
     if out is not None:
         refuse({"--json": json, "--python": python}, ("--json", "--python"), "does not go with --out")
         from lattend.ask.pages import save
@@ -53,16 +51,44 @@ def ask(
         say(f"{save(found, out)}: {len(found)} questions")
     elif json:
         say_json([one.json() for one in found])
-    elif len(found) == 1:
-        return _answer(found[0], python)
+    elif numbered or len(found) == 1:
+        codes: list[int] = []
+        for place, one in enumerate(found):
+            if place:
+                say("")
+            codes.append(_answer(one, python))
+        return max(codes)
     elif not found:
-        near = close_words(words or [])
-        hint = f"did you mean {', '.join(near)}?" if near else "`lattend ask` lists every question"
-        say(f"no question has all of: {' '.join(words or [])}; {hint}")
+        _list_nearest(words or [])
         return NO
     else:
         _list(found)
     return None
+
+
+def _numbered(words: Sequence[str]) -> list[Question]:
+    """The questions of these numbers."""
+    from lattend.ask import questions
+
+    for word in words:
+        if not 1 <= int(word) <= len(questions()):
+            raise NamingError(f"questions are numbered 1 to {len(questions())}; {word} is none of them")
+    return [questions()[int(word) - 1] for word in words]
+
+
+def _list_nearest(words: Sequence[str]) -> None:
+    """Say that no question has all words, and print those that have most."""
+    from lattend.ask import close_words, nearest
+
+    spelled, near = close_words(words), nearest(words)
+    hint = f"; did you mean {', '.join(spelled)}?" if spelled else ""
+    hint += (
+        "; these have most of it" if near else "; `lattend ask` lists every question" if not spelled else ""
+    )
+    say(f"no question has all of: {' '.join(words)}{hint}")
+    if near:
+        say("")
+        _list(near)
 
 
 def _list(found: Sequence[Question]) -> None:
@@ -85,7 +111,7 @@ def _answer(one: Question, python: bool) -> int:
         say("\n".join(wrap_text(f"The notes: {one.notes}", width())))
     code = 0
     if python:
-        say(f"\n{one.python.strip()}")
+        say(f"\n>>> import lattend as lt\n{one.python.strip()}")
     else:
         for name, text in one.files.items():
             if not Path(name).exists():

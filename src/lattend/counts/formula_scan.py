@@ -42,7 +42,8 @@ _NO_LETTER = re.compile(rf"\\(?:{'|'.join(_STYLES)})|[{{}}\s]")
 _DECIMAL = re.compile(r"[0-9]+\.[0-9]+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _NO_MEANING = r"left|right|limits|displaystyle|quad|[bB]igg?[lr]?"  # how a formula looks, not what it says
-_SPACE = re.compile(rf"(?:\s|[~$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
+# In LaTeX ~ is a space; at the beginning, or between spaces, it says "about"
+_SPACE = re.compile(rf"(?:\s|(?<=\S)~|(?<=.)~(?=\S)|[$&]|\\[\\,;:! ()\[\]]|\\(?:{_NO_MEANING})(?![A-Za-z]))+")
 
 _COMMANDS = {
     **{"cdot": "*", "times": "*", "div": "/", "bmod": "%", "mod": "%", "sum": "Σ", "in": "="},
@@ -58,7 +59,7 @@ _NAMES = {
 _STYLED = re.compile(r"\s*(?:\{\s*([A-Za-z][A-Za-z0-9]*)\s*\}|([A-Za-z]))")
 _ABOUT = "a claim is exact; for how it grows write Theta(n^2)"
 _BOUND = "a claim is an equation; for an upper bound write O(n^2), for a lower one Omega(n^2)"
-_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃": _ABOUT, "≤≥<>≪≫": _BOUND}
+_INSTEAD = {"|": "write abs(…) instead of |…|", "≈∼≃~": _ABOUT, "≤≥<>≪≫": _BOUND}
 _NO_EQUATION = {
     **dict.fromkeys(("approx", "sim", "simeq"), _ABOUT),
     **dict.fromkeys(("le", "leq", "ge", "geq", "lt", "gt", "ll", "gg"), _BOUND),

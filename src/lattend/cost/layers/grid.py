@@ -29,7 +29,7 @@ def rnn2d(
     layers: Size = 1,
     bias: bool = False,
 ) -> Cost:
-    """H = σ(W_in x + W_left h_left + W_top h_top) on an image.
+    """A 2-D RNN, h = σ(W_in x + W_left h_left + W_top h_top) on an image.
 
     Needed leaves out the products with neighbours beyond the edge; executed and dense multiply their zeros,
     as lt.nn.GridRNN does. `cell` is "rnn", "lstm" (gates i, f, l, g, o) or "gru" (r, z, l, n). `directions`

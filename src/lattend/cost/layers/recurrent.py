@@ -24,7 +24,7 @@ def rnn(
     bias: bool = False,
     initial: bool = True,
 ) -> Cost:
-    """H' = tanh(W x + U h), layer upon layer; `initial=False` leaves the zero state out at the first step.
+    """A plain RNN, h' = tanh(W x + U h); `initial=False` leaves the zero state out at the first step.
 
     >>> rnn(layers="l").depth  # layers overlap: cell (layer, step) waits for two others
     l + t - 1
