@@ -38,7 +38,8 @@ def test_three_rules_side_by_side_in_crosses_from_one(lattend):
     asked = ("draw", "causal", "strided(1)", "windowed(2)", "--at", "n=3", "--style", "cross", "--from", "1")
     ran = lattend(*asked, "--width", "90")
     assert ran.code == 0
-    assert ran.out.splitlines()[5:11] == [
+    assert ran.out.splitlines()[4] == "the rule counts positions from 0, the axes from 1"
+    assert ran.out.splitlines()[6:12] == [
         "causal                   strided (t = 1)          windowed (w = 2)",
         "query down, key across   query down, key across   query down, key across",
         "  1 2 3                    1 2 3                    1 2 3",

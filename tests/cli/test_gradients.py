@@ -11,7 +11,7 @@ def test_text(lattend, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     ran = lattend("gradients", "rnn", "attention", *SHORT)
     assert (ran.code, ran.err) == (0, "")
-    assert "network       1     2     4" in ran.out and "At initialisation" in ran.out
+    assert "network    d = 1  d = 2  d = 4" in ran.out and "At initialisation" in ran.out
     assert "recalls" not in ran.out and "lstm" not in ran.out
 
 

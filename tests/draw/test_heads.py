@@ -189,6 +189,20 @@ def test_numbers_of_crowded_layers_stand_apart(centres):
         assert nearest > 0.5
 
 
+def test_numbers_of_layers_side_by_side_stay_in_the_frame():
+    near = make_heads(centres=[(0, 0), (0, 0.1), (0.1, 0), (0.1, 0.1)], alpha=[1])
+    far = make_heads(centres=[(0, -2.4), (2.4, 0)], alpha=[0.2])  # half of each within 1.9 pixels, cut off
+    picture = draw_heads({"crowded": near, "apart": far}, reach=2)
+    for panel, heads in zip(picture.panels, (near, far), strict=True):  # one look for both
+        labels = [mark for mark in panel.marks if isinstance(mark, Label)]
+        assert sorted(label.text for label in labels) == [str(number) for number in range(len(heads))]
+        assert not any(mark.fill for mark in panel.marks if isinstance(mark, Shape))
+    assert picture.drawn == (
+        "outlined: the query",
+        "line: half of a head's Gaussian lies inside, on the plane without pixels",
+    )
+
+
 def test_ticks_that_would_touch_are_left_out_evenly():
     picture = draw_heads(make_heads(kernel=3, alpha=[0.2]))
     top = min(item.y for item in picture.scene.items if isinstance(item, Text) and item.text == "−4")

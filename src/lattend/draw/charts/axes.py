@@ -65,7 +65,7 @@ def draw(chart: Chart, ax: Axes) -> None:
         else:
             only_whole = axis is ax.xaxis and bool(chart.lines) and whole
             axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10], integer=only_whole))
-        axis.set_major_formatter(FuncFormatter(lambda place, _: tick(place)))
+        axis.set_major_formatter(FuncFormatter(_turned_tick if chart.down and axis is ax.yaxis else _tick))
     if chart.equal:
         ax.set_aspect("equal")
     else:
@@ -75,6 +75,14 @@ def draw(chart: Chart, ax: Axes) -> None:
         first = series.name and (series.name, type(series)) not in named
         named.add((series.name, type(series)))
         _draw_series(series, ax, series.name if first else "", 2 + layer / 100, away=chart.equal)
+
+
+def _tick(place: float, _: object) -> str:
+    return tick(place)
+
+
+def _turned_tick(place: float, _: object) -> str:
+    return tick(0.0 - place)
 
 
 def _draw_series(series: Series, ax: Axes, label: str, order: float, away: bool) -> None:

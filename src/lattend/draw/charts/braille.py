@@ -120,6 +120,8 @@ class ChartText:
         wide, high = chart.sides()
         rows = max(4, round(high / UNITS))
         ticks = _ticks(self.y, chart.log_y, max(2, rows // 5))
+        if chart.down:
+            ticks = [(place, tick(0.0 - place)) for place, _ in ticks]
         margin = max(len(text) for _, text in ticks) + 1
         cols = max(8, min(width - margin - 1, round(2 * wide / UNITS)))
         if chart.equal:
@@ -129,7 +131,7 @@ class ChartText:
             self._draw(series, pen)
         for line in chart.lines:
             self._name(line, pen)
-        sides = ((chart.up, "up"), (chart.across, "across"))
+        sides = ((chart.up, "down" if chart.down else "up"), (chart.across, "across"))
         said = chart.title, ", ".join(f"{name} {way}" for name, way in sides if name)
         head = [line for part in said for line in wrap_text(spelt(part, pen.encoding), width)]
         names = {min(rows - 1, int(self._place((self.x[0], at))[1] / 4)): text for at, text in ticks}

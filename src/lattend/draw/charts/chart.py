@@ -77,7 +77,8 @@ class Chart:
 
     Series with a name stand in the legend, those with the same name as one. `equal` gives both axes one unit;
     `log_x` and `log_y` are the bases of logarithmic scales. What lies outside is cut off. `size` is the
-    width and the height between the axes; where they are equal, the longer side.
+    width and the height between the axes; where they are equal, the longer side. With `down` the axis calls
+    a height y −y, as rows of an image are counted downwards.
 
     >>> Chart("A step", lines=(Stroke(((0, 0), (2, 1))),), equal=True).ends()  # 2 * 0.06 left on each side
     ((-0.12, 2.12), (-0.12, 1.12))
@@ -95,6 +96,7 @@ class Chart:
     log_x: Base = 0
     log_y: Base = 0
     size: tuple[float, float] = (252.0, 168.0)
+    down: bool = False
 
     def __post_init__(self) -> None:
         for name, ends in (("x", self.x), ("y", self.y)):

@@ -63,6 +63,8 @@ def draw(
         rules = bound([rule] if compare is None else [rule, read_rule(compare)], values)
         heading, lines = titles.heading(rules, title)
         seen = [_view(rules, pixel, first, style)]
+    if first == 1:
+        lines = (*lines, "the rule counts positions from 0, the axes from 1")
     panels = tuple(panel for view in seen for panel in view.panels)
     captions = (*(view.caption[0] for view in seen), *(note for view in seen for note in view.caption[1:]))
     legend = dict.fromkeys(look for view in seen for look in view.legend)

@@ -35,10 +35,9 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6
 PAPER = Look("", "#f4f6f8", " ", " ", 245, share=0.0)
 QUERY = "#1c1f26"
 HALF, MOST = math.log(2), math.log(10)  # how far below the centre's the score is on the two lines
-DRAWN = (
-    "outlined: the query",
-    "thick line: half of a head's Gaussian lies inside, on the plane without pixels; thin line: nine tenths",
-)
+INSIDE = "line: half of a head's Gaussian lies inside, on the plane without pixels"
+DRAWN = ("outlined: the query", f"thick {INSIDE}; thin line: nine tenths")
+DRAWN_CROWDED = ("outlined: the query", INSIDE)
 LEAST_REACH, MOST_REACH = 2, 12
 RIM = 1.6  # how far below the centre's the score is where a number stands, of that on the thick line
 MOST_OVER = 3  # heads over one place that are told apart
@@ -53,12 +52,14 @@ def draw_heads(
     pixel: Pixel | None = None,
     title: str | None = None,
     reach: int | None = None,
+    filled: bool | None = None,
 ) -> Picture:
     """Heads as ellipses around a query pixel, with their numbers at their centres.
 
     `source` is a list of heads (`lattend.nn.attention.gaussian_heads.Head`), layers of them by name, a module
     with the quadratic encoding or a model of such, its state dict, or a file of one: .pt, .npz, .json.
-    Without a `size` the image has no edges, and `reach` pixels on each side of the query are shown.
+    Without a `size` the image has no edges, and `reach` pixels on each side of the query are shown. Heads are
+    `filled` areas, and lines alone where many of a layer overlap, unless one is said.
 
     >>> from lattend.nn.attention.gaussian_heads import kernel_heads
     >>> draw_heads(kernel_heads(3)).title
@@ -70,7 +71,7 @@ def draw_heads(
         of_file = isinstance(source, str | os.PathLike)
         title = f"Heads of {Path(source).name}" if of_file else "Heads around a query pixel"
     window = _PixelWindow.around([head for layer in layers.values() for head in layer], image, pixel, reach)
-    panels, apart = _panels(layers, window)
+    panels, apart, filled = _panels(layers, window, filled)
     rough, scale = _rough(layers, window)
     wide = [head for layer in layers.values() for head in layer if not math.isfinite(head.widths[1])]
     flat = [f"flat along an axis, drawn by their centre alone: {len(wide)} of the heads"] if wide else []
@@ -83,7 +84,7 @@ def draw_heads(
         table=tuple(_table(layers)),
         rough=rough,
         labelled=Below((*_labels(layers, rough), *flat), scales=(scale,)),
-        drawn=(*DRAWN, *["a panel for each head, since they overlap"] * apart),
+        drawn=(*(DRAWN if filled else DRAWN_CROWDED), *["a panel for each head, since they overlap"] * apart),
         data=_data(layers, window),
         columns=min(MOST_COLUMNS, math.ceil(math.sqrt(len(panels)))) if apart else 3,
         grid=308 if len(panels) == 1 else 132 if apart else 220,
@@ -218,23 +219,30 @@ class _PixelWindow:
         """The head's centre in cells of the panel."""
         return self.query[0] + 0.5 + head.centre[0], self.query[1] + 0.5 + head.centre[1]
 
-    def holds(self, place: tuple[float, float]) -> bool:
-        return 0 <= place[0] < self.rows and 0 <= place[1] < self.cols
+    def holds(self, place: tuple[float, float], margin: float = 0.0) -> bool:
+        """Whether it lies inside, and as far as the margin from every side."""
+        return all(
+            margin <= at < length - margin for at, length in zip(place, (self.rows, self.cols), strict=True)
+        )
 
 
-def _panels(layers: Mapping[str, Sequence[Head]], window: _PixelWindow) -> tuple[tuple[Panel, ...], bool]:
-    """A panel for each layer, or for each head where there is one layer of heads that overlap."""
+def _panels(
+    layers: Mapping[str, Sequence[Head]], window: _PixelWindow, filled: bool | None
+) -> tuple[tuple[Panel, ...], bool, bool]:
+    """A panel for each layer, or for each head where there is one layer of heads that overlap.
+
+    With whether it is one for each head, and whether heads are filled areas.
+    """
     (heads, *more) = layers.values()
-    if not more and len(heads) <= MOST_APART and _crowded(heads):
-        return tuple(_panel(f"head {at}", {at: head}, window) for at, head in enumerate(heads)), True
-    whole = (
-        _panel(name, dict(enumerate(layer)), window, filled=not _crowded(layer))
-        for name, layer in layers.items()
-    )
-    return tuple(whole), False
+    if not more and len(heads) <= MOST_APART and crowded(heads):
+        return tuple(_panel(f"head {at}", {at: head}, window) for at, head in enumerate(heads)), True, True
+    if filled is None:
+        filled = not any(map(crowded, layers.values()))  # one look for all, as the legend is one
+    whole = (_panel(name, dict(enumerate(layer)), window, filled) for name, layer in layers.items())
+    return tuple(whole), False, filled
 
 
-def _crowded(heads: Sequence[Head]) -> bool:
+def crowded(heads: Sequence[Head]) -> bool:
     """Whether a centre lies inside the areas of so many heads that they hide each other."""
 
     def inside_of(head: Head, place: tuple[float, float]) -> bool:
@@ -290,16 +298,18 @@ def _rim_numbers(heads: Mapping[int, Head], window: _PixelWindow) -> Iterator[La
 
     around = sorted(heads.items(), key=lambda item: turn(item[1]))
     first = turn(around[0][1])
+    size = max(1.0, window.rows / 16)
     for step, (number, head) in enumerate(around):
         place = window.place(head)
         if math.isfinite(head.widths[1]):
             line = ellipse(place, head.precision, RIM * HALF)
             angle = first + 2 * math.pi * step / len(around)
-            place = max(line, key=lambda at: _along(at, place, angle))
+            seen = [at for at in line if window.holds(at, size / 2)]
+            if not (seen or any(map(window.holds, ellipse(place, head.precision, HALF)))):
+                continue
+            place = max(seen, key=lambda at: _along(at, place, angle), default=place)
         if window.holds(place):
-            yield Label(
-                *place, str(number), COLOURS[number % len(COLOURS)], max(1.0, window.rows / 16), bold=True
-            )
+            yield Label(*place, str(number), COLOURS[number % len(COLOURS)], size, bold=True)
 
 
 def _along(at: tuple[float, float], centre: tuple[float, float], angle: float) -> float:

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from lattend.draw.charts.chart import COLOURS, Chart, Dots, Stroke, curves
+from lattend.draw.charts.chart import Chart, Dots, Stroke, curves
 from lattend.draw.picture import Picture
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
-from lattend.nn.pictures.heads import draw_heads
+from lattend.nn.pictures.heads import COLOURS, crowded, draw_heads
 from lattend.report.numbers import format_share, significant
 from lattend.study.heads.findings import Findings, summary
 from lattend.study.heads.record import CONTROL, HeadMoment, HeadRun, Record
@@ -25,9 +25,11 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
     moments = record.run(run).moments
     moment = moments[-1] if epoch is None else record.run(run).at(epoch)
     far = reach(record)
-    picture = draw_heads(moment.heads(), reach=far, title=moment_title(record, moment, run))
-    unseen = ", ".join(str(many) for many in wider(moment, far + 0.5))
-    about = (*picture.subtitle, f"heads whose line lies outside the frame, by layer: {unseen}")
+    filled = not any(crowded(layer) for each in moments for layer in each.heads().values())
+    picture = draw_heads(moment.heads(), reach=far, title=moment_title(record, moment, run), filled=filled)
+    said = ", ".join(str(many) for many in wider(moment, far + 0.5))
+    unseen = any(any(wider(each, far + 0.5)) for each in moments)  # at any moment: all pictures are as tall
+    about = (*picture.subtitle, *[f"heads whose line lies outside the frame, by layer: {said}"] * unseen)
     return replace(picture, subtitle=about, columns=columns(record.settings.layers))
 
 
@@ -73,7 +75,7 @@ def draw_paths(record: Record) -> Picture:
     facts = (("near and far", found.depth()), ("grid", found.nearness()))
     data = {"epochs": [moment.epoch for moment in moments], "centres": ways.tolist()}
     title = f"Paths of the heads' centres on {settings.data}, {settings.epochs} epochs"
-    about = ("shifts from the query, which is at (0, 0): columns to the right, rows upwards",)
+    about = ("shifts from the query, which is at (0, 0): columns to the right, rows downwards",)
     return Picture(
         title, subtitle=about, facts=facts, charts=charts, data=data, columns=columns(settings.layers)
     )
@@ -105,14 +107,15 @@ def _paths(title: str, ways: Floats, kernel: int, side: float) -> Chart:
     both = (-side, side)
     return Chart(
         title,
-        "columns",
-        "rows",
+        "column",
+        "row",
         strokes,
         (grid, *starts, *ends),
         x=both,
         y=both,
         equal=True,
         size=(230.0, 230.0),
+        down=True,
     )
 
 
