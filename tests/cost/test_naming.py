@@ -94,6 +94,7 @@ def test_a_symbol_of_one_part_may_be_left():
         ("0 * rnn", "times must be at least 1", "0 "),
         ("", "write a layer, as in rnn(steps=t, hidden=512)", None),
         ("rnn; import os", "this is no layer", None),
+        ("2-D RNN", "this is no layer; did you mean rnn2d? Else write it as in", None),
         ("attention(causl)", "no rule is named causl; did you mean causal?", "causl"),
         ("conv(stride=s)", "conv: stride must be a number here", "conv(stride=s)"),
     ],

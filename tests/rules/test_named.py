@@ -52,7 +52,7 @@ def test_what_is_meant(text: str, rule: Rule) -> None:
         ("⟨strided(-1)⟩", 'rule "k <= q and q - k <= t" needs t >= 0, got t = -1'),
         ("⟨documents([1], ids=[0])⟩", "documents takes lengths=[3, 5, …] or ids=[0, 0, 0, 1, …]"),
         ("⟨bigbird(random=1)⟩", "bigbird(random=1) draws its blocks now: give n=…, w=…, t=…, g=… too"),
-        ("⟨strided(wide)⟩", "t must be an integer, got 'wide'"),
+        ("⟨strided(wide)⟩", "t must be an integer, got 'wide'; left out, it stays a letter"),
         ("⟨bigbird(random=x)⟩", "random must be an integer, got 'x'"),
         ("⟨bigbird(1, 1, 1, 1, x, 9)⟩", "seed must be an integer, got 'x'"),
         ("⟨neighbourhood(1, [2])⟩", "step must be an integer, got [2]"),

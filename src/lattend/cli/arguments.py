@@ -104,6 +104,7 @@ def read_place(text: str | None) -> tuple[int, int] | None:
 
 def read_size(name: str, text: str) -> int | tuple[int, int]:
     """`8` as 8, and `8x12` as (8, 12): rows by columns."""
+    text = text.strip()
     found = _SIZE.fullmatch(text)
     if found is None:
         raise TextError(f"{name} is a whole number, or rows by columns as in 8x12", text, 0, len(text))

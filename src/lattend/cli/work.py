@@ -121,6 +121,8 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
 
     if file is not None and example:
         raise NamingError("FILE and --example are two pieces of work; give one")
+    if file is not None and ";" in file:
+        raise NamingError(f'FILE is a file; numbers are given as --tokens "{file}"')
     case: dict[str, Any] = dict(EXAMPLE) if example else {} if file is None else read_case(file)
     for name, source in given.items():
         if source is not None:

@@ -32,6 +32,7 @@ MEANT = {
     **dict.fromkeys(("gpt", "llm", "language_model"), "decoder"),
     **{"bert": "encoder", "recurrent": "rnn", "elman": "rnn", "autoencoder": "vae"},
     **{"layernorm": "norm", "rmsnorm": "norm", "vision_transformer": "vit", "mdlstm": "rnn2d"},
+    **dict.fromkeys(("2d_rnn", "2_d_rnn", "2drnn", "rnn_2d", "grid_rnn", "gridrnn"), "rnn2d"),
 }
 
 
@@ -100,7 +101,10 @@ class _Reading:
     def layer(self, start: int, end: int) -> Cost:
         call = read_call(self.source, start, end)
         if call is None:
-            raise self.source.error(f"this is no layer; write it as in {EXAMPLE}", start, end)
+            name = "_".join(self.text[start:end].lower().replace("-", " ").split())
+            meant = MEANT.get(name, name if name in layer_names() else None)
+            hint = f"did you mean {meant}? Else write it" if meant else "write it"
+            raise self.source.error(f"this is no layer; {hint} as in {EXAMPLE}", start, end)
         name = call.name
         if name not in layer_names():
             raise self.source.error(_unknown(name), *call.place)

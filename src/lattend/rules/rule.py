@@ -183,6 +183,8 @@ class Rule:
             close = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise NamingError(f'rule "{self.text}" has no {name}; it has {", ".join(known)}{hint}')
+        if isinstance(value, str):
+            raise DomainError(f"{name} must be an integer, got {value!r}; left out, it stays a letter")
         check_integer(name, value)
 
     def _check_domain(self) -> None:
