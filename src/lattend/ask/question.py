@@ -168,7 +168,7 @@ def _wanted(words: Sequence[str]) -> list[str]:
 
 def _has(one: Question, word: str) -> bool:
     """Whether one of its words begins with this one, its stem or another name for it."""
-    text = _text(one.number)
+    text = _texts()[one.number - 1]
     stem = re.sub(r"(?<=\w{4})(ings?|ed|e?s)$", "", word)
     names = (word, stem, *OTHER_NAMES.get(word, ()), *OTHER_NAMES.get(stem, ()))
     return any(
@@ -176,6 +176,7 @@ def _has(one: Question, word: str) -> bool:
     )
 
 
-@cache
-def _text(number: int) -> str:
-    return " ".join(map(str, questions()[number - 1].json().values())).casefold()
+@lru_cache(maxsize=1)
+def _texts() -> tuple[str, ...]:
+    """All that each question has, in its order."""
+    return tuple(" ".join(map(str, one.json().values())).casefold() for one in questions())
