@@ -108,9 +108,11 @@ def _elbo(names: Names) -> str:
 
 
 def _game(names: Names) -> str:
+    helps = "Another step size helps" if names["game"].analyse("alternating").best else "No step size helps"
+    ahead = names["game"].analyse("extragradient").best
     return (
         f"Both players follow their gradients and come back after {names['orbit'].period} steps, proved in "
-        "fractions. No step size helps; looking one step ahead does."
+        f"fractions. {helps}; looking one step ahead does{'' if ahead else ' not'}."
     )
 
 
@@ -127,8 +129,7 @@ def _heads(names: Names) -> str:
     moved = Findings(record).moved
     return (
         f"In {len(record.trained.epochs)} epochs the heads of layer 1 move {fixed(moved[0], 2)} pixels "
-        f"and those of layer {len(moved)} {fixed(moved[-1], 2)}; trained to the end, they still form no "
-        "3 × 3 grid."
+        f"and those of layer {len(moved)} {fixed(moved[-1], 2)}. {record.summary()['findings']['grid']}"
     )
 
 

@@ -193,7 +193,8 @@ class GradientStudy(Printed):
         ]
         if self.steps:
             task = f"share of first symbols, of {SYMBOLS} kinds, named at the end"
-            facts.append(("recalls", f"{task} after {many(self.steps, 'step')} of Adam; chance is 25%"))
+            after = f"after {many(self.steps, 'step')} of Adam; chance is {format_share(1 / SYMBOLS, 0)}"
+            facts.append(("recalls", f"{task} {after}"))
         reaches = "how strongly an error at the end reaches an input: how fast a link over d can be learnt"
         help_it = "that training must fail: a better start, gates, residual paths or more steps may help"
         return [*facts, ("shows", reaches), ("shows not", help_it)]
