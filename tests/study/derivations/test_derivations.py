@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lattend as lt
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link, checked
-from lattend.study.derivations.catalogue import HOMES, argument
+from lattend.study.derivations.catalogue import HOMES, draft
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link, checked
 
 NUMBER = re.compile(r"(?<![\w_])\d+(?!\w*_)")
 
 
 @cache
-def written(name: str) -> Argument:
-    return argument(name)()
+def written(name: str) -> Draft:
+    return draft(name)()
 
 
 def links(name: str) -> Iterator[tuple[Chain, str, Link]]:
@@ -129,7 +129,7 @@ def test_a_game_that_is_no_polynomial_is_refused() -> None:
 
 
 def test_the_random_models_are_the_same_at_every_call() -> None:
-    first, second = (argument("elbo")().chains[0].ground for _ in range(2))
+    first, second = (draft("elbo")().chains[0].ground for _ in range(2))
     assert isinstance(first, Instances) and isinstance(second, Instances)
     values = [ground.values(written("elbo").read("p(x)")) for ground in (first, second)]
     assert values[0] == values[1]

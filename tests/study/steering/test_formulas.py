@@ -13,7 +13,7 @@ from steering_oracle import softmax
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
-from lattend.study.exact.shares import BETA, format_share
+from lattend.study.exact.shares import BETA, share_text
 from lattend.study.steering.formulas import WeightFormula
 
 m = sympy.Symbol("m", positive=True)
@@ -24,10 +24,10 @@ def test_the_two_formulas_of_the_course() -> None:
     pair = lt.study.weight_formula(["1/2", "1/2"])
     assert sympy.simplify(pair.weights[0] - power / (2 * power + m - 2)) == 0
     assert sympy.simplify(pair.weights[0] - 1 / (2 + (m - 2) * sympy.exp(-BETA))) == 0
-    assert format_share(pair.weights[1]) == "e^β/(2e^β + m - 2)"
+    assert share_text(pair.weights[1]) == "e^β/(2e^β + m - 2)"
     alone = lt.study.weight_formula([1])
     assert sympy.simplify(alone.leak - (m - 1) / (power + m - 1)) == 0
-    assert format_share(alone.leak) == "(m - 1)/(e^β + m - 1)"
+    assert share_text(alone.leak) == "(m - 1)/(e^β + m - 1)"
     assert alone.sharpness == "β = log((m - 1)(1 - ε)/ε)"
 
 
@@ -56,13 +56,13 @@ def test_steer_gives_these_weights(s: int, size: int) -> None:
     assert [*named, other] == pytest.approx(steered.weights[: s + 1].tolist(), rel=1e-12)
     assert leak == pytest.approx(steered.error) == pytest.approx(0.01)  # β of ε
     said = dict(steered.draw().facts)["formula"]
-    assert said.startswith(format_share(formula.weights[0])) and said.endswith(f"with m = {size} keys")
+    assert said.startswith(share_text(formula.weights[0])) and said.endswith(f"with m = {size} keys")
 
 
 def test_unequal_weights_have_no_formula_beside_their_numbers() -> None:
     assert "formula" not in dict(lt.study.steer(np.eye(3), ["1/3", "2/3", 0]).draw().facts)
     assert "formula" not in dict(lt.study.steer([[1, 0], [1, 1]], [1, 0]).draw().facts)
-    assert format_share(lt.study.weight_formula(["1/3", "2/3"]).weights[1]) == "4e^β/(6e^β + 3m - 6)"
+    assert share_text(lt.study.weight_formula(["1/3", "2/3"]).weights[1]) == "4e^β/(6e^β + 3m - 6)"
 
 
 def test_a_wrong_formula_is_not_given() -> None:
@@ -74,7 +74,7 @@ def test_a_wrong_formula_is_not_given() -> None:
 
 def test_all_keys_wanted() -> None:
     found = lt.study.weight_formula(["1/2", "1/2"], keys=2)
-    assert [format_share(weight) for weight in found.weights] == ["1/2", "1/2"]
+    assert [share_text(weight) for weight in found.weights] == ["1/2", "1/2"]
     assert (found.leak, found.sharpness) == (0, "")
     assert "leak" not in str(found)
 

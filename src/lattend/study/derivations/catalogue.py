@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import Any
 
 from lattend.errors import NamingError
-from lattend.study.derivations.argument import Argument, checked
 from lattend.study.derivations.derivation import Derivation
+from lattend.study.derivations.draft import Draft, checked
 
 # The file that each one is written in, in the order they are listed
 HOMES: Mapping[str, str] = {
-    "causal": "counting",
-    "strided": "counting",
-    "windowed": "counting",
+    "causal": "pair_sums",
+    "strided": "pair_sums",
+    "windowed": "pair_sums",
     "mhsa": "heads",
     "quadratic": "heads",
     "limit": "heads",
@@ -38,10 +38,10 @@ def derive(name: str, **options: Any) -> Derivation:
     >>> print(derivation.lines[-1].checked)
     proved to be the number of pairs where n >= 0
     """
-    return checked(argument(name)(**options))
+    return checked(draft(name)(**options))
 
 
-def argument(name: str) -> Callable[..., Argument]:
+def draft(name: str) -> Callable[..., Draft]:
     """What writes the derivation of this name down."""
     if name not in HOMES:
         close = get_close_matches(str(name).lower(), HOMES, 1)
@@ -52,4 +52,4 @@ def argument(name: str) -> Callable[..., Argument]:
 
 def listed() -> dict[str, str]:
     """Every name and what is derived."""
-    return {name: (argument(name).__doc__ or "").splitlines()[0].rstrip(".") for name in HOMES}
+    return {name: (draft(name).__doc__ or "").splitlines()[0].rstrip(".") for name in HOMES}

@@ -7,7 +7,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, exact_array
 from lattend.study.exact.numbers import exact
 
@@ -16,7 +16,7 @@ IMAGES = 3
 SHIFTS = [(y, x) for y, x in product(range(-1, 2), repeat=2)]
 
 
-def convolution() -> Argument:
+def convolution() -> Draft:
     """K² heads, one at each shift of the kernel, are a K × K convolution."""
     definitions = [
         ("a{h}[q, k]", "is(k = q + Δ{h})", "the weights of a sharp head: the limit as α → ∞"),
@@ -38,7 +38,7 @@ def convolution() -> Argument:
         Link("sum(X[q + Δ] C[Δ], Δ) + b", "K² heads, one at each shift: h is counted by Δ"),
         Link("conv[q]", "which is the convolution of X with C, zeros around it"),
     ]
-    return Argument(
+    return Draft(
         "convolution",
         "Heads as a convolution",
         "an image X, 0 outside; K² heads with centres Δ^(h), a kernel C of K × K matrices C_Δ, and a bias b",
@@ -80,7 +80,7 @@ def _arrays(entries: dict[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
     return {place: exact_array(entry) for place, entry in entries.items()}
 
 
-def flip() -> Argument:
+def flip() -> Draft:
     """The shift q − Δ in place of q + Δ flips the kernel, shown on the numbers 1 to 9."""
     given, flipped = "((1, 2, 3), (4, 5, 6), (7, 8, 9))", "((9, 8, 7), (6, 5, 4), (3, 2, 1))"
     definitions = [
@@ -103,7 +103,7 @@ def flip() -> Argument:
         Link("sum(X[q + Δ] C[-Δ], Δ)", "Δ → −Δ goes through the same shifts, in C too"),
         Link("sum(X[q + Δ] C[Δ], Δ)", "not so: q − Δ → q + Δ with C left as it is", "≠"),
     ]
-    return Argument(
+    return Draft(
         "flip",
         "The sign of a shift flips the kernel",
         "shifts as q − k: the head with centre Δ attends to q − Δ; an image X, 0 outside; a 3 × 3 kernel C",

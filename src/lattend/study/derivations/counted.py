@@ -10,7 +10,7 @@ from lattend.counts.formula import BigO
 from lattend.counts.formula_parser import parse_formula
 from lattend.counts.formula_value import value_at
 from lattend.errors import DerivationError
-from lattend.study.derivations.argument import Link
+from lattend.study.derivations.draft import Link
 from lattend.study.derivations.evaluation import evaluate
 from lattend.study.derivations.term import Term
 from lattend.study.exact.numbers import exact

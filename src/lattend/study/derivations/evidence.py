@@ -7,7 +7,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, define, evaluate
 from lattend.study.derivations.reader import read_term
 from lattend.study.exact.numbers import exact
@@ -18,7 +18,7 @@ MODELS = 5
 VALUES_OF_X, VALUES_OF_Z = 2, 3
 
 
-def elbo() -> Argument:
+def elbo() -> Draft:
     """The evidence: log p(x) ≥ E_q[log p(x|z)] − KL(q(z|x) ‖ p(z)) in six lines, with what is lost."""
     definitions = [
         ("p(x,z)", "p(x|z) p(z)", "a model: the prior p(z) and the likelihood p(x | z)"),
@@ -47,7 +47,7 @@ def elbo() -> Argument:
             "p(x, z) = p(x | z) p(z): reconstruction minus KL(q(z | x) ‖ p(z)), the regulariser",
         ),
     ]
-    return Argument(
+    return Draft(
         "elbo",
         "The evidence lower bound",
         "x is observed, z is not; q(z | x) is any distribution that is nowhere 0",

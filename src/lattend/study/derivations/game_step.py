@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lattend.errors import DomainError, NamingError
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, vector
 from lattend.study.exact.function import symbols
 from lattend.study.exact.numbers import exact
@@ -23,7 +23,7 @@ STEP = "h"  # the letter of a step that stays open
 PLAIN_METHODS = ("alternating", "simultaneous")
 
 
-def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: Any) -> Argument:
+def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: Any) -> Draft:
     """One step of a minimax game, p' = −q, q' = p + q, f' = −q(p + q); any polynomial, method and step."""
     played = f if isinstance(f, Game) else Game(f)
     rule = played.method(method, **options)
@@ -56,7 +56,7 @@ def game(f: Any = "p*q", method: str = "alternating", step: Any = 1, **options: 
     letters = " and ".join(f"f_{name}" for name in played.names)
     steps = " and ".join(dict.fromkeys(map(format_exact, found.step)))
     memory = f"; it remembers {' and '.join(remembered)}" if remembered else ""
-    return Argument(
+    return Draft(
         "game",
         f"One step of the game: {played}",
         f"{played.rule_text(rule)}, step {steps}{memory}; {letters} are the gradients",

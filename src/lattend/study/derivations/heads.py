@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from random import Random
 
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, exact_array, vector
 from lattend.study.exact.function import symbols
 from lattend.study.exact.numbers import exact
@@ -15,7 +15,7 @@ MODELS = 3
 IMAGE = 3  # rows and columns of the image that the limit is checked on
 
 
-def mhsa() -> Argument:
+def mhsa() -> Draft:
     """MHSA(Z)_q = Σ_h (Σ_k softmax(A^(h)_q)_k Z_k) W^(h) + b_out, out of the definition of one head."""
     definitions = [
         ("Q", "Z W_q", "queries"),
@@ -46,7 +46,7 @@ def mhsa() -> Argument:
         Link("sum(softmax(A{h}[q]) Z W{h}, h) + b_out", "the two matrices of a head act as one"),
         Link("sum(sum(softmax(A{h}[q])[k] Z[k], k) W{h}, h) + b_out", "the row times Z, written as a sum"),
     ]
-    return Argument(
+    return Draft(
         "mhsa",
         "Multi-head self-attention, split by heads",
         "Z has a row for each token; O_q is one head's output for query q, Y = MHSA(Z) that of all; scale 1",
@@ -86,7 +86,7 @@ def _layer(random: Random) -> Environment:
     }
 
 
-def quadratic() -> Argument:
+def quadratic() -> Draft:
     """A_{q,k} = −α(‖δ − Δ‖² − ‖Δ‖²) out of the four terms of relative attention."""
     definitions = [
         (
@@ -110,7 +110,7 @@ def quadratic() -> Argument:
         Link("-α (norm(δ)^2 - 2δ_1 Δ_1 - 2δ_2 Δ_2)", "multiplied"),
         Link("-α (norm(δ - Δ)^2 - norm(Δ)^2)", "the square completed: ‖δ − Δ‖² has ‖Δ‖² besides"),
     ]
-    return Argument(
+    return Draft(
         "quadratic",
         "The score of the quadratic encoding",
         "pixel q attends to pixel k; W_q = W_k = 0 and W̃_k = I, so D_p = 3 numbers are enough for a position",
@@ -138,7 +138,7 @@ def _encoding(random: Random) -> Environment:
     }
 
 
-def limit() -> Argument:
+def limit() -> Draft:
     """a_k = 1/(1 + Σ_{j≠k} e^(−α‖j − k‖²)) → 1: the sharper the head, the more it is one pixel."""
     definitions = [
         ("q", "k - Δ", "the query that the head leads to pixel k"),
@@ -171,7 +171,7 @@ def limit() -> Argument:
     rate = [
         Link("sum(is(norm(j - k)^2 = 1), j)", "as α → ∞: the pixels at distance 1, 4 of them inside", "→"),
     ]
-    return Argument(
+    return Draft(
         "limit",
         "The softmax limit of a sharp head",
         "a head with centre Δ and sharpness α; for query q its centre is the pixel k = q + Δ of the image",

@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment, exact_array
 from lattend.study.exact.function import symbols
 from lattend.study.exact.numbers import exact
@@ -14,7 +14,7 @@ from lattend.study.exact.numbers import exact
 MOST_KEYS = 6
 
 
-def steer() -> Argument:
+def steer() -> Draft:
     """w_a = 1/(2 + (m − 2)e^(−β)) → 1/2: a query along two orthonormal keys gives the mean of two values."""
     definitions = [
         ("q", "β (K[a] + K[b])", "the query: β along each of the two keys"),
@@ -42,7 +42,7 @@ def steer() -> Argument:
         Link("(m - 2)/(2 exp(β) + m - 2)", "what leaks to the others"),
         Link("0", "as β → ∞, and never before where there are others", "→"),
     ]
-    return Argument(
+    return Draft(
         "steer",
         "Two equal weights",
         "m orthonormal keys, the rows of K, and values, the rows of V",

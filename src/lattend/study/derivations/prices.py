@@ -7,14 +7,14 @@ from random import Random
 
 from lattend.cost.reference.numbers import Scalar, Tape, counting
 from lattend.cost.reference.vectors import Matrix, Vector, dot, times, total
-from lattend.study.derivations.argument import Argument, Chain, Instances, Link
+from lattend.study.derivations.draft import Chain, Draft, Instances, Link
 from lattend.study.derivations.evaluation import Environment
 from lattend.study.exact.numbers import exact
 
 MOST = 6  # cells on a side, and numbers in a token, that are tried
 
 
-def rnn2d() -> Argument:
+def rnn2d() -> Draft:
     """2n − 1 steps are enough for the n² cells of a 2-D RNN: cells of one anti-diagonal run at once."""
     sides = iter(range(2, MOST + 1))
     cells = Instances(
@@ -37,7 +37,7 @@ def rnn2d() -> Argument:
         Link("(n - 1) + (n - 1) + 1", "the sum of its column and its row, and 1"),
         Link("2n - 1", "added"),
     ]
-    return Argument(
+    return Draft(
         "rnn2d",
         "The steps of a 2-D RNN",
         "an n × n grid, columns i and rows j from 0; cell (i, j) ends after step T_(i,j), the last after S",
@@ -74,7 +74,7 @@ def _before(i: int, j: int) -> Iterator[tuple[int, int]]:
         yield i, j - 1
 
 
-def naive() -> Argument:
+def naive() -> Draft:
     """16D² − 1 operations for one score of absolute encodings, with every projection made again."""
     sizes = iter(range(1, MOST + 1))
     ground = Instances(
@@ -90,7 +90,7 @@ def naive() -> Argument:
         Link("4 (4D^2 - 1) + 3", "(2D + 1)(2D − 1)"),
         Link("16D^2 - 1", "multiplied out: of order D², not D³"),
     ]
-    return Argument(
+    return Draft(
         "naive",
         "One score with naive projections",
         "tokens x and positions p of D numbers, D × D matrices W_q and W_k; N counts adds and multiplies",

@@ -27,7 +27,7 @@ def shares(wanted: Sequence[Any], keys: Any) -> tuple[tuple[Any, ...], Any, Any]
 
     The share of each of the first keys, that of any other, and what all that are not wanted get together.
 
-    >>> [format_share(share) for share in shares([sympy.Integer(1)], letter("m"))[1:]]
+    >>> [share_text(share) for share in shares([sympy.Integer(1)], letter("m"))[1:]]
     ['1/(e^β + m - 1)', '(m - 1)/(e^β + m - 1)']
     """
     s = sum(weight != 0 for weight in wanted)
@@ -51,7 +51,7 @@ def share_numbers(formulas: Sequence[Any], keys: Any, sharpness: float, size: in
     return [found[formula] for formula in formulas]
 
 
-def format_share(value: Any) -> str:
+def share_text(value: Any) -> str:
     """The fraction with powers of e first: `e^β/(2e^β + m - 2)`."""
     power = sympy.Symbol("e^β")
     above, below = (

@@ -14,7 +14,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts, Table
 from lattend.study.exact.numbers import exact
-from lattend.study.exact.shares import format_share, letter, share_latex, share_numbers, shares, total_of
+from lattend.study.exact.shares import letter, share_latex, share_numbers, share_text, shares, total_of
 from lattend.study.exact.writing import format_exact
 from lattend.study.steering.fit import softmax
 from lattend.study.steering.reports import format_keys, six_digits
@@ -33,7 +33,7 @@ def weight_formula(weights: Sequence[Any], keys: int | str = "m") -> WeightFormu
     worked out by sympy, and compared with numbers before it is given.
 
     >>> found = weight_formula(["1/2", "1/2"])
-    >>> format_share(found.weights[0]), format_share(found.leak)
+    >>> share_text(found.weights[0]), share_text(found.leak)
     ('e^β/(2e^β + m - 2)', '(m - 2)/(2e^β + m - 2)')
     """
     wanted = tuple(exact(weight) for weight in weights)
@@ -113,9 +113,9 @@ class WeightFormula(Printed):
         return {
             "keys": format_exact(self.keys),
             "wanted": [format_exact(weight) for weight in self.wanted],
-            "weights": [format_share(weight) for weight in self.weights],
-            "other": format_share(self.other),
-            "leak": format_share(self.leak),
+            "weights": [share_text(weight) for weight in self.weights],
+            "other": share_text(self.other),
+            "leak": share_text(self.leak),
             "sharpness": self.sharpness,
             "latex": self.latex(),
         }
@@ -136,18 +136,17 @@ class WeightFormula(Printed):
         """The query, the weights, the leak, and where they tend to."""
         used = [at for at, weight in enumerate(self.wanted) if weight != 0]
         rows = [
-            (str(at), format_exact(self.wanted[at]), format_share(self.weights[at]))
-            for at in used[:MOST_ROWS]
+            (str(at), format_exact(self.wanted[at]), share_text(self.weights[at])) for at in used[:MOST_ROWS]
         ]
         if len(used) > MOST_ROWS:
             rows.append((f"{len(used) - MOST_ROWS:,} more", "", ""))
         logits = f"{self._logits(used)} on {format_keys(used)}"
         facts = [("logits", logits)]
         if self.keys != len(used):
-            rows.append(("each other", "0", format_share(self.other)))
+            rows.append(("each other", "0", share_text(self.other)))
             facts = [
                 ("logits", f"{logits}; 0 on all others"),
-                ("leak", f"{format_share(self.leak)} goes to the others together"),
+                ("leak", f"{share_text(self.leak)} goes to the others together"),
                 ("for leak ε", self.sharpness),
                 ("limit", "the wanted weights, as β grows; no β reaches them"),
             ]

@@ -98,12 +98,12 @@ def _formula(ray: Ray) -> list[tuple[str, str]]:
     equal = np.ptp(ray.wanted[ray.wanted > 0]) == 0
     if ray.reach != LIMIT or not equal or not _orthonormal(ray.keys):
         return []
-    from lattend.study.exact.shares import format_share  # loads sympy
+    from lattend.study.exact.shares import share_text  # loads sympy
     from lattend.study.steering.formulas import weight_formula
 
     m, s = len(ray.wanted), int((ray.wanted > 0).sum())
     found = weight_formula([Fraction(1, s)] * s)
-    wanted, other = format_share(found.weights[0]), format_share(found.other)
+    wanted, other = share_text(found.weights[0]), share_text(found.other)
     return [("formula", f"{wanted} on each wanted key, {other} on each other, with m = {m:,} keys")]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lattend.study.derivations.argument import Argument, Chain, Link
 from lattend.study.derivations.counted import Counted
+from lattend.study.derivations.draft import Chain, Draft, Link
 
 LETTERS = "n tokens; queries q from 0; query q attends to K_q keys, and there are N pairs in all"
 
 
-def causal() -> Argument:
+def causal() -> Draft:
     """N = n(n + 1)/2: query q attends to every key up to its own."""
     every = "n >= 0"
     keys = [Link("q + 1", "the query itself and the q positions before it", domain=every)]
@@ -23,7 +23,7 @@ def causal() -> Argument:
         Link("sum(n + 1, i, 1, n)/2", "term by term, i and n + 1 − i make n + 1", domain=every),
         Link("n (n + 1)/2", "n equal terms", domain=every),
     ]
-    return Argument(
+    return Draft(
         "causal",
         "The pairs of causal attention",
         LETTERS,
@@ -31,7 +31,7 @@ def causal() -> Argument:
     )
 
 
-def strided() -> Argument:
+def strided() -> Draft:
     """N = (2n − t)(t + 1)/2: query q attends to itself and at most t positions before it."""
     below, up_to = "t < n", "t <= n"
     keys = [
@@ -62,7 +62,7 @@ def strided() -> Argument:
         Link("n t + n - t^2/2 - t/2", "multiplied out", domain=up_to),
         Link("sum(i, i, n - t, n)", "t + 1 numbers whose mean is (2n − t)/2", domain=up_to),
     ]
-    return Argument(
+    return Draft(
         "strided",
         "The pairs of strided attention: at most t positions before, and itself",
         LETTERS,
@@ -71,7 +71,7 @@ def strided() -> Argument:
     )
 
 
-def windowed() -> Argument:
+def windowed() -> Draft:
     """N = n(w + 1)/2 where w divides n: causal inside windows of w."""
     every = "n >= 0 and w >= 1"
     keys = [Link("(q % w) + 1", "the query itself and those before it in its window", domain=every)]
@@ -88,7 +88,7 @@ def windowed() -> Argument:
         ),
         Link("n (w + 1)/2", "where no remainder is left, n/w windows", domain="w divides n"),
     ]
-    return Argument(
+    return Draft(
         "windowed",
         "The pairs of windowed attention: causal inside windows of w",
         LETTERS,

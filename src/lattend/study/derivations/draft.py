@@ -1,4 +1,4 @@
-"""Argument: a derivation as it is written down, and `checked`, which checks every line of it."""
+"""Draft: a derivation as it is written down, and `checked`, which checks every line of it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Argument:
+class Draft:
     """A derivation before it is checked; `definitions` are (left, right, what it is called)."""
 
     name: str
@@ -67,27 +67,24 @@ class Argument:
         return read_term(text, self.distributions)
 
 
-def checked(argument: Argument) -> Derivation:
+def checked(draft: Draft) -> Derivation:
     """The derivation, every line checked; raises DerivationError at the first that fails."""
     definitions = [
-        DerivedLine(argument.read(left), "=", argument.read(right), said)
-        for left, right, said in argument.definitions
+        DerivedLine(draft.read(left), "=", draft.read(right), said) for left, right, said in draft.definitions
     ]
     lines: list[DerivedLine] = []
-    for chain in argument.chains:
-        start = before = argument.read(chain.left)
+    for chain in draft.chains:
+        start = before = draft.read(chain.left)
         for place, link in enumerate(chain.links):
-            after = argument.read(link.formula)
+            after = draft.read(link.formula)
             try:
                 how = chain.ground.check(before, link, after)
             except DerivationError as error:
-                raise DerivationError(f"{argument.name}, line {len(lines) + 1}: {error}") from None
+                raise DerivationError(f"{draft.name}, line {len(lines) + 1}: {error}") from None
             left = None if place else start
             lines.append(DerivedLine(left, link.relation, after, link.reason, how, link.domain))
             before = after
-    return Derivation(
-        argument.name, argument.title, argument.given, tuple(definitions), tuple(lines), argument.remark
-    )
+    return Derivation(draft.name, draft.title, draft.given, tuple(definitions), tuple(lines), draft.remark)
 
 
 class Instances:
