@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from lattend.cli.arguments import Json, Out, option
-from lattend.cli.output import complain, show
+from lattend.cli.output import complain, show, tell
 
 if TYPE_CHECKING:
     from lattend.study.generative.completion import CompletionEpoch
@@ -46,5 +45,5 @@ def complete(
 
 def _tell(epoch: CompletionEpoch) -> None:
     """Prints an epoch on standard error, away from the answer."""
-    if sys.stderr is not None and (epoch.epochs <= 20 or epoch.epoch % (epoch.epochs // 10) == 0):
-        print(epoch, file=sys.stderr, flush=True)
+    if epoch.epochs <= 20 or epoch.epoch % (epoch.epochs // 10) == 0:
+        tell(epoch)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lattend.cli.arguments import Json, Out, argument, option, read_numbers_of
-from lattend.cli.output import check_out, complain, show, show_report
+from lattend.cli.output import check_out, complain, show, show_report, tell
 from lattend.errors import DomainError, NamingError, TextError
 from lattend.report.report import Report
 from lattend.report.table import Facts
@@ -122,14 +121,11 @@ def _digits(options: dict[str, Any]) -> Picture:
 
 def _progress(epochs: int) -> Any:
     """Prints the first epoch, about ten more and what comes next on standard error, away from the answer."""
-    from lattend.draw.formats.scene import spelt
-
     every = max(1, epochs // 10)
 
     def report(done: Epoch | str) -> None:
-        told = isinstance(done, str) or done.epoch == 1 or done.epoch % every == 0
-        if told and sys.stderr is not None:
-            print(spelt(str(done), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
+        if isinstance(done, str) or done.epoch == 1 or done.epoch % every == 0:
+            tell(done)
 
     return report
 

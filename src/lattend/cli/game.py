@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -12,7 +11,7 @@ import typer
 
 from lattend.cli.arguments import Json, Out, argument, option, read_names
 from lattend.cli.failures import in_options
-from lattend.cli.output import say, say_json, show, width
+from lattend.cli.output import say, say_json, show, tell, width
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import seconds
 
@@ -240,6 +239,6 @@ def _ring(
     for rule in _methods(names or ["gradient_penalty", "simultaneous"], options, method_of):
         for seed in seeds:
             run = ring(rule, _pair(step) if step else None, seed=seed, **many)
-            print(f"{run.method}, seed {seed}: {run.sentence()} ({seconds(run.seconds, 2)})", file=sys.stderr)
+            tell(f"{run.method}, seed {seed}: {run.sentence()} ({seconds(run.seconds, 2)})")
             runs.append(run)
     return draw_runs(runs)

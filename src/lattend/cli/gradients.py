@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 from lattend.cli.arguments import Json, Out, argument, option, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
-from lattend.cli.output import check_out, complain, say, say_json, show, width
+from lattend.cli.output import check_out, complain, say, say_json, show, tell, width
 
 EXAMPLES = (
     "lattend gradients",
@@ -57,7 +56,7 @@ def gradients(
     check_out(out)
     try:
         if not claim:
-            show(measure(networks or (), **given, progress=_tell).draw(), out, json)
+            show(measure(networks or (), **given, progress=tell).draw(), out, json)
             return YES
         refuse(
             {"--out": out, "NETWORK": networks}, ("--out", "NETWORK"), "has no part in --claim; leave it out"
@@ -69,19 +68,10 @@ def gradients(
 
 
 def _judged(texts: list[str], given: dict[str, Any], json: bool) -> int:
-    """The exit code of the claims; only what they speak of is measured."""
-    from lattend.study.gradients.claims import read_claim
-    from lattend.study.gradients.decay import LENGTH, measure
-    from lattend.study.gradients.recall import TRAINED
+    """The exit code of the claims, which are printed."""
+    from lattend.study.gradients.claims import judge_all
 
-    claims = [read_claim(text) for text in texts]
-    names = sorted({name for claim in claims for name in claim.networks})
-    farthest = max((claim.distance for claim in claims if claim.distance is not None), default=0)
-    given = {"length": max(LENGTH, farthest + 1), **given}
-    if all(claim.stage != TRAINED for claim in claims):
-        given["steps"] = 0
-    found = measure(names, **given, progress=_tell)
-    verdicts = [found.claim(text) for text in texts]
+    found, verdicts = judge_all(texts, **given, progress=tell)
     if json:
         say_json({"claims": [verdict.json() for verdict in verdicts], **found.json()})
     else:
@@ -89,9 +79,3 @@ def _judged(texts: list[str], given: dict[str, Any], json: bool) -> int:
     if any(verdict.holds is False for verdict in verdicts):
         return NO
     return YES if all(verdicts) else NO_ANSWER
-
-
-def _tell(said: str) -> None:
-    """Prints how far the training is on standard error, away from the answer."""
-    if sys.stderr is not None:
-        print(said, file=sys.stderr, flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lattend.cli.arguments import Json, option
-from lattend.cli.output import complain, say, say_json, width
+from lattend.cli.output import complain, say, say_json, tell, width
 
 if TYPE_CHECKING:
     from lattend.study.heads.record import Progress, Record
@@ -110,12 +109,11 @@ def write(record: Record, folder: Path) -> list[str]:
 
 def _progress(done: list[Progress]) -> Callable[[Progress], None]:
     """Prints about ten epochs of each run on standard error, away from the answer, and keeps all of them."""
-    from lattend.draw.formats.scene import spelt
 
     def report(epoch: Progress) -> None:
         done.append(epoch)
         every = max(1, epoch.epochs // 10)
-        if sys.stderr is not None and (epoch.result.epoch == 1 or epoch.result.epoch % every == 0):
-            print(spelt(str(epoch), sys.stderr.encoding or "utf-8"), file=sys.stderr, flush=True)
+        if epoch.result.epoch == 1 or epoch.result.epoch % every == 0:
+            tell(epoch)
 
     return report

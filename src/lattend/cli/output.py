@@ -62,6 +62,11 @@ def complain(message: str, marked: str = "") -> None:
         _print(f"  {line}".rstrip(), sys.stderr)
 
 
+def tell(progress: object) -> None:
+    """Print how far a long work is on standard error, away from the answer."""
+    _print(str(progress), sys.stderr)
+
+
 def width() -> int:
     """The columns of the terminal; 80 where there is none."""
     return max(20, shutil.get_terminal_size().columns)

@@ -1,6 +1,7 @@
 """Gradient size against distance, for networks that remember; public as `lt.study.gradients`.
 
 Measuring  measure, which gives a GradientStudy; .claim("rnn vanishes") judges a claim, .draw() is the chart
+Judging    judge_all, which measures what several claims speak of
 By hand    jacobian_sizes and by_distance, for a network of your own
 
 `help(lt.study.gradients.measure)` tells the arguments of one.
@@ -14,6 +15,7 @@ from lattend.lazy import homes, on_first_use
 
 if TYPE_CHECKING:
     from lattend.study.gradients.claims import GradientVerdict as GradientVerdict
+    from lattend.study.gradients.claims import judge_all as judge_all
     from lattend.study.gradients.decay import Gradients as Gradients
     from lattend.study.gradients.decay import GradientStudy as GradientStudy
     from lattend.study.gradients.decay import measure as measure
@@ -25,7 +27,7 @@ _HOME = homes(
     "lattend.study.gradients",
     {
         "decay": "measure GradientStudy Gradients",
-        "claims": "GradientVerdict",
+        "claims": "judge_all GradientVerdict",
         "jacobian": "jacobian_sizes by_distance",
     },
 )

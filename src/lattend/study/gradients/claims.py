@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +153,27 @@ def judge(study: GradientStudy, text: str) -> GradientVerdict:
             f"distance {claim.distance} needs a length of {claim.distance + 1}, and it is {study.length}"
         )
     return GradientVerdict(claim, *claim.judge(study))
+
+
+def judge_all(texts: Sequence[str], **options: Any) -> tuple[GradientStudy, list[GradientVerdict]]:
+    """The verdicts on several claims, and the study behind them: what they speak of is measured, no more.
+
+    `options` are those of `measure`; a network is trained only where a claim is about training.
+
+    >>> study, verdicts = judge_all(["rnn vanishes", "rnn < attention at 8"])
+    >>> [one.network for one in study.found], [verdict.holds for verdict in verdicts]
+    (['rnn', 'attention'], [True, True])
+    """
+    from lattend.study.gradients.decay import LENGTH, measure
+
+    claims = [read_claim(text) for text in texts]
+    names = sorted({name for claim in claims for name in claim.networks})
+    farthest = max((claim.distance for claim in claims if claim.distance is not None), default=0)
+    given = {"length": max(LENGTH, farthest + 1), **options}
+    if all(claim.stage != TRAINED for claim in claims):
+        given["steps"] = 0
+    study = measure(names, **given)
+    return study, [judge(study, text) for text in texts]
 
 
 def _trend(one: Gradients, grows: bool, negated: bool) -> tuple[bool | None, str]:
