@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long smoke lint format pictures bench clean
+.PHONY: help setup demo test test-long smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -54,6 +54,13 @@ format: $(STAMP) ## let ruff rewrite what it can
 
 pictures: $(STAMP) ## draw the pictures of the README and the docs again
 	@$(PY) docs/pictures/make.py
+
+page: client/node_modules ## build the page of `lattend serve` from client/
+	@$(PY) client/schema.py > client/schema.json
+	@cd client && npm run --silent types >/dev/null && npm run --silent check && npm run --silent build
+
+client/node_modules: client/package-lock.json
+	@cd client && npm ci --silent --no-audit --no-fund && touch node_modules
 
 bench: $(STAMP) ## counting, attention under rules, layers: on the CPU, and on the GPU where there is one
 	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu; do \

@@ -34,6 +34,7 @@ from lattend.cli import (
     reach,
     rules,
     same,
+    serve,
     steer,
     work,
 )
@@ -89,7 +90,7 @@ def name_of(module: ModuleType) -> str:
 
 
 COMMANDS = (
-    *(ask, rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
+    *(serve, ask, rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
     *(heads, heads_train, heads_show, conv, grid, complete),
     *(work, steer, gradients, derive, elbo, game),
 )

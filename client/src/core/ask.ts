@@ -1,0 +1,106 @@
+// Asks the server: one question a panel at a time, the newest first; the last answer stays until the next is here.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "../schema";
+import { recorded } from "./recorded";
+
+export interface Reading<Answer> {
+  answer: Answer | null; // the newest there is; it may belong to an older question
+  problem: Problem | null;
+  busy: boolean;
+}
+
+const PAGE = Math.random().toString(36).slice(2); // so that the server knows whose older question makes way
+const PATIENCE = 120; // ms after which a newer question no longer waits for the older
+const RETRIES = [300, 1000]; // ms
+const known = new Map<string, unknown>();
+const KNOWN = 300;
+
+const BUSY: Problem = { kind: "busy", message: "", field: "", text: "", start: 0, end: 0, fixes: [] };
+
+export class Refused extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.message);
+  }
+}
+
+/** The answer of a panel, or Refused with the reason. */
+export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal): Promise<Answer> {
+  const body = JSON.stringify(question);
+  const key = panel + body;
+  if (known.has(key)) return known.get(key) as Answer;
+  const replayed = await recorded(panel, question);
+  if (replayed) {
+    if (replayed.problem) throw new Refused(replayed.problem);
+    return replayed.answer as Answer;
+  }
+  const response = await send(`api/${panel}`, body, signal);
+  const found = (await response.json()) as unknown;
+  if (!response.ok) throw new Refused(found as Problem);
+  if (known.size >= KNOWN) known.delete(known.keys().next().value!);
+  known.set(key, found);
+  return found as Answer;
+}
+
+/** The picture of a panel as a file. */
+export async function askPicture(panel: string, question: object, form: "svg" | "png"): Promise<Blob> {
+  const response = await send(`api/${panel}/picture.${form}`, JSON.stringify(question));
+  if (!response.ok) throw new Refused((await response.json()) as Problem);
+  return response.blob();
+}
+
+async function send(path: string, body: string, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json", "x-lattend-page": PAGE };
+  for (const wait of [...RETRIES, 0]) {
+    try {
+      const response = await fetch(path, { method: "POST", headers, body, signal: signal ?? null });
+      const again = response.status === 429 || (response.status === 503 && wait > 0);
+      if (!again || wait === 0) return response;
+    } catch (error) {
+      if (signal?.aborted || wait === 0) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+  throw new Error("unreachable");
+}
+
+/** What a panel answers to a question, as the question changes; null asks nothing. */
+export function useAnswer<Answer>(panel: string, question: object | null): Reading<Answer> {
+  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, problem: null, busy: question !== null });
+  const running = useRef<{ abort: AbortController; begun: number; done: Promise<void> } | null>(null);
+  const key = question && JSON.stringify(question);
+  useEffect(() => {
+    if (!question) {
+      setReading({ answer: null, problem: null, busy: false });
+      return;
+    }
+    let newest = true;
+    const abort = new AbortController();
+    const begin = async () => {
+      const before = running.current;
+      if (before) {
+        const left = PATIENCE - (performance.now() - before.begun);
+        if (left > 0) await Promise.race([before.done, new Promise((r) => setTimeout(r, left))]);
+        if (!newest) return;
+        before.abort.abort();
+      }
+      const asking = ask<Answer>(panel, question, abort.signal).then(
+        (answer) => newest && setReading({ answer, problem: null, busy: false }),
+        (error: unknown) => {
+          if (!newest || abort.signal.aborted) return;
+          const problem =
+            error instanceof Refused
+              ? error.problem
+              : { ...BUSY, message: "the server does not answer; is `lattend serve` still running?" };
+          setReading((old) => ({ answer: old.answer, problem, busy: false }));
+        },
+      );
+      running.current = { abort, begun: performance.now(), done: asking.then(() => undefined) };
+    };
+    setReading((old) => (old.busy ? old : { ...old, busy: true }));
+    void begin();
+    return () => {
+      newest = false;
+    };
+  }, [panel, key]);
+  return reading;
+}

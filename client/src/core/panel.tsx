@@ -1,0 +1,100 @@
+// The frame of a panel: title, what it is, ways to take it along, the problem if there is one.
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import type { Copies, Problem } from "../schema";
+import { askPicture, Refused, type Reading } from "./ask";
+import { say } from "./live";
+import { change, here, linkTo } from "./state";
+
+interface Props {
+  title: string;
+  about: ComponentChildren; // what am I looking at
+  panel: string;
+  question: object | null;
+  reading: Reading<{ copies: Copies }>;
+  picture?: boolean; // whether the server draws it
+  children?: ComponentChildren;
+  wide?: boolean;
+}
+
+export function Panel({ title, about, panel, question, reading, picture, children, wide }: Props) {
+  const [told, setTold] = useState(false);
+  const id = useId();
+  const copies = reading.answer?.copies;
+  return (
+    <section class={`panel${wide ? " wide" : ""}`} aria-labelledby={id} aria-busy={reading.busy} data-panel={panel}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <button class="quiet" aria-expanded={told} onClick={() => setTold(!told)} title="What am I looking at?">
+          <span aria-hidden="true">?</span>
+          <span class="hidden">What am I looking at?</span>
+        </button>
+        <span class="grow" />
+        <div class="take" role="group" aria-label={`Take along: ${title}`}>
+          {copies?.python && <Copy name="Python" text={copies.python} />}
+          {copies?.command && <Copy name="Shell" text={copies.command} />}
+          {copies?.latex && <Copy name="LaTeX" text={copies.latex} />}
+          {picture && question && <Save form="svg" panel={panel} question={question} />}
+          {picture && question && <Save form="png" panel={panel} question={question} />}
+          <Copy name="Link" text={() => new URL(linkTo(here.value), location.href).href} />
+        </div>
+      </header>
+      {told && <p class="about">{about}</p>}
+      {reading.problem && <ProblemText problem={reading.problem} />}
+      <div class={reading.problem || !reading.answer ? "stale" : ""}>{children}</div>
+    </section>
+  );
+}
+
+/** What is wrong, and what would be right, one click away. */
+export function ProblemText({ problem }: { problem: Problem }) {
+  return (
+    <div class={`problem ${problem.kind.replace(" ", "-")}`} role="status">
+      <p>{problem.message}</p>
+      {problem.fixes.map((fix) => (
+        <button onClick={() => problem.field && change({ [problem.field]: fix.text })}>{fix.label}</button>
+      ))}
+    </div>
+  );
+}
+
+function Copy({ name, text }: { name: string; text: string | (() => string) }) {
+  const copy = async () => {
+    const found = typeof text === "string" ? text : text();
+    try {
+      await navigator.clipboard.writeText(found);
+      say(`${name} copied`);
+    } catch {
+      say(found); // a page without a secure origin may not write to the clipboard
+    }
+  };
+  return (
+    <button class="quiet" onClick={copy} title={typeof text === "string" ? text : `Copy as ${name}`}>
+      {name}
+    </button>
+  );
+}
+
+function Save({ form, panel, question }: { form: "svg" | "png"; panel: string; question: object }) {
+  const save = async () => {
+    try {
+      saveFile(`${panel}.${form}`, await askPicture(panel, question, form));
+      say(`${panel}.${form} saved`);
+    } catch (error) {
+      say(error instanceof Refused ? error.problem.message : "the server does not answer");
+    }
+  };
+  return (
+    <button class="quiet" onClick={save} title={`Save the picture as ${form.toUpperCase()}`}>
+      {form.toUpperCase()}
+    </button>
+  );
+}
+
+export function saveFile(name: string, content: Blob): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}

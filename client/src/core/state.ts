@@ -1,0 +1,123 @@
+// What the page shows: one page at a time, each with its own state. A link carries the state, undo goes back.
+import { computed, signal } from "@preact/signals";
+
+export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+export type State = { [field: string]: Json };
+export interface Place {
+  page: string;
+  state: State;
+}
+
+const defaults: { [page: string]: State } = {};
+let fallback = "";
+const kept = new Map<string, State>(); // of pages that were left
+const undone = signal<Place[]>([]);
+const done = signal<Place[]>([]);
+let last = { field: "", time: 0 };
+
+export const here = signal<Place>({ page: "", state: {} });
+export const canUndo = computed(() => done.value.length > 0);
+export const canRedo = computed(() => undone.value.length > 0);
+
+const COALESCED = 700; // ms in which changes of one field are one step of undo
+const STEPS = 200;
+
+/** Says which pages there are, with the state each begins with; the first is shown where a link names none. */
+export function definePages(pages: { name: string; state: State }[]): void {
+  for (const page of pages) defaults[page.name] = page.state;
+  fallback = pages[0]!.name;
+}
+
+/** Changes fields of the page that is shown. */
+export function change(patch: State): void {
+  const field = Object.keys(patch).join();
+  const now = performance.now();
+  const { page, state } = here.value;
+  if (field !== last.field || now - last.time > COALESCED) remember();
+  last = { field, time: now };
+  here.value = { page, state: { ...state, ...patch } };
+  writeLink("replace");
+}
+
+/** Shows a page, with this state, or as it was left. */
+export function visit(page: string, state?: State): void {
+  remember();
+  last = { field: "", time: 0 };
+  kept.set(here.value.page, here.value.state);
+  here.value = { page, state: state ? { ...defaults[page], ...state } : (kept.get(page) ?? defaults[page]!) };
+  writeLink("push");
+}
+
+function remember(): void {
+  done.value = [...done.value.slice(-STEPS), here.value];
+  undone.value = [];
+}
+
+export function undo(): void {
+  step(done, undone);
+}
+
+export function redo(): void {
+  step(undone, done);
+}
+
+function step(from: typeof done, to: typeof done): void {
+  const place = from.value.at(-1);
+  if (!place) return;
+  from.value = from.value.slice(0, -1);
+  to.value = [...to.value, here.value];
+  last = { field: "", time: 0 };
+  here.value = place;
+  writeLink("replace");
+}
+
+/** `#rule?rule=causal&numbers={"n":8}`: the fields that differ from those a page begins with. */
+export function linkTo(place: Place): string {
+  const fields = new URLSearchParams();
+  for (const [name, value] of Object.entries(place.state)) {
+    if (JSON.stringify(value) !== JSON.stringify(defaults[place.page]?.[name]))
+      fields.set(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  const text = fields.toString();
+  return `#${place.page}${text && "?" + text}`;
+}
+
+/** The place that a link names. What it holds is data: unknown pages and fields, and values of another kind, are left out. */
+export function placeOf(hash: string): Place {
+  const [name = "", text = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
+  const page = Object.hasOwn(defaults, name) ? name : fallback;
+  const state: State = { ...defaults[page] };
+  for (const [field, value] of new URLSearchParams(text)) {
+    if (!Object.hasOwn(state, field)) continue;
+    if (typeof state[field] === "string") state[field] = value;
+    else
+      try {
+        const read = JSON.parse(value) as Json;
+        if (kind(read) === kind(state[field]!)) state[field] = read;
+      } catch {
+        continue;
+      }
+  }
+  return { page, state };
+}
+
+function kind(value: Json): string {
+  return Array.isArray(value) ? "array" : value === null ? "object" : typeof value;
+}
+
+let writing = 0;
+function writeLink(how: "push" | "replace"): void {
+  const link = () => linkTo(here.value);
+  clearTimeout(writing);
+  if (how === "push") history.pushState(null, "", link());
+  else writing = window.setTimeout(() => history.replaceState(null, "", link()), 200); // browsers limit how often
+}
+
+/** Follows the address bar: at the start, on Back and Forward, and when a link is pasted. */
+export function followLinks(first?: Place): void {
+  here.value = location.hash || !first ? placeOf(location.hash) : { page: first.page, state: { ...defaults[first.page], ...first.state } };
+  window.addEventListener("popstate", () => {
+    remember();
+    here.value = placeOf(location.hash);
+  });
+}

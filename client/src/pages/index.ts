@@ -1,0 +1,4 @@
+// The pages, in the order of the menu; the first is shown on a first visit.
+import { rulePage } from "./rule/page";
+
+export const PAGES = [rulePage];

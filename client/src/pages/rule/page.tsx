@@ -1,0 +1,50 @@
+// Rule: who attends to whom, and what follows from it.
+import type { CountAnswer, ReadAnswer } from "../../schema";
+import { useAnswer } from "../../core/ask";
+import { PiecewiseFormula } from "../../core/formula";
+import { definePage } from "../../core/page";
+import { Panel, ProblemText } from "../../core/panel";
+import { Slider } from "../../core/slider";
+import { change } from "../../core/state";
+
+type Numbers = { [name: string]: number | string };
+type RuleState = { rule: string; other: string; numbers: Numbers; claim: string };
+
+function RulePage({ state }: { state: RuleState }) {
+  const read = useAnswer<ReadAnswer>("read", { rule: state.rule, numbers: {} });
+  const question = read.problem ? null : { rule: state.rule, numbers: state.numbers };
+  const count = useAnswer<CountAnswer>("count", question);
+  const set = (name: string) => (value: number | string | null) => {
+    const { [name]: _, ...others } = state.numbers;
+    change({ numbers: value === null ? others : { ...others, [name]: value } });
+  };
+  return (
+    <>
+      <div class="field">
+        <label for="rule">Who attends to whom</label>
+        <input id="rule" value={state.rule} spellcheck={false} autocomplete="off" onInput={(event) => change({ rule: event.currentTarget.value })} />
+        {read.problem && <ProblemText problem={read.problem} />}
+      </div>
+      <div class="sliders">
+        {read.answer?.letters
+          .filter((letter) => letter.value === null)
+          .map((letter) => (
+            <Slider name={letter.name} value={state.numbers[letter.name] ?? null} example={letter.example} max={letter.size ? 1e6 : 64} min={letter.size ? 1 : 0} log={letter.size} onChange={set(letter.name)} />
+          ))}
+      </div>
+      <div class="panels">
+        <Panel title="Pairs" about="The number of (query, key) pairs that the rule attends, exactly, for every size at once." panel="count" question={question} reading={count}>
+          {count.answer && <PiecewiseFormula formula={count.answer.formula} />}
+          {count.answer?.value && <p class="value">{count.answer.value}</p>}
+        </Panel>
+      </div>
+    </>
+  );
+}
+
+export const rulePage = definePage<RuleState>({
+  name: "rule",
+  title: "Rule",
+  state: { rule: "k <= q and q - k <= t", other: "", numbers: {}, claim: "" },
+  view: RulePage,
+});

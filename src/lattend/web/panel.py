@@ -1,0 +1,103 @@
+"""Panel: a typed question, a typed answer, and the function of the library between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from lattend.errors import LattendError, NoClosedForm, TextError, TooLarge
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+
+SECONDS = 5.0  # how long an answer may take
+LONGEST_NUMBER = 60  # digits
+MANY = 64  # numbers in one question
+
+
+def _integer(value: object) -> object:
+    """Whole numbers may come as text: a page cannot write 10^30 in any other way."""
+    if isinstance(value, str):
+        digits = value.strip().replace(",", "").replace("_", "")
+        if len(digits) > LONGEST_NUMBER:
+            raise ValueError(f"a number of {len(digits)} digits is too long; at most {LONGEST_NUMBER}")
+        try:
+            return int(digits)
+        except ValueError:
+            raise ValueError(f"{value!r} is not a whole number") from None
+    return value
+
+
+Integer = Annotated[int, BeforeValidator(_integer)]
+Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
+"""Sizes and parameters by name; what is left out stays a letter."""
+
+
+class Question(BaseModel):
+    """What a panel asks; the state of the page that a link carries is made of these fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Copies(BaseModel):
+    """The same question elsewhere, and its answer as LaTeX."""
+
+    python: str
+    command: str
+    latex: str = ""
+
+
+class Answer(BaseModel):
+    """What a panel shows."""
+
+    copies: Copies
+
+
+class Fix(BaseModel):
+    """A whole text that would be right."""
+
+    label: str
+    text: str
+
+
+class Problem(BaseModel):
+    """Why there is no answer: what was asked, what was found, where, and what to do.
+
+    `field` is the field of the question that the message speaks of, and `start` to `end` its characters.
+    """
+
+    kind: Literal["input", "no answer", "busy", "mistake"]
+    message: str
+    field: str = ""
+    text: str = ""
+    start: int = 0
+    end: int = 0
+    fixes: list[Fix] = []
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One kind of question. `answer` and `picture` run in a worker; `torch` says whether they need it."""
+
+    name: str
+    title: str
+    question: type[Question]
+    reply: type[BaseModel]
+    answer: Callable[[Any], BaseModel]
+    picture: Callable[[Any], Picture] | None = None
+    torch: bool = False
+    seconds: float = SECONDS
+
+
+def problem_of(error: LattendError, question: Question) -> Problem:
+    """The error as the page shows it, with the field whose text it points at."""
+    late = isinstance(error, (NoClosedForm, TooLarge))
+    found = Problem(kind="no answer" if late else "input", message=str(error))
+    if not isinstance(error, TextError):
+        return found
+    fields = (name for name, value in question if value == error.text)
+    place = {"text": error.text, "start": error.start, "end": error.end, "field": next(fields, "")}
+    return found.model_copy(update=place)

@@ -1,0 +1,134 @@
+"""read: what a rule's text means, before anything is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+    from lattend.rules import Rule
+    from lattend.rules.language.expr import Node
+
+Tree = list[Any]
+"""A node of the rule: its kind, what it holds, and the characters of the text it was read from."""
+
+
+class ReadQuestion(Question):
+    """A rule, as typed."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class Letter(BaseModel):
+    """A size or a parameter: the number at which the picture is drawn while it has none."""
+
+    name: str
+    size: bool
+    example: int
+    value: int | None
+
+
+class ReadAnswer(Answer):
+    """The rule that was meant. `tree` is its condition, for the page to draw at any numbers."""
+
+    text: str
+    name: str
+    meaning: str
+    axes: list[list[str]]  # of each: the query's and the key's position, and their sizes
+    letters: list[Letter]
+    positions: list[str]
+    tree: Tree
+    data: dict[str, list[Any]]
+    source: bool  # whether the places in the tree are places of the text as typed
+
+
+def answer(question: ReadQuestion) -> ReadAnswer:
+    """What the text means: its letters, its axes and its condition as a tree."""
+    from lattend.rules.reader import read_rule
+
+    rule = read_rule(question.rule)
+    typed = rule.source == question.rule
+    return ReadAnswer(
+        text=rule.text,
+        name=rule.about.name if rule.about else "",
+        meaning=rule.about.meaning if rule.about else "",
+        axes=[[axis.query, axis.key, axis.queries, axis.keys] for axis in rule.axes],
+        letters=letters(rule, question.rule),
+        positions=rule.positions,
+        tree=tree(rule.condition),
+        data={name: array.tolist() for name, array in rule.data.items()},
+        source=typed,
+        copies=Copies(
+            python=python(
+                call("rule = lt.rule", question.rule), call("rule.draw", **examples(rule, question))
+            ),
+            command=command("draw", question.rule, at=examples(rule, question)),
+        ),
+    )
+
+
+def examples(rule: Rule, question: ReadQuestion) -> dict[str, int]:
+    """The numbers of a picture: those given, and an example for every other letter."""
+    known = {letter.name: letter.example for letter in letters(rule, question.rule) if letter.value is None}
+    return known | {name: value for name, value in question.numbers.items() if name in known}
+
+
+def letters(rule: Rule, text: str) -> list[Letter]:
+    """Sizes first, then parameters, each with a number that shows what the rule is."""
+    from lattend.draw.grid.samples import sample
+
+    shown = sample(rule.about.name) if rule.about else None
+    fit = shown.at if shown else {}
+    usual = {"n": 12, "m": 12, "rows": 6, "cols": 6, "depth": 3, "heads": 2}
+    return [
+        Letter(
+            name=name,
+            size=name in rule.sizes,
+            example=fit.get(name, usual.get(name, 3)),
+            value=rule.values.get(name),
+        )
+        for name in (*rule.sizes, *rule.parameters)
+    ]
+
+
+def tree(node: Node) -> Tree:
+    """The node as nested lists: kind, parts, [start, end] of its text or null."""
+    from lattend.rules.language import expr
+
+    place = list(node.span) if node.span else None
+    match node:
+        case expr.Num():
+            return ["num", node.value, place]
+        case expr.Name():
+            return ["name", node.name, place]
+        case expr.Truth():
+            return ["truth", node.value, place]
+        case expr.Lookup():
+            return ["entry", node.array, [tree(index) for index in node.indices], place]
+        case expr.Arith():
+            return ["arith", node.op, [tree(part) for part in node.args], place]
+        case expr.Compare():
+            return ["compare", node.op, [tree(node.left), tree(node.right)], place]
+        case expr.And():
+            return ["and", [tree(part) for part in node.args], place]
+        case expr.Or():
+            return ["or", [tree(part) for part in node.args], place]
+        case expr.Not():
+            return ["not", tree(node.arg), place]
+
+
+def picture(question: ReadQuestion) -> Picture:
+    """The grid of the rule."""
+    from lattend.rules.reader import read_rule
+
+    rule = read_rule(question.rule)
+    return rule.draw(**examples(rule, question))
+
+
+PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, picture)
