@@ -71,6 +71,11 @@ function step(from: typeof done, to: typeof done): void {
   writeLink("replace");
 }
 
+/** The question of a panel: these fields of a page's state, and no others. */
+export function pick<S extends State, Field extends keyof S>(state: S, fields: readonly Field[]): Pick<S, Field> {
+  return Object.fromEntries(fields.map((field) => [field, state[field]])) as Pick<S, Field>;
+}
+
 /** `#rule?rule=causal&numbers={"n":8}`: the fields that differ from those a page begins with. */
 export function linkTo(place: Place): string {
   const fields = new URLSearchParams();

@@ -1,0 +1,62 @@
+// A report of the library: sentences, facts and tables.
+
+interface Part {
+  kind: "text" | "facts" | "table";
+  text: string;
+  head: string[];
+  rows: string[][];
+  right: boolean[]; // columns of numbers
+}
+export interface ReportView {
+  title: string;
+  parts: Part[];
+}
+
+export function Report({ report, title }: { report: ReportView; title?: boolean }) {
+  return (
+    <div class="report">
+      {title && <h3>{report.title}</h3>}
+      {report.parts.map((part) => (
+        <PartView part={part} />
+      ))}
+    </div>
+  );
+}
+
+export function PartView({ part }: { part: Part }) {
+  if (part.kind === "text") return <p>{part.text}</p>;
+  if (part.kind === "facts")
+    return (
+      <dl class="facts">
+        {part.rows.map(([name, words]) => (
+          <div>
+            <dt>{name}</dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+      </dl>
+    );
+  const side = (column: number) => (part.right[column] ? "number" : "");
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label="Table">
+      <table class="report-table">
+        {part.head.some(Boolean) && (
+          <thead>
+            <tr>
+              {part.head.map((name, column) => (
+                <th scope="col" class={side(column)}>{name}</th>
+              ))}
+            </tr>
+          </thead>
+        )}
+        <tbody>
+          {part.rows.map((row) => (
+            <tr>
+              {row.map((cell, column) => (column === 0 ? <th scope="row" class={side(0)}>{cell}</th> : <td class={side(column)}>{cell}</td>))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
