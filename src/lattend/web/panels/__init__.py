@@ -5,4 +5,8 @@ from __future__ import annotations
 from lattend.web.panel import Panel
 from lattend.web.panels import count, read, start
 
-PANELS: dict[str, Panel] = {module.PANEL.name: module.PANEL for module in (start, read, count)}
+_ALL = (
+    start.PANEL,
+    *(read.PANEL, read.OTHER, count.PANEL),
+)
+PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

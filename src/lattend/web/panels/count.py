@@ -7,6 +7,7 @@ from pydantic import Field
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.rules import numbers_of, read
 
 
 class CountQuestion(Question):
@@ -27,10 +28,9 @@ class CountAnswer(Answer):
 
 def answer(question: CountQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
-    from lattend.rules.reader import read_rule
-
-    rule = read_rule(question.rule)
-    found = rule.at(**question.numbers).count(per=question.per or None)
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    found = rule.at(**numbers).count(per=question.per or None)
     number = isinstance(found, int)
     closed = rule.count(per=question.per or None) if number else found
     return CountAnswer(
@@ -40,9 +40,9 @@ def answer(question: CountQuestion) -> CountAnswer:
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
-                call("rule.count", per=question.per, **question.numbers),
+                call("rule.count", per=question.per, **numbers),
             ),
-            command=command("count", question.rule, at=question.numbers, per=question.per),
+            command=command("count", question.rule, at=numbers, per=question.per),
             latex="" if isinstance(closed, int) else closed.latex(),
         ),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from lattend.web.copies import call, command, python
-from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.rules import read
 
 if TYPE_CHECKING:
-    from lattend.draw import Picture
     from lattend.rules import Rule
     from lattend.rules.language.expr import Node
 
@@ -22,7 +22,12 @@ class ReadQuestion(Question):
     """A rule, as typed."""
 
     rule: str
-    numbers: Numbers = Field(default_factory=dict)
+
+
+class OtherQuestion(Question):
+    """The second rule, as typed."""
+
+    other: str
 
 
 class Letter(BaseModel):
@@ -50,36 +55,31 @@ class ReadAnswer(Answer):
 
 def answer(question: ReadQuestion) -> ReadAnswer:
     """What the text means: its letters, its axes and its condition as a tree."""
-    from lattend.rules.reader import read_rule
+    return _meaning(question.rule)
 
-    rule = read_rule(question.rule)
-    typed = rule.source == question.rule
+
+def other(question: OtherQuestion) -> ReadAnswer:
+    """What the text of the second rule means."""
+    return _meaning(question.other)
+
+
+def _meaning(text: str) -> ReadAnswer:
+    rule = read(text)
     return ReadAnswer(
         text=rule.text,
         name=rule.about.name if rule.about else "",
         meaning=rule.about.meaning if rule.about else "",
         axes=[[axis.query, axis.key, axis.queries, axis.keys] for axis in rule.axes],
-        letters=letters(rule, question.rule),
+        letters=letters(rule),
         positions=rule.positions,
         tree=tree(rule.condition),
         data={name: array.tolist() for name, array in rule.data.items()},
-        source=typed,
-        copies=Copies(
-            python=python(
-                call("rule = lt.rule", question.rule), call("rule.draw", **examples(rule, question))
-            ),
-            command=command("draw", question.rule, at=examples(rule, question)),
-        ),
+        source=rule.source == text,
+        copies=Copies(python=python(call("rule = lt.rule", text)), command=command("rules", text)),
     )
 
 
-def examples(rule: Rule, question: ReadQuestion) -> dict[str, int]:
-    """The numbers of a picture: those given, and an example for every other letter."""
-    known = {letter.name: letter.example for letter in letters(rule, question.rule) if letter.value is None}
-    return known | {name: value for name, value in question.numbers.items() if name in known}
-
-
-def letters(rule: Rule, text: str) -> list[Letter]:
+def letters(rule: Rule) -> list[Letter]:
     """Sizes first, then parameters, each with a number that shows what the rule is."""
     from lattend.draw.grid.samples import sample
 
@@ -123,12 +123,5 @@ def tree(node: Node) -> Tree:
             return ["not", tree(node.arg), place]
 
 
-def picture(question: ReadQuestion) -> Picture:
-    """The grid of the rule."""
-    from lattend.rules.reader import read_rule
-
-    rule = read_rule(question.rule)
-    return rule.draw(**examples(rule, question))
-
-
-PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, picture)
+PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer)
+OTHER = Panel("other", "What the text of a second rule means", OtherQuestion, ReadAnswer, other)

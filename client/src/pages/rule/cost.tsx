@@ -1,0 +1,5 @@
+import type { RuleProps } from "./state";
+
+export function CostPanel(_: RuleProps) {
+  return null;
+}

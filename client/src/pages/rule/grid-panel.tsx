@@ -1,0 +1,5 @@
+import type { RuleProps } from "./state";
+
+export function GridPanel(_: RuleProps) {
+  return null;
+}

@@ -1,0 +1,5 @@
+import type { RuleProps } from "./state";
+
+export function PlanPanel(_: RuleProps) {
+  return null;
+}

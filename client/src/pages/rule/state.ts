@@ -1,0 +1,58 @@
+// What the rule page holds, and what its panels share.
+import { signal } from "@preact/signals";
+import type { Reading } from "../../core/ask";
+import type { ReadAnswer } from "../../schema";
+
+export type Numbers = { [name: string]: number | string }; // a text where a number has more than 53 bits
+
+export type RuleState = {
+  rule: string;
+  other: string; // a second rule to compare with; "" for none
+  numbers: Numbers; // of the letters that have one
+  claim: string;
+  per: string; // what a claim counts: "" for all pairs, "query" or "key"
+  assume: string;
+  first: number; // the first position, 0 or 1
+  rename: { [name: string]: string };
+  device: string;
+  dtype: string;
+  head_dim: number;
+  heads: number;
+  batch: number;
+  kernel: string;
+};
+
+export const START: RuleState = {
+  rule: "k <= q and q - k <= t",
+  other: "",
+  numbers: {},
+  claim: "",
+  per: "",
+  assume: "",
+  first: 0,
+  rename: {},
+  device: "cpu",
+  dtype: "float32",
+  head_dim: 64,
+  heads: 8,
+  batch: 1,
+  kernel: "",
+};
+
+/** What every panel of the page gets: the state, and what the two rules' texts mean. */
+export interface RuleProps {
+  state: RuleState;
+  read: Reading<ReadAnswer>;
+  other: Reading<ReadAnswer>;
+}
+
+/** A pair that a panel points at, by its coordinates: q and k, or qy, qx, ky and kx. */
+export interface Mark {
+  pair: { [position: string]: number };
+  label: string;
+}
+
+/** Part of the rule's text that decides about the square under the pointer; its field shows it. */
+export const hoveredSpan = signal<[number, number] | null>(null);
+/** Pairs that panels point at, each panel under its name; the grid shows them. */
+export const marks = signal<{ [panel: string]: Mark[] }>({});
