@@ -55,12 +55,8 @@ format: $(STAMP) ## let ruff rewrite what it can
 pictures: $(STAMP) ## draw the pictures of the README and the docs again
 	@$(PY) docs/pictures/make.py
 
-page: client/node_modules ## build the page of `lattend serve` from client/
-	@$(PY) client/schema.py > client/schema.json
-	@cd client && npm run --silent types >/dev/null && npm run --silent check && npm run --silent build
-
-client/node_modules: client/package-lock.json
-	@cd client && npm ci --silent --no-audit --no-fund && touch node_modules
+page: $(STAMP) ## build the page of `lattend serve` from client/
+	@$(PY) client/build.py
 
 bench: $(STAMP) ## counting, attention under rules, layers: on the CPU, and on the GPU where there is one
 	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu; do \

@@ -1,13 +1,14 @@
-// Bundles the page into src/lattend/web/static, where the package finds it. `--watch` builds on every change.
-import { build, context } from "esbuild";
+// Bundles the page into the folder that is named.
+import { build } from "esbuild";
 import { copyFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
 
-const out = new URL("../src/lattend/web/static/", import.meta.url).pathname;
+const source = new URL("src/", import.meta.url).pathname;
+const out = process.argv[2];
 mkdirSync(out, { recursive: true });
-for (const name of ["index.html", "icon.svg"]) copyFileSync(new URL(`src/${name}`, import.meta.url).pathname, out + name);
-
-const options = {
-  entryPoints: { app: new URL("src/main.tsx", import.meta.url).pathname },
+for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(out, name));
+await build({
+  entryPoints: { app: join(source, "main.tsx") },
   outdir: out,
   bundle: true,
   minify: true,
@@ -18,7 +19,5 @@ const options = {
   legalComments: "eof",
   loader: { ".woff2": "empty" },
   preserveSymlinks: true,
-  logLevel: "info",
-};
-if (process.argv.includes("--watch")) await (await context(options)).watch();
-else await build(options);
+  logLevel: "warning",
+});

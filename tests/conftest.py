@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from typing import Any
 
 from hypothesis import settings
 
@@ -21,3 +22,15 @@ if not os.path.exists("/dev/nvidia0"):  # noqa: PTH110  (before anything heavier
 # torch.compile keeps programs from earlier runs, which may call operators as they were then
 _PROGRAMS = tempfile.TemporaryDirectory(prefix="lattend-inductor-")
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", _PROGRAMS.name)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say aloud where the browser tests did not run."""
+    skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "no Chromium" in str(one.longrepr)]
+    if skipped:
+        terminalreporter.write_line(
+            f"THE {len(skipped)} BROWSER TESTS DID NOT RUN: no Chromium was found, and npm's could not be had. "
+            "Install one (Debian: apt-get install chromium), or name it: LATTEND_CHROMIUM=/path/to/chrome",
+            yellow=True,
+            bold=True,
+        )

