@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long smoke lint format pictures page bench clean
+.PHONY: help setup demo test browser test-long smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -34,8 +34,12 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP) ## every topic with its picture, every rule counted and checked; writes out/tour.html
 	@$(PY) -m lattend.tour
 
-test: lint ## everything: lint, format, types, tests
+test: lint browser ## everything: lint, format, types, tests
 	$(PY) -m pytest -n $(JOBS)
+
+browser: $(STAMP) ## what the tests of the page need: its libraries, and a Chromium where there is none
+	@$(PY) client/build.py --install || echo "npm is out of reach: the page is not built again, only tested"
+	@$(PY) tests/web/chromium.py
 
 test-long: $(STAMP) ## the long sweeps
 	$(PY) -m pytest -n $(JOBS) -m long

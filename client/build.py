@@ -1,9 +1,10 @@
 """Builds the page of `lattend serve`: the types of the server's questions, the type check, the bundle.
 
 python client/build.py            writes src/lattend/web/static, which is committed: to run it needs no Node
-python client/build.py --check    changes nothing, and fails where what is committed is not what would be built
+python client/build.py --install  gets the page's libraries only
+python client/build.py --check    changes nothing, and fails where what is committed is not what it builds
 
-Node comes as a wheel with the development requirements, the page's libraries from npm (client/package-lock.json).
+Node is a wheel of the development requirements; the page's libraries come from npm (package-lock.json).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ def main() -> int:
     """Build, or check what is built."""
     check = "--check" in sys.argv[1:]
     install()
+    if "--install" in sys.argv[1:]:
+        return 0
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder)
         write_types(made / "schema.ts")

@@ -43,4 +43,9 @@ def _from_npm() -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    return str(found.stdout).strip() or None if found.returncode == 0 else None
+
+
+if __name__ == "__main__":
+    found = chromium()
+    print(f"browser tests run in {found}" if found else "no Chromium can be had: browser tests will not run")
