@@ -69,9 +69,11 @@ def write_types(file: Path) -> None:
 
 def run(script: Path, *arguments: object, quiet: bool = False) -> None:
     """A script of Node; ends this program where it fails."""
-    done = node([str(script), *map(str, arguments)], return_completed_process=True, capture_output=quiet)
+    done = node(
+        [str(script), *map(str, arguments)], return_completed_process=True, capture_output=quiet, text=True
+    )
     if done.returncode:
-        raise SystemExit(done.stderr.decode() if quiet else done.returncode)
+        raise SystemExit(done.stderr if quiet else done.returncode)
 
 
 def differences(made: Path, committed: Path) -> list[str]:

@@ -29,7 +29,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     skipped = [one for one in terminalreporter.stats.get("skipped", ()) if "no Chromium" in str(one.longrepr)]
     if skipped:
         terminalreporter.write_line(
-            f"THE {len(skipped)} BROWSER TESTS DID NOT RUN: no Chromium was found, and npm's could not be had."
+            f"THE {len(skipped)} BROWSER TESTS DID NOT RUN: there is no Chromium, and npm's could not be had."
             " Install one (Debian: apt-get install chromium), or name it: LATTEND_CHROMIUM=/path/to/chrome",
             yellow=True,
             bold=True,

@@ -19,7 +19,8 @@ SERIOUS = ("serious", "critical")
 WIDE = """[...document.querySelectorAll("main *")]
     .filter(one => one.getBoundingClientRect().right > 361 && !one.closest(".scroll, .pieces, .formula, svg"))
     .slice(0, 5).map(one => one.outerHTML.slice(0, 150))"""
-CONTROLS = """[...document.querySelectorAll("main button, main input, main select, main textarea, main summary")]
+CONTROLS = """[...document.querySelectorAll("button, input, select, textarea, summary")]
+    .filter(one => one.closest("main"))
     .filter(one => one.offsetParent !== null && !one.disabled && one.tabIndex >= 0)
     .filter(one => !one.closest("details:not([open]) > :not(summary)"))
     .map((one, place) => one.dataset.place = String(place))"""
