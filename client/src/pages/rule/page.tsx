@@ -1,16 +1,19 @@
 // Rule: who attends to whom, and what follows from it.
 import type { CountAnswer, ReadAnswer } from "../../schema";
-import { useAnswer } from "../../core/ask";
+import { useAnswer, type Reading } from "../../core/ask";
 import { PiecewiseFormula } from "../../core/formula";
 import { definePage } from "../../core/page";
-import { Panel, ProblemText } from "../../core/panel";
+import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
+import { start } from "../../core/start";
 import { change, pick } from "../../core/state";
+import { TextField } from "../../core/text-field";
 import { ClaimPanel } from "./claim";
+import { completions } from "./completion";
 import { CostPanel } from "./cost";
 import { GridPanel } from "./grid-panel";
 import { PlanPanel } from "./plan";
-import { START, type RuleProps, type RuleState } from "./state";
+import { hoveredSpan, START, type RuleProps, type RuleState } from "./state";
 import "./style.css";
 
 function RulePage({ state }: { state: RuleState }) {
@@ -23,11 +26,16 @@ function RulePage({ state }: { state: RuleState }) {
   };
   return (
     <>
-      <div class="field">
-        <label for="rule">Who attends to whom</label>
-        <input id="rule" value={state.rule} spellcheck={false} autocomplete="off" onInput={(event) => change({ rule: event.currentTarget.value })} />
-        {read.problem && <ProblemText problem={read.problem} />}
-      </div>
+      <TextField
+        name="rule"
+        label="Who attends to whom"
+        value={state.rule}
+        problem={read.problem}
+        onInput={(rule) => change({ rule })}
+        placeholder="k <= q, or a name such as causal"
+        highlight={hoveredSpan.value}
+        complete={completing(read)}
+      />
       <div class="sliders">
         {read.answer?.letters
           .filter((letter) => letter.value === null)
@@ -51,6 +59,9 @@ function RulePage({ state }: { state: RuleState }) {
     </>
   );
 }
+
+const completing = (read: Reading<ReadAnswer>) => (text: string, caret: number, asked: boolean) =>
+  completions(start.value?.catalogue ?? [], read.answer?.letters ?? [], text, caret, asked);
 
 function CountPanel({ state, read }: RuleProps) {
   const question = read.problem ? null : pick(state, ["rule", "numbers"]);
