@@ -50,7 +50,7 @@ class Notation:
         if not self.latex:
             return str(atom)
         if isinstance(atom, str):
-            return _latex_name(atom)
+            return latex_name(atom)
         of = Polynomial.linear(atom.of)
         inner, by = self.sum(of), self.plain(atom.by) if isinstance(atom.by, str) else str(atom.by)
         if isinstance(atom, Quotient):
@@ -178,7 +178,7 @@ def _reading_order(parts: list[Polynomial]) -> tuple[int, int, int]:
     return longest, sum(lengths) + len(atoms), len(parts)
 
 
-def _latex_name(name: str) -> str:
+def latex_name(name: str) -> str:
     """A name upright where it has several letters, its ending as an index: `D_hid` is D with index hid."""
     base, _, index = name.partition("_")
     head = base if len(base) == 1 else rf"\mathrm{{{base}}}"

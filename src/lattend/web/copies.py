@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def command(name: str, *arguments: str, at: Mapping[str, int] | None = None, **options: str | bool) -> str:
-    """The command line; options that are empty or False are left out.
+    """The command line; options that are empty or False are left out. `from_` is --from.
 
     >>> command("count", "k <= q", at={"n": 8}, per="query")
     "lattend count 'k <= q' --at n=8 --per query"
@@ -17,7 +17,7 @@ def command(name: str, *arguments: str, at: Mapping[str, int] | None = None, **o
         words += ["--at", ",".join(f"{key}={value}" for key, value in at.items())]
     for key, value in options.items():
         if value:
-            words += [f"--{key.replace('_', '-')}", *([] if value is True else [value])]
+            words += [f"--{key.rstrip('_').replace('_', '-')}", *([] if value is True else [value])]
     return shlex.join(words)
 
 

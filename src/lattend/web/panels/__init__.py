@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from lattend.web.panel import Panel
-from lattend.web.panels import count, read, start
+from lattend.web.panels import claim, count, read, start
 
 _ALL = (
     start.PANEL,
-    *(read.PANEL, read.OTHER, count.PANEL),
+    *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}
