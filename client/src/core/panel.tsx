@@ -13,11 +13,12 @@ interface Props {
   question: object | null;
   reading: Reading<{ copies: Copies }>;
   picture?: boolean; // whether the server draws it
+  controls?: ComponentChildren; // what a person sets; never dimmed
   children?: ComponentChildren;
   wide?: boolean;
 }
 
-export function Panel({ title, about, panel, question, reading, picture, children, wide }: Props) {
+export function Panel({ title, about, panel, question, reading, picture, controls, children, wide }: Props) {
   const [told, setTold] = useState(false);
   const id = useId();
   const copies = reading.answer?.copies;
@@ -40,6 +41,7 @@ export function Panel({ title, about, panel, question, reading, picture, childre
         </div>
       </header>
       {told && <p class="about">{about}</p>}
+      {controls}
       {reading.problem && <ProblemText problem={reading.problem} />}
       <div class={reading.problem || !reading.answer ? "stale" : ""}>{children}</div>
     </section>
