@@ -19,6 +19,7 @@ from lattend.rules.catalogue.names import NAMES, unknown_rule
 from lattend.rules.language import expr
 from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.parser import parse
+from lattend.rules.language.python_text import is_python, read_python
 from lattend.rules.language.scan import WORDS
 from lattend.rules.language.tokens import MAX_LENGTH, NAME, Source
 from lattend.rules.language.tracing import trace
@@ -54,7 +55,8 @@ def rule(
 ) -> Rule:
     """A rule from its text, its name in the catalogue, or a Python function of q, k and parameters.
 
-    A FlexAttention mask_mod(b, h, q_idx, kv_idx), or a BlockMask made from one, is read as well.
+    A FlexAttention mask_mod(b, h, q_idx, kv_idx), or a BlockMask made from one, is read as well, and so is
+    the source of such a function as a text, which is parsed and never run.
     `where` declares the domain of the parameters ("0 <= c <= l"); `cross` gives the keys a number `m` of
     their own; `data` holds the arrays the rule looks up, None for one given at call time.
 
@@ -70,6 +72,10 @@ def rule(
     elif not isinstance(source, str):
         traced = trace(_function(source))
         return _checked(Rule.of(traced.condition, where=domain, cross=cross, data={**traced.data, **given}))
+    elif is_python(source):
+        written = read_python(source)
+        arrays = {**dict.fromkeys(written.arrays), **given}
+        return _checked(Rule.of(written.condition, where=domain, cross=cross, data=arrays, source=source))
     else:
         call = _named(source)
         if call is None:

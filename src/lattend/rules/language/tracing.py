@@ -84,7 +84,8 @@ def trace(function: Callable[..., object]) -> Traced:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         raise TraceError(f"{label} does not say what its parameters are; wrap it in a lambda") from None
-    names = _names(parameters)
+    plain = all(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters)
+    names = names_of_positions([p.name for p in parameters], plain=plain)
     for parameter, name in zip(parameters, names, strict=True):
         _check(label, parameter, name)
     terms = {p: SymbolicTerm(Name(name)) for p, name in zip(parameters, names, strict=True)}
@@ -106,10 +107,15 @@ def trace(function: Callable[..., object]) -> Traced:
     return traced
 
 
-def _names(parameters: list[inspect.Parameter]) -> list[str]:
-    """The names in the rule of a function's parameters: its own, or those of FlexAttention's four."""
-    given = [p.name for p in parameters]
-    if len(given) == 4 and all(p.default is p.empty and p.kind is not p.KEYWORD_ONLY for p in parameters):
+def names_of_positions(given: list[str], *, plain: bool) -> list[str]:
+    """The names in the rule of a function's parameters: its own, or those of FlexAttention's four.
+
+    `plain` says that none has a default value and each may be given by its place.
+
+    >>> names_of_positions(["b", "h", "q_idx", "kv_idx"], plain=True)
+    ['batch', 'head', 'q', 'k']
+    """
+    if len(given) == 4 and plain:
         batch_and_head = given[0] in _BATCHES and given[1] in _HEADS
         if batch_and_head or given[3] == "kv_idx" or not POSITIONS & {*given}:
             return [BATCH, HEAD, "q", "k"]

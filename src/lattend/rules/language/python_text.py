@@ -1,0 +1,326 @@
+"""Reading a rule from the source of a Python function: the text is parsed, and nothing in it runs.
+
+    read_python("lambda q, k: k <= q").condition == parse("k <= q")
+
+What people paste is a FlexAttention mask_mod, with the function around it that gives it its numbers:
+
+    def sliding(window):
+        def mask_mod(b, h, q_idx, kv_idx):
+            return (q_idx >= kv_idx) & (q_idx - kv_idx <= window)
+        return mask_mod
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+from lattend.rules.axes import RESERVED
+from lattend.rules.language import advice
+from lattend.rules.language.expr import (
+    And,
+    Arith,
+    ArithOp,
+    Compare,
+    CompareOp,
+    Condition,
+    Lookup,
+    Name,
+    Node,
+    Not,
+    Num,
+    Or,
+    Term,
+    Truth,
+    check_size,
+    flattened,
+)
+from lattend.rules.language.scan import WORDS
+from lattend.rules.language.tokens import MAX_INTEGER, Source, is_name
+from lattend.rules.language.tracing import BATCH, names_of_positions
+
+_PYTHON = re.compile(r"(?:^|[=\n])\s*(?:lambda\b|def\s+\w+\s*\()")
+_ARITHMETIC: dict[type[ast.operator], ArithOp] = {
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
+}
+_COMPARISONS: dict[type[ast.cmpop], CompareOp] = {
+    **{ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.GtE: ">=", ast.Gt: ">"}
+}
+_FUNCTIONS: dict[str, ArithOp] = {
+    **{"abs": "abs", "min": "min", "max": "max", "minimum": "min", "maximum": "max"}
+}
+_JUNCTIONS: dict[str, type[And] | type[Or]] = {"logical_and": And, "logical_or": Or}
+_MODULES = ("torch", "np", "numpy", "jnp", "lt", "rules", "math")
+_Function = ast.FunctionDef | ast.Lambda
+
+
+def is_python(text: str) -> bool:
+    """Whether a text is a Python function rather than a condition.
+
+    >>> is_python("lambda q, k: k <= q"), is_python("k <= q")
+    (True, False)
+    """
+    return _PYTHON.search(text) is not None
+
+
+@dataclass
+class PythonRule:
+    """The condition of a function's source, and the arrays it looks up, which the text does not hold."""
+
+    condition: Condition
+    arrays: list[str]
+
+
+def read_python(text: str) -> PythonRule:
+    """The rule that the source of a function says.
+
+    >>> read_python("def causal(b, h, q_idx, kv_idx): return q_idx >= kv_idx").condition
+    Compare(op='>=', left=Name(name='q'), right=Name(name='k'))
+    """
+    source = Source("function", text)
+    source.check_length()
+    places = _Places(text)
+    try:
+        body = ast.parse(places.whole).body
+    except SyntaxError as problem:
+        start = places.of(problem.lineno or 1, (problem.offset or 1) - 1)
+        raise source.error(f"Python cannot read this: {problem.msg}", start, start + 1) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise source.error("it is nested too deeply, or not a text", 0, len(text)) from None
+    reader = _Reader(source, places)
+    block = body[0]
+    condition = reader.condition(*_only_function(reader, block.body if isinstance(block, ast.If) else body))
+    check_size(condition)
+    return PythonRule(condition, reader.arrays)
+
+
+class _Places:
+    """Where Python's lines and columns are in the text; one that is indented is read as a block."""
+
+    def __init__(self, text: str) -> None:
+        indented = text.lstrip("\n")[:1] in (" ", "\t")
+        self.whole, self.before = (f"if 1:\n{text}", 1) if indented else (text, 0)
+        self.text, self.lines = text, text.split("\n")
+
+    def of(self, line: int, column: int) -> int:
+        """The character; Python counts lines from 1 and columns in bytes."""
+        row = max(0, min(line - 1 - self.before, len(self.lines) - 1))
+        inside = len(self.lines[row].encode()[: max(0, column)].decode(errors="ignore"))
+        return min(sum(len(earlier) + 1 for earlier in self.lines[:row]) + inside, max(0, len(self.text) - 1))
+
+
+Scope = dict[str, Node]
+
+
+def _only_function(reader: _Reader, body: list[ast.stmt]) -> tuple[_Function, Scope]:
+    """The function that says who attends to whom, and the names that stand before it."""
+    scope: Scope = {}
+    for line in body:
+        match line:
+            case ast.FunctionDef():
+                inner = [part for part in line.body if isinstance(part, ast.FunctionDef)]
+                if inner or _returned_lambda(line) is not None:
+                    return _inside(reader, line, scope)
+                return line, scope
+            case ast.Expr(value=ast.Lambda() as function) | ast.Assign(value=ast.Lambda() as function):
+                return function, scope
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                scope[name] = reader.node(value, scope)
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+                continue
+            case _:
+                reader.refuse(line, "write a function of a query and a key, and nothing beside it")
+    return reader.refuse_all("there is no function in it; write one, as in lambda q, k: k <= q")
+
+
+def _returned_lambda(function: ast.FunctionDef) -> ast.Lambda | None:
+    last = function.body[-1]
+    return last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.Lambda) else None
+
+
+def _inside(reader: _Reader, outer: ast.FunctionDef, scope: Scope) -> tuple[_Function, Scope]:
+    """The function that a function gives back; the numbers of the outer one are parameters of the rule."""
+    returned = _returned_lambda(outer)
+    last = outer.body[-1]
+    body = outer.body if returned is None else [*outer.body[:-1], ast.Expr(returned)]
+    if returned is None and isinstance(last, ast.Return):
+        body = outer.body[:-1]
+    defaults = dict(zip([a.arg for a in outer.args.args][::-1], outer.args.defaults[::-1], strict=False))
+    given = {name: reader.node(value, scope) for name, value in defaults.items()}
+    inner, found = _only_function(reader, body)
+    return inner, {**scope, **given, **found}
+
+
+@dataclass
+class _Reader:
+    """Turns Python's nodes into ours, each with the characters it was read from."""
+
+    source: Source
+    places: _Places
+    arrays: list[str] = field(default_factory=list[str])
+
+    def condition(self, function: _Function, scope: Scope) -> Condition:
+        """What the function returns, its names ours."""
+        arguments = function.args
+        if arguments.vararg or arguments.kwarg:
+            self.refuse_all("name each position and parameter, as in (q, k, t)")
+        given = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
+        ours = names_of_positions(given, plain=not (arguments.defaults or arguments.kwonlyargs))
+        inside: Scope = {**scope, **{name: Name(our) for name, our in zip(given, ours, strict=True)}}
+        inside |= {argument.arg: Name(argument.arg) for argument in arguments.kwonlyargs}
+        if isinstance(function, ast.Lambda):
+            return self.truth(self.node(function.body, inside), function.body)
+        for line in function.body:
+            match line:
+                case ast.Return(value=ast.expr() as value):
+                    return self.truth(self.node(value, inside), value)
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    inside[name] = self.node(value, inside)
+                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                    inside[name] = self.node(value, inside)
+                case ast.Expr(value=ast.Constant()) | ast.Pass():
+                    continue
+                case _:
+                    self.refuse(line, "write assignments and one return: a rule has no if, for or while")
+        return self.refuse_all("it returns nothing; end it with return and a condition, as in return k <= q")
+
+    def node(self, part: ast.expr, scope: Scope) -> Node:
+        """A term or a condition."""
+        span = self.span(part)
+        match part:
+            case ast.Constant(value=bool() as value):
+                return Truth(value, span)
+            case ast.Constant(value=int() as value) if abs(value) <= MAX_INTEGER:
+                return Num(value, span)
+            case ast.Name(id=name):
+                return self.name(part, scope, name)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                return Num(-value, span)
+            case ast.UnaryOp(op=ast.USub()):
+                return Arith("neg", (self.term(part.operand, scope),), span)
+            case ast.UnaryOp(op=ast.Not() | ast.Invert()):
+                return Not(self.truth(self.node(part.operand, scope), part.operand), span)
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+                kind = And if isinstance(part.op, ast.BitAnd) else Or
+                return self.junction(kind, (part.left, part.right), scope, span)
+            case ast.BoolOp():
+                return self.junction(And if isinstance(part.op, ast.And) else Or, part.values, scope, span)
+            case ast.BinOp() if type(part.op) in _ARITHMETIC:
+                sides = self.term(part.left, scope), self.term(part.right, scope)
+                divides = isinstance(part.op, (ast.FloorDiv, ast.Mod))
+                if divides and isinstance(sides[1], Num) and sides[1].value < 1:
+                    self.refuse(part.right, f"the divisor is {sides[1].value}; it must be at least 1")
+                return Arith(_ARITHMETIC[type(part.op)], sides, span)
+            case ast.Compare():
+                return self.comparison(part, scope)
+            case ast.IfExp():
+                return self.choice(part.test, part.body, part.orelse, scope, span)
+            case ast.Subscript():
+                return self.lookup(part, scope)
+            case ast.Call():
+                return self.call(part, scope)
+            case _:
+                return self.refuse(part, "a rule has comparisons, and, or, not, + - * // %, abs, min and max")
+
+    def name(self, part: ast.expr, scope: Scope, name: str) -> Node:
+        known = scope.get(name)
+        if isinstance(known, Name):
+            return Name(known.name, self.span(part))
+        if known is not None:
+            return known
+        if not is_name(name, WORDS):
+            self.refuse(part, f"{name} cannot be a name in a rule; use letters a to z, digits and _")
+        return Name(name, self.span(part))
+
+    def junction(self, kind: Any, parts: Any, scope: Scope, span: tuple[int, int]) -> Condition:
+        return flattened(kind, [self.truth(self.node(part, scope), part) for part in parts], span)
+
+    def comparison(self, part: ast.Compare, scope: Scope) -> Condition:
+        links: list[Condition] = []
+        left = part.left
+        for sign, right in zip(part.ops, part.comparators, strict=True):
+            if type(sign) not in _COMPARISONS:
+                self.refuse(part, "compare with < <= == != >= >")
+            span = (self.span(left)[0], self.span(right)[1])
+            sides = self.term(left, scope), self.term(right, scope)
+            links.append(Compare(_COMPARISONS[type(sign)], *sides, span))
+            left = right
+        return links[0] if len(links) == 1 else flattened(And, links, self.span(part))
+
+    def choice(self, test: ast.expr, yes: ast.expr, no: ast.expr, scope: Scope, span: Any) -> Condition:
+        """`a if c else b`, of conditions: c and a, or not c and b."""
+        asked, first, second = (self.truth(self.node(one, scope), one) for one in (test, yes, no))
+        return flattened(Or, [And((asked, first), span), And((Not(asked), second), span)], span)
+
+    def lookup(self, part: ast.Subscript, scope: Scope) -> Lookup:
+        if not isinstance(part.value, ast.Name):
+            self.refuse(part, "look up a named array, as in document_id[q_idx]")
+        name = part.value.id
+        places = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        found = [self.term(place, scope) for place in places if not self.is_batch(place, scope)]
+        if not found or not is_name(name, WORDS | RESERVED):
+            self.refuse(part, "look up one entry for each position, as in document_id[q_idx]")
+        if name not in self.arrays:
+            self.arrays.append(name)
+        return Lookup(name, tuple(found), self.span(part))
+
+    def is_batch(self, part: ast.expr, scope: Scope) -> bool:
+        return isinstance(part, ast.Name) and scope.get(part.id) == Name(BATCH)
+
+    def call(self, part: ast.Call, scope: Scope) -> Node:
+        """abs, min and max, and what torch calls them."""
+        arguments, span = list(part.args), self.span(part)
+        match part.func:
+            case ast.Name(id=name):
+                pass
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in _MODULES:
+                pass
+            case ast.Attribute(value=value, attr=name):  # (q - k).abs()
+                arguments = [value, *arguments]
+            case _:
+                self.refuse(part, "a rule calls abs, min and max only")
+        if part.keywords:
+            self.refuse(part, "write arguments without names")
+        if name in _JUNCTIONS:
+            return self.junction(_JUNCTIONS[name], arguments, scope, span)
+        if name == "logical_not" and len(arguments) == 1:
+            return Not(self.truth(self.node(arguments[0], scope), arguments[0]), span)
+        if name == "where" and len(arguments) == 3:
+            return self.choice(arguments[0], arguments[1], arguments[2], scope, span)
+        if name not in _FUNCTIONS:
+            self.refuse(part, advice.unknown_function(name))
+        if (len(arguments) != 1) if name == "abs" else (len(arguments) < 2):
+            self.refuse(part, advice.argument_count(_FUNCTIONS[name], len(arguments)))
+        return Arith(_FUNCTIONS[name], tuple(self.term(one, scope) for one in arguments), span)
+
+    # What was found, and whether it fits
+
+    def term(self, part: ast.expr, scope: Scope) -> Term:
+        found = self.node(part, scope)
+        if found == Name(BATCH):
+            self.refuse(part, "a rule is the same for every element of the batch; only an array may differ")
+        if isinstance(found, (Num, Name, Arith, Lookup)):
+            return found
+        return self.refuse(
+            part, advice.not_a_number(self.source.part(*self.span(part)), "a number stands here")
+        )
+
+    def truth(self, found: Node, part: ast.expr) -> Condition:
+        if isinstance(found, Lookup):
+            return Compare("!=", found, Num(0), self.span(part))
+        if isinstance(found, (Num, Name, Arith)):
+            self.refuse(part, advice.not_a_condition(self.source.part(*self.span(part))))
+        return found
+
+    def span(self, part: ast.AST) -> tuple[int, int]:
+        place = cast(Any, part)
+        last = self.places.of(place.end_lineno, place.end_col_offset - 1)
+        return self.places.of(place.lineno, place.col_offset), last + 1
+
+    def refuse(self, part: ast.AST, message: str) -> NoReturn:
+        raise self.source.error(message, *self.span(part))
+
+    def refuse_all(self, message: str) -> NoReturn:
+        raise self.source.error(message, 0, len(self.source.text))
