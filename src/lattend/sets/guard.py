@@ -26,6 +26,7 @@ from typing import IO, Any, TypeVar
 from lattend.budget import Budget
 from lattend.errors import DeadlineError, LattendError
 from lattend.recent import Recent
+from lattend.sets.forked import Forked
 
 START = 30.0
 MEMORY = 4 << 30
@@ -74,10 +75,11 @@ class _Worker:
     """The second process and the pipes to it."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.stderr: IO[bytes] | None = None
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
+        self.forks = False  # a worker is a copy of this process, which has loaded all and runs one thread
 
     def call(
         self,
@@ -113,7 +115,7 @@ class _Worker:
             return value
         raise value
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> subprocess.Popen[bytes] | Forked:
         if self.process is not None and self.process.poll() is None:
             return self.process
         self.stop()
@@ -121,14 +123,17 @@ class _Worker:
         # Linux ends a child with the thread that started it, so only the main one may tie it to itself
         tied = threading.current_thread() is threading.main_thread()
         try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=_path(), tied=tied)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self.stderr,
-                bufsize=0,
-                process_group=0,  # Ctrl-C is for the caller, who then stops the worker
-            )
+            if self.forks:
+                self.process = Forked(lambda: serve(tied), self.stderr)
+            else:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", PROGRAM.format(path=module_path(), tied=tied)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self.stderr,
+                    bufsize=0,
+                    process_group=0,  # Ctrl-C is for the caller, who then stops the worker
+                )
             greeting = _within(START, _receive, self.process.stdout, len(READY))
         except (OSError, EOFError) as error:  # a TimeoutError is an OSError
             late = isinstance(error, TimeoutError)
@@ -186,7 +191,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_WORKER.leave)
 
 
-def _path() -> list[str]:
+def fork_for_sets() -> None:
+    """From here on the process for set work is a copy of this one: there in milliseconds, not in a second.
+
+    For a process that runs one thread and has loaded the library; where the platform cannot fork, nothing
+    changes.
+    """
+    _WORKER.forks = hasattr(os, "fork")
+
+
+def module_path() -> list[str]:
     """Where this process finds its modules; never the current directory, which may hold a fractions.py."""
     home = str(Path(__file__).parents[2])  # lattend itself, also where an import hook finds it
     return [home, *(place for place in sys.path if place and Path(place).is_absolute() and place != home)]
@@ -213,7 +227,7 @@ def _within(seconds: float, function: Callable[..., bytes], *args: Any) -> bytes
     return found[0]
 
 
-def _sent(process: subprocess.Popen[bytes], *messages: bytes) -> bytes:
+def _sent(process: subprocess.Popen[bytes] | Forked, *messages: bytes) -> bytes:
     """Send them, and wait until the worker begins."""
     left = memoryview(b"".join(HEADER.pack(len(message)) + message for message in messages))
     while left and process.stdin is not None:
@@ -251,10 +265,10 @@ def serve(tied: bool) -> None:
     """The worker's loop: a function and its arguments come in, the result or the error goes out."""
     _WORKER.is_here = True
     if tied:
-        _die_with_parent()
+        die_with_parent()
     limit_memory()
-    source, sink = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what isl prints must not mix with answers
+    source, sink = open(0, "rb", closefd=False), os.fdopen(os.dup(1), "wb")  # noqa: SIM115  (until it ends)
+    os.dup2(2, 1)  # what isl prints must not mix with answers
     sink.write(READY)
     sink.flush()
     with contextlib.suppress(EOFError):  # the other process is gone
@@ -294,19 +308,19 @@ def _packed_error(error: Exception) -> bytes:
     return message
 
 
-def limit_memory() -> None:
-    """At most MEMORY bytes, where the platform has such a limit: Windows has none, macOS refuses it."""
+def limit_memory(most: int = MEMORY) -> None:
+    """At most so many bytes, where the platform has such a limit: Windows has none, macOS refuses it."""
     try:
         import resource
 
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        limit = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
+        _, allowed = resource.getrlimit(resource.RLIMIT_AS)
+        limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     except (ImportError, AttributeError, ValueError, OSError):
         return
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Linux ends this process when its parent does; elsewhere the pipe closes, or its own deadline comes."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
