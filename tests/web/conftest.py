@@ -18,7 +18,7 @@ FLAGS = (
 )
 PATIENCE = 15_000  # ms for something to appear, on a busy machine
 REFUSED = re.compile(
-    r"status of (409|422|429|503)"
+    r"status of (409|422|429|503|504)"
 )  # the browser's own word about a question that was refused
 
 

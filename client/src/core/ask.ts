@@ -9,7 +9,8 @@ export interface Reading<Answer> {
   busy: boolean;
 }
 
-const PAGE = Math.random().toString(36).slice(2); // so that the server knows whose older question makes way
+const PAGE = Math.random().toString(36).slice(2); // whose questions take turns with those of other pages
+let askers = 0; // each asker's older question makes way for its newer one
 const PATIENCE = 120; // ms after which a newer question no longer waits for the older
 const RETRIES = [300, 1000]; // ms
 const known = new Map<string, unknown>();
@@ -23,8 +24,8 @@ export class Refused extends Error {
   }
 }
 
-/** The answer of a panel, or Refused with the reason. */
-export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal): Promise<Answer> {
+/** The answer of a panel, or Refused with the reason. Of one asker's questions only the newest is worked on. */
+export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal, asker = ++askers): Promise<Answer> {
   const body = JSON.stringify(question);
   const key = panel + body;
   if (known.has(key)) return known.get(key) as Answer;
@@ -33,7 +34,7 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
     if (replayed.problem) throw new Refused(replayed.problem);
     return replayed.answer as Answer;
   }
-  const response = await send(`api/${panel}`, body, signal);
+  const response = await send(`api/${panel}`, body, asker, signal);
   const found = (await response.json()) as unknown;
   if (!response.ok) throw new Refused(found as Problem);
   if (known.size >= KNOWN) known.delete(known.keys().next().value!);
@@ -43,17 +44,20 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
 
 /** The picture of a panel as a file. */
 export async function askPicture(panel: string, question: object, form: "svg" | "png"): Promise<Blob> {
-  const response = await send(`api/${panel}/picture.${form}`, JSON.stringify(question));
+  const path = `api/${panel}/picture.${form}`;
+  const replayed = await recorded(path, question);
+  if (replayed) throw new Refused(replayed.problem!);
+  const response = await send(path, JSON.stringify(question), ++askers);
   if (!response.ok) throw new Refused((await response.json()) as Problem);
   return response.blob();
 }
 
-async function send(path: string, body: string, signal?: AbortSignal): Promise<Response> {
-  const headers = { "content-type": "application/json", "x-lattend-page": PAGE };
+async function send(path: string, body: string, asker: number, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json", "x-lattend-page": PAGE, "x-lattend-asker": String(asker) };
   for (const wait of [...RETRIES, 0]) {
     try {
       const response = await fetch(path, { method: "POST", headers, body, signal: signal ?? null });
-      const again = response.status === 429 || (response.status === 503 && wait > 0);
+      const again = response.status === 429 || response.status === 503; // too much at once; later it may go
       if (!again || wait === 0) return response;
     } catch (error) {
       if (signal?.aborted || wait === 0) throw error;
@@ -66,6 +70,8 @@ async function send(path: string, body: string, signal?: AbortSignal): Promise<R
 /** What a panel answers to a question, as the question changes; null asks nothing. */
 export function useAnswer<Answer>(panel: string, question: object | null): Reading<Answer> {
   const [reading, setReading] = useState<Reading<Answer>>({ answer: null, problem: null, busy: question !== null });
+  const asker = useRef(0);
+  asker.current ||= ++askers;
   const running = useRef<{ abort: AbortController; begun: number; done: Promise<void> } | null>(null);
   const key = question && JSON.stringify(question);
   useEffect(() => {
@@ -83,7 +89,7 @@ export function useAnswer<Answer>(panel: string, question: object | null): Readi
         if (!newest) return;
         before.abort.abort();
       }
-      const asking = ask<Answer>(panel, question, abort.signal).then(
+      const asking = ask<Answer>(panel, question, abort.signal, asker.current).then(
         (answer) => newest && setReading({ answer, problem: null, busy: false }),
         (error: unknown) => {
           if (!newest || abort.signal.aborted) return;

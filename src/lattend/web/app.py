@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
@@ -9,17 +10,15 @@ from typing import Any, Literal
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 
 from lattend import __version__
-from lattend.recent import Recent
-from lattend.web.guards import Guards
-from lattend.web.panel import Panel, Problem
+from lattend.web.answers import Answers
+from lattend.web.guards import ASKER, PAGE, Guards
+from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
-from lattend.web.pool import Pool, Reply
+from lattend.web.pool import Pool
 from lattend.web.static import page_files
-
-REMEMBERED = 2048  # answers
-LARGEST = 1 << 18  # bytes of an answer that is remembered
 
 Format = Literal["svg", "png"]
 
@@ -27,13 +26,13 @@ Format = Literal["svg", "png"]
 def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> FastAPI:
     """The server for these hosts ("127.0.0.1:8000"), with so many workers of either kind."""
     pools = {False: Pool(sets), True: Pool(torch, torch=True)}
-    known: Recent[tuple[str, str, bytes], Reply] = Recent(REMEMBERED)
+    known = Answers()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        for pool in pools.values():
-            pool.start()
+        starting = asyncio.ensure_future(_start(pools))
         yield
+        starting.cancel()
         for pool in pools.values():
             pool.stop()
 
@@ -53,12 +52,12 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
         key = (panel.name, form, body)
         found = known.get(key)
         if found is None:
-            owner = request.headers.get("x-lattend-page", "")[:64] or object()
-            pool = pools[panel.torch]
-            found = await pool.ask(panel.name, form, body, owner=owner, seconds=panel.seconds)
-            if found.status in (200, 422) and len(found.body) <= LARGEST:
-                answer = found
-                known.find(key, lambda: answer)
+            page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
+            found = await pools[panel.torch].ask(
+                panel.name, form, body, page=page, asker=asker or object(), seconds=panel.seconds
+            )
+            if found.status in (200, 422):
+                known.keep(key, found)
         return Response(found.body, found.status, media_type=found.media)
 
     for panel in PANELS.values():
@@ -67,7 +66,7 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
             name=panel.name,
             summary=panel.title,
             response_model=panel.reply,
-            responses={code: {"model": Problem} for code in (409, 422, 429, 503)},
+            responses={code: {"model": Problem} for code in (409, 422, 429, 503, 504)},
         )(_route(panel, reply))
         if panel.picture is not None:
             app.post(
@@ -80,7 +79,13 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
 
     @app.exception_handler(RequestValidationError)
     async def unreadable(_: Request, error: RequestValidationError) -> Response:
-        return Response(_explained(error).model_dump_json(), 422, media_type="application/json")
+        return _problem(422, problem_of_question(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> Response:
+        unread = "the question is not JSON that can be read"
+        message = unread if error.status_code == 400 else str(error.detail)
+        return _problem(error.status_code, Problem(kind="input", message=message))
 
     pages = page_files()
 
@@ -88,7 +93,8 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
     async def page(name: str, request: Request) -> Response:
         file = pages.get(name or "index.html")
         if file is None:
-            return Response("there is no such page here", 404, media_type="text/plain")
+            said = "there is no such page here" if pages else "the page is not built: run `make page`"
+            return Response(said, 404, media_type="text/plain")
         return file.response(request)
 
     return app
@@ -115,13 +121,11 @@ def _picture_route(panel: Panel, reply: Asking) -> Callable[..., Awaitable[Respo
     return picture
 
 
-def _explained(error: RequestValidationError) -> Problem:
-    """The first thing that is wrong with a question, by the name of its field."""
-    first = error.errors()[0]
-    place = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
-    message = str(first.get("msg", "")).removeprefix("Value error, ")
-    return Problem(
-        kind="input",
-        message=f"{'.'.join(place)}: {message}" if place else message,
-        field=place[0] if place else "",
-    )
+def _problem(status: int, problem: Problem) -> Response:
+    return Response(problem.model_dump_json(), status, media_type="application/json")
+
+
+async def _start(pools: dict[bool, Pool]) -> None:
+    """Workers that have torch take seconds to load: the others come first."""
+    for pool in pools.values():
+        await pool.ready()

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lattend.web.panel import Problem
 
+PAGE, ASKER = "x-lattend-page", "x-lattend-asker"  # headers: which page asks, and what on it
 MAX_BODY = 1 << 20  # bytes: a config.json has some thousands
 RATE, BURST = 60.0, 240.0  # questions a second of one page, and how many at once
 PAGES = 4096  # whose rates are remembered

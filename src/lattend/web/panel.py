@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -101,3 +101,15 @@ def problem_of(error: LattendError, question: Question) -> Problem:
     fields = (name for name, value in question if value == error.text)
     place = {"text": error.text, "start": error.start, "end": error.end, "field": next(fields, "")}
     return found.model_copy(update=place)
+
+
+def problem_of_question(errors: Sequence[Mapping[str, Any]]) -> Problem:
+    """The first thing that is wrong with a question, by the name of its field."""
+    first = errors[0]
+    place = [str(part) for part in first.get("loc", ()) if part not in ("body", "[key]")]
+    message = str(first.get("msg", "")).removeprefix("Value error, ")
+    return Problem(
+        kind="input",
+        message=f"{'.'.join(place)}: {message}"[:400] if place else message[:400],
+        field=place[0] if place else "",
+    )

@@ -1,28 +1,33 @@
 """Pool: processes that answer, so that one hard question never delays another person.
 
-A worker that takes too long is killed and replaced; one that dies is replaced and its question asked again,
-once. Of the questions that a page asks of one panel only the newest waits.
+Quick questions share `size` places. A question that has run for SLOW seconds leaves its place to the next
+and goes on beside, in the slow lane; where the lane is full, the one there that has run longest, of the page
+that has most, is ended. So a place is free within SLOW seconds. Of those who wait, the page with the fewest
+running is next, and of what one asker asks only the newest counts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
-import threading
+import os
+import pickle
+import signal
+import time
+from collections import Counter
 from collections.abc import Hashable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
+from lattend.web.nursery import Nursery, connect
 from lattend.web.panel import Problem
-from lattend.web.worker import serve
+from lattend.web.worker import HEADER, packed
 
 START = 60.0  # seconds until a worker is ready
+SLOW = 0.3  # seconds after which a question leaves its place to the next
+LANE = 2  # slow questions for each place
 WAITING = 400  # questions in line
-METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+WORN = 2000  # answers after which a worker is replaced by a fresh one
 
 
 class Reply(NamedTuple):
@@ -33,133 +38,214 @@ class Reply(NamedTuple):
     body: bytes
 
 
-class _Worker:
-    """One process, replaced when it is gone; used by one thread at a time."""
+class Ended(Exception):
+    """A question that is no longer worked on; the reply says why."""
 
-    def __init__(self, torch: bool) -> None:
-        self.torch = torch
-        self.process: BaseProcess | None = None
-        self.pipe: Connection | None = None
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.status)
+        self.reply = reply
 
-    def start(self) -> None:
-        """Start the process and wait until it is ready."""
-        context: Any = multiprocessing.get_context(METHOD)
-        if METHOD == "forkserver":
-            context.set_forkserver_preload(["lattend.web.worker", "lattend.counts", "sympy"])
-        ours, theirs = context.Pipe()
-        self.pipe = ours
-        process = self.process = context.Process(target=serve, args=(theirs, self.torch), daemon=True)
-        process.start()
-        theirs.close()
-        if not ours.poll(START):
-            self.stop()
-            raise TimeoutError(f"a worker did not start within {START:g} seconds")
-        ours.recv()
 
-    def ask(self, message: tuple[str, str, bytes], seconds: float) -> Reply | None:
-        """The reply; None where the process died over it."""
-        if self.process is None or not self.process.is_alive():
-            self.stop()
-            self.start()
-        assert self.pipe is not None
+@dataclass(eq=False)
+class Worker:
+    """One process, which answers one question at a time."""
+
+    pid: int
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    answered: int = 0
+
+    @classmethod
+    async def start(cls, nursery: Nursery) -> Worker:
+        """A worker that is ready."""
+        reader, writer = await connect(nursery.bear())
         try:
-            self.pipe.send(message)
-            if self.pipe.poll(seconds):
-                return Reply(*self.pipe.recv())
-        except (EOFError, OSError):
-            self.stop()
-            return None
-        self.stop()
-        return _problem(
-            503,
-            "no answer",
-            f"no answer within {seconds:g} seconds; a simpler rule or smaller numbers may help",
-        )
+            async with asyncio.timeout(START):
+                return cls(await _received(reader), reader, writer)
+        except BaseException:
+            writer.close()
+            raise
 
-    def stop(self) -> None:
-        """End the process, whatever it is doing."""
-        process, pipe = self.process, self.pipe
-        self.process = self.pipe = None
-        if pipe is not None:
-            pipe.close()
-        if process is not None:
-            process.kill()
-            process.join()
+    async def ask(self, message: tuple[str, str, bytes]) -> Reply:
+        """The reply; EOFError or ConnectionError where the process died over it."""
+        self.writer.write(packed(message))
+        found = Reply(*await _received(self.reader))
+        self.answered += 1
+        return found
+
+    def end(self) -> None:
+        """End the process, whatever it is doing; what it started ends with it."""
+        self.writer.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-def _answer(worker: _Worker, message: tuple[str, str, bytes], seconds: float) -> Reply:
-    """The reply, asked for again where the worker died over it."""
-    found = worker.ask(message, seconds) or worker.ask(message, seconds)
-    return found or _problem(503, "no answer", "the process that worked on this died, twice")
+@dataclass(eq=False)
+class Ticket:
+    """A question on its way: who asks, and since when it runs."""
 
+    page: Hashable
+    asker: Hashable
+    turn: asyncio.Future[None]
+    begun: float = 0.0
+    superseded: bool = False
+    task: asyncio.Task[Reply] | None = None
+    reason: Reply | None = None  # why it was ended
 
-def _problem(status: int, kind: str, message: str) -> Reply:
-    problem = Problem.model_validate({"kind": kind, "message": message})
-    return Reply(status, "application/json", problem.model_dump_json().encode())
+    def end(self, reason: Reply) -> None:
+        """Give up on it."""
+        self.reason = reason
+        if not self.turn.done():
+            self.turn.set_exception(Ended(reason))
+        elif self.task is not None:
+            self.task.cancel()
 
 
 @dataclass
 class Pool:
-    """So many workers, each with a thread that waits for it."""
+    """So many places for questions, and as many workers as those need."""
 
     size: int
     torch: bool = False
-    _idle: asyncio.LifoQueue[_Worker] = field(default_factory=asyncio.LifoQueue)
-    _workers: list[_Worker] = field(default_factory=list)
-    _waiting: dict[Hashable, asyncio.Event] = field(default_factory=dict)
-    _line: int = 0
+    _free: list[Worker] = field(default_factory=list)
+    _waiting: list[Ticket] = field(default_factory=list)
+    _quick: set[Ticket] = field(default_factory=set)
+    _slow: list[Ticket] = field(default_factory=list)
+    _starting: set[asyncio.Task[None]] = field(default_factory=set)
+    _stopped: bool = False
 
     def __post_init__(self) -> None:
-        self._threads = ThreadPoolExecutor(self.size, f"lattend-pool-{self.size}")
-        self._stopping = threading.Event()
+        self._nursery = Nursery(self.torch)
 
-    def start(self) -> None:
-        """Start all workers; questions wait until the first is ready."""
-        self._workers = [_Worker(self.torch) for _ in range(self.size)]
-        loop = asyncio.get_running_loop()
-        for worker in self._workers:
-            future = loop.run_in_executor(self._threads, worker.start)
-            future.add_done_callback(lambda _, worker=worker: self._idle.put_nowait(worker))
+    async def ready(self) -> None:
+        """Start the workers, and wait for them."""
+        await asyncio.gather(*(self._refill() for _ in range(self.size)))
 
     def stop(self) -> None:
         """End all workers."""
-        self._stopping.set()
-        for worker in self._workers:
-            worker.stop()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._stopped = True
+        for task in self._starting:
+            task.cancel()
+        for worker in self._free:
+            worker.end()
+        self._nursery.stop()
 
-    async def ask(self, panel: str, form: str, question: bytes, *, owner: Hashable, seconds: float) -> Reply:
-        """The answer of a panel; `owner` is the page that asks, whose older question makes way."""
-        if self._line >= WAITING:
-            return _problem(503, "busy", "too many questions are waiting; try again in a moment")
-        worker = await self._next((owner, panel, form))
-        if worker is None:
-            return _problem(409, "busy", "a newer question took the place of this one")
-        loop = asyncio.get_running_loop()
-        answering = loop.run_in_executor(self._threads, _answer, worker, (panel, form, question), seconds)
-        # Given back when its thread is done with it, also where nobody waits any more
-        answering.add_done_callback(lambda _: self._idle.put_nowait(worker))
-        return await asyncio.shield(answering)
-
-    async def _next(self, owner: Hashable) -> _Worker | None:
-        """An idle worker; None where a newer question of the same owner came while this one waited."""
-        with contextlib.suppress(asyncio.QueueEmpty):
-            return self._idle.get_nowait()
-        before = self._waiting.get(owner)
-        if before is not None:
-            before.set()
-        superseded = self._waiting[owner] = asyncio.Event()
-        self._line += 1
-        getting, giving_up = asyncio.ensure_future(self._idle.get()), asyncio.ensure_future(superseded.wait())
+    async def ask(
+        self, panel: str, form: str, question: bytes, *, page: Hashable, asker: Hashable, seconds: float
+    ) -> Reply:
+        """The answer of a panel. An older question of the same asker on the same page makes way."""
+        if len(self._waiting) >= WAITING:
+            return problem(503, "busy", "too many questions are waiting; try again in a moment")
+        ticket = Ticket(page, asker, asyncio.get_running_loop().create_future())
+        self._supersede(ticket)
+        self._waiting.append(ticket)
+        self._seat()
         try:
-            await asyncio.wait((getting, giving_up), return_when=asyncio.FIRST_COMPLETED)
-            if getting.done():
-                return getting.result()
-            return None
+            await ticket.turn
+            ticket.task = asyncio.ensure_future(self._answer(ticket, (panel, form, question), seconds))
+            return await ticket.task
+        except Ended as ended:
+            return ended.reply
+        except asyncio.CancelledError:
+            if ticket.reason is None:  # the server stops
+                raise
+            return ticket.reason
         finally:
-            self._line -= 1
-            giving_up.cancel()
-            if not getting.done():
-                getting.cancel()
-            if self._waiting.get(owner) is superseded:
-                del self._waiting[owner]
+            self._leave(ticket)
+
+    def _supersede(self, newer: Ticket) -> None:
+        """Older questions of the same asker: those that wait or are slow are ended."""
+        now = time.monotonic()
+        for older in (*self._waiting, *self._quick, *self._slow):
+            if (older.page, older.asker) == (newer.page, newer.asker):
+                older.superseded = True
+                if not older.begun or now - older.begun >= SLOW:
+                    older.end(SUPERSEDED)
+
+    def _seat(self) -> None:
+        """Give free places to those who wait, the page with the fewest running first."""
+        self._waiting = [ticket for ticket in self._waiting if not ticket.turn.done()]
+        while self._waiting and len(self._quick) < self.size:
+            running = Counter(ticket.page for ticket in (*self._quick, *self._slow))
+            ticket = min(self._waiting, key=lambda one: running[one.page])
+            self._waiting.remove(ticket)
+            self._quick.add(ticket)
+            ticket.turn.set_result(None)
+
+    def _to_slow_lane(self, ticket: Ticket) -> None:
+        if ticket not in self._quick:
+            return
+        if ticket.superseded:
+            ticket.end(SUPERSEDED)
+            return
+        self._quick.discard(ticket)
+        self._slow.append(ticket)
+        if len(self._slow) > self.size * LANE:
+            pages = Counter(one.page for one in self._slow)
+            max(self._slow, key=lambda one: (pages[one.page], -one.begun)).end(CROWDED)
+        self._seat()
+
+    def _leave(self, ticket: Ticket) -> None:
+        self._quick.discard(ticket)
+        for line in (self._waiting, self._slow):
+            if ticket in line:
+                line.remove(ticket)
+        self._seat()
+
+    async def _answer(self, ticket: Ticket, message: tuple[str, str, bytes], seconds: float) -> Reply:
+        """The reply, asked for again where the worker died over it."""
+        for _ in range(2):
+            try:
+                worker = self._free.pop() if self._free else await Worker.start(self._nursery)
+            except (OSError, EOFError) as error:  # a TimeoutError is an OSError
+                return problem(503, "busy", f"no worker could be started: {error or 'it took too long'}")
+            kept = False
+            ticket.begun = time.monotonic()
+            asyncio.get_running_loop().call_later(SLOW, self._to_slow_lane, ticket)
+            try:
+                async with asyncio.timeout(seconds):
+                    found = await worker.ask(message)
+                    kept = True
+                    return found
+            except TimeoutError:
+                late = f"no answer within {seconds:g} seconds; a simpler rule or smaller numbers may help"
+                return problem(504, "no answer", late)
+            except (OSError, EOFError):
+                continue
+            finally:
+                self._give_back(worker, kept)
+        return problem(504, "no answer", "the process that worked on this died, twice")
+
+    def _give_back(self, worker: Worker, kept: bool) -> None:
+        if kept and not self._stopped and worker.answered < WORN and len(self._free) < self.size:
+            self._free.append(worker)
+            return
+        worker.end()
+        if len(self._free) < self.size and not self._stopped:
+            task = asyncio.ensure_future(self._refill())
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+
+    async def _refill(self) -> None:
+        """One more free worker; a start that fails is tried again by the next question, which says so."""
+        with contextlib.suppress(OSError, EOFError):
+            worker = await Worker.start(self._nursery)
+            if len(self._free) < self.size and not self._stopped:
+                self._free.append(worker)
+            else:
+                worker.end()
+
+
+def problem(status: int, kind: str, message: str) -> Reply:
+    """A reply that says why there is no answer."""
+    found = Problem.model_validate({"kind": kind, "message": message})
+    return Reply(status, "application/json", found.model_dump_json().encode())
+
+
+SUPERSEDED = problem(409, "busy", "a newer question took the place of this one")
+CROWDED = problem(503, "busy", "too many hard questions at once; this one was ended after it ran longest")
+
+
+async def _received(reader: asyncio.StreamReader) -> Any:
+    (size,) = HEADER.unpack(await reader.readexactly(HEADER.size))
+    return pickle.loads(await reader.readexactly(size))

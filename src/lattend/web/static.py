@@ -42,9 +42,10 @@ class File:
 
 
 def page_files() -> dict[str, File]:
-    """Every file of the page, by its name."""
+    """Every file of the page, by its name; none where it was not built, as in a fresh checkout."""
     found: dict[str, File] = {}
-    for file in files("lattend.web").joinpath("static").iterdir():
+    folder = files("lattend.web").joinpath("static")
+    for file in folder.iterdir() if folder.is_dir() else ():
         ending = "." + file.name.rpartition(".")[2]
         if ending in MEDIA:
             body = file.read_bytes()

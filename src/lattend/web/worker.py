@@ -4,37 +4,68 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
+import socket
+import struct
 import traceback
 from importlib import import_module
-from multiprocessing.connection import Connection
+from typing import Any
+
+from pydantic import ValidationError
 
 from lattend.errors import LattendError
-from lattend.web.panel import Problem, problem_of
+from lattend.sets.guard import fork_for_sets, limit_memory
+from lattend.web.panel import Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
 
 MEMORY = 6 << 30  # bytes of address space; torch alone maps two
 TORCH = ("lattend.attend.explain.explain", "lattend.nn")  # what takes seconds to load
-LIGHT = ("lattend.counts", "lattend.counts.algebra", "lattend.cost", "lattend.draw")
+LIGHT = ("lattend.counts.algebra", "lattend.cost", "lattend.draw.grid.samples", "lattend.ask.question")
+FIRST = b'{"rule": "causal"}'  # answered before any worker is there, so that all know what it takes
+HEADER = struct.Struct("<Q")
 
 
-def serve(pipe: Connection, torch: bool) -> None:
-    """The worker's loop. A message is (panel, format, question as JSON); "" is the answer itself as JSON."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
-    _limit_memory()
+def load(torch: bool) -> None:
+    """Load what answers need, once, before this process is forked into workers."""
     for module in (*LIGHT, *(TORCH if torch else ())):
         with contextlib.suppress(ImportError):  # torch is an extra; panels that need it say so
             import_module(module)
-    pipe.send((200, "", b""))  # ready
-    with contextlib.suppress(EOFError, OSError):  # the server is gone
+    for panel, question in (("start", b"{}"), ("read", FIRST), ("count", FIRST)):
+        reply(panel, "", question)
+
+
+def serve(pipe: socket.socket) -> None:
+    """The worker's loop. A message is (panel, format, question as JSON); "" is the answer itself as JSON."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which closes the pipe
+    limit_memory(MEMORY)
+    fork_for_sets()
+    with pipe, pipe.makefile("rb") as source, contextlib.suppress(EOFError, OSError):  # the server is gone
+        pipe.sendall(packed(os.getpid()))
         while True:
-            pipe.send(reply(*pipe.recv()))
-    os._exit(0)
+            (size,) = HEADER.unpack(_exactly(source, HEADER.size))
+            pipe.sendall(packed(reply(*pickle.loads(_exactly(source, size)))))
+
+
+def packed(message: Any) -> bytes:
+    """A message with its length before it."""
+    body = pickle.dumps(message)
+    return HEADER.pack(len(body)) + body
+
+
+def _exactly(source: Any, size: int) -> bytes:
+    found = source.read(size)
+    if len(found) < size:
+        raise EOFError
+    return found
 
 
 def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
     """Status, media type and body."""
-    asked = PANELS[panel].question.model_validate_json(question)
+    try:
+        asked = PANELS[panel].question.model_validate_json(question)
+    except ValidationError as error:
+        return _problem(problem_of_question(error.errors()))
     try:
         if form:
             return _picture(panel, form, asked)
@@ -43,6 +74,8 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
         return _problem(problem_of(error, asked))
     except MemoryError:
         return _problem(Problem(kind="no answer", message="it needs too much memory; try smaller numbers"))
+    except RecursionError:
+        return _problem(Problem(kind="no answer", message="it is nested too deeply; try a simpler text"))
     except ModuleNotFoundError as error:
         message = f"this needs {error.name}, which is not installed: pip install 'lattend[torch]'"
         return _problem(Problem(kind="no answer", message=message))
@@ -64,12 +97,3 @@ def _picture(panel: str, form: str, asked: object) -> tuple[int, str, bytes]:
 
 def _problem(problem: Problem) -> tuple[int, str, bytes]:
     return 422, "application/json", problem.model_dump_json().encode()
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    except (ImportError, ValueError, OSError):  # Windows has no such limit, macOS refuses it
-        return

@@ -1,0 +1,110 @@
+"""Nursery: a process that has loaded the library once and is forked into workers, in milliseconds each.
+
+The server holds one socket to the nursery and one to every worker. When the server goes, however it ends,
+the nursery reads the end of its socket and goes too, and Linux ends the workers with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+from lattend.sets.guard import die_with_parent, module_path
+from lattend.web.worker import load, serve
+
+FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
+# Started as the process for set work is: with the path of this process and never the current directory
+PROGRAM = """import sys; sys.path += {path!r}
+from lattend.web.nursery import tend
+tend({place}, {torch})"""
+
+
+class Nursery:
+    """The server's end. `torch` says whether the workers have torch loaded."""
+
+    def __init__(self, torch: bool) -> None:
+        self.torch = torch
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def bear(self) -> socket.socket:
+        """A socket whose other end a new worker holds; it greets with its process id."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            if not FORKS:
+                self._spawn(theirs)
+                return ours
+            for _ in range(2):
+                try:
+                    socket.send_fds(self._started(), [b"."], [theirs.fileno()])
+                    return ours
+                except OSError:  # it is gone; a new one is tried, once
+                    self.stop()
+        ours.close()
+        raise OSError("the process that starts workers ended; the terminal of `lattend serve` says why")
+
+    def stop(self) -> None:
+        """End the nursery, and with it its workers."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._control = self._process = None
+
+    def _started(self) -> socket.socket:
+        if self._control is None:
+            self._control, theirs = socket.socketpair()
+            place = theirs.fileno()
+            program = PROGRAM.format(path=module_path(), place=place, torch=self.torch)
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", program],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(place,),
+                    process_group=0,  # Ctrl-C is for the server
+                )
+        return self._control
+
+    def _spawn(self, theirs: socket.socket) -> None:
+        """Where a process cannot be forked, each worker loads the library itself."""
+        import multiprocessing
+
+        context = multiprocessing.get_context("spawn")
+        context.Process(target=_spawned, args=(theirs, self.torch), daemon=True).start()
+
+
+def _spawned(theirs: socket.socket, torch: bool) -> None:
+    load(torch)
+    serve(theirs)
+
+
+def tend(place: int, torch: bool) -> None:
+    """The nursery's loop: for every socket that comes, a worker."""
+    die_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
+    control = socket.socket(fileno=place)
+    load(torch)
+    while True:
+        with contextlib.suppress(InterruptedError):
+            word, handles, _, _ = socket.recv_fds(control, 1, 1)
+            if not word:
+                os._exit(0)
+            if os.fork() == 0:
+                control.close()
+                die_with_parent()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                serve(socket.socket(fileno=handles[0]))
+                os._exit(0)
+            os.close(handles[0])
+
+
+async def connect(ours: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The streams of a worker's socket."""
+    ours.setblocking(False)
+    return await asyncio.open_connection(sock=ours)
