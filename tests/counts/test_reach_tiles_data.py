@@ -124,3 +124,15 @@ def test_data_compared_with_positions(text: str) -> None:
     assert counted_from_data(rule, enumerate_below=0) == rule.mask().sum()
     tiles = tile_counts(rule, [0, 13, 40], [0, 7, 40])
     assert tiles.sum() == rule.mask().sum()
+
+
+def test_tiles_without_a_closed_form_are_counted_from_the_pairs_inside_them_alone() -> None:
+    rule = lt.rule("(q*q + k) % 7 == 0").at(n=10**6)
+    rows, cols = [999_000, 999_003, 999_003, 999_040], [5, 6, 20]
+    mask = rule.mask_at({"q": np.arange(rows[0], rows[-1]), "k": np.arange(cols[0], cols[-1])})
+    tiles = tile_counts(rule, rows, cols)
+    assert tiles.tolist() == [
+        [mask[:3, :1].sum(), mask[:3, 1:].sum()],
+        [0, 0],
+        [mask[3:, :1].sum(), mask[3:, 1:].sum()],
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 
 MAX_SIZE = 1 << 60  # sums of a few positions stay within 64 bits
+HELD = 1 << 22  # pairs in memory at once
 
 
 def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]) -> NDArray[Any]:
@@ -31,7 +33,7 @@ def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]
             return data_tiles(rule, rows, cols)
         corners = corner_counts(rule, rule.condition, rows[:, None], cols[None, :])
     except (NoClosedForm, NotAffineError) as reason:
-        pairs = int(rows[-1]) * int(cols[-1])
+        pairs = int(rows[-1] - rows[0]) * int(cols[-1] - cols[0])
         if pairs > MAX_PAIRS:
             raise TooLarge(f"{pairs:,} pairs are too many to look at one by one: {reason}") from None
         return _from_mask(rule, rows, cols)
@@ -39,9 +41,13 @@ def tile_counts(rule: Rule, query_edges: Sequence[int], key_edges: Sequence[int]
 
 
 def _from_mask(rule: Rule, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> NDArray[Any]:
-    """The same from the pairs themselves, a tile at a time, where there is no closed form."""
+    """The same from the pairs themselves, some rows of pairs at a time, where there is no closed form."""
     found = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
-    for i, j in np.ndindex(*found.shape):
-        q, k = np.arange(int(rows[i]), int(rows[i + 1])), np.arange(int(cols[j]), int(cols[j + 1]))
-        found[i, j] = rule.mask_at({"q": q, "k": k}).sum()
+    keys = np.arange(int(cols[0]), int(cols[-1]))
+    at_once = max(1, HELD // max(1, len(keys)))
+    for i, (first, last) in enumerate(itertools.pairwise(rows.tolist())):
+        for start in range(first, last, at_once):
+            mask = rule.mask_at({"q": np.arange(start, min(start + at_once, last)), "k": keys})
+            before = np.concatenate(([0], np.cumsum(mask.sum(axis=0))))  # pairs left of each key
+            found[i] += np.diff(before[cols - cols[0]])
     return found
