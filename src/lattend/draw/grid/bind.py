@@ -58,7 +58,7 @@ def _shared_sizes(rules: Sequence[Rule]) -> dict[str, int]:
     return sizes
 
 
-def _at_head(rule: Rule, head: int) -> Rule:
+def at_head(rule: Rule, head: int) -> Rule:
     """The rule of one head, which speaks of heads no more."""
     if not rule.has_heads:
         return rule
@@ -77,6 +77,6 @@ def per_head(rules: Sequence[Rule]) -> tuple[list[tuple[str, list[Rule]]], tuple
     if heads is None:
         return [("", list(rules))], ()
     shown = range(min(heads, MOST_HEADS))
-    drawn = [(f"head {head}", [_at_head(rule, head) for rule in rules]) for head in shown]
+    drawn = [(f"head {head}", [at_head(rule, head) for rule in rules]) for head in shown]
     note = f"heads 0 to {MOST_HEADS - 1} of {heads:,} are drawn and counted"
     return drawn, (note,) if heads > MOST_HEADS else ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from lattend.web.panel import Panel
-from lattend.web.panels import claim, count, read, start
+from lattend.web.panels import claim, count, draw, read, start, tiles
 
 _ALL = (
     start.PANEL,
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
+    *(draw.PANEL, tiles.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

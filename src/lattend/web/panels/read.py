@@ -51,6 +51,7 @@ class ReadAnswer(Answer):
     tree: Tree
     data: dict[str, list[Any]]
     source: bool  # whether the places in the tree are places of the text as typed
+    written: str  # the text that they are places of
 
 
 def answer(question: ReadQuestion) -> ReadAnswer:
@@ -75,6 +76,7 @@ def _meaning(text: str) -> ReadAnswer:
         tree=tree(rule.condition),
         data={name: array.tolist() for name, array in rule.data.items()},
         source=rule.source == text,
+        written=rule.source or "",
         copies=Copies(python=python(call("rule = lt.rule", text)), command=command("rules", text)),
     )
 

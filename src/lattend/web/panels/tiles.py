@@ -1,0 +1,90 @@
+"""tiles: how full the tiles of a part of the grid are, exactly, at any size."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from lattend.errors import DomainError
+from lattend.web.panel import Integer, Numbers, Panel, Question
+from lattend.web.panels.draw import drawn_at, rules_of
+
+MOST_TILES = 160  # along a side
+
+Position = Annotated[Integer, Field(ge=0)]
+Length = Annotated[Integer, Field(ge=1)]
+
+
+class TilesQuestion(Question):
+    """A rule on a line, a second one or "", numbers, and the tiles: where they begin, how large, how many."""
+
+    rule: str
+    other: str = ""
+    numbers: Numbers = Field(default_factory=dict)
+    head: Position = 0
+    top: Position = 0
+    left: Position = 0
+    height: Length  # queries in a tile
+    width: Length  # keys in a tile
+    rows: int = Field(ge=1, le=MOST_TILES)
+    cols: int = Field(ge=1, le=MOST_TILES)
+
+
+class TilesAnswer(BaseModel):
+    """A text for every row of tiles, a letter for every tile.
+
+    Of one rule, "a" is empty and the next 20 letters are steps of fullness: "b" holds up to 1/20 of its
+    pairs, "u" all or nearly all. Of two, "a" is empty, "b" only A, "c" only B, "d" both, "e" several.
+    `counts` are the pairs in all tiles: attended ones, or only A, only B and both; `pairs` is all there are.
+    """
+
+    cells: list[str]
+    counts: list[str]
+    pairs: str
+    share: str
+
+
+def answer(question: TilesQuestion) -> TilesAnswer:
+    """The fullness of each tile from exact counts."""
+    import numpy as np
+
+    from lattend.counts import tile_counts
+    from lattend.draw.grid.bind import at_head, bound
+    from lattend.draw.grid.panel import Side
+    from lattend.draw.grid.view import tile_panel
+    from lattend.report.numbers import percent
+
+    asked = rules_of(question.rule, question.other)
+    rules = [at_head(rule, question.head) for rule in bound(asked, drawn_at(asked, question.numbers))]
+    if len(rules[0].axes) != 1:
+        raise DomainError("tiles are counted on a line; of an image the page looks at each pixel")
+    axis, values = rules[0].axes[0], rules[0].values
+    rows = _edges(question.top, question.height, question.rows, values[axis.queries])
+    cols = _edges(question.left, question.width, question.cols, values[axis.keys])
+    counts = [tile_counts(rule, rows, cols) for rule in rules]
+    if len(rules) == 2:
+        both = tile_counts(rules[0] & rules[1], rows, cols)
+        counts = [counts[0] - both, counts[1] - both, both]
+    areas = np.outer(np.diff(np.array(rows, object)), np.diff(np.array(cols, object)))
+    cells = tile_panel(counts, areas, Side("", len(rows) - 1), Side("", len(cols) - 1), "").cells
+    sums, pairs = [int(count.astype(object).sum()) for count in counts], int(areas.sum())
+    return TilesAnswer(
+        cells=["".join(chr(ord("a") + level) for level in row) for row in cells.tolist()],
+        counts=[f"{total:,}" for total in sums],
+        pairs=f"{pairs:,}",
+        share=percent(sums[0], pairs) if len(rules) == 1 else "",
+    )
+
+
+def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
+    """Where so many tiles begin and the last ends, cut at the length."""
+    if start >= length:
+        raise DomainError(f"the tiles begin at {start:,}, and there are {length:,} positions")
+    return [
+        *(at for at in range(start, start + tile * many, tile) if at < length),
+        min(start + tile * many, length),
+    ]
+
+
+PANEL = Panel("tiles", "How full the tiles of a grid are", TilesQuestion, TilesAnswer, answer)
