@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from lattend.wording import visible
 
 
@@ -12,21 +16,44 @@ class LattendError(Exception):
         return visible(super().__str__())
 
 
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What may have been meant: `text[start:end]` becomes `replacement`."""
+
+    start: int
+    end: int
+    replacement: str
+
+    def applied(self, text: str) -> str:
+        """The text as it may have been meant."""
+        return text[: self.start] + self.replacement + text[self.end :]
+
+
 class TextError(LattendError):
     """A rule or formula text that cannot be read; points at the exact characters.
 
-    `text[start:end]` is the part the message speaks of.
+    `text[start:end]` is the part the message speaks of; `reason` is the message without the text.
     """
 
-    def __init__(self, message: str, text: str, start: int, end: int) -> None:
+    def __init__(
+        self,
+        message: str,
+        text: str,
+        start: int,
+        end: int,
+        suggestions: Iterable[Suggestion] = (),
+        reason: str = "",
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.text = text
         self.start = start
         self.end = max(end, start + 1)
+        self.suggestions = (*suggestions,)
+        self.reason = reason or message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.message, self.text, self.start, self.end)
+        return type(self), (self.message, self.text, self.start, self.end, self.suggestions, self.reason)
 
     def marked(self, width: int = 80) -> str:
         """The line of the text with a row of ^ under the part in question, cut to `width`."""
@@ -48,16 +75,24 @@ class UnknownName(TextError):
     """A name of a formula that the count has not; `meant` are the count's names of the same meaning."""
 
     def __init__(
-        self, message: str, text: str, start: int, end: int, name: str, known: list[str], meant: list[str]
+        self,
+        message: str,
+        text: str,
+        start: int,
+        end: int,
+        name: str,
+        known: list[str],
+        meant: list[str],
+        reason: str = "",
     ) -> None:
-        super().__init__(message, text, start, end)
+        whole = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])")
+        renamed = (Suggestion(0, len(text), whole.sub(one, text)) for one in meant)
+        super().__init__(message, text, start, end, renamed, reason)
         self.name, self.known, self.meant = name, known, meant
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (
-            type(self),
-            (self.message, self.text, self.start, self.end, self.name, self.known, self.meant),
-        )
+        place = (self.message, self.text, self.start, self.end)
+        return type(self), (*place, self.name, self.known, self.meant, self.reason)
 
 
 class NotAffineError(TextError):

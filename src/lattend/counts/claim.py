@@ -146,8 +146,8 @@ def _unknown(name: str, known: list[str], options: list[str], text: str, start: 
     if options:
         hint = f"did you mean {' or '.join(options)}? Then rename it: rename={{{name!r}: {options[0]!r}}}"
     said = f"this count has no {name}; it has {', '.join(known)}; {hint}"
-    message = Source("formula", text).error(said, start, end).message
-    return UnknownName(message, text, start, end, name, known, options)
+    error = Source("formula", text).error(said, start, end)
+    return UnknownName(error.message, text, start, end, name, known, options, error.reason)
 
 
 def _replaced_side(node: Formula | BigO, replacements: Mapping[str, Formula]) -> Formula | BigO:

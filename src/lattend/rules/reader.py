@@ -5,6 +5,7 @@ Everything that takes a rule reads it here. Texts are remembered, functions whil
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -13,9 +14,9 @@ from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, cast
 
-from lattend.errors import LattendError, TextError, TraceError
+from lattend.errors import LattendError, Suggestion, TextError, TraceError
 from lattend.rules.axes import POSITIONS
-from lattend.rules.catalogue.names import NAMES, unknown_rule
+from lattend.rules.catalogue.names import NAMES, rules_near, unknown_rule
 from lattend.rules.language import expr
 from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.parser import parse
@@ -121,7 +122,9 @@ def _checked(found: Rule) -> Rule:
         raise TraceError(f"function of {', '.join(names)}: {message}")
     places = (node.span for node in expr.walk(found.condition) if isinstance(node, expr.Name))
     start, end = next(place for place in places if place is not None)
-    raise Source("rule", found.source).error(message, start, end)
+    text = letters.sub(lambda name: ours[name[0]], found.source)
+    whole = [Suggestion(0, len(found.source), text)] if meant else []
+    raise Source("rule", found.source).error(message, start, end, *whole)
 
 
 # Names of the catalogue
@@ -130,7 +133,8 @@ def _checked(found: Rule) -> Rule:
 def _named(text: str) -> Call | None:
     """The call that a text is, if it is a name of the catalogue or would have to be one."""
     if len(text) <= MAX_LENGTH and _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
-        raise Source("rule", text).error(unknown_rule(" ".join(text.split())), 0, len(text))
+        words = " ".join(text.split())
+        raise Source("rule", text).error(unknown_rule(words), 0, len(text), *rules_near(words))
     head = NAME.match(text.lstrip()) if len(text) <= MAX_LENGTH else None
     if head is None or head[0] in WORDS or not (head[0] in NAMES or _CALL.fullmatch(text)):
         return None
@@ -140,7 +144,7 @@ def _named(text: str) -> Call | None:
 def _from_catalogue(text: str, call: Call) -> Rule:
     source, whole = Source("rule", text), (call.place[0], len(text.rstrip()))
     if call.name not in NAMES:
-        raise source.error(unknown_rule(call.name), *call.place)
+        raise source.error(unknown_rule(call.name), *call.place, *rules_near(call.name))
     function = NAMES[call.name]
     positional, named = _arguments(source, call)
     signature = inspect.signature(function)
@@ -148,13 +152,26 @@ def _from_catalogue(text: str, call: Call) -> Rule:
         signature.bind(*positional, **named)
     except TypeError as problem:
         wanted = ", ".join(signature.parameters) or "no arguments"
-        raise source.error(f"{call.name} takes {wanted}; here: {problem}", *whole) from None
+        message = f"{call.name} takes {wanted}; here: {problem}"
+        raise source.error(message, *whole, *_fitting(call, [*signature.parameters])) from None
     try:
         return function(*positional, **named)
     except TextError:
         raise
     except LattendError as problem:
-        raise source.error(str(problem), *whole) from None
+        raise source.error(str(problem), *whole, call.name) from None
+
+
+def _fitting(call: Call, parameters: list[str]) -> list[str | Suggestion]:
+    """Names of parameters that may be meant by those of the call; the rule itself where it takes none."""
+    if not parameters:
+        return [call.name]
+    wrong = [one for one in call.arguments or () if one.name is not None and one.name not in parameters]
+    return [
+        Suggestion(*one.place, near)
+        for one in wrong
+        for near in difflib.get_close_matches(one.name or "", parameters, 1)
+    ]
 
 
 def _arguments(source: Source, call: Call) -> tuple[list[Value], dict[str, Value]]:

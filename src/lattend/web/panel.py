@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lattend.errors import LattendError, NoClosedForm, TextError, TooLarge
+from lattend.wording import visible
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 SECONDS = 5.0  # how long an answer may take
 LONGEST_NUMBER = 60  # digits
 MANY = 64  # numbers in one question
+AROUND = 36  # characters shown around the place where a text is mended
+RULES = ("rule", "other")  # the fields that hold the text of a rule
 
 
 def _integer(value: object) -> object:
@@ -98,9 +101,31 @@ def problem_of(error: LattendError, question: Question) -> Problem:
     found = Problem(kind="no answer" if late else "input", message=str(error))
     if not isinstance(error, TextError):
         return found
-    fields = (name for name, value in question if value == error.text)
-    place = {"text": error.text, "start": error.start, "end": error.end, "field": next(fields, "")}
-    return found.model_copy(update=place)
+    field = next((name for name, value in question if value == error.text), "")
+    place: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
+    reason = visible(error.reason) if field else found.message  # the page shows the text itself
+    return found.model_copy(update={**place, "message": reason, "fixes": _fixes(error, field)})
+
+
+def _fixes(error: TextError, field: str) -> list[Fix]:
+    """What may have been meant, at most three; texts of rules are mended whole."""
+    if not field or not error.suggestions:
+        return []
+    if field in RULES:
+        from lattend.rules.repair import repaired
+
+        texts = repaired(error)
+    else:
+        texts = [suggestion.applied(error.text) for suggestion in error.suggestions]
+    return [Fix(label=_label(error, text), text=text) for text in texts[:3]]
+
+
+def _label(error: TextError, text: str) -> str:
+    """The text, or of a long one the part where it is mended."""
+    if len(text) <= 2 * AROUND:
+        return text
+    first = max(0, error.start - AROUND)
+    return f"{'…' if first else ''}{text[first : first + 2 * AROUND]}…"
 
 
 def problem_of_question(errors: Sequence[Mapping[str, Any]]) -> Problem:

@@ -61,9 +61,18 @@ def unknown_rule(name: str) -> str:
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = _near(name, 0.8) or _by_word(name) or _by_meaning(name) or _near(name, 0.6)
+    found = rules_near(name)
     hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
+
+
+def rules_near(name: str) -> list[str]:
+    """The names of rules that may be meant by a name or by several words.
+
+    >>> rules_near("sliding")
+    ['strided', 'sliding_window']
+    """
+    return _near(name, 0.8) or _by_word(name) or _by_meaning(name) or _near(name, 0.6)
 
 
 def _near(name: str, least: float) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+from lattend.errors import Suggestion
 from lattend.rules.language.scan import FUNCTIONS, WORDS
 from lattend.rules.language.tokens import Token
 
@@ -32,22 +33,27 @@ def missing_operand(before: Token | None, token: Token) -> tuple[str, Token] | N
     return None
 
 
-def left_over(before: Token, token: Token) -> str:
-    """Why the text cannot go on with `token`."""
+def left_over(before: Token, token: Token) -> tuple[str, list[str | Suggestion]]:
+    """Why the text cannot go on with `token`, and what may be meant."""
+    place = before.end
     if token.value == ",":
-        return "a comma belongs inside min(…), max(…) or […]; join conditions with and"
+        return "a comma belongs inside min(…), max(…) or […]; join conditions with and", ["and"]
     if token.value == "[":
-        return "only an array is looked up with [ ], as in doc[q]"
+        return "only an array is looked up with [ ], as in doc[q]", []
     if token.value == "(" and before.value not in WORDS:
-        return f"write * for the product: {before.value}*("
-    return f"write an operator between {before.value} and {token.value}, such as - or and"
+        return f"write * for the product: {before.value}*(", [Suggestion(place, token.start, "*")]
+    message = f"write an operator between {before.value} and {token.value}, such as - or and"
+    words = difflib.get_close_matches(token.value.lower(), ("and", "or"), 1, 0.6)
+    return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in ("and", "-"))]
 
 
-def unknown_function(name: str) -> str:
+def unknown_function(name: Token) -> tuple[str, list[str | Suggestion]]:
     """There is no such function; the closest one, and what else might have been meant."""
-    close = difflib.get_close_matches(name.lower(), FUNCTIONS, 1)
+    word = name.value
+    close = difflib.get_close_matches(word.lower(), FUNCTIONS, 1)
     hint = f", did you mean {close[0]}?" if close else "; there are abs, min and max."
-    return f"there is no function {name}{hint} For a product write {name}*(…), for data {name}[…]"
+    message = f"there is no function {word}{hint} For a product write {word}*(…), for data {word}[…]"
+    return message, [*(f"{one}(" for one in close), f"{word}*("]
 
 
 def argument_count(name: str, count: int) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
-from lattend.errors import TextError
+from lattend.errors import Suggestion, TextError
 from lattend.rules.language.expr import Span
 from lattend.rules.language.tokens import MAX_NESTING, Source, Token
 
@@ -129,7 +129,7 @@ class Parser(ABC, Generic[P]):
             raise self.never_closed(opening)
         if token.value in self.CLOSING.values():
             place = f"the {opening.value} at character {opening.start + 1}"
-            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token)
+            raise self.fail(f"this {token.value} cannot close {place}; write {closing}", token, closing)
         raise self.left_over(token)
 
     # Places and errors
@@ -146,23 +146,23 @@ class Parser(ABC, Generic[P]):
     def after(self) -> Token:
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
-    def error(self, message: str, start: int, end: int) -> TextError:
-        return self.source.error(message, start, end)
+    def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
+        return self.source.error(message, start, end, *meant)
 
-    def fail(self, message: str, token: Token) -> TextError:
-        return self.error(message, token.start, token.end)
+    def fail(self, message: str, token: Token, *meant: str | Suggestion) -> TextError:
+        return self.error(message, token.start, token.end, *meant)
 
     def never_closed(self, opening: Token) -> TextError:
-        closing = self.CLOSING[opening.value]
-        return self.fail(f"this {opening.value} is never closed; write {closing} where it ends", opening)
+        closing, end = self.CLOSING[opening.value], len(self.source.text.rstrip())
+        message = f"this {opening.value} is never closed; write {closing} where it ends"
+        return self.fail(message, opening, Suggestion(end, end, closing))
 
     def unmatched(self, token: Token) -> TextError:
         """That a bracket before the end is never closed, or that `token` closes nothing."""
         if token.kind == "end" and self.before is not None:
             return self.never_closed(self.before)
-        return self.fail(
-            f"this {token.value} closes nothing; take it away or open a bracket before it", token
-        )
+        message = f"this {token.value} closes nothing; take it away or open a bracket before it"
+        return self.fail(message, token, "")
 
     def check_depth(self, depth: int, span: Span) -> None:
         if depth > self.DEEPEST:

@@ -177,14 +177,15 @@ class _Parser(Parser[Parsed]):
         if token.kind == "number":
             if after.kind == "name" and after.start == token.end and after.value not in WORDS:
                 message = f"write {token.value}*{after.value} for the product"
-                raise self.error(message, token.start, after.end)
+                raise self.error(message, token.start, after.end, f"{token.value}*{after.value}")
             return self.piece(Num(self.source.integer(token), span), span)
         if token.value.lower() in ("true", "false"):
             return self.piece(Truth(token.value.lower() == "true", span), span)
         if not is_name(token.value):
             raise self.fail(f"{token.value} is a word of Python and cannot be a name in a rule", token)
         if after.value == "(":
-            raise self.error(advice.unknown_function(token.value), token.start, after.end)
+            message, meant = advice.unknown_function(token)
+            raise self.error(message, token.start, after.end, *meant)
         return self.piece(Name(token.value, span), span)
 
     def negation(self, word: Token) -> Parsed:
@@ -228,7 +229,8 @@ class _Parser(Parser[Parsed]):
     def left_over(self, token: Token) -> TextError:
         if token.value in self.CLOSING.values():
             return self.unmatched(token)
-        return self.fail(advice.left_over(cast(Token, self.before), token), token)
+        message, meant = advice.left_over(cast(Token, self.before), token)
+        return self.fail(message, token, *meant)
 
     def piece(self, node: Node, span: tuple[int, int], depth: int = 1) -> Parsed:
         self.check_depth(depth, span)

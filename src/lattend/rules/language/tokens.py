@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Literal
 
-from lattend.errors import TextError
+from lattend.errors import Suggestion, TextError
 
 MAX_LENGTH = 10_000
 MAX_NESTING = 100
@@ -17,6 +17,7 @@ MAX_NAME = 64
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _NUMBER = re.compile(r"[0-9]+(?:_[0-9]+)*")
+_APART = ("and", "or", "not")
 SPACE = re.compile(r"\s+")
 
 Kind = Literal["number", "name", "sign", "end"]
@@ -39,14 +40,25 @@ class Source:
     kind: str
     text: str
 
-    def error(self, message: str, start: int, end: int) -> TextError:
-        """A TextError about `text[start:end]`, with as much of the text as fits on a line."""
+    def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
+        """A TextError about `text[start:end]`, with as much of the text as fits on a line.
+
+        `meant` are texts that may stand there instead, or what may be changed elsewhere.
+        """
         text = "".join(char if char.isprintable() else " " for char in self.text)
         if len(text) > 72:
             cut = max(0, min(start - 30, len(text) - 60))
             left, right = "…" if cut else "", "…" if cut + 60 < len(text) else ""
             text = f"{left}{text[cut : cut + 60]}{right}"
-        return TextError(f'{self.kind} "{text}": {message}', self.text, start, end)
+        changes = (self.instead(start, end, one) if isinstance(one, str) else one for one in meant)
+        return TextError(f'{self.kind} "{text}": {message}', self.text, start, end, changes, message)
+
+    def instead(self, start: int, end: int, word: str) -> Suggestion:
+        """The word instead of `text[start:end]`; and, or, not with spaces around them."""
+        left, right = self.text[:start][-1:], self.text[end:][:1]
+        before = " " if word in _APART and left.strip("( \t\n") else ""
+        after = " " if word in _APART and right.strip() else ""
+        return Suggestion(start, end, f"{before}{word}{after}")
 
     def part(self, start: int, end: int) -> str:
         """The characters from start to end, cut short when they are many."""

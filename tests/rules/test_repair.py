@@ -1,0 +1,95 @@
+"""What is suggested instead of a mistake is a rule."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from lattend.errors import LattendError, TextError
+from lattend.rules.reader import read_rule, rule
+from lattend.rules.repair import repaired
+
+
+def mistake(text: str) -> TextError:
+    with pytest.raises(TextError) as found:
+        rule(text)
+    return found.value
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("casual", "causal"),
+        ("Causal", "causal"),
+        ("sliding window", "sliding_window"),
+        ("strided(a)", "strided"),
+        ("full(3)", "full"),
+        ("stridde(3)", "strided(3)"),
+        ("causal(3)", "causal"),
+        ("dilated(t=3, stp=2)", "dilated(t=3, step=2)"),
+        ("j <= i", "k <= q"),
+        ("key <= query", "k <= q"),
+        ("q_idx >= kv_idx", "q >= k"),
+        ("k =< q", "k <= q"),
+        ("q => k", "q >= k"),
+        ("k <> q", "k != q"),
+        ("k <= q && q - k <= t", "k <= q and q - k <= t"),
+        ("k<=q&q-k<=t", "k<=q and q-k<=t"),
+        ("(k <= q)&(q - k <= t)", "(k <= q) and (q - k <= t)"),
+        ("k <= q || k < p", "k <= q or k < p"),
+        ("k <= q ∧ k ⩽ t", "k <= q and k <= t"),
+        (r"k \leq q \land q - k < t", "k <= q and q - k < t"),
+        ("!(k > q)", "not (k > q)"),
+        ("~(k > q)", "not (k > q)"),
+        ("k/w == q/w", "k//w == q//w"),
+        ("q - k <= t^2", "q - k <= t*t"),
+        ("q - k <= t**3", "q - k <= t*t*t"),
+        ("q - k <= t²", "q - k <= t*t"),
+        ("q - k <= 2·t", "q - k <= 2*t"),
+        ("q - k <= 2t", "q - k <= 2*t"),
+        ("q - k <= 2.0", "q - k <= 2"),
+        ("q - k <= 2(t + 1)", "q - k <= 2*(t + 1)"),
+        ("q - k <= t(t + 1)", "q - k <= t*(t + 1)"),
+        ("abbs(q - k) <= t", "abs(q - k) <= t"),
+        ("{k <= q}", "(k <= q)"),
+        ("(k <= q and q - k <= t", "(k <= q and q - k <= t)"),
+        ("k <= q) and q - k <= t", "k <= q and q - k <= t"),
+        ("min(q, t] <= k", "min(q, t) <= k"),
+        ("k <= q, q - k <= t", "k <= q and q - k <= t"),
+        ("k <= q q - k <= t", "k <= q and q - k <= t"),
+        ("k <= q orr k < p", "k <= q or k < p"),
+        ("k <= q AND k < p", "k <= q and k < p"),
+        ("q - k <= τ", "q - k <= tau"),
+        ("𝑘 <= 𝑞", "k <= q"),
+        ("_k <= q", "k <= q"),
+        ("j =< i && i - j < 8", "k <= q and q - k < 8"),
+    ],
+)
+def test_the_first_suggestion_is_what_was_meant(typed: str, meant: str) -> None:
+    error = mistake(typed)
+    assert repaired(error)[0] == meant
+    assert all(read_rule(text) for text in repaired(error))
+    again: TextError = pickle.loads(pickle.dumps(error))
+    assert (again.suggestions, again.reason) == (error.suggestions, error.reason)
+
+
+@pytest.mark.parametrize("typed", ["", "k <=", "k <= q and", "q - k", "((((", "9" * 40, "k <= q # why", "§"])
+def test_nothing_is_suggested_that_is_no_rule(typed: str) -> None:
+    for text in repaired(mistake(typed)):
+        assert text != typed
+
+
+def test_of_several_mistakes_that_lead_nowhere_the_first_is_mended() -> None:
+    assert repaired(mistake("k =< q and §")) == ["k <= q and §"]
+
+
+def test_a_long_text_is_mended_once() -> None:
+    text = " && ".join(["k <= q"] * 2000)[:9000]
+    assert repaired(mistake(text)) == [text.replace("&&", "and", 1)]
+
+
+def test_the_reason_is_the_message_without_the_text() -> None:
+    error = mistake("k =< q")
+    assert error.message == f'rule "k =< q": {error.reason}'
+    assert isinstance(error, LattendError)
