@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,6 @@ from lattend.report.numbers import seconds
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
     from lattend.study.games.analysis import Analysis
-    from lattend.study.games.game import Game
     from lattend.study.games.methods import Method
     from lattend.study.games.modes import RingRun
     from lattend.study.games.orbit import Orbit
@@ -100,7 +98,9 @@ def game(
         several = _seeds(0 if seed is None else seed, 3 if runs is None else runs)
         show(_ring(names, step, several, many, options), out, json)
         return
-    played = _game(called, minimise, maximise, loss or "logistic")
+    from lattend.study.games.reader import read_game
+
+    played = read_game(called, minimise, maximise, loss or "logistic")
     methods = _methods(names or ["alternating"], options, played.method)
     if table:
         from lattend.study.games.table import ROWS, STEPS, compare_methods
@@ -165,19 +165,6 @@ def _refuse_unused(context: typer.Context, *answers: str) -> None:
         for name in UNUSED[answer]:
             if name in given:
                 raise NamingError(f"{answer} has no use for --{name}")
-
-
-def _game(text: str, minimise: str | None, maximise: str | None, loss: str) -> Game:
-    if text == DIRAC:
-        from lattend.study.games.game import dirac
-
-        return dirac(loss)
-    close = get_close_matches(text.lower(), (DIRAC, RING), 1) if text.isidentifier() else []
-    if close:
-        raise NamingError(f'there is no game "{text}"; did you mean {close[0]}?')
-    from lattend.study.games.game import Game
-
-    return Game(text, minimise, maximise)
 
 
 def _methods(names: list[str], options: dict[str, str], method: Callable[..., Method]) -> list[Method]:

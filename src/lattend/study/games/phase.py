@@ -62,7 +62,7 @@ def phase_plane(
     still = [*solved, *others]
     if rest.line and orbits:
         still = [(place[axes[0]], place[axes[1]]) for place in map(rest.foot, orbits)]
-    around = _window([*still, *(place for track in flat for place in track.tolist())])
+    around = window([*still, *(place for track in flat for place in track.tolist())])
     x, y = x or around[0], y or around[1]
     lines: list[Stroke] = []
     arrows: tuple[Arrows, ...] = ()
@@ -71,7 +71,7 @@ def phase_plane(
         if rest.line:
             lines.append(_still_line(game, rest, SOLVED if solved else UNSOLVED, x, y))
         for orbit in orbits:
-            lines += _invariant_lines(orbit, x, y)
+            lines += invariant_lines(orbit, x, y)
     dots: list[Dots] = []
     for place, (orbit, name, track) in enumerate(zip(orbits, names, flat, strict=True)):
         line, points = _drawn(orbit, track, name, place, alone=len(orbits) == 1)
@@ -115,7 +115,7 @@ def _drawn(orbit: Orbit, track: Floats, name: str, place: int, *, alone: bool) -
     return line, Dots(places, name, colour, 3.0 if few else 2.0, SHAPES[place % 4], labels)
 
 
-def _window(points: Sequence[Sequence[float]]) -> tuple[Ends, Ends]:
+def window(points: Sequence[Sequence[float]]) -> tuple[Ends, Ends]:
     """A square about these points, with a margin."""
     places = np.array(points or [(0.0, 0.0)])
     low, high = places.min(axis=0), places.max(axis=0)
@@ -179,7 +179,7 @@ def _still_line(game: Game, rest: Rest, name: str, x: Ends, y: Ends) -> Stroke:
     return Stroke(np.array([middle - far, middle + far]), name, STILL, 1.6)
 
 
-def _invariant_lines(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
+def invariant_lines(orbit: Orbit, x: Ends, y: Ends) -> list[Stroke]:
     """The lines that the orbit cannot leave: where a quantity that every step keeps has its first value."""
     if not orbit.game.quadratic or orbit.method.remembers:
         return []

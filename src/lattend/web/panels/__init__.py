@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from lattend.web.panel import Panel
-from lattend.web.panels import claim, count, draw, read, start, tiles
+from lattend.web.panels import (
+    claim,
+    count,
+    draw,
+    game,
+    game_field,
+    game_outcome,
+    game_steps,
+    read,
+    start,
+    tiles,
+)
 
 _ALL = (
     start.PANEL,
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
     *(draw.PANEL, tiles.PANEL),
+    *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

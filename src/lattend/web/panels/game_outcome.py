@@ -1,0 +1,69 @@
+"""game_outcome: what each method does at this step, in words, and what of it is proved."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from lattend.errors import NoClosedForm, TooLarge
+from lattend.web.copies import call, command, python
+from lattend.web.games import SteppedQuestion, analysis, command_options, game_call, method, options, read
+from lattend.web.panel import Answer, Copies, Panel
+
+
+class OutcomeQuestion(SteppedQuestion):
+    """A game, its methods and their step, near the equilibrium `at`; "" for the only one."""
+
+    at: str = Field(default="", max_length=200)
+
+
+class Outcome(BaseModel):
+    """converges, settles, cycles, grows, diverges or undecided, and the words for it."""
+
+    name: str
+    label: str
+    kind: str
+    words: str
+    period: int | None
+
+
+class OutcomeAnswer(Answer):
+    """What happens for each method; `reach` says from which starts that holds."""
+
+    outcomes: list[Outcome]
+    reach: str
+
+
+def answer(question: OutcomeQuestion) -> OutcomeAnswer:
+    """The spectral radius of one step's matrix decides, exactly."""
+    game = read(question)
+    name = question.method
+    asked = call("game.analyse", name, question.pair, **options(question, name))
+    return OutcomeAnswer(
+        outcomes=[_outcome(question, name) for name in question.methods],
+        reach="from every start: the gradient is linear" if game.quadratic else "close to the equilibrium",
+        copies=Copies(
+            python=python(game_call(question), f"print({asked}.here)"),
+            command=command(
+                "game",
+                question.game.strip(),
+                step=question.step,
+                at=question.at.strip(),
+                **command_options(question, name),
+            ),
+        ),
+    )
+
+
+def _outcome(question: OutcomeQuestion, name: str) -> Outcome:
+    label, step = read(question).rule_text(method(question, name)), question.pair
+    try:
+        if isinstance(step, str):
+            here = analysis(question, name, question.at).at(step)
+        else:
+            here = analysis(question, name, question.at, step).at(step[0])
+    except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
+        return Outcome(name=name, label=label, kind="undecided", words=str(error), period=None)
+    return Outcome(name=name, label=label, kind=here.kind, words=str(here), period=here.period)
+
+
+PANEL = Panel("game_outcome", "What a method does at a step", OutcomeQuestion, OutcomeAnswer, answer)

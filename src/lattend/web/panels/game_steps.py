@@ -1,0 +1,122 @@
+"""game_steps: for which steps a method converges, cycles or diverges, and what happens at this one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field
+
+from lattend.errors import LattendError
+from lattend.web.copies import call, command, python
+from lattend.web.games import (
+    Line,
+    MethodQuestion,
+    analysis,
+    command_options,
+    game_call,
+    line,
+    options,
+    read,
+)
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.reports import ReportView, view
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+    from lattend.study.games.analysis import Analysis
+
+PERIODS = range(3, 13)
+
+
+class StepsQuestion(MethodQuestion):
+    """A game, a method, and the equilibrium that is looked at, as 0,0; "" for the only one."""
+
+    at: str = Field(default="", max_length=200)
+
+
+class Period(BaseModel):
+    """A step at which every start comes back after so many steps."""
+
+    period: int
+    step: str
+
+
+class StepsAnswer(Answer):
+    """What is proved of all steps h at once: ranges, eigenvalues, the best step, and steps with a period.
+
+    `points` are the equilibria to choose from where there are several.
+    """
+
+    report: ReportView
+    factors: list[Line]
+    best: str
+    periods: list[Period]
+    points: list[str]
+
+
+def answer(question: StepsQuestion) -> StepsAnswer:
+    """The analysis near an equilibrium; where several are known and none was chosen, their report."""
+    game = read(question)
+    asked = call("game.analyse", question.method, **options(question, question.method))
+    copies = Copies(
+        python=python(game_call(question), f"print({asked})"),
+        command=command(
+            "game",
+            question.game.strip(),
+            at=question.at.strip(),
+            **command_options(question, question.method),
+        ),
+    )
+    points = [", ".join(one.json()["point"]) for one in game.equilibria() if one.exact]
+    try:
+        found = analysis(question, question.method, question.at)
+    except LattendError as error:
+        if question.at.strip():
+            raise
+        report = view(game.equilibria().report())
+        return StepsAnswer(
+            report=report.model_copy(update={"title": str(error)}),
+            factors=[],
+            best="",
+            periods=[],
+            points=points if len(points) > 1 else [],
+            copies=copies,
+        )
+    return StepsAnswer(
+        report=view(found.report()),
+        factors=[line(stroke) for chart in found.draw().charts for stroke in chart.lines],
+        best=_typed(found.best.step) if found.best else "",
+        periods=_periods(found),
+        points=points if len(points) > 1 else [],
+        copies=copies,
+    )
+
+
+def _periods(found: Analysis) -> list[Period]:
+    """Of each period the smallest step that can be typed."""
+    try:
+        steps = [(period, map(_typed, found.steps_of_period(period))) for period in PERIODS]
+    except LattendError:
+        return []
+    typed = [(period, next(filter(None, several), "")) for period, several in steps]
+    return [Period(period=period, step=step) for period, step in typed if step]
+
+
+def _typed(step: object) -> str:
+    """The step as it can be typed; "" where it has no formula of that kind."""
+    from lattend.study.exact.numbers import exact
+    from lattend.study.exact.writing import format_exact
+
+    said = format_exact(step)
+    try:
+        return said if len(said) <= 60 and exact(said) == step else ""
+    except LattendError:
+        return ""
+
+
+def picture(question: StepsQuestion) -> Picture:
+    """The factor a step against the step, with what is proved."""
+    return analysis(question, question.method, question.at).draw()
+
+
+PANEL = Panel("game_steps", "For which steps a method converges", StepsQuestion, StepsAnswer, answer, picture)
