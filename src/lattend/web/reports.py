@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from lattend.report.report import Report
@@ -15,9 +15,9 @@ class Part(BaseModel):
 
     kind: Literal["text", "facts", "table"]
     text: str = ""
-    head: list[str] = Field(default_factory=list)
-    rows: list[list[str]] = Field(default_factory=list)
-    right: list[bool] = Field(default_factory=list)
+    head: list[str] = []
+    rows: list[list[str]] = []
+    right: list[bool] = []
 
 
 class ReportView(BaseModel):
