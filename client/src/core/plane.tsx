@@ -215,7 +215,7 @@ function Point({ view, point, onGrab, onDrag, onDrop }: PointProps) {
     onMove([tidy(at[0] + way[0] * step, view.ticks / STEPS), tidy(at[1] + way[1] * step, view.ticks / STEPS)]);
   };
   const moving = onMove && {
-    tabIndex: 0,
+    tabindex: 0, // SVG knows it in small letters only
     role: "slider" as const,
     "aria-label": name,
     "aria-roledescription": "point",

@@ -1,4 +1,5 @@
 // The pages, in the order of the menu; the first is shown on a first visit.
+import { gamePage } from "./game/page";
 import { rulePage } from "./rule/page";
 
-export const PAGES = [rulePage];
+export const PAGES = [rulePage, gamePage];

@@ -146,3 +146,8 @@ def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
     if question.game.strip() == "dirac":
         return found | {"loss": question.loss}
     return found | {"minimise": ",".join(question.minimise.replace(",", " ").split())}
+
+
+def at_words(at: str) -> tuple[str, ...]:
+    """The equilibrium as words of the command."""
+    return ("--at", at.strip()) if at.strip() else ()

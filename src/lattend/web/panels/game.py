@@ -67,6 +67,7 @@ class OrbitAnswer(Answer):
     names: list[str]
     axes: tuple[int, int]  # which of the names the plane shows
     start: list[str]
+    step_value: float
     tracks: list[Track]
     distances: list[Line]
     report: ReportView
@@ -83,6 +84,7 @@ def answer(question: OrbitQuestion) -> OrbitAnswer:
         names=list(game.names),
         axes=(0, len(game.minimise)),
         start=_start(question, game),
+        step_value=_decimal(exact[0].step[0]),
         tracks=[_track(one, name, question.view) for one, name in zip(drawn, question.methods, strict=False)],
         distances=_distances(drawn),
         report=view(exact[0].report()),
@@ -107,6 +109,13 @@ def _drawable(orbit: Orbit, steps: int) -> Orbit:
     if not (orbit.exact and orbit.note):
         return orbit
     return orbit.game.orbit(orbit.points[0], orbit.step, steps, orbit.method, floats=True)
+
+
+def _decimal(number: object) -> float:
+    """The number as a float that JSON holds."""
+    from lattend.study.exact.function import as_float
+
+    return min(as_float(number), FARTHEST)
 
 
 def _track(orbit: Orbit, name: str, shown: View) -> Track:

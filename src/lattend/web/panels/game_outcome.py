@@ -6,7 +6,16 @@ from pydantic import BaseModel, Field
 
 from lattend.errors import NoClosedForm, TooLarge
 from lattend.web.copies import call, command, python
-from lattend.web.games import SteppedQuestion, analysis, command_options, game_call, method, options, read
+from lattend.web.games import (
+    SteppedQuestion,
+    analysis,
+    at_words,
+    command_options,
+    game_call,
+    method,
+    options,
+    read,
+)
 from lattend.web.panel import Answer, Copies, Panel
 
 
@@ -46,8 +55,8 @@ def answer(question: OutcomeQuestion) -> OutcomeAnswer:
             command=command(
                 "game",
                 question.game.strip(),
+                *at_words(question.at),
                 step=question.step,
-                at=question.at.strip(),
                 **command_options(question, name),
             ),
         ),

@@ -12,6 +12,7 @@ from lattend.web.games import (
     Line,
     MethodQuestion,
     analysis,
+    at_words,
     command_options,
     game_call,
     line,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.study.games.analysis import Analysis
 
-PERIODS = range(3, 13)
+PERIODS = (3, 4, 5, 6, 7, 8, 9, 10, 12)  # those of 11 lie in a field too large for exact orbits
 
 
 class StepsQuestion(MethodQuestion):
@@ -63,7 +64,7 @@ def answer(question: StepsQuestion) -> StepsAnswer:
         command=command(
             "game",
             question.game.strip(),
-            at=question.at.strip(),
+            *at_words(question.at),
             **command_options(question, question.method),
         ),
     )

@@ -1,0 +1,59 @@
+// Game: one player makes f small, the other makes it large, and both follow their gradients.
+import { useAnswer } from "../../core/ask";
+import { definePage } from "../../core/page";
+import { change, pick } from "../../core/state";
+import { TextField } from "../../core/text-field";
+import type { OrbitAnswer } from "../../schema";
+import { Controls, Typed } from "./controls";
+import { Curves, Places } from "./curves";
+import { Outcomes } from "./outcomes";
+import { Portrait } from "./portrait";
+import { START, STEPPED, type GameState } from "./state";
+import { StepsPanel } from "./steps";
+import "./style.css";
+
+const SUGGESTED = ["p*q", "p*q - p^2/4", "p^2/2 + p*q - q^2/2", "p*q + p^4/4 - q^4/4", "dirac"];
+
+function GamePage({ state }: { state: GameState }) {
+  const orbit = useAnswer<OrbitAnswer>("game", pick(state, [...STEPPED, "start", "steps", "view"]));
+  const props = { state, orbit };
+  return (
+    <>
+      <TextField name="game" label="One player makes this small, the other large" value={state.game} problem={orbit.problem} onInput={(game) => change({ game, at: "" })}>
+        <span class="game-suggested">
+          {SUGGESTED.map((game) => (
+            <button class="quiet" onClick={() => change({ game, at: "" })}>{game}</button>
+          ))}
+        </span>
+      </TextField>
+      <div class="game-players">
+        <span>{orbit.answer?.title}</span>
+        {state.game.trim() === "dirac" ? (
+          <label>
+            loss{" "}
+            <select value={state.loss} onChange={(event) => change({ loss: event.currentTarget.value })}>
+              <option>logistic</option>
+              <option>linear</option>
+            </select>
+          </label>
+        ) : (
+          <Typed name="minimises" text={state.minimise} hint="p" onChange={(minimise) => change({ minimise })} />
+        )}
+      </div>
+      <Controls state={state} answer={orbit.answer} />
+      <div class="game-columns">
+        <div>
+          <Portrait {...props} />
+          <Curves {...props} />
+        </div>
+        <div>
+          <Outcomes state={state} />
+          <Places {...props} />
+          <StepsPanel state={state} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+export const gamePage = definePage<GameState>({ name: "game", title: "Games", state: START, view: GamePage });

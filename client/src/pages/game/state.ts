@@ -1,0 +1,47 @@
+// What a person sets on the game page, and what its parts are given.
+import type { Reading } from "../../core/ask";
+import type { Tone } from "../../core/plane";
+import type { OrbitAnswer } from "../../schema";
+
+export type GameState = {
+  game: string;
+  minimise: string;
+  loss: string;
+  method: string;
+  also: string[];
+  first: string;
+  mass: string;
+  weight: string;
+  step: string;
+  start: string[];
+  steps: number;
+  at: string;
+  view: [number, number, number]; // the middle of the plane, and half of its side
+};
+
+export const START: GameState = {
+  game: "p*q",
+  minimise: "",
+  loss: "logistic",
+  method: "alternating",
+  also: [],
+  first: "",
+  mass: "",
+  weight: "",
+  step: "1",
+  start: ["1", "1"],
+  steps: 12,
+  at: "",
+  view: [0, 0, 3],
+};
+
+export interface GameProps {
+  state: GameState;
+  orbit: Reading<OrbitAnswer>;
+}
+
+export const GAME = ["game", "minimise", "loss"] as const;
+export const METHOD = [...GAME, "method", "first", "mass", "weight"] as const;
+export const STEPPED = [...METHOD, "also", "step"] as const;
+
+export const TONES: readonly Tone[] = ["mark", "other", "good", "both", "warn", "bad", "text"]; // as charts colour their curves
