@@ -61,9 +61,10 @@ def install() -> None:
 def write_types(file: Path) -> None:
     """The types of all questions and answers, in TypeScript."""
     from lattend.web.app import application
+    from lattend.web.guards import Hosts
 
     schema = file.with_suffix(".json")
-    schema.write_text(json.dumps(application(frozenset()).openapi()))
+    schema.write_text(json.dumps(application(Hosts(frozenset())).openapi()))
     run(LIBRARIES / "openapi-typescript" / "bin" / "cli.js", schema, "--output", file, *FLAGS, quiet=True)
 
 

@@ -23,6 +23,10 @@ def serve(
         int,
         typer.Option(metavar="N", help="Processes that count; half as many that have torch.", min=1, max=64),
     ] = 3,
+    name: Annotated[
+        list[str] | None,
+        option("HOST", "A name under which browsers reach it, behind a proxy or on a network.", "--name"),
+    ] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
 ) -> None:
     """The workbench: a page where a typed rule answers at once.
@@ -31,4 +35,4 @@ def serve(
     """
     from lattend.web.serve import serve as serving
 
-    serving(host, port, workers=workers, browser=browser, tell=tell)
+    serving(host, port, workers=workers, browser=browser, tell=tell, names=name or ())

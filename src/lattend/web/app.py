@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from lattend import __version__
 from lattend.web.answers import Answers
-from lattend.web.guards import ASKER, PAGE, Guards
+from lattend.web.guards import ASKER, PAGE, Guards, Hosts
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
 from lattend.web.pool import Pool
@@ -23,8 +23,8 @@ from lattend.web.static import page_files
 Format = Literal["svg", "png"]
 
 
-def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> FastAPI:
-    """The server for these hosts ("127.0.0.1:8000"), with so many workers of either kind."""
+def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
+    """The server for these hosts, with so many workers of either kind."""
     pools = {False: Pool(sets), True: Pool(torch, torch=True)}
     known = Answers()
 
@@ -58,7 +58,7 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
             )
             if found.status in (200, 422):
                 known.keep(key, found)
-        return Response(found.body, found.status, media_type=found.media)
+        return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
 
     for panel in PANELS.values():
         app.post(
@@ -83,13 +83,11 @@ def application(hosts: frozenset[str], *, sets: int = 3, torch: int = 2) -> Fast
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
-        unread = "the question is not JSON that can be read"
-        message = unread if error.status_code == 400 else str(error.detail)
-        return _problem(error.status_code, Problem(kind="input", message=message))
+        return _problem(error.status_code, Problem(kind="input", message=str(error.detail)))
 
     pages = page_files()
 
-    @app.get("/{name:path}", include_in_schema=False)
+    @app.api_route("/{name:path}", methods=["GET", "HEAD"], include_in_schema=False)
     async def page(name: str, request: Request) -> Response:
         file = pages.get(name or "index.html")
         if file is None:

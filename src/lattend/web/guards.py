@@ -6,17 +6,22 @@ host (no DNS rebinding) and, where they name an origin, ours.
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lattend.web.panel import Problem
 
 PAGE, ASKER = "x-lattend-page", "x-lattend-asker"  # headers: which page asks, and what on it
 MAX_BODY = 1 << 20  # bytes: a config.json has some thousands
+PATIENCE = 10.0  # seconds until a question is here whole
 RATE, BURST = 60.0, 240.0  # questions a second of one page, and how many at once
+RATE_OF_ALL, BURST_OF_ALL = 2000.0, 4000.0
 PAGES = 4096  # whose rates are remembered
 POLICY = "; ".join(
     (
@@ -28,15 +33,45 @@ POLICY = "; ".join(
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
     )
 )
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+Refusal = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The names under which this server is reached.
+
+    `addresses` allows every address in digits: a server that listens on all of a machine's addresses may be
+    called by any, and no other site can make a name out of digits.
+    """
+
+    names: frozenset[str]  # "127.0.0.1:8321", or without a port where a proxy stands before it
+    addresses: bool = False
+
+    def allows(self, host: str) -> bool:
+        """Whether a request may call us so."""
+        return host.lower() in self.names or (self.addresses and _is_address(host))
+
+
+def _is_address(host: str) -> bool:
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass
@@ -51,71 +86,88 @@ class Rates:
         """Whether this page may ask one more question now."""
         left, then = self._left.pop(page, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.rate)
-        self._left[page] = (max(0.0, left - 1), now)
+        self._left[page] = (left - 1 if left >= 1 else left, now)
         if len(self._left) > PAGES:
             self._left.popitem(last=False)
         return left >= 1
 
 
 class Guards:
-    """ASGI middleware around the application. `hosts` are the names under which this server is reached."""
+    """ASGI middleware around the application."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self.app, self.hosts, self.rates = app, hosts, Rates()
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
+        self.app, self.hosts = app, hosts
+        self.rates, self.rate_of_all = Rates(), Rates(RATE_OF_ALL, BURST_OF_ALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the reason, or pass the request on."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope, headers)
-        if refusal is None and scope["method"] == "POST":
-            body = await _read(receive)
-            if body is None:
-                refusal = 413, f"a question has at most {MAX_BODY:,} bytes"
-            else:
-                receive = _given(body)
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    *((name.encode(), value.encode()) for name, value in HEADERS.items()),
-                ]
-            await send(message)
-
-        if refusal is None:
-            await self.app(scope, receive, guarded)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, _with_headers(send))
         else:
-            await _refuse(guarded, *refusal)
+            await send({"type": "websocket.close"})
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        refusal = self._refusal(scope["method"], headers)
+        if refusal is None and scope["method"] == "POST":
+            body = await _read(receive, headers.get("content-length", "0"))
+            if isinstance(body, bytes):
+                receive = _given(body)
+            else:
+                refusal = body
+        if refusal is None:
+            await self.app(scope, receive, send)
+        else:
+            await _refuse(send, *refusal)
+
+    def _refusal(self, method: str, headers: dict[str, str]) -> Refusal | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if host not in self.hosts:
-            return 421, "this server answers only under the address it printed when it started"
+        if not self.hosts.allows(host):
+            return 421, "this server answers only under the address it printed; `--name` allows another"
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return 403, "only the workbench's own page may ask"
-        if scope["method"] not in ("GET", "HEAD", "POST"):
+        followed = method == "GET" and headers.get("sec-fetch-mode") == "navigate"  # a link, typed or clicked
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not followed:
+            return 403, "only the workbench's own page may ask"
+        if method not in ("GET", "HEAD", "POST"):
             return 405, "ask with GET or POST"
-        if scope["method"] == "POST":
-            if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        if method == "POST":
+            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return 415, "questions are JSON: send content-type: application/json"
-            if not self.rates.allows(headers.get("x-lattend-page", "")[:64], time.monotonic()):
+            now = time.monotonic()
+            if not self.rates.allows(headers.get(PAGE, "")[:64], now):
                 return 429, f"more than {RATE:g} questions a second; wait a moment"
+            if not self.rate_of_all.allows("", now):
+                return 429, f"more than {RATE_OF_ALL:g} questions a second; wait a moment"
         return None
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """The whole body; None where it is too long."""
-    found = b""
-    while True:
-        message = await receive()
-        found += message.get("body", b"")
-        if len(found) > MAX_BODY:
-            return None
-        if not message.get("more_body"):
-            return found
+async def _read(receive: Receive, announced: str) -> bytes | Refusal:
+    """The whole body, unless it is too long, too slow or no JSON."""
+    too_long = 413, f"a question has at most {MAX_BODY:,} bytes"
+    if not announced.isdecimal() or int(announced[:20]) > MAX_BODY:
+        return too_long
+    found = bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                message = await receive()
+                found += message.get("body", b"")
+                if len(found) > MAX_BODY:
+                    return too_long
+                if message["type"] == "http.disconnect":
+                    return 400, "the question ended before its end"
+                if not message.get("more_body"):
+                    break
+    except TimeoutError:
+        return 408, f"the question was not here whole within {PATIENCE:g} seconds"
+    try:
+        from_json(bytes(found), allow_inf_nan=False)  # stricter than Python's: no half characters, no depths
+    except ValueError as error:
+        return 400, f"the question is not JSON: {error}"
+    return bytes(found)
 
 
 def _given(body: bytes) -> Receive:
@@ -123,6 +175,17 @@ def _given(body: bytes) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive
+
+
+def _with_headers(send: Send) -> Send:
+    added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *added]
+        await send(message)
+
+    return guarded
 
 
 async def _refuse(send: Send, status: int, message: str) -> None:

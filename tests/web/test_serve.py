@@ -1,0 +1,130 @@
+"""`lattend serve`: it starts, says where, answers all that is sent to it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from web.odd_panels import gone, processes_of
+
+from lattend.errors import LattendError
+from lattend.web import serve
+
+COMMAND = (sys.executable, "-m", "lattend", "serve", "--no-browser", "--workers", "1")
+HARD = "(q % (k % (p + 1) + 1)) % (k % (s + 1) + 1) == (k % (q % (r + 1) + 1)) % 7"
+
+
+def ask(address: str, panel: str, body: bytes) -> tuple[int, Any]:
+    """Status and answer."""
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection:
+        connection.request("POST", f"/api/{panel}", body, {"content-type": "application/json"})
+        found = connection.getresponse()
+        return found.status, json.loads(found.read())
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+def test_no_process_is_left_however_it_ends(how: signal.Signals) -> None:
+    """Also while a hard question runs, whose set work is in a process of its own."""
+    with subprocess.Popen((*COMMAND, "--port", "0"), stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        address = re.findall(r"http://\S+", server.stderr.readline())[0]
+        assert server.stderr.readline() == "only this machine can reach it\n"
+        assert ask(address, "count", b'{"rule": "k <= q and q - k <= 5*t"}')[0] == 200
+        with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as hard:
+            body = json.dumps({"rule": HARD}).encode()
+            hard.request("POST", "/api/count", body, {"content-type": "application/json"})
+            processes = processes_of(server.pid)
+            server.send_signal(how)
+            server.wait(10)
+            said = server.stderr.read()
+    assert len(processes) >= 4  # the server, the nursery, a worker and its set work
+    assert not gone(processes)
+    assert "Traceback" not in said
+
+
+def test_a_port_in_use_is_said() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            LattendError, match=f"port {port}: Address already in use; give another with --port"
+        ):
+            serve.listen("127.0.0.1", port)
+
+
+def test_without_a_port_the_next_free_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve.listen("127.0.0.1", 0) as taken:
+        monkeypatch.setattr(serve, "PORT", taken.getsockname()[1])
+        with serve.listen("127.0.0.1", None) as found:
+            assert serve.PORT < found.getsockname()[1] < serve.PORT + serve.TRIES
+
+
+def test_an_address_of_another_machine_is_said() -> None:
+    with pytest.raises(LattendError, match=r"cannot listen at 192\.0\.2\.1, port 8000: "):
+        serve.listen("192.0.2.1", 8000)
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(LattendError, match=r"pip install 'lattend\[web\]'"):
+        serve.needed()
+
+
+UNREADABLE = {
+    "nothing": b"",
+    "no JSON": b"{rule}",
+    "half": b'{"rule": "causal"',
+    "not a question": b'["causal"]',
+    "null": b"null",
+    "NaN": b"NaN",
+    "deep lists": b"[" * 100_000 + b"]" * 100_000,
+    "deep objects": b'{"rule":' * 50_000 + b"1" + b"}" * 50_000,
+    "no UTF-8": b'{"rule": "\xff\xfe"}',
+    "half a surrogate": b'{"rule": "\\ud800"}',
+    "no rule": b"{}",
+    "a field too many": b'{"rule": "causal", "__proto__": {"x": 1}}',
+    "a number for a text": b'{"rule": 1}',
+    "a text for a number": b'{"rule": "causal", "numbers": {"n": "eight"}}',
+    "NaN for a number": b'{"rule": "causal", "numbers": {"n": NaN}}',
+    "a fraction for a number": b'{"rule": "causal", "numbers": {"n": 1.5}}',
+    "endless digits": b'{"rule": "causal", "numbers": {"n": "' + b"9" * 5000 + b'"}}',
+    "endless number": b'{"rule": "causal", "numbers": {"n": ' + b"9" * 5000 + b"}}",
+    "many numbers": json.dumps({"rule": "causal", "numbers": {f"a{i}": 1 for i in range(1000)}}).encode(),
+    "an empty rule": b'{"rule": ""}',
+    "a long rule": json.dumps({"rule": "k <= q or " * 10_000 + "k <= q"}).encode(),
+    "brackets": json.dumps({"rule": "(" * 10_000 + "q" + ")" * 10_000 + " <= k"}).encode(),
+    "signs": json.dumps({"rule": "k <= " + "-" * 10_000 + "q"}).encode(),
+    "control characters": json.dumps({"rule": "k \x00\x1b[31m <= q\r\n"}).encode(),
+    "other scripts": json.dumps({"rule": "k ≤ 🦆 \u202e q"}).encode(),
+    "markup": b'{"rule": "<img src=x onerror=alert(1)>"}',
+}
+
+
+@pytest.mark.parametrize("panel", ["count", "read"])
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_cannot_be_answered_says_why(address: str, panel: str, name: str) -> None:
+    status, problem = ask(address, panel, UNREADABLE[name])
+    assert status in (400, 422), problem
+    assert problem["kind"] in ("input", "no answer")
+    assert 0 < len(problem["message"]) < 2000
+
+
+def test_a_sequence_length_of_any_size_is_answered(address: str) -> None:
+    body = json.dumps({"rule": "causal", "numbers": {"n": str(10**30)}}).encode()
+    status, answer = ask(address, "count", body)
+    assert (status, answer["value"]) == (200, f"{10**30 * (10**30 + 1) // 2:,}")
+
+
+def test_what_is_not_there_is_said(address: str) -> None:
+    assert ask(address, "nothing", b"{}")[0] in (404, 405)
+    assert ask(address, "count/picture.exe", b'{"rule": "causal"}')[0] in (404, 405, 422)
