@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from steering_oracle import apart, softmax
 
 import lattend as lt
-from lattend.errors import TensorError
+from lattend.errors import DomainError, TensorError
 
 
 @settings(max_examples=40, deadline=None)
@@ -117,3 +117,8 @@ def test_the_mark_of_the_mixture_hides_no_key(wanted: list[float] | None) -> Non
         0.5: "0, 1: wanted keys   2: other key",
     }[wanted and wanted[0]] in shown
     assert not shown.endswith("\n")
+
+
+def test_logits_beyond_floats_are_refused() -> None:
+    with pytest.raises(DomainError, match="beyond floats"):
+        lt.study.try_query([["1e300", 2], ["-1e300", 1]], ["1e300", 1])

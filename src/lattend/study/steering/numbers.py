@@ -147,6 +147,21 @@ def place_of(index: Iterable[int]) -> str:
     return "".join(f"[{at}]" for at in index)
 
 
+def shares(parts: Iterable[Any]) -> list[Any]:
+    """The parts over their sum, exactly where they are: weights from numbers in any unit.
+
+    >>> [str(share) for share in shares(["1", 2, 0.5])]  # of 3.5
+    ['2/7', '4/7', '1/7']
+    """
+    given = read("weights", list(parts))
+    numbers = given.floats if given.fractions is None else given.fractions
+    check_positive(given.floats)
+    total = numbers.sum()
+    if total == 0:
+        raise DomainError("the weights are all 0; give one of them more")
+    return [part / total for part in numbers.tolist()]
+
+
 def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int, ...]:
     """The leading axes; raises where the keys or the weights are none, or have a sum off 1 by the slack."""
     if keys.ndim < 2 or 0 in keys.shape:
@@ -155,12 +170,7 @@ def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int
     if weights.ndim < 1 or weights.shape[-1] != many:
         shape = f"weights has shape {weights.shape} for {many} keys"
         raise TensorError(f"{shape}; give [..., {many}], one for each key")
-    negative = np.argwhere(weights < 0)
-    if len(negative):
-        place = negative[0]
-        raise DomainError(
-            f"weights{place_of(place)} is {significant(weights[tuple(place)], 6)}; a weight is at least 0"
-        )
+    check_positive(weights)
     sums = weights.sum(axis=-1)
     off = np.argwhere(np.abs(sums - 1) > max(SUM_SLACK, slack))
     if len(off):
@@ -174,6 +184,16 @@ def check_shapes(keys: Floats, weights: Floats, slack: float = 0.0) -> tuple[int
     except ValueError:
         heads = f"keys have leading axes {keys.shape[:-2]} and weights {weights.shape[:-1]}"
         raise TensorError(f"{heads}; give both the same heads") from None
+
+
+def check_positive(weights: Floats) -> None:
+    """Raises where a weight is below 0."""
+    negative = np.argwhere(weights < 0)
+    if len(negative):
+        place = negative[0]
+        raise DomainError(
+            f"weights{place_of(place)} is {significant(weights[tuple(place)], 6)}; a weight is at least 0"
+        )
 
 
 def check_error(error: Floats, lead: tuple[int, ...]) -> Floats:

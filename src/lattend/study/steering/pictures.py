@@ -10,6 +10,7 @@ import numpy as np
 from lattend.draw.charts.chart import Arrows, Chart, Dots, Shape, Stroke, curves
 from lattend.draw.picture import Picture
 from lattend.study.figures import figure
+from lattend.study.steering.cones import hull
 from lattend.study.steering.fit import divergence, softmax
 from lattend.study.steering.ray import NEVER
 from lattend.study.steering.reports import MOST_ROWS, named_heads, six_digits
@@ -140,32 +141,13 @@ def _map(keys: Any, wanted: Any, query: Any) -> Chart:
         size = float(np.ptp(keys, axis=0).max()) or 1.0
         tip = mean + 0.35 * size * query / np.linalg.norm(query)
         arrows = (Arrows(((mean.tolist(), tip.tolist()),), "query", "#1c1f26", 1.4),)
-    edge = _hull(keys)
-    lines = (Stroke(edge, "hull of the keys", "#8c96a3", 1.2, under=True),) if len(edge) > 1 else ()
+    corners = hull((x, y) for x, y in keys.tolist())
+    edge = [*corners, corners[0]]
+    lines = (Stroke(edge, "hull of the keys", "#8c96a3", 1.2, under=True),) if len(corners) > 1 else ()
     chart = Chart("Keys", "first number", "second number", lines, tuple(marks), arrows, equal=True)
     (left, right), (bottom, top) = chart.ends()
     room = ROOM * max(right - left, top - bottom)
     return replace(chart, x=(left - room, right + room), y=(bottom - room, top + room))
-
-
-def _hull(points: Any) -> list[tuple[float, float]]:
-    """The corners of the hull in order, the first again at the end: the lower side, then the upper one."""
-    ordered = sorted(set(map(tuple, points.tolist())))
-
-    def side(along: list[tuple[float, float]]) -> list[tuple[float, float]]:
-        found: list[tuple[float, float]] = []
-        for x, y in along:
-            while len(found) > 1 and _turn(found[-2], found[-1], (x, y)) <= 0:
-                found.pop()
-            found.append((x, y))
-        return found
-
-    lower, upper = side(ordered), side(ordered[::-1])
-    return lower + upper[1:]
-
-
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def figure_of_heads(steered: SteeredHeads) -> Picture:

@@ -52,6 +52,11 @@ class Certificate:
     weights: Floats
     within: float  # Kᵀy is 0 up to this share of the size of the keys
 
+    def meeting(self, keys: Floats) -> Floats:
+        """The point [D] that both sides of the relation mix from keys: Σ y⁺k / Σ y⁺ = Σ y⁻k / Σ y⁻."""
+        above = np.maximum(self.relation, 0).astype(float)
+        return above @ keys / above.sum()
+
 
 @dataclass(frozen=True, eq=False)
 class Ray:

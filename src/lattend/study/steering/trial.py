@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lattend.errors import TensorError
+from lattend.errors import DomainError, TensorError
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.steering.fit import Floats, divergence, softmax
@@ -22,6 +22,7 @@ from lattend.wording import many
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
 
+LARGEST = 1e150  # of a logit: its square is a float too
 SAME = 1e-9  # of the length of vectors: directions and logits of floats that differ by less are equal
 
 
@@ -55,7 +56,15 @@ def try_query(
     factor = check_scale(scale, rows.floats.shape[1])
     best = None if weights is None else steer(keys, weights, scale=scale)
     assert best is None or isinstance(best, Steered)
+    _check_logits(rows.floats, tried.floats, factor)
     return Trial(rows.floats, tried.floats, factor, _leaders(rows, tried, factor), wished, carried, best)
+
+
+def _check_logits(keys: Floats, query: Floats, scale: float) -> None:
+    """Raises where logits are beyond floats."""
+    longest = float(np.abs(keys).max()) * float(np.abs(query).max()) * len(query) * max(1.0, abs(scale))
+    if not longest < LARGEST:
+        raise DomainError("the logits are beyond floats; give keys and a query nearer to 1")
 
 
 def plain_or_given(given: Any) -> Any:
@@ -99,6 +108,13 @@ class Trial(Printed):
     def weights(self) -> Floats:
         """softmax(logits)."""
         return softmax(abs(self.scale) * heights(self.keys, np.copysign(1.0, self.scale) * self.query))
+
+    @property
+    def limit(self) -> Floats:
+        """The weights that this query nears as it is made longer: equal shares for its leaders."""
+        found = np.zeros(len(self.keys))
+        found[list(self.leaders)] = 1 / len(self.leaders)
+        return found
 
     @property
     def parallel(self) -> tuple[int, ...]:

@@ -1,0 +1,53 @@
+"""LaTeX of queries: the query, the weights it gives, and the relation that bars others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lattend.study.steering.reports import six_digits, tidy
+from lattend.study.steering.steered import Steered, plain
+from lattend.study.steering.trial import Trial
+
+
+def trial_latex(trial: Trial) -> str:
+    """The query and its weights, and the output where there are values."""
+    lines = [_query(trial.query), _weights(trial.weights, trial.scale)]
+    if trial.output is not None:
+        lines.append(f"z = V^{{\\top}} a &\\approx {_vector(trial.output)}")
+    return _aligned(lines)
+
+
+def steered_latex(steered: Steered) -> str:
+    """The query that was found, its weights, those wanted, and why none gives them where none does."""
+    lines = [_query(plain(steered.query)), _weights(plain(steered.weights), steered.scale)]
+    lines.append(f"w &= {_vector(steered.ray.wanted)}")
+    why = steered.certificate
+    if why is not None:
+        sides = (_mixture(why.relation, sign) for sign in (-1, 1))
+        lines.append(f"{' &= '.join(sides)}")
+        lines.append(rf"\mathrm{{KL}}(w \,\|\, a) &\ge {six_digits(why.nats)}")
+    return _aligned(lines)
+
+
+def _aligned(lines: Iterable[str]) -> str:
+    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+
+def _query(query: Any) -> str:
+    return f"q &= {_vector(query)}"
+
+
+def _weights(weights: Any, scale: float) -> str:
+    factor = "" if scale == 1 else rf"{six_digits(scale)} \cdot "
+    return rf"a = \operatorname{{softmax}}({factor}K q) &\approx {_vector(weights)}"
+
+
+def _vector(numbers: Any) -> str:
+    return f"({', '.join(six_digits(number) for number in tidy(numbers))})"
+
+
+def _mixture(relation: Any, sign: int) -> str:
+    """One side of Σ yᵢkᵢ = 0."""
+    terms = ((at, sign * float(y)) for at, y in enumerate(relation) if sign * y > 0)
+    return " + ".join(f"k_{{{at}}}" if y == 1 else rf"{six_digits(y)}\, k_{{{at}}}" for at, y in terms)
