@@ -31,6 +31,24 @@ export function readMatrix(text: string): string[][] {
   return rows.map((row) => [...row, ...Array<string>(wide - row.length).fill("")]);
 }
 
+/** Rows of texts, whatever a link holds. */
+export function rowsOf(value: unknown): string[][] {
+  return Array.isArray(value) ? value.map(textsOf) : [];
+}
+
+/** Texts, whatever a link holds. */
+export function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.map((text) => (typeof text === "string" ? text : JSON.stringify(text))) : [];
+}
+
+/** The cell of this matrix that a problem speaks of: "keys[0][1]: …" or "tokens, row 1, column 2: …". */
+export function cellOf(problem: { message: string } | null, name: string): Cell | null {
+  const found = problem?.message.match(/^(\w+)(?:\[(\d+)\](?:\[(\d+)\])?|, row (\d+), column (\d+))/);
+  if (!found || found[1] !== name) return null;
+  const [, , row, column, rowFrom1, columnFrom1] = found;
+  return row ? (column ? { row: Number(row), column: Number(column) } : { row: 0, column: Number(row) }) : { row: Number(rowFrom1) - 1, column: Number(columnFrom1) - 1 };
+}
+
 export function Matrix({ label, name, cells, onChange, rowNames, columnNames, fixedRows, fixedColumns, most = 12, placeholder, look, note, onPoint }: Props) {
   const table = useRef<HTMLDivElement>(null);
   const id = useId();

@@ -17,6 +17,7 @@ export interface PlanePoint {
   size?: number; // px from the middle to the edge; 6
   hollow?: boolean;
   faded?: boolean;
+  fit?: boolean; // whether the picture makes room for it; true
   onMove?: (to: Place) => void; // then it can be moved
 }
 
@@ -72,7 +73,7 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
   }, []);
   const width = Math.max(NARROWEST, wide);
   const high = height ?? Math.min(width, 480);
-  const asked = held?.box ?? box ?? fit([...points.map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
+  const asked = held?.box ?? box ?? fit([...points.filter((one) => one.fit !== false).map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
   const { left, right, bottom, top } = asked;
   const seen = useMemo(() => view(asked, width, high, equal), [left, right, bottom, top, width, high, equal]);
   const numberAt = (event: PointerEvent | MouseEvent): Place => {
@@ -174,6 +175,7 @@ function Path({ view, path }: { view: View; path: PlanePath }) {
     text += `${broken ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`;
     broken = false;
   }
+  if (!text) return null;
   const [before, last] = points.slice(-2);
   const mean = (axis: 0 | 1) => points.reduce((sum, point) => sum + point[axis], 0) / points.length;
   const labelled = label && points.length > 0 ? view.pixel(closed ? [mean(0), mean(1)] : points.at(-1)!) : null;

@@ -1,5 +1,6 @@
 // The pages, in the order of the menu; the first is shown on a first visit.
 import { gamePage } from "./game/page";
 import { rulePage } from "./rule/page";
+import { steerPage } from "./steer/page";
 
-export const PAGES = [rulePage, gamePage];
+export const PAGES = [rulePage, gamePage, steerPage];

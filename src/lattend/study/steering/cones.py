@@ -29,8 +29,9 @@ def winning_cones(keys: Any, scale: float | str = 1) -> tuple[Cone, ...]:
 
     A query in the cone has its greatest logit on that corner, however long it is.
 
-    >>> [(cone.keys, cone.start, cone.end) for cone in winning_cones([[0, 0], [2, 0], [1, 0]])]
-    [((0,), (-0.0, 1.0), (0.0, -1.0)), ((1,), (0.0, -1.0), (-0.0, 1.0))]
+    >>> cones = winning_cones([[0, 0], [2, 0], [0, 2], [0.5, 0.5]])  # the last is inside
+    >>> [cone.keys for cone in cones], cones[0].end  # key 0 wins down to the direction (0, -1)
+    ([(0,), (1,), (2,)], (0.0, -1.0))
     """
     rows = read("keys", keys)
     if rows.floats.ndim != 2 or rows.floats.shape[1] != 2:

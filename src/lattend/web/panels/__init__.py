@@ -13,7 +13,9 @@ from lattend.web.panels import (
     game_steps,
     read,
     start,
+    steer,
     tiles,
+    try_query,
 )
 
 _ALL = (
@@ -21,5 +23,6 @@ _ALL = (
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
     *(draw.PANEL, tiles.PANEL),
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
+    *(steer.PANEL, try_query.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -1,0 +1,141 @@
+"""try_query: what attention returns for a query, and which key wins in which direction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
+from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.reports import ReportView, view
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+    from lattend.study.steering.trial import Trial
+
+
+class TryQueryQuestion(Question):
+    """A query [D] over keys [m, D]. `wanted` are wished weights as parts of their sum; none, or one a key."""
+
+    keys: Rows
+    query: Row
+    wanted: Row = Field(default_factory=list)
+    values: Rows = Field(default_factory=list)
+    scale: Text = "1"
+
+
+class KeyWeight(BaseModel):
+    """What one key gets: in numbers, for bars, and in the limit of a long query in this direction."""
+
+    logit: str
+    weight: str
+    share: float
+    limit: float
+    wanted: float
+
+
+class ConeView(BaseModel):
+    """The directions from `start` to `end`, counter-clockwise, in which these keys win; all, where empty."""
+
+    keys: list[int]
+    start: list[float]
+    end: list[float]
+
+
+class TryQueryAnswer(Answer):
+    """`keys`, `values` and `query` are the numbers that were typed, for the plane."""
+
+    keys: list[list[float]]
+    values: list[list[float]]
+    query: list[float]
+    weights: list[KeyWeight]
+    how: str
+    report: ReportView
+    output: list[float]
+    wanted_output: list[float]
+    cones: list[ConeView]
+
+
+def answer(question: TryQueryQuestion) -> TryQueryAnswer:
+    """The weights softmax(scale·Kq) and the output; for keys of two numbers the cone where each key wins."""
+    from lattend.study.steering.cones import winning_cones
+    from lattend.study.steering.latex import trial_latex
+    from lattend.study.steering.reports import six_digits
+
+    trial = tried(question)
+    rows = zip(trial.logits.tolist(), trial.weights.tolist(), trial.limit.tolist(), strict=True)
+    wanted = [0.0] * len(trial.keys) if trial.wanted is None else trial.wanted.tolist()
+    report = trial.report()
+    cones = winning_cones(question.keys, question.scale) if trial.keys.shape[1] == 2 else ()
+    return TryQueryAnswer(
+        keys=trial.keys.tolist(),
+        values=[] if trial.values is None else trial.values.tolist(),
+        query=trial.query.tolist(),
+        weights=[
+            KeyWeight(
+                logit=six_digits(logit), weight=six_digits(share), share=share, limit=limit, wanted=wish
+            )
+            for (logit, share, limit), wish in zip(rows, wanted, strict=True)
+        ],
+        how=trial.how,
+        report=view(report),
+        output=[] if trial.output is None else trial.output.tolist(),
+        wanted_output=[] if trial.wanted_output is None else trial.wanted_output.tolist(),
+        cones=[
+            ConeView(keys=[*cone.keys], start=[*(cone.start or ())], end=[*(cone.end or ())])
+            for cone in cones
+        ],
+        copies=copies(question, trial_latex(trial)),
+    )
+
+
+def tried(question: TryQueryQuestion) -> Trial:
+    """The trial of the library."""
+    from lattend.study.steering.numbers import shares
+    from lattend.study.steering.trial import try_query
+
+    return try_query(
+        question.keys,
+        question.query,
+        shares(question.wanted) if question.wanted else None,
+        question.values or None,
+        question.scale,
+    )
+
+
+def copies(question: TryQueryQuestion, latex: str) -> Copies:
+    """The same question in Python and in the shell."""
+    from lattend.study.steering.numbers import shares
+
+    wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
+    return Copies(
+        python=python(
+            call(
+                "lt.study.try_query",
+                literals(question.keys),
+                literals([question.query])[0],
+                weights=literals([wanted])[0] or None,
+                values=literals(question.values) or None,
+                scale=None if question.scale == "1" else literal(question.scale),
+            )
+        ),
+        command=command(
+            "steer",
+            keys=rows_text(question.keys),
+            query=row_text(question.query),
+            weights=row_text(wanted),
+            values=rows_text(question.values),
+            scale="" if question.scale == "1" else question.scale,
+        ),
+        latex=latex,
+    )
+
+
+def picture(question: TryQueryQuestion) -> Picture:
+    """The keys as a map, and the weights against the query's length."""
+    return tried(question).draw()
+
+
+PANEL = Panel("try_query", "What a query returns", TryQueryQuestion, TryQueryAnswer, answer, picture)
