@@ -18,7 +18,6 @@ MOST_DIGITS = 300
 T = TypeVar("T")
 _NAME = re.compile(r"[^\W\d]\w*")
 _INTEGER = re.compile(r"[+-]?\d+(_\d+)*")
-_SIZE = re.compile(r"\s*(\d{1,9})\s*(?:[x×,]\s*(\d{1,9})\s*)?")
 
 
 def complete_rule(incomplete: str) -> list[tuple[str, str]]:
@@ -100,15 +99,6 @@ def read_place(text: str | None) -> tuple[int, int] | None:
     if len(found) != 2:
         raise TextError("--pixel is a row and a column, as in 3,4", text, 0, len(text))
     return found[0], found[1]
-
-
-def read_size(name: str, text: str) -> int | tuple[int, int]:
-    """`8` as 8, and `8x12` as (8, 12): rows by columns."""
-    text = text.strip()
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise TextError(f"{name} is a whole number, or rows by columns as in 8x12", text, 0, len(text))
-    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
 
 
 def read_points(name: str, text: str | None, length: int) -> list[tuple[float, ...]] | None:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, option, read_size
+from lattend.cli.arguments import Json, Out, option
 from lattend.cli.output import show
 from lattend.errors import DomainError, TextError
+from lattend.nn.images.size_text import read_size
 
 EXAMPLES = (
     "lattend conv --kernel 3 --size 8x8 --channels 16 --out-channels 32 --alpha 2",

@@ -14,12 +14,12 @@ from lattend.cli.arguments import (
     option,
     read_numbers,
     read_place,
-    read_size,
     refuse,
 )
 from lattend.cli.failures import NO, YES
 from lattend.cli.output import show, show_report
 from lattend.errors import NamingError
+from lattend.nn.images.size_text import read_size
 
 EXAMPLES = (
     "lattend grid 8",

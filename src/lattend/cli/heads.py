@@ -14,11 +14,11 @@ from lattend.cli.arguments import (
     read_numbers_of,
     read_place,
     read_points,
-    read_size,
     refuse,
 )
 from lattend.cli.output import show
 from lattend.errors import NamingError
+from lattend.nn.images.size_text import read_size
 
 EXAMPLES = (
     "lattend heads --kernel 3 --alpha 2",

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from lattend.cli.arguments import Json, Out, argument, option, read_size
+from lattend.cli.arguments import Json, Out, argument, option
 from lattend.cli.output import show
 from lattend.errors import NamingError
+from lattend.nn.images.size_text import read_size
 
 EXAMPLES = (
     "lattend patches 224 16",

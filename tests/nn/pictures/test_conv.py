@@ -13,7 +13,8 @@ import lattend as lt
 from lattend.draw.formats.scene import Text, text_width
 from lattend.draw.grid.marks import Label, Shape
 from lattend.errors import DomainError, NamingError
-from lattend.nn.pictures.conv import _geometry, _KernelHeads, draw_conv
+from lattend.nn.convolution.geometry import read_geometry
+from lattend.nn.pictures.conv import KernelHeads, draw_conv
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO
 from lattend.nn.pictures.leaks import Leaks
 
@@ -42,8 +43,8 @@ cases = st.fixed_dictionaries(
 @settings(max_examples=40)
 @given(st.integers(7, 9), st.integers(7, 9), cases, st.data())
 def test_heads_take_what_the_convolution_takes(rows, cols, options, data):
-    kernel = _KernelHeads(
-        _geometry(
+    kernel = KernelHeads(
+        read_geometry(
             options["kernel_size"],
             options["stride"],
             options["dilation"],
@@ -86,11 +87,11 @@ def test_the_price_of_both():
 @pytest.mark.parametrize(("stride", "padding"), [(1, 1), (2, 1), (3, 0)])
 def test_the_worst_pixel_leaks_most(mode, stride, padding):
     rows, cols = 6, 7
-    kernel = _KernelHeads(_geometry(3, stride, 1, padding, mode), rows, cols)
+    kernel = KernelHeads(read_geometry(3, stride, 1, padding, mode), rows, cols)
     keys = kernel.geometry.keys(rows, cols)
-    places = itertools.product(*kernel.centres())
+    places = itertools.product(*kernel.geometry.centres(rows, cols))
     inside = [(y, x) for y, x in places if 0 <= y < keys[0] and 0 <= x < keys[1]]
-    leaks = Leaks.of(keys, kernel.centres())
+    leaks = Leaks.of(keys, kernel.geometry.centres(rows, cols))
     y, x = np.indices(keys)
     for alpha in (0.1, 1.0, 3.0):
         every = []

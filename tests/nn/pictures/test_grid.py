@@ -6,7 +6,7 @@ import torch
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.nn.pictures.grid import WAYS, _GridNets, draw_grid
+from lattend.nn.pictures.grid import WAYS, GridNets, draw_grid
 
 
 def run_steps(rows, cols, up, left):
@@ -29,7 +29,7 @@ def run_steps(rows, cols, up, left):
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (4, 4), (3, 5), (5, 2)])
 def test_steps_are_the_earliest(rows, cols):
-    grid = _GridNets(rows, cols, 4, 3, 1)
+    grid = GridNets(rows, cols, 4, 3, 1)
     for (name, way), flips in zip(grid.ways.items(), WAYS[4].values(), strict=True):
         assert (way == run_steps(rows, cols, *flips)).all(), name
     assert grid.depth == rows + cols - 1 == lt.cost.rnn2d(rows=rows, cols=cols).depth
@@ -45,7 +45,7 @@ def test_a_pixel_sees_what_its_output_depends_on(directions):
     for pixel in ((0, 0), (2, 3), (4, 5)):
         (grad,) = torch.autograd.grad(out[0, *pixel].sum(), image, retain_graph=True)
         assert (
-            _GridNets(5, 6, directions, 3, 1).receptive_field(pixel) == (grad[0, :, :, 0] != 0).numpy()
+            GridNets(5, 6, directions, 3, 1).receptive_field(pixel) == (grad[0, :, :, 0] != 0).numpy()
         ).all()
 
 
@@ -59,7 +59,7 @@ def test_a_convnet_pixel_sees_what_its_output_depends_on(kernel, layers):
         out = torch.nn.functional.conv2d(padded, torch.ones(1, 1, kernel, kernel).double())
     for pixel in ((0, 0), (3, 4), (6, 7)):
         (grad,) = torch.autograd.grad(out[0, 0, *pixel], image, retain_graph=True)
-        assert ((_GridNets(7, 8, 1, kernel, layers).until(pixel) >= 0) == (grad[0, 0] != 0).numpy()).all()
+        assert ((GridNets(7, 8, 1, kernel, layers).until(pixel) >= 0) == (grad[0, 0] != 0).numpy()).all()
 
 
 def test_what_it_says():

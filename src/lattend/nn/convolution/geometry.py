@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lattend.errors import DomainError
+from lattend.errors import DomainError, NamingError
+from lattend.nn.images.patch_grid import pair
 from lattend.rules.reader import rule
 from lattend.rules.rule import Rule
 
@@ -129,6 +130,18 @@ class Geometry:
             return rows, cols
         return rows + self.y.before + self.y.after, cols + self.x.before + self.x.after
 
+    def centres(self, rows: int, cols: int) -> tuple[list[int], list[int]]:
+        """The rows and the columns that the heads of all queries attend to, counted on the keys."""
+        down, across = (
+            [
+                along.stride * at + shift + (along.before if self.mode == "zeros" else 0)
+                for at in range(outputs)
+                for shift in along.shifts()
+            ]
+            for along, outputs in zip((self.y, self.x), self.outputs(rows, cols), strict=True)
+        )
+        return down, across
+
     def pixels(self, qy: str, qx: str) -> tuple[str, str]:
         """The row and the column a head sees, as text, before anything is said about edges."""
         if self.x.taps == 1:
@@ -173,6 +186,35 @@ min(max(q % out_cols, 0), in_cols - 1)>
     def everywhere(self) -> Rule:
         """Every pixel for every query; the scores speak of its numbers."""
         return rule("true", where=" and ".join(f"{name} >= 1" for name in self.numbers(1, 1)), cross=True)
+
+
+def read_geometry(
+    kernel: int | Pair = 3,
+    stride: int | Pair = 1,
+    dilation: int | Pair = 1,
+    padding: int | Pair | str | None = None,
+    padding_mode: str = "zeros",
+) -> Geometry:
+    """The kernel of these arguments, as a person gives them; without `padding`, half its span on each side.
+
+    >>> read_geometry(3, dilation=2).y
+    Along(taps=3, stride=1, dilation=2, before=2, after=2)
+    """
+    if padding_mode not in ("zeros", "replicate"):
+        raise NamingError(
+            f'padding_mode is "zeros" or "replicate", not "{padding_mode}": a head attends to the pixel '
+            "nearest to its centre, and no other padding is a distance"
+        )
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise NamingError(f'padding is a number, "same" or "valid", not "{padding}"')
+    taps, by, apart = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
+    if padding == "same" and by != (1, 1):
+        raise DomainError('padding="same" keeps the size of the image, so that the stride must be 1')
+    if padding is None:
+        half = (apart[0] * (taps[0] - 1) // 2, apart[1] * (taps[1] - 1) // 2)
+        padding = "same" if by == (1, 1) else half
+    around = padding if isinstance(padding, str) else pair("padding", padding, least=0)
+    return Geometry.of(taps, by, apart, around, "zeros" if padding_mode == "zeros" else "replicate")
 
 
 def _times(factor: int, text: str) -> str:

@@ -16,9 +16,9 @@ from lattend.draw.grid.layout import draws_labels
 from lattend.draw.grid.panel import Panel
 from lattend.draw.grid.titles import first_to_last
 from lattend.draw.picture import Below, Picture
-from lattend.errors import DomainError, NamingError
+from lattend.errors import DomainError
 from lattend.nn.attention.gaussian_heads import check_many
-from lattend.nn.convolution.geometry import Along, Geometry
+from lattend.nn.convolution.geometry import Along, Geometry, read_geometry
 from lattend.nn.images.patch_grid import pair
 from lattend.nn.pictures.kernel_picture import TAKEN, ZERO, Edge, Pixel, legend, several, taps
 from lattend.nn.pictures.leaks import Leaks
@@ -69,8 +69,10 @@ def draw_conv(
         return draw_conv(**module, size=size, alpha=alpha, error=error)
     if error is not None and not 0 < error < 1:
         raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
-    padding = _usual(kernel, stride, dilation) if padding is None else padding
-    geometry, (rows, cols) = _geometry(kernel, stride, dilation, padding, padding_mode), pair("size", size)
+    geometry, (rows, cols) = (
+        read_geometry(kernel, stride, dilation, padding, padding_mode),
+        pair("size", size),
+    )
     if max(rows, cols) > LARGEST:
         raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
     if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
@@ -78,10 +80,10 @@ def draw_conv(
             f"padding={padding}: with it an image has at most {LARGEST:,} rows and columns here"
         )
     check_many(geometry.heads)
-    found = _KernelHeads(geometry, rows, cols)
+    found = KernelHeads(geometry, rows, cols)
     panels = found.panels()
     prices, price = found.price(c_in, c_out)
-    leaks = Leaks.of(geometry.keys(rows, cols), found.centres())
+    leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
     y, x = geometry.y, geometry.x
     looks = legend(panels)
     drawn = "outlined: the query"
@@ -107,7 +109,7 @@ def draw_conv(
     )
 
 
-class _KernelHeads:
+class KernelHeads:
     """The heads of a kernel on an image of one size."""
 
     def __init__(self, geometry: Geometry, rows: int, cols: int) -> None:
@@ -251,18 +253,6 @@ class _KernelHeads:
         }
         return facts, data
 
-    def centres(self) -> tuple[list[int], list[int]]:
-        """The rows and the columns that the heads of all queries attend to, counted on the keys."""
-        rows, cols = (
-            [
-                along.stride * at + shift + (along.before if self.geometry.mode == "zeros" else 0)
-                for at in range(outputs)
-                for shift in along.shifts()
-            ]
-            for along, outputs in zip(self.axes, self.outputs, strict=True)
-        )
-        return rows, cols
-
     def data(self) -> Mapping[str, Any]:
         return {
             "kernel": list(self.geometry.kernel),
@@ -273,29 +263,6 @@ class _KernelHeads:
             "queries": list(self.outputs),
             "centres": [list(shift) for shift in self.geometry.shifts()],
         }
-
-
-def _usual(kernel: Pair, stride: Pair, dilation: Pair) -> Pair | str:
-    """Half of the kernel's span on each side."""
-    if pair("stride", stride) == (1, 1):
-        return "same"
-    rows, cols = zip(pair("kernel", kernel), pair("dilation", dilation), strict=True)
-    return rows[1] * (rows[0] - 1) // 2, cols[1] * (cols[0] - 1) // 2
-
-
-def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Pair | str, mode: str) -> Geometry:
-    if mode not in ("zeros", "replicate"):
-        raise NamingError(
-            f'padding_mode is "zeros" or "replicate", not "{mode}": a head attends to the pixel '
-            "nearest to its centre, and no other padding is a distance"
-        )
-    if isinstance(padding, str) and padding not in ("same", "valid"):
-        raise NamingError(f'padding is a number, "same" or "valid", not "{padding}"')
-    taps_, by, apart = pair("kernel", kernel), pair("stride", stride), pair("dilation", dilation)
-    if padding == "same" and by != (1, 1):
-        raise DomainError('padding="same" keeps the size of the image, so that the stride must be 1')
-    around = padding if isinstance(padding, str) else pair("padding", padding, least=0)
-    return Geometry.of(taps_, by, apart, around, "zeros" if mode == "zeros" else "replicate")
 
 
 def _article(number: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lattend import cost
 from lattend.cost.cost import Cost
-from lattend.cost.reference.grid import check_directions
+from lattend.cost.reference.grid import check_cell, check_directions
 from lattend.cost.sizes import Size
 from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel
@@ -76,7 +76,7 @@ def draw_grid(
     if source is not None and size is not None:
         raise NamingError("the size is given twice: leave one out, or give a GridRNN and its size")
     image = 8 if source is None and size is None else source if size is None else size
-    grid = _GridNets(*_checked(image, directions, kernel, layers), directions, kernel, layers, cell)
+    grid = grid_nets(image, directions=directions, kernel=kernel, layers=layers, cell=cell)
     query = grid.middle if pixel is None else grid.inside(pixel)
     if diagram:
         if frames or directions != 1:
@@ -95,8 +95,16 @@ def draw_grid(
     return _sights(grid, title, about, query, facts, data)
 
 
+def grid_nets(
+    size: Any, *, directions: int = 1, kernel: int = 3, layers: int = 3, cell: str = "rnn"
+) -> GridNets:
+    """A 2-D RNN, and a convnet of K × K layers, on one image."""
+    check_cell(cell)
+    return GridNets(*_checked(size, directions, kernel, layers), directions, kernel, layers, cell)
+
+
 @dataclass(frozen=True)
-class _GridNets:
+class GridNets:
     """A 2-D RNN and a convnet on one image."""
 
     rows: int
@@ -220,7 +228,7 @@ class _GridNets:
 
 
 def _sights(
-    grid: _GridNets, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
+    grid: GridNets, title: str, about: tuple[str, ...], pixel: Pixel, facts: Facts, data: dict[str, Any]
 ) -> Picture:
     """The steps of each direction, and a pixel's receptive field in both nets."""
     scale = wavefront.step_scale(next(iter(grid.ways.values())))
@@ -248,7 +256,7 @@ def _first_seen(panel: Panel) -> tuple[str, ...]:
 
 
 def _frames(
-    grid: _GridNets, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]
+    grid: GridNets, title: str, about: tuple[str, ...], facts: Facts, data: dict[str, Any]
 ) -> Picture:
     """The image at every step, or at some where there are many."""
     every = -(-grid.depth // MOST_FRAMES)

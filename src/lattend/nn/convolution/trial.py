@@ -1,0 +1,92 @@
+"""try_heads: soft heads in place of a convolution on one small image, pixel by pixel, in float64."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lattend.errors import NamingError
+from lattend.nn.convolution.bound import error_bound
+from lattend.nn.convolution.convert import from_conv
+from lattend.nn.convolution.geometry import Geometry
+
+FILTERS = ("edges", "average", "sharpen", "random")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An image, what a filter makes of it, and what its heads make of it; all [rows, cols]."""
+
+    image: Tensor
+    filter: Tensor
+    wanted: Tensor  # the convolution
+    soft: Tensor  # heads of finite α
+    hard: Tensor  # heads with one key each
+    bound: Tensor  # how far soft may be from wanted at each pixel
+
+    @property
+    def error(self) -> float:
+        """The greatest difference of soft heads from the convolution."""
+        return float((self.soft - self.wanted).abs().max())
+
+    @property
+    def hard_error(self) -> float:
+        """The same of hard heads: rounding alone."""
+        return float((self.hard - self.wanted).abs().max())
+
+
+@torch.no_grad()
+def try_heads(geometry: Geometry, rows: int, cols: int, alpha: float, filter: str = "edges") -> Trial:
+    """The heads of a filter against its convolution, on `sample_image(rows, cols)`.
+
+    >>> from lattend.nn.convolution.geometry import read_geometry
+    >>> trial = try_heads(read_geometry(3), 6, 6, alpha=30.0)
+    >>> trial.error < 1e-10, trial.hard_error < 1e-15
+    (True, True)
+    """
+    geometry.outputs(rows, cols)  # raises where the image is too small
+    taps = filter_weights(filter, *geometry.kernel)
+    conv = nn.Conv2d(1, 1, geometry.kernel, bias=False, dtype=torch.float64, **geometry.options)
+    conv.weight.copy_(taps[None, None])
+    image = sample_image(rows, cols)
+    soft = from_conv(conv, alpha)
+    found = (conv(image[None]), soft(image[None]), from_conv(conv)(image[None]))
+    wanted, by_soft, by_hard = (output[0] for output in found)
+    return Trial(image, taps, wanted, by_soft, by_hard, error_bound(soft, image[None]))
+
+
+def filter_weights(name: str, rows: int, cols: int) -> Tensor:
+    """One of FILTERS as a kernel [rows, cols].
+
+    >>> filter_weights("edges", 1, 3)
+    tensor([[-0.5000,  0.0000,  0.5000]], dtype=torch.float64)
+    """
+    if name not in FILTERS:
+        raise NamingError(f"filter is one of {', '.join(FILTERS)}, not {name!r}")
+    mean = torch.full((rows, cols), 1 / (rows * cols), dtype=torch.float64)
+    if name == "average":
+        return mean
+    if name == "sharpen":
+        mean = -mean
+        mean[(rows - 1) // 2, (cols - 1) // 2] += 2
+        return mean
+    if name == "random":
+        given = torch.Generator().manual_seed(0)
+        return torch.randn(rows, cols, generator=given, dtype=torch.float64) / (rows * cols) ** 0.5
+    slope = _along(cols) if cols > 1 else _along(1) + 1
+    return (slope / slope.abs().sum()).expand(rows, cols) / rows
+
+
+def sample_image(rows: int, cols: int) -> Tensor:
+    """A ring on a ground that grows lighter, from 0 to 1: edges in every direction, and soft parts."""
+    y, x = _along(rows)[:, None], _along(cols)[None, :]
+    from_middle = (y * y + x * x).sqrt()
+    ground = 0.15 * (2 + y + x) / 2
+    return torch.where((from_middle > 0.35) & (from_middle < 0.8), torch.ones_like(ground), ground)
+
+
+def _along(size: int) -> Tensor:
+    """From -1 to 1 in so many places; 0 where there is one alone."""
+    return torch.linspace(-1, 1, size, dtype=torch.float64) if size > 1 else torch.zeros(1).double()
