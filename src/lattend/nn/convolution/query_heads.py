@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from lattend.errors import DomainError
@@ -29,6 +30,7 @@ class QueryHeads(NamedTuple):
     origin: Pixel
     keys: Pixel  # rows and columns of them
     heads: list[QueryHead]
+    radius: float  # of the circle around a centre that holds half of its Gaussian, on the plane
 
     @property
     def leak(self) -> float:
@@ -54,7 +56,7 @@ def query_heads(
     zeros = geometry.mode == "zeros"
     origin = (-geometry.y.before, -geometry.x.before) if zeros else (0, 0)
     heads = [_head(shift, own, origin, keys, alpha) for shift in geometry.shifts()]
-    return QueryHeads(asked, own, origin, keys, heads)
+    return QueryHeads(asked, own, origin, keys, heads, math.sqrt(math.log(2) / alpha))
 
 
 def _head(shift: Pixel, own: Pixel, origin: Pixel, keys: Pixel, alpha: float) -> QueryHead:

@@ -69,10 +69,8 @@ def draw_conv(
         return draw_conv(**module, size=size, alpha=alpha, error=error)
     if error is not None and not 0 < error < 1:
         raise DomainError(f"error = {error:g}: a leak is a share, so ask for one between 0 and 1")
-    geometry, (rows, cols) = (
-        read_geometry(kernel, stride, dilation, padding, padding_mode),
-        pair("size", size),
-    )
+    geometry = read_geometry(kernel, stride, dilation, padding, padding_mode)
+    rows, cols = pair("size", size)
     if max(rows, cols) > LARGEST:
         raise DomainError(f"an image has 1 to {LARGEST:,} rows and columns here, got {rows:,} × {cols:,}")
     if max(*geometry.keys(rows, cols), *geometry.outputs(rows, cols)) > LARGEST:
@@ -84,13 +82,12 @@ def draw_conv(
     panels = found.panels()
     prices, price = found.price(c_in, c_out)
     leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
-    y, x = geometry.y, geometry.x
     looks = legend(panels)
     drawn = "outlined: the query"
     if all(draws_labels(panel, len(panels), GRID) for panel in panels):
         drawn += "; numbers are those of the heads"
     return Picture(
-        f"{_article(y.taps)} {y.taps} × {x.taps} convolution as {many(geometry.heads, 'head')}",
+        found.title,
         panels,
         (),
         (found.words,),
@@ -121,7 +118,13 @@ class KernelHeads:
         return self.geometry.y, self.geometry.x
 
     @property
+    def title(self) -> str:
+        rows, cols = self.geometry.kernel
+        return f"{_article(rows)} {rows} × {cols} convolution as {many(self.geometry.heads, 'head')}"
+
+    @property
     def words(self) -> str:
+        """The image, stride, dilation and padding."""
         said = [f"an image of {self.rows:,} × {self.cols:,} pixels"]
         for name in ("stride", "dilation"):
             pair = tuple(getattr(along, name) for along in self.axes)

@@ -11,6 +11,7 @@ from lattend.web.panels import (
     game_field,
     game_outcome,
     game_steps,
+    images,
     read,
     start,
     steer,
@@ -24,5 +25,6 @@ _ALL = (
     *(draw.PANEL, tiles.PANEL),
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),
+    *images.PANELS,
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -1,0 +1,89 @@
+"""conv_leak: how much weight the heads of a kernel leak against their sharpness α, and which α is enough."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from lattend.web.copies import command, python
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.panels.images.kernels import KernelQuestion
+
+ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
+LATEX = (
+    r"1 - w \le \frac{1}{\cosh^2(\alpha/2)}, \qquad "
+    r"\alpha \ge 2\operatorname{arcosh}\frac{1}{\sqrt{\varepsilon}} \implies 1 - w \le \varepsilon"
+)
+
+
+class LeakQuestion(KernelQuestion):
+    """A kernel, an image, and how sharp its heads are."""
+
+    alpha: float = Field(2.0, le=1000)
+
+
+class LeakCurve(BaseModel):
+    """A leak at each α of the answer; what is too small for a number is left out."""
+
+    name: str
+    values: list[float | None]
+
+
+class NeededAlpha(BaseModel):
+    """A leak, the least α that keeps it, and the closed form that is enough."""
+
+    error: str
+    smallest: str
+    sufficient: str
+
+
+class LeakAnswer(Answer):
+    """The curves, the leak at this α beside its bound, and the α that small leaks need."""
+
+    alphas: list[float]
+    curves: list[LeakCurve]
+    leak: str
+    corner: str
+    bound: str
+    needed: list[NeededAlpha]
+    latex: str
+
+
+def answer(question: LeakQuestion) -> LeakAnswer:
+    """The leak of the worst pixel and of the corner against α, below the bound of every pixel."""
+    from lattend.nn.convolution.sharpness import check_alpha
+    from lattend.nn.pictures.leaks import Leaks
+    from lattend.report.numbers import format_number
+
+    check_alpha(question.alpha)
+    geometry, rows, cols = question.small()
+    leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
+    curve: dict[str, list[list[float]]] = leaks.data(question.alpha, None)["curve"]
+    worst = leaks.worst.at(question.alpha)
+    return LeakAnswer(
+        alphas=[alpha for alpha, _ in next(iter(curve.values()))],
+        curves=[
+            LeakCurve(name=name, values=[leak if leak > 0 else None for _, leak in points])
+            for name, points in curve.items()
+        ],
+        leak=format_number(worst.leak),
+        corner=format_number(leaks.corner.at(question.alpha).leak),
+        bound=format_number(worst.bound),
+        needed=[
+            NeededAlpha(
+                error=format_number(error),
+                smallest=format_number(enough.smallest, 5),
+                sufficient=format_number(enough.sufficient, 5),
+            )
+            for error in ERRORS
+            for enough in (leaks.worst.for_error(error),)
+        ],
+        latex=LATEX,
+        copies=Copies(
+            python=python(f"lt.nn.sharpness({question.alpha!r}).leak, lt.nn.sharpness().for_error(1e-6)"),
+            command=command("conv", **question.options(), alpha=f"{question.alpha:g}", error="1e-6"),
+            latex=LATEX,
+        ),
+    )
+
+
+PANEL = Panel("conv_leak", "How much weight the heads leak", LeakQuestion, LeakAnswer, answer)

@@ -1,0 +1,66 @@
+"""conv_same: the proof that hard heads cost what their convolution costs, on images of every size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from lattend.web.copies import command, python
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.panels.images.conv_price import ConvPriceQuestion
+
+
+class SamePrice(BaseModel):
+    """Whether heads and convolution cost the same, at all sizes of the image; and how much at this one."""
+
+    quantity: str
+    holds: bool
+    words: str
+    number: str
+
+
+class ConvSameAnswer(Answer):
+    """What is proved of the parameters, the multiplies and the adds."""
+
+    same: list[SamePrice]
+
+
+def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
+    """Whether the heads' parameters, multiplies and adds are the convolution's, decided for all sizes."""
+    import torch
+
+    from lattend.nn.convolution.convert import from_conv
+    from lattend.nn.convolution.price import QUANTITIES, of_conv
+    from lattend.report.numbers import format_value
+
+    geometry, rows, cols = question.small()
+    c_in, c_out = question.channels, question.out_channels
+    conv = torch.nn.Conv2d(c_in, c_out, geometry.kernel, bias=False, device="meta", **geometry.options)
+    layer = from_conv(conv)
+    here = of_conv(layer, rows, cols)
+    verdicts = {quantity: layer.same_price(quantity) for quantity in QUANTITIES}
+    options: dict[str, Any] = {"channels": str(c_in), "out_channels": str(c_out)}
+    return ConvSameAnswer(
+        same=[
+            SamePrice(
+                quantity=quantity,
+                holds=bool(verdict),
+                words=str(verdict),
+                number=format_value(here.value(quantity)),
+            )
+            for quantity, verdict in verdicts.items()
+        ],
+        copies=Copies(
+            python=python(
+                "import torch",
+                "",
+                question.torch_line(c_in, c_out),
+                'lt.nn.from_conv(conv).same_price("multiplies")',
+            ),
+            command=command("conv", **question.options(), **options),
+        ),
+    )
+
+
+PANEL = Panel("conv_same", "The same price, proved", ConvPriceQuestion, ConvSameAnswer, answer, torch=True)
