@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d, pad
 
 from lattend.errors import NamingError
 from lattend.nn.convolution.bound import error_bound
@@ -52,8 +53,11 @@ def try_heads(geometry: Geometry, rows: int, cols: int, alpha: float, filter: st
     conv.weight.copy_(taps[None, None])
     image = sample_image(rows, cols)
     soft = from_conv(conv, alpha)
-    found = (conv(image[None]), soft(image[None]), from_conv(conv)(image[None]))
-    wanted, by_soft, by_hard = (output[0] for output in found)
+    y, x = geometry.y, geometry.x
+    around = (x.before, x.after, y.before, y.after)
+    whole = pad(image[None, None], around, mode="constant" if geometry.mode == "zeros" else "replicate")
+    wanted = conv2d(whole, conv.weight, stride=conv.stride, dilation=conv.dilation)[0, 0]
+    by_soft, by_hard = (layer(image[None])[0] for layer in (soft, from_conv(conv)))
     return Trial(image, taps, wanted, by_soft, by_hard, error_bound(soft, image[None]))
 
 

@@ -34,6 +34,7 @@ class NeededAlpha(BaseModel):
     error: str
     smallest: str
     sufficient: str
+    alpha: float
 
 
 class LeakAnswer(Answer):
@@ -42,6 +43,7 @@ class LeakAnswer(Answer):
     alphas: list[float]
     curves: list[LeakCurve]
     leak: str
+    level: float  # the same as a number
     corner: str
     bound: str
     needed: list[NeededAlpha]
@@ -66,6 +68,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
             for name, points in curve.items()
         ],
         leak=format_number(worst.leak),
+        level=worst.leak,
         corner=format_number(leaks.corner.at(question.alpha).leak),
         bound=format_number(worst.bound),
         needed=[
@@ -73,6 +76,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
                 error=format_number(error),
                 smallest=format_number(enough.smallest, 5),
                 sufficient=format_number(enough.sufficient, 5),
+                alpha=round(enough.sufficient, 4),
             )
             for error in ERRORS
             for enough in (leaks.worst.for_error(error),)

@@ -1,0 +1,43 @@
+// What the convolution and its heads cost, and the proof that hard heads cost the same on images of every size.
+import { useAnswer } from "../../core/ask";
+import { Panel, ProblemText } from "../../core/panel";
+import { Slider } from "../../core/slider";
+import { change, pick } from "../../core/state";
+import type { ConvPriceAnswer, ConvSameAnswer } from "../../schema";
+import { KERNEL, type ConvState } from "./page";
+
+export function PricePanel({ state }: { state: ConvState }) {
+  const question = pick(state, [...KERNEL, "channels", "out_channels"]);
+  const price = useAnswer<ConvPriceAnswer>("conv_price", question);
+  const same = useAnswer<ConvSameAnswer>("conv_same", question);
+  return (
+    <Panel
+      title="The price of both"
+      about="Hard heads attend to one key each, so that nothing is left to compute but the kernel's own products. That they cost the same is proved from the sets of attended pairs, for all rows and columns at once, not measured at one size. Soft heads look at every pixel, and pay for it."
+      panel="conv_price"
+      question={question}
+      reading={price}
+    >
+      <Slider name="channels in" label="Channels in" value={state.channels} example={16} min={1} max={1024} log onChange={(channels) => change({ channels: channels ?? 1 })} />
+      <Slider name="channels out" label="Channels out" value={state.out_channels} example={32} min={1} max={1024} log onChange={(out) => change({ out_channels: out ?? 1 })} />
+      <dl class="facts">
+        {price.answer?.facts.map(([name, words]) => (
+          <div>
+            <dt>{name}</dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class={same.problem || !same.answer ? "stale" : ""} aria-busy={same.busy} data-panel="conv_same">
+        {same.problem && !price.problem && <ProblemText problem={same.problem} />}
+        <ul class="conv-proofs">
+          {same.answer?.same.map((one) => (
+            <li class={one.holds ? "holds" : "fails"}>
+              <span aria-hidden="true">{one.holds ? "✓" : "✗"}</span> {one.words} <span class="conv-number">({one.number} here)</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </Panel>
+  );
+}
