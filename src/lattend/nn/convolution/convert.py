@@ -126,6 +126,22 @@ def _heads(
     return made.train(conv.training)
 
 
+def priced_heads(geometry: Geometry, c_in: int, c_out: int) -> ConvAttention:
+    """Hard heads without numbers, for their price alone: no memory is taken, however many the channels.
+
+    >>> from lattend.nn.convolution.geometry import read_geometry
+    >>> bool(priced_heads(read_geometry(3), 1000, 1000).same_price())
+    True
+    """
+    return _heads(
+        nn.Conv2d(c_in, c_out, geometry.kernel, bias=False, device="meta", **geometry.options),
+        "conv",
+        None,
+        "hard",
+        learn=False,
+    )
+
+
 def _check_plain(conv: nn.Conv2d, name: str) -> None:
     """Raises where calling the convolution does more than torch's Conv2d, which heads would leave out."""
     for method in ("forward", "_conv_forward"):

@@ -28,16 +28,13 @@ class ConvSameAnswer(Answer):
 
 def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
     """Whether the heads' parameters, multiplies and adds are the convolution's, decided for all sizes."""
-    import torch
-
-    from lattend.nn.convolution.convert import from_conv
+    from lattend.nn.convolution.convert import priced_heads
     from lattend.nn.convolution.price import QUANTITIES, of_conv
     from lattend.report.numbers import format_value
 
     geometry, rows, cols = question.small()
     c_in, c_out = question.channels, question.out_channels
-    conv = torch.nn.Conv2d(c_in, c_out, geometry.kernel, bias=False, device="meta", **geometry.options)
-    layer = from_conv(conv)
+    layer = priced_heads(geometry, c_in, c_out)
     here = of_conv(layer, rows, cols)
     verdicts = {quantity: layer.same_price(quantity) for quantity in QUANTITIES}
     options: dict[str, Any] = {"channels": str(c_in), "out_channels": str(c_out)}
