@@ -42,6 +42,7 @@ from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:
+    from lattend.attend.explain.tile_map import Span, TileMap
     from lattend.draw import Picture
 
 
@@ -193,6 +194,15 @@ class Explanation(Printed):
         from lattend.attend.explain.picture import plan_picture
 
         return plan_picture(self, self._rule, self._asked, size, title)
+
+    def tile_map(self, queries: Span | None = None, keys: Span | None = None) -> TileMap:
+        """How many pairs run, and how many of them are attended, in boxes of the grid of a line.
+
+        `queries` and `keys` are the first position and the end of what is shown; all by default.
+        """
+        from lattend.attend.explain.tile_map import tile_map
+
+        return tile_map(self, self._rule, self._asked, queries, keys)
 
     def json(self) -> dict[str, Any]:
         """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""

@@ -1,0 +1,134 @@
+"""TileMap: where on the grid a plan computes pairs, and how many of them are attended, at any zoom.
+
+A tile takes some slots of queries and some of keys. How many of these lie between two edges is a closed form
+of the orders, so a million positions cost one matrix product over the tiles, and no pair is looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
+from lattend.attend.kernels.cpu.kernel import rows_along
+from lattend.counts import tile_counts
+from lattend.draw.grid.bind import at_head
+from lattend.errors import DomainError, LattendError, TooLarge
+from lattend.plans.order import Order
+from lattend.plans.part import Part
+from lattend.plans.plan import plan
+from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, tiles
+from lattend.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from lattend.attend.explain.explain import Explanation
+    from lattend.attend.explain.meta_call import MetaCall
+    from lattend.plans.plan import Plan
+
+Ints = NDArray[np.int64]
+Span = tuple[int, int]
+MOST_BOXES = 64  # along a side
+MOST_TILES = 400_000
+AT_ONCE = 1 << 14  # tiles of one matrix product
+
+
+@dataclass(frozen=True)
+class TileMap:
+    """Boxes between edges: the pairs that tiles compute in each, and those of them that are attended.
+
+    `needed` is None where attended pairs cannot be counted box by box. A rule that speaks of heads is shown
+    at head 0. Steps that reach past a tile's last key are not drawn.
+    """
+
+    query_edges: tuple[int, ...]
+    key_edges: tuple[int, ...]
+    executed: Ints
+    needed: Ints | None
+
+
+def tile_map(
+    found: Explanation,
+    rule: Rule,
+    asked: MetaCall,
+    queries: Span | None = None,
+    keys: Span | None = None,
+    most: int = MOST_BOXES,
+) -> TileMap:
+    """The map of these queries and keys, all by default, in at most `most` boxes a side."""
+    made = plan(asked.call.rule)
+    if len(made.axes) != 1:
+        raise LattendError("tiles are mapped on a line; of an image, picture() shows the keys of one tile")
+    if rule.data or asked.call.data:
+        raise LattendError("tiles of a rule with arrays are not mapped; picture() shows some")
+    axis = made.axes[0]
+    cuts = [_cut(found.kernel, made, place, asked) for place in range(len(made.parts))]
+    units = [max((cut.rows[0] for cut in cuts), default=1), max((cut.step or 1 for cut in cuts), default=1)]
+    rows, cols = (
+        _edges(span, size, unit, most)
+        for span, size, unit in zip((queries, keys), (axis.outer_size, axis.inner_size), units, strict=True)
+    )
+    needed = _needed(rule, rows, cols)
+    if found.kernel == "reference" and needed is not None:
+        executed = needed
+    elif found.kernel in ("dense", "reference", None):
+        executed = np.outer(np.diff(rows), np.diff(cols))
+    else:
+        parts = zip(made.parts, cuts, strict=True)
+        nothing = np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
+        executed = sum(
+            (_executed(found.kernel, asked, part, cut, rows, cols) for part, cut in parts), nothing
+        )
+    return TileMap(tuple(rows.tolist()), tuple(cols.tolist()), executed, needed)
+
+
+def _cut(kernel: str | None, made: Plan, place: int, asked: MetaCall) -> Cut:
+    if kernel in ("triton", "cpu"):
+        return cut_of(kernel, made, place, asked.q.shape[-1], asked.q.dtype)
+    return Cut((LIBRARY_TILE,), LIBRARY_TILE if kernel == "sdpa" else 1)
+
+
+def _edges(span: Span | None, size: int, unit: int, most: int) -> Ints:
+    """Where boxes begin, and the end: whole tiles to a box, or whole boxes to a tile, as far as they go."""
+    first, end = span or (0, size)
+    if not 0 <= first < end <= size:
+        raise DomainError(f"positions {first:,} to {end:,} are not within the {size:,} there are")
+    width = -(-(end - first) // most)
+    if width > unit:
+        width = -(-width // unit) * unit
+    else:
+        width = next(part for part in range(width, unit + 1) if unit % part == 0)
+    inside = np.arange(first // width + 1, -(-end // width)) * width
+    return np.array([first, *inside, end], np.int64)
+
+
+def _executed(kernel: str, asked: MetaCall, part: Part, cut: Cut, rows: Ints, cols: Ints) -> Ints:
+    """The pairs that the tiles of one part compute in each box."""
+    table, _ = table_of(kernel, asked.call, part, tiles(part, cut.rows))
+    if table.shape[2] > MOST_TILES:
+        raise TooLarge(f"{table.shape[2]:,} tiles are more than are mapped, {MOST_TILES:,}")
+    axis, total = part.axes[0], np.zeros((len(rows) - 1, len(cols) - 1))
+    for begin in range(0, table.shape[2], AT_ONCE):
+        some = table[0, 0, begin : begin + AT_ONCE].astype(np.int64)
+        slot, base = some[:, OUTER_SLOT], some[:, OUTER_BASE]
+        inner = some[:, INNER_BASE], some[:, INNER_FIRST], some[:, INNER_END]
+        last = slot + rows_along(axis, cut.rows[0], slot, base)
+        outer = _between(axis.outer_order, rows, base, slot, last)
+        total += outer.T @ _between(axis.inner_order, cols, *inner)  # whole numbers below 2^53
+    return np.rint(total).astype(np.int64)
+
+
+def _between(order: Order, edges: Ints, base: Ints, first: Ints, end: Ints) -> NDArray[np.float64]:
+    """How many of each tile's slots lie between each two edges: [tiles, boxes]."""
+    below = np.clip(order.below(edges[None, :], base[:, None]), first[:, None], end[:, None])
+    return np.diff(below, axis=1).astype(np.float64)
+
+
+def _needed(rule: Rule, rows: Ints, cols: Ints) -> Ints | None:
+    """The attended pairs of each box."""
+    try:
+        return np.asarray(tile_counts(at_head(rule, 0), rows.tolist(), cols.tolist())).astype(np.int64)
+    except LattendError:
+        return None
