@@ -55,7 +55,7 @@ def test_a_million_positions_are_mapped_by_whole_tiles() -> None:
 
 
 def test_what_cannot_be_mapped_says_so() -> None:
-    with pytest.raises(LattendError, match="of an image"):
+    with pytest.raises(LattendError, match="on a line"):
         lt.explain("neighbourhood(1)", rows=8, cols=8).tile_map()
     with pytest.raises(LattendError, match="not within the 64"):
         lt.explain("causal", n=64).tile_map((0, 65))
@@ -65,3 +65,14 @@ def test_heads_are_mapped_at_head_0() -> None:
     found = lt.explain("k <= q and q - k <= 3 + head", n=64, heads=4, kernel="cpu").tile_map()
     assert found.needed is not None
     assert found.needed.sum() == lt.rule("k <= q and q - k <= 3").count(n=64)
+
+
+def test_memory_is_that_of_the_tensors_and_of_the_keys_that_decoding_keeps() -> None:
+    found = lt.explain("strided(3)", n=100, heads=4, kv_heads=2, head_dim=16, dtype="bfloat16").memory
+    assert found.tensors == 2 * 100 * 16 * (4 + 2 + 2 + 4)  # q, k, v, output
+    assert found.scores == 2 * 4 * 100 * 100
+    assert (found.cached, found.cache) == (4, 2 * 2 * 2 * 4 * 16)  # keys and values of 2 heads, 2 bytes each
+    assert lt.explain("causal", n=100, heads=4).memory.cached == 100
+    ahead = lt.explain("full", n=100).memory
+    assert ahead.cache is None
+    assert "which has not come yet" in ahead.cache_text

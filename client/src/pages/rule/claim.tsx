@@ -12,6 +12,7 @@ const ABOUT =
   "Type what you believe the number of attended pairs to be, as on paper: n(n + 1)/2, 1 + 2 + … + n, \\sum_{i=1}^n i, N = a = b, min(q + 1, t + 1), O(n t), Θ(n²). " +
   "It is compared with the exact count for every size and parameter at once; sliders change nothing here. Where it fails, the smallest numbers at which it does are drawn.";
 const TRY = ["n^2", "n(n + 1)/2", "Θ(n^2)", "O(n)"];
+const TRY_IMAGE = ["rows^2 cols^2", "9 rows cols", "Θ(rows cols)"];
 const SIGNS = { holds: "✓", "holds only where": "◐", fails: "✗", undecided: "?" };
 
 export function ClaimPanel({ state, read }: RuleProps) {
@@ -32,7 +33,7 @@ export function ClaimPanel({ state, read }: RuleProps) {
       {!question && !read.problem && (
         <p class="claim-try">
           try{" "}
-          {TRY.map((text) => (
+          {(read.answer?.letters.some((letter) => letter.name === "rows") ? TRY_IMAGE : TRY).map((text) => (
             <button onClick={() => change({ claim: text })}>{text}</button>
           ))}
         </p>

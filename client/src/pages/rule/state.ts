@@ -18,8 +18,10 @@ export type RuleState = {
   dtype: string;
   head_dim: number;
   heads: number;
+  kv_heads: number; // 0 for as many as heads
   batch: number;
-  kernel: string;
+  kernel: string; // "" for the best
+  tiles_view: number[]; // what the map of tiles shows: first query, end of queries, first key, end of keys; [] for all
 };
 
 export const START: RuleState = {
@@ -35,8 +37,10 @@ export const START: RuleState = {
   dtype: "float32",
   head_dim: 64,
   heads: 8,
+  kv_heads: 0,
   batch: 1,
   kernel: "",
+  tiles_view: [],
 };
 
 /** What every panel of the page gets: the state, and what the two rules' texts mean. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of
 from lattend.attend.bias import Bias, dtype_name
 from lattend.attend.dispatch import chosen, chosen_backward, reasons
+from lattend.attend.explain.memory import CallMemory, memory_of
 from lattend.attend.explain.meta_call import Like, MetaCall, Settings, meta_call
 from lattend.attend.explain.prediction import (
     ExecutedWork,
@@ -181,6 +183,11 @@ class Explanation(Printed):
         on = next(t.on for t in found.values() if t.seconds is not None)
         return f"{', '.join([*predicted, *left])}, on {on}"
 
+    @cached_property
+    def memory(self) -> CallMemory:
+        """The bytes of its tensors, of the scores that are not held, and of the KV cache."""
+        return memory_of(self._rule, self._asked)
+
     def report(self) -> Report:
         """Pairs, parts, kernels and time, as they are printed."""
         return explanation_report(self)
@@ -194,6 +201,11 @@ class Explanation(Printed):
         from lattend.attend.explain.picture import plan_picture
 
         return plan_picture(self, self._rule, self._asked, size, title)
+
+    @property
+    def has_tile_map(self) -> bool:
+        """Whether there is a map of the tiles: on a line, and without arrays."""
+        return len(self._rule.axes) == 1 and not self._rule.data and not self._asked.call.data
 
     def tile_map(self, queries: Span | None = None, keys: Span | None = None) -> TileMap:
         """How many pairs run, and how many of them are attended, in boxes of the grid of a line.

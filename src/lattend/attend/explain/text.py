@@ -181,13 +181,13 @@ def _pairs(found: Explanation) -> Table:
         times = ["-" if value is None else format_number(value / needed) for value in values]
         rows.append(("times the needed", *times))
     if dense:
-        shares = ["-" if value is None else _part_of(value, dense) for value in values]
+        shares = ["-" if value is None else share_text(value, dense) for value in values]
         rows.append(("of the dense", *shares))
     head = ("", "needed", f"executed, {found.bound}" if found.bound and executed else "executed", "dense")
     return Table(head, rows)
 
 
-def _part_of(value: int, of: int) -> str:
+def share_text(value: int, of: int) -> str:
     """The share in percent; more than all where tiles reach past the ends."""
     return percent(value, of) if value <= of else f"{100 * value / of:,.0f}%"
 

@@ -59,10 +59,10 @@ def tile_map(
 ) -> TileMap:
     """The map of these queries and keys, all by default, in at most `most` boxes a side."""
     made = plan(asked.call.rule)
-    if len(made.axes) != 1:
-        raise LattendError("tiles are mapped on a line; of an image, picture() shows the keys of one tile")
-    if rule.data or asked.call.data:
-        raise LattendError("tiles of a rule with arrays are not mapped; picture() shows some")
+    if not found.has_tile_map:
+        raise LattendError(
+            "tiles are mapped on a line, and without arrays; picture() shows some tiles of any rule"
+        )
     axis = made.axes[0]
     cuts = [_cut(found.kernel, made, place, asked) for place in range(len(made.parts))]
     units = [max((cut.rows[0] for cut in cuts), default=1), max((cut.step or 1 for cut in cuts), default=1)]

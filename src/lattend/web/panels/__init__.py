@@ -7,6 +7,7 @@ from lattend.web.panels import (
     claim,
     count,
     draw,
+    explain,
     game,
     game_field,
     game_outcome,
@@ -15,6 +16,7 @@ from lattend.web.panels import (
     read,
     start,
     steer,
+    tile_map,
     tiles,
     try_query,
 )
@@ -26,5 +28,6 @@ _ALL = (
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),
     *images.PANELS,
+    *(explain.PANEL, tile_map.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -1,0 +1,143 @@
+"""explain: what attention would do under a rule: pairs, parts, kernels, why not the others, time, memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from lattend.web.copies import call, command, python
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.plans import PlanQuestion, explained, numbers_in
+from lattend.web.rules import read
+
+if TYPE_CHECKING:
+    from lattend.attend.explain.explain import Explanation
+    from lattend.draw import Picture
+
+
+class Amount(BaseModel):
+    """Pairs in digits, and as a share of all: above 1 where tiles reach past the ends."""
+
+    name: str
+    pairs: str
+    share: float | None
+    share_text: str
+
+
+class PlanPart(BaseModel):
+    """One part of the plan, in words."""
+
+    condition: str
+    layout: str
+    checked: str
+    tiles: str
+    steps: str
+    executed: str
+
+
+class Kernel(BaseModel):
+    """A kernel, and why it cannot run this; "" where it can."""
+
+    name: str
+    reason: str
+    chosen: bool
+
+
+class Fact(BaseModel):
+    """A name and words."""
+
+    name: str
+    words: str
+
+
+class ExplainAnswer(Answer):
+    """The plan; `at` are its numbers, of which `examples` were given by nobody."""
+
+    title: str
+    at: dict[str, int]
+    examples: list[str]
+    tensors: str
+    of: str
+    amounts: list[Amount]
+    useful: str
+    why: str
+    as_written: str
+    parts: list[PlanPart]
+    kernels: list[Kernel]
+    refused: str
+    facts: list[Fact]
+    mapped: bool  # whether the panel tile_map has it
+
+
+def answer(question: PlanQuestion) -> ExplainAnswer:
+    """What attention would do, found without doing it."""
+    from lattend.attend.explain.memory import format_memory
+
+    found = explained(question)
+    given, _ = numbers_in(question)
+    shown = {name: value for name, value in found.at.items() if name != "heads"}
+    facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
+    facts = [] if found.refused else facts
+    return ExplainAnswer(
+        title=found.title,
+        at=found.at,
+        examples=[name for name in read(question.rule).free if name in shown and name not in given],
+        tensors=found.tensors,
+        of=found.of,
+        amounts=_amounts(found),
+        useful=found.useful_text,
+        why=found.why,
+        as_written=found.as_written,
+        parts=[
+            PlanPart(
+                condition=part.condition,
+                layout=part.layout,
+                checked=part.checked,
+                tiles=part.tile_text,
+                steps=part.step_text,
+                executed=f"{part.executed:,}",
+            )
+            for part in found.parts
+        ],
+        kernels=[
+            Kernel(name=name, reason=reason or "", chosen=name == found.kernel)
+            for name, reason in found.kernels.items()
+        ],
+        refused=found.refused,
+        facts=[Fact(name=name, words=words) for name, words in [*facts, *format_memory(found.memory)]],
+        mapped=found.has_tile_map,
+        copies=Copies(
+            python=python(call("lt.explain", question.rule, **shown, **question.options)),
+            command=command(
+                "explain",
+                question.rule,
+                at=shown,
+                **{name: str(value) for name, value in question.options.items()},
+            ),
+        ),
+    )
+
+
+def _amounts(found: Explanation) -> list[Amount]:
+    from lattend.attend.explain.text import share_text
+
+    executed = f"executed, {found.bound}" if found.bound and found.executed else "executed"
+    values = {"needed": found.needed, executed: found.executed, "dense": found.dense}
+    return [
+        Amount(
+            name=name,
+            pairs="not counted" if value is None else f"{value:,}",
+            share=None if value is None else value / max(1, found.dense),
+            share_text="" if value is None or not found.dense else share_text(value, found.dense),
+        )
+        for name, value in values.items()
+    ]
+
+
+def picture(question: PlanQuestion) -> Picture:
+    """The tiles over the rule, at a size that can be read."""
+    return explained(question).picture()
+
+
+PANEL = Panel("explain", "What attention would do", PlanQuestion, ExplainAnswer, answer, picture, torch=True)

@@ -1,0 +1,62 @@
+"""tile_map: where on the grid a plan computes pairs, and how many of them are attended, at any zoom."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from lattend.errors import DomainError
+from lattend.web.copies import call, python
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.plans import PlanQuestion, explained
+
+Position = Annotated[int, Field(ge=0, le=1 << 40)]
+
+
+class TileMapQuestion(PlanQuestion):
+    """A plan, and what is shown of it: first query, end of queries, first key, end of keys; all if empty."""
+
+    tiles_view: list[Position] = Field(default_factory=list, max_length=4)
+
+
+class TileMapAnswer(Answer):
+    """Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
+
+    `needed` is empty where attended pairs cannot be counted box by box.
+    """
+
+    query_edges: list[int]
+    key_edges: list[int]
+    executed: list[list[int]]
+    needed: list[list[int]]
+    queries: int
+    keys: int
+
+
+def answer(question: TileMapQuestion) -> TileMapAnswer:
+    """The map of the plan's tiles."""
+    found = explained(question)
+    view = question.tiles_view
+    if len(view) not in (0, 4):
+        raise DomainError(f"a view has four ends, of queries and of keys, not {len(view)}")
+    spans = ((view[0], view[1]), (view[2], view[3])) if view else (None, None)
+    made = found.tile_map(*spans)
+    return TileMapAnswer(
+        query_edges=list(made.query_edges),
+        key_edges=list(made.key_edges),
+        executed=made.executed.tolist(),
+        needed=[] if made.needed is None else made.needed.tolist(),
+        queries=found.shapes[0][2],
+        keys=found.shapes[1][2],
+        copies=Copies(
+            python=python(
+                call("plan = lt.explain", question.rule, **found.at, **question.options),
+                call("plan.tile_map", *spans) if view else "plan.tile_map()",
+            ),
+            command="",
+        ),
+    )
+
+
+PANEL = Panel("tile_map", "Where a plan computes pairs", TileMapQuestion, TileMapAnswer, answer, torch=True)

@@ -1,0 +1,73 @@
+"""What the panels about a plan share: the call that is explained, with numbers for every letter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from lattend.web.panel import Numbers, Question
+from lattend.web.panels.read import letters
+from lattend.web.rules import numbers_of, read
+
+if TYPE_CHECKING:
+    from lattend.attend.explain.explain import Explanation
+
+MOST_HEADS = 1 << 12
+
+
+class PlanQuestion(Question):
+    """A rule, its numbers, and the tensors of a call; `kv_heads` are as many as heads where it is 0."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+    device: Literal["cpu", "cuda"] = "cpu"
+    dtype: Literal["bfloat16", "float16", "float32", "float64"] = "float32"
+    head_dim: int = Field(default=64, ge=1, le=1 << 12)
+    heads: int = Field(default=8, ge=1, le=MOST_HEADS)
+    kv_heads: int = Field(default=0, ge=0, le=MOST_HEADS)
+    batch: int = Field(default=1, ge=1, le=1 << 20)
+    kernel: Literal["", "sdpa", "triton", "cpu", "dense", "reference"] = ""
+
+    @property
+    def options(self) -> dict[str, str | int]:
+        """What is not as it is by default, as arguments of explain."""
+        given = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
+        given |= {"batch": self.batch, "kernel": self.kernel}
+        usual = PlanQuestion(rule="")
+        return {name: value for name, value in given.items() if value != getattr(usual, name)}
+
+
+def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
+    """The numbers given, and examples for the parameters that have none; sizes have defaults in explain."""
+    rule = read(question.rule)
+    given = numbers_of(rule, question.numbers)
+    examples = {
+        letter.name: letter.example
+        for letter in letters(rule)
+        if letter.name in rule.free and letter.name not in given and not letter.size
+    }
+    given.pop("heads", None)  # of the call
+    return given, examples
+
+
+def explained(question: PlanQuestion) -> Explanation:
+    """The explanation of the call."""
+    from lattend.attend.explain.explain import explain
+
+    given, examples = numbers_in(question)
+    rule = read(question.rule)
+    known = given | examples
+    bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
+    sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
+    return explain(
+        bound,
+        device=question.device,
+        dtype=question.dtype,
+        head_dim=question.head_dim,
+        heads=None if "heads" in rule.values else question.heads,
+        kv_heads=question.kv_heads or None,
+        batch=question.batch,
+        kernel=question.kernel or None,
+        **sizes,
+    )
