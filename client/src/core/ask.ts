@@ -5,6 +5,7 @@ import { recorded } from "./recorded";
 
 export interface Reading<Answer> {
   answer: Answer | null; // the newest there is; it may belong to an older question
+  to: string | null; // the question it belongs to, as JSON
   problem: Problem | null;
   busy: boolean;
 }
@@ -69,14 +70,14 @@ async function send(path: string, body: string, asker: number, signal?: AbortSig
 
 /** What a panel answers to a question, as the question changes; null asks nothing. */
 export function useAnswer<Answer>(panel: string, question: object | null): Reading<Answer> {
-  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, problem: null, busy: question !== null });
+  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, to: null, problem: null, busy: question !== null });
   const asker = useRef(0);
   asker.current ||= ++askers;
   const running = useRef<{ abort: AbortController; begun: number; done: Promise<void> } | null>(null);
   const key = question && JSON.stringify(question);
   useEffect(() => {
     if (!question) {
-      setReading({ answer: null, problem: null, busy: false });
+      setReading({ answer: null, to: null, problem: null, busy: false });
       return;
     }
     let newest = true;
@@ -90,14 +91,14 @@ export function useAnswer<Answer>(panel: string, question: object | null): Readi
         before.abort.abort();
       }
       const asking = ask<Answer>(panel, question, abort.signal, asker.current).then(
-        (answer) => newest && setReading({ answer, problem: null, busy: false }),
+        (answer) => newest && setReading({ answer, to: key, problem: null, busy: false }),
         (error: unknown) => {
           if (!newest || abort.signal.aborted) return;
           const problem =
             error instanceof Refused
               ? error.problem
               : { ...BUSY, message: "the server does not answer; is `lattend serve` still running?" };
-          setReading((old) => ({ answer: old.answer, problem, busy: false }));
+          setReading((old) => ({ ...old, problem, busy: false }));
         },
       );
       running.current = { abort, begun: performance.now(), done: asking.then(() => undefined) };
