@@ -1,5 +1,130 @@
-import type { RuleProps } from "./state";
+// The grid of the rule, and of the second rule over it.
+import { useMemo } from "preact/hooks";
+import type { DrawAnswer, ReadAnswer } from "../../schema";
+import { useAnswer } from "../../core/ask";
+import { Panel } from "../../core/panel";
+import { change, pick } from "../../core/state";
+import { covering, decidingAt } from "../../grid/clauses";
+import { Unable } from "../../grid/evaluate";
+import { Grid } from "../../grid/grid";
+import { modelOf, pairAt, type Model } from "../../grid/model";
+import { near } from "../../grid/view";
+import { hoveredSpan, marks, type Mark, type RuleProps, type RuleState } from "./state";
 
-export function GridPanel(_: RuleProps) {
-  return null;
+const ABOUT =
+  "A query a row, a key a column: a square is filled where that query attends to that key. Where there are more pairs than pixels, a cell stands for many, shaded by the share of them that is attended. Of an image the keys of one query pixel are shown.";
+
+export function GridPanel({ state, read, other }: RuleProps) {
+  const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel"]);
+  const drawing = useAnswer<DrawAnswer>("draw", question);
+  const second = state.other ? other.answer : null;
+  const { numbers, head, pixel, slice, flat } = state;
+  const model = useMemo(
+    () => (read.answer ? modelOrReason([read.answer, ...(second ? [second] : [])], state) : null),
+    [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
+  );
+  const hover = (at: { row: number; col: number } | null) => {
+    hoveredSpan.value = at && read.answer?.source && model && typeof model !== "string" ? spanAt(model, at) : null;
+  };
+  const asked = question && { ...pick(state, ["rule", "other", "numbers"]), head: typeof model === "object" && model ? model.rules[0]!.values.head! : 0 };
+  return (
+    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={drawing} picture>
+      {typeof model === "string" && <p role="status">{model}</p>}
+      {model && typeof model !== "string" && (
+          <Grid
+            model={model}
+            view={state.view}
+            asked={asked}
+            marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
+            onView={(view) => change({ view })}
+            onPixel={(pixel) => change({ pixel })}
+            onCursor={hover}
+          >
+            <Choosing model={model} read={read.answer!} state={state} />
+            <Places model={model} />
+          </Grid>
+      )}
+    </Panel>
+  );
+}
+
+function modelOrReason(reads: ReadAnswer[], state: RuleState): Model | string {
+  try {
+    return modelOf(reads, state);
+  } catch (error) {
+    if (error instanceof Unable) return error.message;
+    throw error;
+  }
+}
+
+function spanAt(model: Model, { row, col }: { row: number; col: number }): [number, number] | null {
+  try {
+    return covering(decidingAt(model, 0, pairAt(model, row, col)));
+  } catch {
+    return null; // the grid itself says why
+  }
+}
+
+/** Which head, and of an image which of its pictures. */
+function Choosing({ model, read, state }: { model: Model; read: ReadAnswer; state: RuleState }) {
+  const image = read.axes.length > 1, volume = read.axes.length > 2 && model.kind === "pixel";
+  const heads = model.sizes.heads ?? 0;
+  if (!image && !heads) return null;
+  const slice = model.rules[0]!.values[read.axes[0]![1]!]!;
+  return (
+    <>
+      {image && (
+        <div role="group" aria-label="What the grid shows">
+          <button aria-pressed={!state.flat} onClick={() => change({ flat: false, view: [] })}>Keys of one pixel</button>{" "}
+          <button aria-pressed={state.flat} onClick={() => change({ flat: true, view: [] })}>All pairs</button>
+        </div>
+      )}
+      {volume && <Whole label="slice" value={slice} most={model.sizes[read.axes[0]![2]!]! - 1} onChange={(slice) => change({ slice })} />}
+      {heads > 0 && <Whole label="head" value={model.rules[0]!.values.head!} most={heads - 1} onChange={(head) => change({ head })} />}
+    </>
+  );
+}
+
+function Whole({ label, value, most, onChange }: { label: string; value: number; most: number; onChange: (value: number) => void }) {
+  return (
+    <label>
+      {label}{" "}
+      <input type="number" min={0} max={most} value={value} onInput={(event) => Number.isInteger(event.currentTarget.valueAsNumber) && onChange(Math.max(0, Math.min(most, event.currentTarget.valueAsNumber)))} />
+    </label>
+  );
+}
+
+/** Pairs that other panels point at: one click shows them from near. */
+function Places({ model }: { model: Model }) {
+  const found = Object.values(marks.value).flat().slice(0, 4);
+  if (found.length === 0) return null;
+  return (
+    <div role="group" aria-label="Pairs to look at">
+      {found.map((mark) => (
+        <button onClick={() => change(shownNear(model, mark))}>Show {mark.label || pairText(mark)}</button>
+      ))}
+    </div>
+  );
+}
+
+function pairText({ pair }: Mark): string {
+  return Object.entries(pair).map(([name, value]) => `${name} = ${value}`).join(", ");
+}
+
+/** Where a mark is on the grid; null where it is not on it. */
+function markedAt(model: Model, { pair, label }: Mark): { row: number; col: number; label: string } | null {
+  const along = ({ names, lengths }: Model["down"]) => names.reduce((place, name, axis) => place * lengths[axis]! + (pair[name] ?? NaN), 0);
+  const row = along(model.down), col = along(model.across);
+  const here = Object.entries(pair).every(([name, value]) => model.down.names.includes(name) || model.across.names.includes(name) || model.rules[0]!.values[name] === value);
+  return here && row < model.down.length && col < model.across.length ? { row, col, label } : null;
+}
+
+/** The state in which a mark is seen from near. */
+function shownNear(model: Model, mark: Mark): { view: number[]; pixel?: number[]; slice?: number } {
+  if (model.kind === "pixel") {
+    const names = model.rules[0]!.read.axes.map((axis) => axis[0]!);
+    return { view: [], pixel: names.map((name) => mark.pair[name] ?? 0), slice: mark.pair.kz ?? -1 };
+  }
+  const place = markedAt(model, mark);
+  return { view: place ? near(place.row, place.col, model.down.length, model.across.length) : [] };
 }

@@ -22,6 +22,11 @@ export type RuleState = {
   batch: number;
   kernel: string; // "" for the best
   tiles_view: number[]; // what the map of tiles shows: first query, end of queries, first key, end of keys; [] for all
+  view: number[]; // the part of the grid that is seen: [top, left, width] in positions; [] for all of it
+  pixel: number[]; // of an image: the query whose keys are shown; [] for the one in the middle
+  slice: number; // of a volume: the slice of keys that is shown; -1 for the query's own
+  head: number;
+  flat: boolean; // of an image: whether all queries are shown against all keys
 };
 
 export const START: RuleState = {
@@ -41,6 +46,11 @@ export const START: RuleState = {
   batch: 1,
   kernel: "",
   tiles_view: [],
+  view: [],
+  pixel: [],
+  slice: -1,
+  head: 0,
+  flat: false,
 };
 
 /** What every panel of the page gets: the state, and what the two rules' texts mean. */
