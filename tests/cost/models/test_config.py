@@ -14,6 +14,7 @@ from cost.models.published import PUBLISHED
 from cost.models.small import SMALL, TEXT
 
 from lattend.cost.models import Model, config
+from lattend.cost.models.configuration import read_fields
 from lattend.cost.models.families import FAMILIES
 from lattend.errors import DomainError, LattendError, NamingError
 
@@ -30,6 +31,27 @@ def test_a_file_a_folder_and_a_dict_are_one(tmp_path: Path) -> None:
     found: list[Model] = [config(one) for one in (path, str(path), tmp_path, MISTRAL)]
     assert len({(model.layers, model.outside) for model in found}) == 1
     assert found[0].source == str(path)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_fields_that_are_read_cost_the_same(name: str) -> None:
+    fields = PUBLISHED[name][0]
+    kept = read_fields({**fields, "torch_dtype": "bfloat16", "transformers_version": "4.40"})
+    model = config(kept)
+    whole = config(fields)
+    assert (model.layers, model.outside, model.notes) == (whole.layers, whole.outside, whole.notes)
+    assert len(json.dumps(kept)) < 1000
+    assert read_fields(kept) == kept
+
+
+@pytest.mark.parametrize("many", [10**4 + 1, 10**30])
+def test_more_layers_than_any_model_has(many: int) -> None:
+    for fields in (MISTRAL, PUBLISHED["gpt2"][0], PUBLISHED["DeepSeek-V3"][0]):
+        name = "n_layer" if "n_layer" in fields else "num_hidden_layers"
+        with pytest.raises(LattendError, match="layers up to 10,000"):
+            config(fields, **{name: many})
+    with pytest.raises(LattendError, match="at most 10,000 layers"):
+        config(PUBLISHED["swin-tiny-patch4-window7-224"][0], depths=[2, 2, many, 2])
 
 
 def test_overrides_replace_fields() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lattend.cost.models.families import FAMILIES
-from lattend.cost.models.fields import Source, read
+from lattend.cost.models.fields import Fields, Source, read
 from lattend.cost.models.model import Model
 from lattend.errors import LattendError
 
@@ -24,6 +24,19 @@ def config(source: Source, /, **overrides: Any) -> Model:
     >>> model.forward(8)["attention"].needed  # 2 layers, 2 heads, 2 + 2 numbers, 36 pairs
     576
     """
+    return _priced(source, overrides)[1]
+
+
+def read_fields(source: Source) -> dict[str, Any]:
+    """The fields that the price is made from: of a whole config.json, as much as a link can carry.
+
+    >>> read_fields(dict(model_type="gpt2", vocab_size=11, n_positions=8, n_embd=4, n_layer=2, n_head=2, x=1))
+    {'model_type': 'gpt2', 'vocab_size': 11, 'n_positions': 8, 'n_embd': 4, 'n_layer': 2, 'n_head': 2}
+    """
+    return _priced(source, {})[0].read_ones()
+
+
+def _priced(source: Source, overrides: dict[str, Any]) -> tuple[Fields, Model]:
     fields = read(source, overrides)
     if fields.family not in FAMILIES:
         raise LattendError(
@@ -32,4 +45,4 @@ def config(source: Source, /, **overrides: Any) -> Model:
         )
     model = FAMILIES[fields.family](fields)
     fields.check_overrides()
-    return model
+    return fields, model

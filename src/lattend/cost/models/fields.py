@@ -12,6 +12,7 @@ from lattend.errors import LattendError, NamingError
 Source = str | Path | Mapping[str, Any]
 INSIDE = {"gemma3": "gemma3_text", "llama4": "llama4_text"}  # models whose text part is nested
 MISSING = object()
+MOST_LAYERS = 10_000
 
 
 class Fields:
@@ -26,6 +27,7 @@ class Fields:
         self.asked: set[str] = {"model_type", "architectures"}
         self.defaults: dict[str, int] = {}
         self.notes = list(notes)
+        self.inside: str | None = None  # the model that this is the text part of
 
     @property
     def family(self) -> str:
@@ -57,6 +59,13 @@ class Fields:
                 f"config(…, {names[0]}=…)"
             )
         return self._integer(names[0], value, least)
+
+    def layers(self, *names: str) -> int:
+        """How many layers there are, which must be there; so many that no model has them are refused."""
+        count = self.size(*names)
+        if count > MOST_LAYERS:
+            raise self.wrong(names[0], f"a number of layers up to {MOST_LAYERS:,}", count)
+        return count
 
     def optional(self, *names: str, least: int = 1) -> int | None:
         """A whole number, or None where it is missing or null."""
@@ -124,6 +133,13 @@ class Fields:
     def wrong(self, name: str, wanted: str, found: object) -> LattendError:
         return LattendError(f'"{name}" of {self.where} must be {wanted}, got {found!r}')
 
+    def read_ones(self) -> dict[str, Any]:
+        """The fields that were asked for and are there; labels only by their number."""
+        found = {name: value for name, value in self.data.items() if name in self.asked}
+        if isinstance(found.get("id2label"), Mapping):
+            found["num_labels"] = len(found.pop("id2label"))
+        return found if self.inside is None else {"model_type": self.inside, "text_config": found}
+
     def check_overrides(self) -> None:
         """Raises for an override that no part of the model asked for."""
         unread = [name for name in self.overrides if name not in self.asked]
@@ -154,7 +170,9 @@ def read(source: Source, overrides: Mapping[str, Any]) -> Fields:
     inner |= {"model_type": INSIDE[family], "architectures": None}
     note = f"the text part of {family}; its image part is not counted"
     given = {name: value for name, value in overrides.items() if name != "model_type"}
-    return Fields(inner, f"{where} (text_config)", given, [note])
+    found = Fields(inner, f"{where} (text_config)", given, [note])
+    found.inside = family
+    return found
 
 
 def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:

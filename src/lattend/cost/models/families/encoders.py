@@ -31,7 +31,7 @@ def _with_types(fields: Fields, head_of: Head, longest: int) -> Model:
     width, positions = fields.size("hidden_size"), fields.size("max_position_embeddings")
     fields.refuse("add_cross_attention", "cross-attention to an encoder is not counted")
     layers = (_layer(fields, width, "num_attention_heads", "intermediate_size"),)
-    layers *= fields.size("num_hidden_layers")
+    layers *= fields.layers("num_hidden_layers")
     tables = [*_tables(fields, width, positions), table("types", fields.usual(2, "type_vocab_size"), width)]
     head, parts = head_of(fields, width)
     return build_model(fields, head, width, layers, [*tables, *parts], longest=longest)
@@ -40,7 +40,8 @@ def _with_types(fields: Fields, head_of: Head, longest: int) -> Model:
 def distilbert(fields: Fields) -> Model:
     """As BERT, without types and without a pooler."""
     width, positions = fields.size("dim", "hidden_size"), fields.size("max_position_embeddings")
-    layers = (_layer(fields, width, "n_heads", "hidden_dim"),) * fields.size("n_layers", "num_hidden_layers")
+    layers = (_layer(fields, width, "n_heads", "hidden_dim"),)
+    layers *= fields.layers("n_layers", "num_hidden_layers")
     named = fields.architecture or "DistilBertModel"
     if named.endswith("ForMaskedLM"):
         head, parts = _language(fields), _scores(fields, width)

@@ -17,7 +17,7 @@ def gpt2(fields: Fields) -> Model:
     hidden = fields.optional("n_inner") or 4 * width
     positions = fields.size("n_positions", "max_position_embeddings")
     layer = plain_layer(fields, width, heads, hidden, CAUSAL)
-    layers = (layer,) * fields.size("n_layer", "num_hidden_layers")
+    layers = (layer,) * fields.layers("n_layer", "num_hidden_layers")
     extra = (table("positions", positions, width), *norms(width, "last norm", bias=True))
     return decoder(fields, width, layers, tied=True, extra=extra, longest=positions)
 
@@ -28,7 +28,7 @@ def gpt_neox(fields: Fields) -> Model:
     bias = fields.flag("attention_bias", True)
     how: dict[str, Any] = {"attention_bias": bias, "out_bias": bias}
     layer = plain_layer(fields, width, heads, fields.size("intermediate_size"), CAUSAL, **how)
-    layers = (layer,) * fields.size("num_hidden_layers")
+    layers = (layer,) * fields.layers("num_hidden_layers")
     return decoder(fields, width, layers, tied=False, extra=norms(width, "last norm", bias=True))
 
 
@@ -49,5 +49,5 @@ def opt(fields: Fields) -> Model:
     before = fields.flag("do_layer_norm_before", True) and not fields.flag("_remove_final_layer_norm", False)
     if before and weights:
         extra += norms(width, "last norm", bias=True)
-    layers = (layer,) * fields.size("num_hidden_layers")
+    layers = (layer,) * fields.layers("num_hidden_layers")
     return decoder(fields, width, layers, tied=True, extra=extra, embedding_width=inner, longest=positions)

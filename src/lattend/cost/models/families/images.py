@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lattend.cost.models.families.shared import build_model, plain_layer, unknown_head
-from lattend.cost.models.fields import MISSING, Fields
+from lattend.cost.models.fields import MISSING, MOST_LAYERS, Fields
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import HEAD, ONCE, OTHER, ModelLayer, ModelPart, linear, norm, table
 from lattend.cost.models.spans import AttentionSpan, Windows
@@ -32,7 +32,7 @@ def vit(fields: Fields) -> Model:
         norm("last norm", width, bias=True),
     ]
     head, found = _image_head(fields, width, pooler=fields.optional("pooler_output_size") or width)
-    layers = (layer,) * fields.size("num_hidden_layers")
+    layers = (layer,) * fields.layers("num_hidden_layers")
     return build_model(fields, head, width, layers, [*outside, *found], image=patches + 1)
 
 
@@ -44,6 +44,8 @@ def swin(fields: Fields) -> Model:
     depths, heads = fields.list_of("depths", int), fields.list_of("num_heads", int)
     if not depths or not heads or len(depths) != len(heads):
         raise fields.wrong("depths", "as long a list as num_heads", depths)
+    if sum(depths) > MOST_LAYERS:
+        raise fields.wrong("depths", f"at most {MOST_LAYERS:,} layers", depths)
     pixels = channels * patch[0] * patch[1]
     outside = [
         ModelPart(

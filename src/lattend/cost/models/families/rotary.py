@@ -160,7 +160,7 @@ def rotary(fields: Fields) -> Model:
     size = fields.optional("head_dim")
     if size is None:
         size = fields.usual(style.size, "head_dim") if style.size else head_dim(fields, width, heads)
-    count = fields.size("num_hidden_layers")
+    count = fields.layers("num_hidden_layers")
     parts = [
         *projections(
             width,
