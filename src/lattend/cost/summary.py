@@ -36,14 +36,35 @@ LINES = (
 
 def report_of(cost: Cost) -> Report:
     """The cost as people read it; what is not found within the budget is said."""
-    cost = replace(cost, budget=REPORT.shared())
-    rows = {label_and_name(name): _columns(cost, name) for name in WORK if not cost.is_nothing(name)}
+    cost = within_budget(cost)
+    rows = {label_and_name(name): columns for name, columns in work_of(cost).items()}
     parts: list[Table | str] = [totals(_found(lambda: cost.parameters), rows)]
     if len(cost.parts) > 1:
-        parts.append(_by_layer(cost))
+        parts.append(by_layer(cost))
     if cost.way == "forward":
         parts.append(Table(("", ""), [*_lines(cost), *_dependences(cost)]))
     return Report(cost.heading, parts)
+
+
+def within_budget(cost: Cost) -> Cost:
+    """The same with one budget for all that is asked of it from now on."""
+    return replace(cost, budget=REPORT.shared())
+
+
+def work_of(cost: Cost) -> dict[str, tuple[Any, Any, Any]]:
+    """Every kind of work that occurs: needed, executed (None while a size is open) and dense.
+
+    A quantity is a number, a formula, or a text that says why it was not found within the budget.
+    """
+    return {name: _columns(cost, name) for name in WORK if not cost.is_nothing(name)}
+
+
+def memory_of(cost: Cost) -> dict[str, Any]:
+    """Memory and depth of a forward pass, as work_of gives them; None while a size is open."""
+    values = {name: _found(partial(getattr, cost, name)) for name in LINES}
+    if values["cache"] == 0:  # nothing is decoded token by token
+        del values["cache"]
+    return values
 
 
 def _found(quantity: Callable[[], Any]) -> Any:
@@ -63,8 +84,8 @@ def _columns(cost: Cost, quantity: str) -> tuple[Any, Any, Any]:
     return needed, executed, dense
 
 
-def _by_layer(cost: Cost) -> Table:
-    """Layers that are alike are put together."""
+def by_layer(cost: Cost) -> Table:
+    """The layers one by one; those that are alike are put together."""
     groups: dict[tuple[str, ...], Amount] = {}
     for times, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
@@ -80,9 +101,7 @@ def _by_layer(cost: Cost) -> Table:
 
 
 def _lines(cost: Cost) -> list[tuple[str, str]]:
-    values = {name: _found(partial(getattr, cost, name)) for name in LINES}
-    if values["cache"] == 0:  # nothing is decoded token by token
-        del values["cache"]
+    values = memory_of(cost)
     words = {name: "known when every size has a number" for name, value in values.items() if value is None}
     called = {"cache": cache_label(cost)}
     return [

@@ -22,10 +22,8 @@ NEAR = 0.015  # of a side: crossings nearer than this are one dot
 
 def draw_lines(found: Comparison) -> Picture:
     """The chart of a comparison between the least and the greatest size of its table."""
-    low, high = max(1, found.sizes[0]), found.sizes[-1]
-    if high <= low:
-        raise NamingError(f"a chart needs two sizes or more: give at={{{found.over!r}: […]}}")
-    sizes = sorted({round(low * (high / low) ** (i / POINTS)) for i in range(POINTS + 1)})
+    sizes = chart_sizes(found)
+    low, high = sizes[0], sizes[-1]
     shown: list[tuple[str, list[tuple[float, float]]]] = []
     for label in found.costs:
         values = zip(sizes, found.values(label, sizes), strict=True)
@@ -47,17 +45,35 @@ def draw_lines(found: Comparison) -> Picture:
     )
 
 
+def chart_sizes(found: Comparison, points: int = POINTS) -> list[int]:
+    """The sizes at which curves are drawn: evenly apart on a logarithmic scale, between the table's ends."""
+    low, high = max(1, found.sizes[0]), found.sizes[-1]
+    if high <= low:
+        raise NamingError(f"a chart needs two sizes or more: give at={{{found.over!r}: […]}}")
+    between = (round(low * (high / low) ** (i / points)) for i in range(1, points))
+    return sorted({low, high, *between})
+
+
+def crossing_heights(found: Comparison) -> list[tuple[str, str, float, float]]:
+    """Of each crossing in numbers: its two layers, its size, and the quantity there."""
+    heights: list[tuple[str, str, float, float]] = []
+    for pair, place in found.crossings:
+        below, above = math.floor(place), math.ceil(place)
+        values = [value for value in found.values(pair.first, [below, above]) if value]
+        if values:
+            share = place - below
+            height = values[0] ** (1 - share) * values[-1] ** share
+            heights.append((pair.first, pair.second, place, height))
+    return heights
+
+
 def _crossings(found: Comparison, chart: Chart) -> tuple[Dots, ...]:
     """A ring at each crossing in view, with its size beside it."""
     (low, high), (least, most) = chart.ends()
     places: dict[tuple[float, float], str] = {}
-    for pair, place in found.crossings:
-        below, above = math.floor(place), math.ceil(place)
-        values = [value for value in found.values(pair.first, [below, above]) if value]
-        if not low <= place <= high or not values:
+    for _, _, place, height in crossing_heights(found):
+        if not low <= place <= high:
             continue
-        share = place - below
-        height = values[0] ** (1 - share) * values[-1] ** share
         apart = [max(_apart(place, x, high / low), _apart(height, y, most / least)) for x, y in places]
         if min(apart, default=1.0) > NEAR:
             places[place, height] = f"{found.over} = {rounded(place, 2)}"
