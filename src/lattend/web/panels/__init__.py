@@ -5,6 +5,8 @@ from __future__ import annotations
 from lattend.web.panel import Panel
 from lattend.web.panels import (
     claim,
+    compare,
+    cost,
     count,
     draw,
     explain,
@@ -13,6 +15,8 @@ from lattend.web.panels import (
     game_outcome,
     game_steps,
     images,
+    layers,
+    model,
     read,
     start,
     steer,
@@ -29,5 +33,6 @@ _ALL = (
     *(steer.PANEL, try_query.PANEL),
     *images.PANELS,
     *(explain.PANEL, tile_map.PANEL),
+    *(layers.PANEL, cost.PANEL, compare.PANEL, model.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -1,0 +1,117 @@
+// One layer: its formulas, and its numbers where its letters have some.
+import type { CatalogueLayer, CostAnswer, LayersAnswer } from "../../schema";
+import { useAnswer } from "../../core/ask";
+import { Panel } from "../../core/panel";
+import { Report } from "../../core/report";
+import { change, pick } from "../../core/state";
+import { Chips, LayerInput, layerOf } from "./layer_input";
+import { QuantityTable } from "./quantities";
+import { Sizes } from "./sizes";
+import type { PriceState } from "./state";
+
+const PER = { "": "All of it", score: "One score", cell: "One cell", step: "One decoding step" };
+
+export function LayerView({ state, menus }: { state: PriceState; menus: LayersAnswer | null }) {
+  const question = pick(state, ["layer", "rule", "numbers", "backward", "per"]);
+  const cost = useAnswer<CostAnswer>("cost", question);
+  const known = layerOf(state.layer, menus);
+  const found = cost.answer;
+  return (
+    <>
+      <LayerInput label="Layer" text={state.layer} problem={cost.problem} field="layer" menus={menus} onInput={(layer) => change({ layer })} />
+      {known && <Signature layer={known} />}
+      <Chips menus={menus} label="Layers by name" onPick={(layer) => change({ layer: layer.name, rule: "", per: "" })} />
+      {known?.rule && (
+        <div class="field price-mask">
+          <label for="price-rule">Attention mask, where the layer's text has none</label>
+          <input id="price-rule" value={state.rule} placeholder="causal, strided(255), k <= q and q - k <= t" spellcheck={false} autocomplete="off" onInput={(event) => change({ rule: event.currentTarget.value })} />
+        </div>
+      )}
+      <Sizes letters={found?.letters ?? []} numbers={state.numbers} />
+      <div class="price-row">
+        <div class="price-choice" role="group" aria-label="The price of">
+          {Object.entries(PER).map(([per, title]) => (
+            <button aria-pressed={state.per === per} onClick={() => change({ per })}>{title}</button>
+          ))}
+        </div>
+        <label class="price-check">
+          <input type="checkbox" checked={state.backward} disabled={state.per !== ""} onChange={(event) => change({ backward: event.currentTarget.checked })} />
+          Backward pass
+        </label>
+      </div>
+      <Panel
+        title={found?.title ?? "What a layer costs"}
+        about="A layer is a set of points, one for every multiplication; its price is the number of points. Needed: those of attended pairs. Executed: those in the tiles that run. Dense: what a tool reports that ignores the attention mask. An equals sign means: as needed."
+        panel="cost"
+        question={question}
+        reading={cost}
+        picture={found?.numbers.length === 3 && !state.per}
+        wide
+      >
+        {found && <Price found={found} />}
+      </Panel>
+    </>
+  );
+}
+
+function Signature({ layer }: { layer: CatalogueLayer }) {
+  return (
+    <p class="price-signature">
+      {layer.about} It takes <code>{layer.signature}</code>, as in{" "}
+      <button class="quiet" onClick={() => change({ layer: layer.example })}>
+        <code>{layer.example}</code>
+      </button>
+    </p>
+  );
+}
+
+function Price({ found }: { found: CostAnswer }) {
+  return (
+    <>
+      <QuantityTable rows={found.work} columns={found.columns} numbers={found.numbers} label="Work" />
+      {found.notes.map((note) => (
+        <p class="price-note">{note}</p>
+      ))}
+      <div class="price-sections">
+        {found.memory.length > 0 && (
+          <section>
+            <h3>Memory and dependences</h3>
+            <QuantityTable rows={found.memory} columns={["formula"]} numbers={found.numbers.length ? ["number"] : []} label="Memory and dependences" />
+            <dl class="facts">
+              {found.facts.map(([name, words]) => (
+                <div>
+                  <dt>{name}</dt>
+                  <dd>{words}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        )}
+        {found.times.length > 0 && (
+          <section>
+            <h3>Least time</h3>
+            <table class="report-table">
+              <tbody>
+                {found.times.map((time) => (
+                  <tr title={time.about}>
+                    <th scope="row">{time.machine}</th>
+                    <td class="number">{time.time}</td>
+                    <td>bound by {time.binds}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            <p class="price-note">
+              By arithmetic or memory, whichever takes longer, with 2-byte numbers and what is needed. No machine is faster; a real run takes longer.
+            </p>
+          </section>
+        )}
+        {found.tables.map((table) => (
+          <section>
+            <Report report={table} title />
+          </section>
+        ))}
+      </div>
+    </>
+  );
+}

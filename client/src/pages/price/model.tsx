@@ -1,0 +1,130 @@
+// A model from its config.json: parameters, multiply-adds at a length, KV cache.
+import { useEffect } from "preact/hooks";
+import type { LayersAnswer, ModelAnswer } from "../../schema";
+import { useAnswer } from "../../core/ask";
+import { Chart } from "../../core/chart";
+import { Panel } from "../../core/panel";
+import { Report } from "../../core/report";
+import { Slider } from "../../core/slider";
+import { change, pick } from "../../core/state";
+import { ConfigEditor, ConfigSource, takeText } from "./config";
+import type { PriceState } from "./state";
+
+const MOST = 2 ** 20;
+
+export function ModelView({ state, menus }: { state: PriceState; menus: LayersAnswer | null }) {
+  const question = pick(state, ["config", "length", "batch", "training"]);
+  const reading = useAnswer<ModelAnswer>("model", question);
+  const found = reading.answer;
+  useEffect(() => {
+    const paste = (event: ClipboardEvent) => {
+      const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+      const text = event.clipboardData?.getData("text") ?? "";
+      if (!typing && text) void takeText(text, "what was pasted");
+    };
+    document.addEventListener("paste", paste);
+    return () => document.removeEventListener("paste", paste);
+  }, []);
+  return (
+    <>
+      <ConfigSource menus={menus} />
+      <div class="sliders">
+        {!found?.fixed && (
+          <Slider name="length" label="Tokens" value={state.length} example={4096} min={1} max={found?.longest ?? MOST} log onChange={(value) => change({ length: Number(value ?? 4096) })} />
+        )}
+        <Slider name="batch" label="Batch" value={state.batch} example={1} min={1} max={1024} log onChange={(value) => change({ batch: Number(value ?? 1) })} />
+        <label class="price-check">
+          <input type="checkbox" checked={state.training} onChange={(event) => change({ training: event.currentTarget.checked })} />
+          Training: forward and backward
+        </label>
+      </div>
+      <Panel
+        title={found?.title ?? "A model from its config.json"}
+        about="The model that transformers builds from this config, counted without building it. Multiply-adds of matrix products: needed for attended pairs, executed in whole tiles of 128 × 128, dense as a counter reports them that ignores the attention mask."
+        panel="model"
+        question={question}
+        reading={reading}
+        wide
+      >
+        {found && <Model found={found} />}
+        <ConfigEditor config={state.config} />
+      </Panel>
+    </>
+  );
+}
+
+function Model({ found }: { found: ModelAnswer }) {
+  const [needed, executed, dense] = found.multiply_adds;
+  return (
+    <>
+      <dl class="facts price-facts">
+        <div><dt>Parameters</dt><dd>{found.parameters}</dd></div>
+        {found.active && <div><dt>Used by one token</dt><dd>{found.active}</dd></div>}
+        <div><dt>Weights, 2 bytes a number</dt><dd>{found.weights}</dd></div>
+        {found.cache && <div><dt>KV cache, 2 bytes a number</dt><dd>{found.cache}</dd></div>}
+        <div><dt>Multiply-adds needed</dt><dd>{needed}</dd></div>
+        <div><dt>executed</dt><dd>{executed}</dd></div>
+        <div><dt>dense</dt><dd>{dense}</dd></div>
+      </dl>
+      <Shares found={found} />
+      {found.curves.length > 0 && <Growth found={found} />}
+      <Report report={found.about} />
+    </>
+  );
+}
+
+/** How the multiply-adds are shared out among the parts. */
+function Shares({ found }: { found: ModelAnswer }) {
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label="Multiply-adds by part">
+      <table class="report-table price-shares">
+        <caption>{found.work_title}: multiply-adds by part</caption>
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">share of what is needed</th>
+            <th scope="col" class="number">needed</th>
+            <th scope="col" class="number">executed</th>
+            <th scope="col" class="number">dense</th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.parts.map((part) => (
+            <tr>
+              <th scope="row">{part.name}</th>
+              <td>
+                <span class="price-bar" style={{ width: `${100 * part.share}%` }} />
+                <span>{part.percent}</span>
+              </td>
+              <td class="number">{part.needed}</td>
+              <td class="number">{part.executed === part.needed ? "=" : part.executed}</td>
+              <td class="number">{part.dense === part.needed ? "=" : part.dense}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Growth({ found }: { found: ModelAnswer }) {
+  const x = found.lengths;
+  const attention = found.curves.find((curve) => curve.name === "attention");
+  const place = found.passes === null ? -1 : x.findIndex((length) => length >= found.passes!);
+  const marks = attention && place >= 0 ? [{ x: found.passes!, y: attention.values[place]!, label: `${found.passes!.toLocaleString("en")} tokens` }] : [];
+  return (
+    <div class="price-sections">
+      <section>
+        <h3>As the sequence grows</h3>
+        <Chart about={`Multiply-adds needed by each part over the length of the sequence. ${found.passes_text}`} x={x} curves={found.curves.map((curve) => ({ name: curve.name, y: curve.values, texts: curve.texts }))} xName="tokens" yName="multiply-adds" xLog={2} yLog={10} marks={marks} />
+        <p class="price-note">{found.passes_text}</p>
+      </section>
+      {found.cached && (
+        <section>
+          <h3>KV cache</h3>
+          <Chart about="Bytes of the KV cache over the length of the sequence." x={x} curves={[{ name: found.cached.name, y: found.cached.values, texts: found.cached.texts }]} xName="tokens" yName="bytes" xLog={2} yLog={2} />
+        </section>
+      )}
+    </div>
+  );
+}

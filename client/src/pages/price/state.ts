@@ -1,0 +1,54 @@
+// What the price page holds: a layer, several layers as curves, or a model.
+export type Numbers = { [name: string]: number | string };
+export type Config = { [field: string]: unknown };
+export type PriceState = {
+  view: string; // layer, compare or model
+  layer: string;
+  rule: string; // the attention mask of a layer whose text has none
+  numbers: Numbers;
+  backward: boolean;
+  per: string;
+  layers: string[];
+  over: string;
+  quantity: string;
+  column: string;
+  equal: boolean;
+  span: (number | string)[];
+  hidden: string[]; // curves that are not drawn
+  config: { [field: string]: never };
+  length: number;
+  batch: number;
+  training: boolean;
+};
+
+const LLAMA = {
+  model_type: "llama",
+  vocab_size: 128256,
+  hidden_size: 4096,
+  intermediate_size: 14336,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  attention_bias: false,
+  tie_word_embeddings: false,
+};
+
+export const START: PriceState = {
+  view: "compare",
+  layer: "attention(strided)",
+  rule: "",
+  numbers: { d: 512, t: 255 },
+  backward: false,
+  per: "",
+  layers: ["rnn", "attention(causal, projections=none)", "attention(strided, projections=none)"],
+  over: "n",
+  quantity: "multiplies",
+  column: "needed",
+  equal: false,
+  span: [],
+  hidden: [],
+  config: LLAMA as unknown as PriceState["config"],
+  length: 8192,
+  batch: 1,
+  training: false,
+};

@@ -1,0 +1,178 @@
+"""compare: several layers as one size grows, and where they cross."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.costs import LayerText, SizeLetter
+from lattend.web.formulas import Formula, formula
+from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+
+if TYPE_CHECKING:
+    from lattend.cost.comparison.comparison import Comparison
+    from lattend.cost.comparison.defaults import NamedLayers
+    from lattend.draw import Picture
+
+POINTS = 96  # of a curve
+MOST_LAYERS = 8
+
+
+class CompareQuestion(Question):
+    """Two layers or more, the size that grows, and what is compared; `span`: from where to where it grows."""
+
+    layers: list[LayerText] = Field(max_length=MOST_LAYERS)
+    over: Annotated[str, Field(max_length=60)] = "n"
+    numbers: Numbers = Field(default_factory=dict)
+    quantity: Annotated[str, Field(max_length=60)] = "multiplies"
+    column: Literal["needed", "dense"] = "needed"
+    equal: bool = False
+    span: list[Integer] = Field(default_factory=list, max_length=2)
+
+
+class ComparedLayer(BaseModel):
+    """A curve: the layer it is of, its formula, and its values; `texts` are exact."""
+
+    label: str
+    meaning: str
+    formula: Formula
+    order: str
+    values: list[float | None]
+    texts: list[str]
+
+
+class Crossing(BaseModel):
+    """Where two curves cross, in numbers."""
+
+    first: str
+    second: str
+    x: float
+    y: float
+    text: str
+
+
+class CompareAnswer(Answer):
+    """Curves, where they cross, and a table of numbers."""
+
+    title: str
+    note: str
+    warning: str
+    label: str  # of the quantity
+    over: list[str]  # the sizes that could grow instead
+    letters: list[SizeLetter]  # at which numbers the curves are drawn
+    sizes: list[float]
+    layers: list[ComparedLayer]
+    crossings: list[Crossing]
+    sentences: list[str]
+    widths: list[str]
+
+
+def answer(question: CompareQuestion) -> CompareAnswer:
+    """The curves of one quantity, and in closed form where they cross."""
+    from lattend.cost.comparison.chart import chart_sizes, crossing_heights
+    from lattend.cost.quantities import label
+    from lattend.report.numbers import format_value, rounded
+
+    named, found = _compared(question)
+    sizes = chart_sizes(found, POINTS)
+    layers: list[ComparedLayer] = []
+    for name, count in found.formulas.items():
+        values = found.values(name, sizes)
+        layers.append(
+            ComparedLayer(
+                label=name,
+                meaning=named.meanings.get(name, ""),
+                formula=formula(count),
+                order=found.orders[name],
+                values=[None if value is None else float(value) for value in values],
+                texts=[format_value(value) for value in values],
+            )
+        )
+    return CompareAnswer(
+        title=found.title,
+        note=named.note,
+        warning=found.warning,
+        label=label(found.quantity),
+        over=[*dict.fromkeys(name for cost in named.costs.values() for name in cost.names)],
+        letters=[SizeLetter(name=name, example=value) for name, value in found.numbers.items()],
+        sizes=[float(size) for size in sizes],
+        layers=layers,
+        crossings=[
+            Crossing(first=first, second=second, x=x, y=y, text=f"{found.over} = {rounded(x, 2)}")
+            for first, second, x, y in crossing_heights(found)
+            if sizes[0] <= x <= sizes[-1]
+        ],
+        sentences=found.crossing_lines,
+        widths=[str(width) for width in found.widths],
+        copies=_copies(question, found),
+    )
+
+
+def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
+    from lattend.cost.comparison import compare
+    from lattend.cost.comparison.defaults import read_layers
+    from lattend.errors import LattendError
+
+    texts = [text for text in question.layers if text.strip()]
+    if len(texts) < 2:
+        raise LattendError("a comparison needs two layers or more; add another")
+    named = read_layers(texts, question.over)
+    known = {name for cost in named.costs.values() for name in cost.names}
+    at: dict[str, Any] = {name: value for name, value in question.numbers.items() if name in known}
+    at.pop(question.over, None)
+    if len(question.span) == 2:
+        at[question.over] = _powers(*question.span)
+    costs = {label: getattr(cost, question.column) for label, cost in named.costs.items()}
+    equal = "parameters" if question.equal else None
+    return named, compare(costs, over=question.over, quantity=question.quantity, at=at, equal=equal)
+
+
+def _powers(low: int, high: int) -> list[int]:
+    """Both ends, and the powers of two between them."""
+    from lattend.errors import DomainError
+
+    if not 1 <= low < high <= 2**60:
+        raise DomainError(f"sizes grow from 1 or more to at most 2^60, not from {low:,} to {high:,}")
+    return [low, *(2**power for power in range(61) if low < 2**power < high), high]
+
+
+def _copies(question: CompareQuestion, found: Comparison) -> Copies:
+    texts = [text for text in question.layers if text.strip()]
+    at: dict[str, Any] = {name: value for name, value in found.numbers.items() if name not in found.chosen}
+    sizes = ",".join(map(str, found.given_sizes))
+    equal = "parameters" if question.equal else ""
+    costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
+    rows = {question.over: [*found.given_sizes]} if found.given_sizes else {}
+    options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
+    return Copies(
+        python=python(
+            "from lattend.cost.comparison.defaults import read_layers",
+            "",
+            call("layers = read_layers", texts, question.over),
+            f"print(lt.cost.compare({costs}, {options[1:]})",
+        ),
+        command=command(
+            "compare",
+            *texts,
+            at=at,
+            over=question.over,
+            quantity="" if question.quantity == "multiplies" else question.quantity,
+            column="" if question.column == "needed" else question.column,
+            equal=equal,
+            sizes=sizes,
+        ),
+        latex="\\\\\n".join(
+            f"\\text{{{label}}}: {count if isinstance(count, int) else count.latex()}"
+            for label, count in found.formulas.items()
+        ),
+    )
+
+
+def picture(question: CompareQuestion) -> Picture:
+    """The curves with their crossings."""
+    return _compared(question)[1].draw()
+
+
+PANEL = Panel("compare", "Layers as one size grows", CompareQuestion, CompareAnswer, answer, picture)

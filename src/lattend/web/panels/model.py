@@ -1,0 +1,179 @@
+"""model: a whole model from its config.json: parameters, multiply-adds at a length, KV cache."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.panel import Answer, Copies, Integer, Panel, Question
+from lattend.web.reports import ReportView, view
+
+if TYPE_CHECKING:
+    from lattend.cost.models import Model, ModelWork
+
+MOST_TOKENS = 10**8
+MOST_CONFIG = 200_000  # characters
+
+
+def _small(config: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(config)) > MOST_CONFIG:
+        raise ValueError(f"a config.json of more than {MOST_CONFIG:,} characters is not read")
+    return config
+
+
+class ModelQuestion(Question):
+    """The fields of a config.json, and how many sequences of how many tokens run through the model."""
+
+    config: Annotated[dict[str, Any], AfterValidator(_small)]
+    length: Annotated[Integer, Field(ge=1, le=MOST_TOKENS)] = 4096
+    batch: Annotated[Integer, Field(ge=1, le=10**9)] = 1
+    training: bool = False
+
+
+class PartOfWork(BaseModel):
+    """One kind of part: its multiply-adds in three columns, and its share of those needed."""
+
+    name: str
+    needed: str
+    executed: str
+    dense: str
+    share: float
+    percent: str
+
+
+class WorkCurve(BaseModel):
+    """The multiply-adds needed, or the bytes cached, as the length grows; `texts` are exact."""
+
+    name: str
+    values: list[float]
+    texts: list[str]
+
+
+class ModelAnswer(Answer):
+    """The model, its work at the length asked for, and what becomes of it as the length grows."""
+
+    title: str
+    parameters: str
+    active: str  # "" where one token uses all
+    weights: str  # bytes at 2 a number
+    cache: str  # bytes; "" where nothing is decoded
+    multiply_adds: list[str]
+    work_title: str
+    parts: list[PartOfWork]
+    about: ReportView
+    lengths: list[int]
+    curves: list[WorkCurve]
+    cached: WorkCurve | None
+    passes: int | None
+    passes_text: str
+    length: int
+    longest: int | None
+    fixed: bool  # an image model, whose length is set by the image
+    config: dict[str, Any]  # the fields that were read
+
+
+def answer(question: ModelQuestion) -> ModelAnswer:
+    """The price of the model."""
+    from lattend.cost.models import config
+    from lattend.cost.models.configuration import read_fields
+    from lattend.cost.models.lengths import attention_passes, chart_lengths
+    from lattend.report.numbers import format_bytes, percent
+
+    model = config(question.config)
+    work = _work(model, question)
+    total = work.multiply_adds
+    lengths = [] if model.image else chart_lengths(model, question.length)
+    passes = attention_passes(model)
+    held = None if model.image or not model.is_causal else model.cache(question.length, question.batch)
+    return ModelAnswer(
+        title=model.heading,
+        parameters=f"{model.parameters:,}",
+        active=f"{model.active:,}" if model.is_mixture else "",
+        weights=format_bytes(model.weights()),
+        cache="" if held is None else format_bytes(held),
+        multiply_adds=[f"{value:,}" for value in total],
+        work_title=work.heading,
+        parts=[
+            PartOfWork(
+                name=name,
+                needed=f"{part.needed:,}",
+                executed=f"{part.executed:,}",
+                dense=f"{part.dense:,}",
+                share=part.needed / total.needed if total.needed else 0.0,
+                percent=percent(part.needed, total.needed),
+            )
+            for name, part in work.parts.items()
+            if part.dense
+        ],
+        about=view(model.report()),
+        lengths=lengths,
+        curves=_curves(model, question, lengths),
+        cached=None if held is None else _cached(model, question, lengths),
+        passes=passes,
+        passes_text="" if model.image else _passes(model, passes),
+        length=work.length,
+        longest=model.longest,
+        fixed=model.image is not None,
+        config=read_fields(question.config),
+        copies=_copies(question, model),
+    )
+
+
+def _work(model: Model, question: ModelQuestion, length: int | None = None) -> ModelWork:
+    tokens = None if model.image else length or question.length
+    run = model.training if question.training else model.forward
+    return run(tokens, batch=question.batch)
+
+
+def _curves(model: Model, question: ModelQuestion, lengths: list[int]) -> list[WorkCurve]:
+    """What each kind of part needs; kinds that need nothing are left out."""
+    found = [_work(model, question, length).parts for length in lengths]
+    names = [name for name in (found[-1] if found else {}) if found[-1][name].needed]
+    needed = {name: [parts[name].needed for parts in found] for name in names}
+    return [
+        WorkCurve(name=name, values=[float(v) for v in values], texts=[f"{v:,}" for v in values])
+        for name, values in needed.items()
+    ]
+
+
+def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCurve:
+    from lattend.report.numbers import format_bytes
+
+    held = [model.cache(length, question.batch) for length in lengths]
+    return WorkCurve(name="KV cache", values=[float(v) for v in held], texts=[format_bytes(v) for v in held])
+
+
+def _passes(model: Model, passes: int | None) -> str:
+    """From which length on attention is most of the work, as a sentence."""
+    from lattend.cost.models.lengths import FAR
+
+    if passes is not None:
+        return f"Attention needs more multiply-adds than all matrices together from {passes:,} tokens on."
+    if any("chunk" in layer.attention.span.words for layer in model.layers if layer.attention):
+        return "Attention in chunks begins anew with every chunk."
+    upto = f"up to its {model.longest:,} learned positions" if model.longest else f"up to {FAR:,} tokens"
+    return f"The matrices need more multiply-adds than attention at every length {upto}."
+
+
+def _copies(question: ModelQuestion, model: Model) -> Copies:
+    length = None if model.image else question.length
+    batch = question.batch if question.batch > 1 else None
+    run = "training" if question.training else "forward"
+    cache = (
+        [call("print(model.cache", question.length, batch=batch) + ")"] if model.is_causal and length else []
+    )
+    return Copies(
+        python=python(
+            call("model = lt.cost.config", question.config),
+            "print(model)",
+            call(f"print(model.{run}", *([length] if length else []), batch=batch) + ")",
+            *cache,
+        ),
+        command=command("cost", "config.json", length=str(length) if length else ""),
+    )
+
+
+PANEL = Panel("model", "A model from its config.json", ModelQuestion, ModelAnswer, answer)
