@@ -53,9 +53,8 @@ class Notation:
             return latex_name(atom)
         of = Polynomial.linear(atom.of)
         inner, by = self.sum(of), self.plain(atom.by) if isinstance(atom.by, str) else str(atom.by)
-        if isinstance(atom, Quotient):
-            return rf"\lfloor {inner} / {by} \rfloor"
-        return rf"{inner if len(of.terms) == 1 else f'({inner})'} \bmod {by}"
+        inner = inner if len(of.terms) == 1 else f"({inner})"
+        return rf"\lfloor {inner} / {by} \rfloor" if isinstance(atom, Quotient) else rf"{inner} \bmod {by}"
 
     def formula(self, polynomial: Polynomial, known: Mapping[Atom, Polynomial] | None = None) -> str:
         """The formula factored, whole or in two parts, whichever has the shortest sums.
@@ -111,7 +110,9 @@ class Notation:
         text = parts[0]
         for before, part in itertools.pairwise(parts):
             if self.latex:
-                joint = "" if part[0] == "(" or before.isdigit() else " "
+                word = before.startswith(r"\mathrm") or part.startswith(r"\mathrm")
+                joint = r" \, " if word else "" if part[0] == "(" else " "
+                joint = "" if before.isdigit() else joint
             elif part[0] == "(":
                 joint = "*" if len(before) > 1 and before.isidentifier() else ""
             else:
