@@ -162,6 +162,7 @@ function options(newest: { current: Props }, host: HTMLElement, setCursor: (inde
         label: curve.name,
         stroke: paint(colour(index)),
         width: curve.points ? 0 : 2,
+        pxAlign: 0, // places between pixels: a straight line stays straight
         dash: dash(index),
         points: { show: curve.points ?? curve.y.length === 1, size: 6, fill: paint(colour(index)) },
       })),

@@ -32,7 +32,7 @@ export function CompareView({ state, menus }: { state: PriceState; menus: Layers
       <Choices state={state} menus={menus} sizes={found?.over ?? [state.over]} />
       <Sizes letters={found?.letters ?? []} numbers={state.numbers} />
       <Panel
-        title={found?.title ?? "Layers as one size grows"}
+        title={found ? found.title[0]!.toUpperCase() + found.title.slice(1) : "Layers as one size grows"}
         about="One quantity of each layer as a size grows, on logarithmic axes. A ring marks where two curves cross; below, the crossing in closed form, for all numbers at once. A layer named without its sizes has as many positions as the size that grows, width d and one head."
         panel="compare"
         question={question}

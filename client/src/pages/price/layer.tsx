@@ -56,12 +56,16 @@ export function LayerView({ state, menus }: { state: PriceState; menus: LayersAn
 
 function Signature({ layer }: { layer: CatalogueLayer }) {
   return (
-    <p class="price-signature">
-      {layer.about} It takes <code>{layer.signature}</code>, as in{" "}
-      <button class="quiet" onClick={() => change({ layer: layer.example })}>
+    <div class="price-signature">
+      {layer.about}{" "}
+      <button class="quiet" title="Use this example" onClick={() => change({ layer: layer.example })}>
         <code>{layer.example}</code>
       </button>
-    </p>
+      <details>
+        <summary>What {layer.name} takes</summary>
+        <code>{layer.signature}</code>
+      </details>
+    </div>
   );
 }
 
@@ -74,7 +78,7 @@ function Price({ found }: { found: CostAnswer }) {
       ))}
       <div class="price-sections">
         {found.memory.length > 0 && (
-          <section>
+          <section class="price-wide">
             <h3>Memory and dependences</h3>
             <QuantityTable rows={found.memory} columns={["formula"]} numbers={found.numbers.length ? ["number"] : []} label="Memory and dependences" />
             <dl class="facts">

@@ -54,22 +54,36 @@ export function ModelView({ state, menus }: { state: PriceState; menus: LayersAn
 }
 
 function Model({ found }: { found: ModelAnswer }) {
-  const [needed, executed, dense] = found.multiply_adds;
   return (
     <>
-      <dl class="facts price-facts">
-        <div><dt>Parameters</dt><dd>{found.parameters}</dd></div>
-        {found.active && <div><dt>Used by one token</dt><dd>{found.active}</dd></div>}
-        <div><dt>Weights, 2 bytes a number</dt><dd>{found.weights}</dd></div>
-        {found.cache && <div><dt>KV cache, 2 bytes a number</dt><dd>{found.cache}</dd></div>}
-        <div><dt>Multiply-adds needed</dt><dd>{needed}</dd></div>
-        <div><dt>executed</dt><dd>{executed}</dd></div>
-        <div><dt>dense</dt><dd>{dense}</dd></div>
+      <dl class="price-cards">
+        <Card name="parameters" value={found.parameters} />
+        {found.active && <Card name="used by one token" value={found.active} />}
+        <Card name="weights, 2 bytes a number" value={found.weights} />
+        {found.cache && <Card name="KV cache, 2 bytes a number" value={found.cache} />}
+        {["needed", "executed", "dense"].map((column, place) => (
+          <Card name={`multiply-adds ${column}`} value={found.multiply_adds[place]!} />
+        ))}
       </dl>
       <Shares found={found} />
       {found.curves.length > 0 && <Growth found={found} />}
-      <Report report={found.about} />
+      <div class="price-about">
+        <Report report={found.about} />
+      </div>
     </>
+  );
+}
+
+function Card({ name, value }: { name: string; value: string }) {
+  const [number, rest] = value.split(" bytes ");
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>
+        {rest ? rest.replace(/[()]/g, "") : number}
+        {rest && <small>{number} bytes</small>}
+      </dd>
+    </div>
   );
 }
 
@@ -109,9 +123,7 @@ function Shares({ found }: { found: ModelAnswer }) {
 
 function Growth({ found }: { found: ModelAnswer }) {
   const x = found.lengths;
-  const attention = found.curves.find((curve) => curve.name === "attention");
-  const place = found.passes === null ? -1 : x.findIndex((length) => length >= found.passes!);
-  const marks = attention && place >= 0 ? [{ x: found.passes!, y: attention.values[place]!, label: `${found.passes!.toLocaleString("en")} tokens` }] : [];
+  const marks = found.passes ? [{ x: found.passes.length, y: found.passes.value, label: `${found.passes.length.toLocaleString("en")} tokens` }] : [];
   return (
     <div class="price-sections">
       <section>

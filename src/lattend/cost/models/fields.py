@@ -158,7 +158,7 @@ def read(source: Source, overrides: Mapping[str, Any]) -> Fields:
     """The fields of a config.json, of a folder with one, or of a dict; of the text part, if it is nested."""
     data, where = _loaded(source)
     family = overrides.get("model_type", data.get("model_type"))
-    if family not in INSIDE:
+    if not isinstance(family, str) or family not in INSIDE:
         return Fields(data, where, overrides)
     nested = data.get("text_config")
     if not isinstance(nested, Mapping):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 10**8
 MOST_CONFIG = 200_000  # characters
+MATRICES = "all matrices together"
 
 
 def _small(config: dict[str, Any]) -> dict[str, Any]:
@@ -52,6 +53,13 @@ class WorkCurve(BaseModel):
     texts: list[str]
 
 
+class Passes(BaseModel):
+    """The length from which on attention needs more than all matrices together, and what it needs there."""
+
+    length: int
+    value: float
+
+
 class ModelAnswer(Answer):
     """The model, its work at the length asked for, and what becomes of it as the length grows."""
 
@@ -67,7 +75,7 @@ class ModelAnswer(Answer):
     lengths: list[int]
     curves: list[WorkCurve]
     cached: WorkCurve | None
-    passes: int | None
+    passes: Passes | None
     passes_text: str
     length: int
     longest: int | None
@@ -112,7 +120,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
         lengths=lengths,
         curves=_curves(model, question, lengths),
         cached=None if held is None else _cached(model, question, lengths),
-        passes=passes,
+        passes=None if passes is None else Passes(length=passes, value=_attention(model, question, passes)),
         passes_text="" if model.image else _passes(model, passes),
         length=work.length,
         longest=model.longest,
@@ -130,13 +138,25 @@ def _work(model: Model, question: ModelQuestion, length: int | None = None) -> M
 
 def _curves(model: Model, question: ModelQuestion, lengths: list[int]) -> list[WorkCurve]:
     """What each kind of part needs; kinds that need nothing are left out."""
+    from lattend.cost.models.parts import ATTENTION
+
     found = [_work(model, question, length).parts for length in lengths]
     names = [name for name in (found[-1] if found else {}) if found[-1][name].needed]
     needed = {name: [parts[name].needed for parts in found] for name in names}
+    matrices = [name for name in names if name != ATTENTION]
+    needed |= (
+        {MATRICES: [sum(parts[name].needed for name in matrices) for parts in found]} if matrices else {}
+    )
     return [
         WorkCurve(name=name, values=[float(v) for v in values], texts=[f"{v:,}" for v in values])
         for name, values in needed.items()
     ]
+
+
+def _attention(model: Model, question: ModelQuestion, length: int) -> float:
+    from lattend.cost.models.parts import ATTENTION
+
+    return float(_work(model, question, length)[ATTENTION].needed)
 
 
 def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCurve:

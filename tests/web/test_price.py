@@ -1,0 +1,182 @@
+"""Prices on the page are the library's, exactly; what cannot be priced is said in words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from cost.models.published import PUBLISHED
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.cost.comparison import compare
+from lattend.cost.comparison.defaults import read_layers
+from lattend.cost.models import config
+from lattend.cost.reader import from_text, layer_names
+from lattend.web.panels.layers import models
+from lattend.web.worker import reply
+
+NUMBERS = {"n": 4096, "t": 255, "heads": 8, "D_hid": 64, "D_i": 512}
+
+
+def ask(panel: str, **question: Any) -> tuple[int, dict[str, Any]]:
+    status, _, body = reply(panel, "", json.dumps(question).encode())
+    return status, json.loads(body)
+
+
+def answer(panel: str, **question: Any) -> dict[str, Any]:
+    status, found = ask(panel, **question)
+    assert status == 200, found
+    return found
+
+
+def rows(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in [*found["work"], *found["memory"]]}
+
+
+@pytest.mark.parametrize("layer", layer_names())
+def test_formulas_are_the_librarys(layer: str) -> None:
+    found, cost = answer("cost", layer=layer), from_text(layer)
+    assert [letter["name"] for letter in found["letters"]] == list(cost.names)
+    for name, row in rows(found).items():
+        if row["words"]:
+            assert cost.names and getattr(cost, name) is None
+            continue
+        value = cost.value(name)
+        assert row["formulas"][0]["text"] == (f"{value:,}" if isinstance(value, int) else str(value))
+
+
+def test_numbers_are_needed_executed_and_dense() -> None:
+    found = answer("cost", layer="attention(strided)", numbers=NUMBERS)
+    cost = from_text("attention(strided)", NUMBERS)
+    assert found["numbers"] == ["needed", "executed", "dense"]
+    assert rows(found)["multiplies"]["numbers"] == [f"{value:,}" for value in cost.columns("multiplies")]
+    assert rows(found)["peak_activations"]["numbers"] == [f"{cost.peak_activations:,}"]
+    assert rows(found)["path"]["numbers"] == [str(cost.path)]
+    assert rows(found)["multiplies"]["formulas"][0]["text"] == str(from_text("attention(strided)").multiplies)
+    assert found["times"][0]["time"] in str(cost.time("H200"))
+
+
+def test_a_backward_pass_and_a_mask() -> None:
+    found = answer("cost", layer="attention", rule="causal", backward=True)
+    cost = from_text("attention", {"rule": "causal"}).backward
+    assert rows(found)["multiplies"]["formulas"][0]["text"] == str(cost.multiplies)
+    assert found["memory"] == []
+    assert found["copies"]["command"] == "lattend cost attention --rule causal --backward"
+
+
+def test_numbers_of_another_layer_wait() -> None:
+    found = answer("cost", layer="rnn2d", numbers={"heads": 8, "h": 3})
+    assert rows(found)["multiplies"]["formulas"][0]["text"] == str(lt.cost.rnn2d(h=3).multiplies)
+    assert found["copies"]["command"] == "lattend cost rnn2d --at h=3"
+
+
+@pytest.mark.parametrize(("layer", "per"), [("rnn2d", "cell"), ("attention", "score"), ("decoder", "step")])
+def test_the_price_of_one_point(layer: str, per: str) -> None:
+    found, points = answer("cost", layer=layer, per=per), from_text(layer).per(per)
+    assert found["columns"] == list(points.costs)
+    (row,) = [row for row in found["work"] if row["name"] == "multiplies"]
+    assert [cell["text"] for cell in row["formulas"]] == [
+        str(cost.multiplies) for cost in points.costs.values()
+    ]
+    at = answer("cost", layer=layer, per=per, numbers=dict.fromkeys(from_text(layer).names, 3))
+    (row,) = [row for row in at["work"] if row["name"] == "multiplies"]
+    names = from_text(layer).names
+    numbers = points.at(**{n: 3 for n in names if any(n in c.names for c in points.costs.values())})
+    assert row["numbers"] == [f"{cost.total('multiplies'):,}" for cost in numbers.costs.values()]
+
+
+def test_curves_are_the_comparisons() -> None:
+    texts = ["rnn", "attention(causal, projections=none)"]
+    found = answer("compare", layers=texts, over="t", numbers={"d": 512, "heads": 3}, span=[16, 5000])
+    named = read_layers(texts, "t")
+    compared = compare(named.costs, over="t", at={"d": 512, "t": [16, 5000]})
+    sizes = [int(size) for size in found["sizes"]]
+    assert (sizes[0], sizes[-1]) == (16, 5000)
+    for layer in found["layers"]:
+        assert layer["texts"] == [f"{value:,}" for value in compared.values(layer["label"], sizes)]
+    assert found["sentences"][0] == str(compared.crossovers[0]) == compared.crossing_lines[0]
+    (crossing,) = found["crossings"]
+    assert (crossing["x"], crossing["text"]) == (1023.0, "t = 1,023")
+    assert crossing["y"] == pytest.approx(compared.values("rnn", [1023])[0])
+
+
+def test_a_curve_beyond_the_numbers_of_javascript_is_exact() -> None:
+    found = answer("compare", layers=["rnn", "attention"], numbers={"d": 10**9}, span=[1, 2**60])
+    assert found["layers"][0]["texts"][-1] == f"{2 * 10**18 * 2**60:,}"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_models_are_the_librarys(name: str) -> None:
+    fields, parameters, _ = PUBLISHED[name]
+    model = config(fields)
+    length = model.image or 500
+    found = answer("model", config={**fields, "torch_dtype": "bfloat16"}, length=length, batch=2)
+    work = model.forward(length, batch=2)
+    assert found["parameters"] == f"{parameters:,}"
+    assert found["multiply_adds"] == [f"{value:,}" for value in work.multiply_adds]
+    assert sum(part["share"] for part in found["parts"]) == pytest.approx(1)
+    assert "torch_dtype" not in found["config"]
+    again = answer("model", config=found["config"], length=length, batch=2)
+    assert again["parameters"] == found["parameters"]
+
+
+def test_named_models_are_those_that_were_published() -> None:
+    known = {parameters for _, parameters, _ in PUBLISHED.values()}
+    for model in models():
+        assert config(model.config).parameters in known, model.name
+
+
+@pytest.mark.parametrize(
+    ("panel", "question", "message"),
+    [
+        ("cost", {"layer": ""}, "write a layer"),
+        ("cost", {"layer": "cnn"}, "Did you mean conv"),
+        ("cost", {"layer": "rnn" + "(" * 1900}, ""),
+        ("cost", {"layer": "attention(causal)", "rule": "full"}, "has a rule already"),
+        ("cost", {"layer": "rnn", "per": "score"}, "a score is of one layer"),
+        ("cost", {"layer": "rnn", "numbers": {"t": -3}}, ""),
+        ("compare", {"layers": ["rnn"]}, "two layers or more"),
+        ("compare", {"layers": ["rnn", "conv"], "over": ""}, ""),
+        ("compare", {"layers": ["rnn", "conv"], "over": "(("}, ""),
+        ("compare", {"layers": ["rnn(steps=8)", "rnn(steps=9)"], "over": "z"}, "none of these has z"),
+        ("compare", {"layers": ["rnn", "conv"], "quantity": "flops"}, "Did you mean operations"),
+        ("compare", {"layers": ["rnn", "conv"], "span": [8, 8]}, "grow from"),
+        ("compare", {"layers": ["rnn", "conv"], "span": [0, 10**40]}, "grow from"),
+        ("model", {"config": {}}, "model_type"),
+        ("model", {"config": {"model_type": "t5"}}, "not known"),
+        ("model", {"config": {"model_type": ["llama"]}}, "model_type"),
+        ("model", {"config": {"model_type": "gpt2", "n_layer": 10**9}}, ""),
+        ("model", {"config": PUBLISHED["gpt2"][0] | {"n_layer": 10**9}}, "layers up to 10,000"),
+        ("model", {"config": PUBLISHED["gpt2"][0], "length": 2000}, "1,024 learned positions"),
+    ],
+)
+def test_what_cannot_be_priced_is_said(panel: str, question: dict[str, Any], message: str) -> None:
+    status, found = ask(panel, **question)
+    assert status == 422
+    assert found["kind"] in ("input", "no answer")
+    assert message in found["message"]
+
+
+def test_a_mistake_in_a_layer_is_pointed_at() -> None:
+    _, found = ask("cost", layer="rnn(stepz=3)")
+    assert (found["field"], found["text"][found["start"] : found["end"]]) == ("layer", "stepz")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**12) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), name=st.sampled_from([*PUBLISHED]))
+def test_any_json_is_data(data: st.DataObject, name: str) -> None:
+    fields = dict(PUBLISHED[name][0])
+    for field in data.draw(st.lists(st.sampled_from([*fields]), max_size=3)):
+        fields[field] = data.draw(json_values)
+    status, found = ask("model", config=fields, length=data.draw(st.integers(1, 10**6)))
+    assert status == 200 or found["kind"] == "input", found
