@@ -1,8 +1,9 @@
 // The pages, in the order of the menu; the first is shown on a first visit.
 import { convPage } from "./conv/page";
+import { elboPage } from "./elbo/page";
 import { gamePage } from "./game/page";
 import { pricePage } from "./price/page";
 import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage];
+export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage];

@@ -72,12 +72,16 @@ class Line(BaseModel):
 def line(stroke: Stroke, view: View | None = None) -> Line:
     """A line of the library's charts; in a view its places are rounded to what can be seen."""
     if view is None:
-        return Line(name=stroke.name, points=[(float(x), float(y)) for x, y in stroke.points])
+        return Line(name=stroke.name, points=[(_short(x), _short(y)) for x, y in stroke.points])
     places = 4 - math.floor(math.log10(view[2]))
     return Line(
         name=stroke.name,
         points=[(round(float(x), places), round(float(y), places)) for x, y in stroke.points],
     )
+
+
+def _short(number: Any) -> float:
+    return float(f"{float(number):.6g}")
 
 
 def ends(view: View) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -1,7 +1,7 @@
 // What is set: the step, the number of steps, and where both begin.
-import { useId } from "preact/hooks";
 import { Slider } from "../../core/slider";
 import { change } from "../../core/state";
+import { TextSlider, valueOf } from "../../core/text-slider";
 import type { OrbitAnswer } from "../../schema";
 import type { GameState } from "./state";
 
@@ -9,9 +9,11 @@ const LARGEST_STEP = 3;
 
 export function Controls({ state, answer }: { state: GameState; answer: OrbitAnswer | null }) {
   const start = answer?.start ?? state.start;
+  const typed = valueOf(state.step);
+  const shown = Number.isFinite(typed) ? typed : (answer?.step_value ?? 1); // a root is known to the server alone
   return (
     <div class="game-controls">
-      <StepSlider step={state.step} value={answer?.step_value ?? Number(state.step)} />
+      <TextSlider name="step h" label={<>step <var>h</var></>} text={state.step} value={shown} min={0.05} max={LARGEST_STEP} step={0.05} onChange={(step) => change({ step })} />
       <Slider name="steps" label="steps" value={state.steps} example={12} max={200} onChange={(steps) => change({ steps: Math.max(0, Math.round(Number(steps) || 0)) })} />
       <fieldset class="game-start">
         <legend>both begin at</legend>
@@ -23,27 +25,6 @@ export function Controls({ state, answer }: { state: GameState; answer: OrbitAns
           />
         ))}
       </fieldset>
-    </div>
-  );
-}
-
-/** The step as a number on a slider, or as it is typed: 1/2, sqrt(3). */
-function StepSlider({ step, value }: { step: string; value: number }) {
-  const id = useId();
-  return (
-    <div class="slider">
-      <label for={id}>step <var>h</var></label>
-      <input
-        type="range"
-        id={id}
-        min={0.05}
-        max={LARGEST_STEP}
-        step={0.05}
-        value={Number.isFinite(value) ? Math.min(LARGEST_STEP, value) : 1}
-        aria-valuetext={step}
-        onInput={(event) => change({ step: event.currentTarget.value })}
-      />
-      <input type="text" aria-label="step h, number" value={step} spellcheck={false} onInput={(event) => change({ step: event.currentTarget.value })} />
     </div>
   );
 }

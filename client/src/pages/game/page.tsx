@@ -41,7 +41,7 @@ function GamePage({ state }: { state: GameState }) {
         )}
       </div>
       <Controls state={state} answer={orbit.answer} />
-      <div class="game-columns">
+      <div class="columns">
         <div>
           <Portrait {...props} />
           <Curves {...props} />

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from math import lcm
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -13,6 +14,8 @@ import sympy
 from lattend.errors import DomainError, TextError
 from lattend.study.exact.formula import LARGEST_POWER, formula
 from lattend.wording import many, short
+
+LONGEST_LOG = 24  # characters of what a single logarithm is taken of
 
 
 def exact(value: Any) -> Any:
@@ -43,6 +46,34 @@ def exact(value: Any) -> Any:
     raise DomainError(
         f'{value!r} is a {type(value).__name__}, not a real number; give 2, 0.5, Fraction(1, 3) or "1/3"'
     )
+
+
+def log(number: Any) -> Any:
+    """The natural logarithm of an exact number, as a formula.
+
+    >>> log(exact("1/2"))
+    -log(2)
+    """
+    return sympy.expand_log(sympy.log(number), force=True)
+
+
+def one_log(value: Any) -> Any:
+    """The same number with its logarithms as one, where what it is of stays short.
+
+    >>> one_log(log(exact("3")) / 2 - log(exact("2")) - 1)
+    -1 + log(3/4)/2
+    """
+    rest, parts = sympy.Integer(0), dict[Any, Any]()
+    for term, times in sympy.expand_log(value, force=True).expand().as_coefficients_dict().items():
+        if isinstance(term, sympy.log):
+            parts[term.args[0]] = times
+        else:
+            rest += times * term
+    below = lcm(*(int(times.q) for times in parts.values()))
+    of = sympy.Mul(*(number ** (times * below) for number, times in parts.items()))
+    if not parts or len(str(of)) > LONGEST_LOG:
+        return value
+    return sympy.log(of, evaluate=False) / below + rest if of != 1 else rest
 
 
 def exact_rows(name: str, values: Any) -> tuple[tuple[Any, ...], ...]:

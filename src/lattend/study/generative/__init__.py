@@ -6,7 +6,7 @@ Sums run over the pixels of an example and over its latents, means over the batc
 
 Bounds          elbo, importance; what they give: ELBO, Importance
 Distributions   Gaussian, Bernoulli, Categorical; kl, which gives a Divergence
-Known exactly   LinearGaussian, draw_linear
+Known exactly   LinearGaussian, draw_linear; as formulas: GaussianLine, DiscreteModel, ExactBound
 VAE             VAE, digits
 Completion      complete_digits, which gives a Completion
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from lattend.study.generative.distributions import Gaussian as Gaussian
     from lattend.study.generative.divergence import Divergence as Divergence
     from lattend.study.generative.divergence import kl as kl
+    from lattend.study.generative.exact_bound import DiscreteModel as DiscreteModel
+    from lattend.study.generative.exact_bound import ExactBound as ExactBound
+    from lattend.study.generative.exact_bound import GaussianLine as GaussianLine
     from lattend.study.generative.importance_bound import Importance as Importance
     from lattend.study.generative.importance_bound import importance as importance
     from lattend.study.generative.linear import LinearGaussian as LinearGaussian
@@ -46,6 +49,7 @@ _HOME = homes(
         "distributions": "Gaussian Bernoulli Categorical",
         "divergence": "kl Divergence",
         "linear": "LinearGaussian",
+        "exact_bound": "GaussianLine DiscreteModel ExactBound",
         "linear_picture": "draw_linear",
         "vae": "VAE",
         "completion": "complete_digits Completion",

@@ -9,6 +9,9 @@ from lattend.web.panels import (
     cost,
     count,
     draw,
+    elbo,
+    elbo_discrete,
+    elbo_linear,
     explain,
     game,
     game_field,
@@ -34,5 +37,6 @@ _ALL = (
     *images.PANELS,
     *(explain.PANEL, tile_map.PANEL),
     *(layers.PANEL, cost.PANEL, compare.PANEL, model.PANEL),
+    *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

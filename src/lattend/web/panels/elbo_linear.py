@@ -1,0 +1,92 @@
+"""elbo_linear: the bound of a linear-Gaussian model of many numbers, and the bound of k samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from lattend.web.copies import call, command
+from lattend.web.games import Line, line
+from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.reports import Part
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+
+SAMPLES = 50
+
+
+class LinearQuestion(Question):
+    """Numbers in an example, in z, the noise's variance, how many examples, and the seed of the model."""
+
+    size: int = Field(default=6, ge=1, le=24)
+    latent: int = Field(default=2, ge=1, le=6)
+    noise_variance: float = Field(default=1.0, ge=1e-3, le=100)
+    examples: int = Field(default=5, ge=1, le=8)
+    seed: int = Field(default=0, ge=0, le=10**6)
+
+
+class LinearAnswer(Answer):
+    """The terms for three q, and how far the importance bound is below log p(x) at each k."""
+
+    parts: list[Part]
+    bounds: list[Line]
+    log: bool  # whether all of it is above 0
+
+
+def answer(question: LinearQuestion) -> LinearAnswer:
+    """ELBO + gap = log p(x) for the posterior, the best diagonal q and the prior."""
+    found = picture(question)
+    chart = found.charts[0]
+    head, *rows = found.table
+    given: dict[str, Any] = {
+        "size": question.size,
+        "latent": question.latent,
+        "noise": question.noise_variance,
+        "examples": question.examples,
+        "samples": SAMPLES,
+        "seed": question.seed,
+    }
+    return LinearAnswer(
+        parts=[
+            Part(kind="facts", rows=[list(row) for row in found.facts]),
+            Part(
+                kind="table",
+                head=list(head),
+                rows=[list(row) for row in rows],
+                right=[False, *[True] * (len(head) - 1)],
+            ),
+            *(Part(kind="text", text=text) for text in found.caption),
+        ],
+        bounds=[line(stroke) for stroke in chart.lines],
+        log=chart.log_y == 10,
+        copies=Copies(
+            python="from lattend.study.generative.linear_picture import show_linear\n\n"
+            + call("show_linear", **given),
+            command=command("elbo", "linear", **_texts(given)),
+        ),
+    )
+
+
+def _texts(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: str(value) for name, value in given.items()}
+
+
+def picture(question: LinearQuestion) -> Picture:
+    """The terms, and the bounds as curves."""
+    from lattend.study.generative.linear_picture import show_linear
+
+    return show_linear(
+        question.size,
+        question.latent,
+        question.noise_variance,
+        question.examples,
+        samples=SAMPLES,
+        seed=question.seed,
+    )
+
+
+PANEL = Panel(
+    "elbo_linear", "A linear-Gaussian model", LinearQuestion, LinearAnswer, answer, picture, torch=True
+)
