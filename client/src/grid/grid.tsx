@@ -93,7 +93,7 @@ export function Grid({ model, view: named, asked, marks, plan = [], onView, onPi
   });
 
   const middle = cursor ?? { row: view.top + view.height / 2, col: view.left + view.width / 2, height: 0, width: 0 };
-  const nearer = (factor: number) => zoom(factor, middle.row + middle.height / 2, middle.col + middle.width / 2);
+  const nearer = (factor: number) => show(zoomed(view, factor, middle.row + middle.height / 2, middle.col + middle.width / 2).map(Math.round));
   const press = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !cells) return;
     const move = MOVES[event.key];
@@ -115,8 +115,9 @@ export function Grid({ model, view: named, asked, marks, plan = [], onView, onPi
     else return;
     event.preventDefault();
   };
-  const label = useMemo(() => altText(model, shown.cells, shown.exact), [model, shown]);
+  const label = useMemo(() => altText(model, shown.cells, shown.exact), [model, shown.cells, shown.exact]);
   const zoomedIn = view.width < across;
+  const frame = JSON.stringify([layout.left, layout.top, layout.left + layout.width, layout.top + layout.height]);
   const size = { width: `${layout.left + layout.width + 8}px`, height: `${layout.top + layout.height + 8}px`, touchAction: zoomedIn ? "none" : "pan-y" };
   return (
     <div class="grid">
@@ -127,7 +128,7 @@ export function Grid({ model, view: named, asked, marks, plan = [], onView, onPi
         {children}
       </div>
       <div ref={place} class="grid-place" tabIndex={0} role="application" aria-label="The grid: arrow keys move, plus and minus zoom, 0 shows all of it" onKeyDown={press}>
-        <canvas ref={canvas} role="img" aria-label={label} class={zoomedIn ? "zoomed" : ""} style={size} />
+        <canvas ref={canvas} role="img" aria-label={label} class={zoomedIn ? "zoomed" : ""} style={size} data-frame={frame} />
       </div>
       {cells ? <Legend model={model} shown={{ ...shown, cells }} /> : <p role="status">{shown.reason}</p>}
       {cells && <Readout model={model} cursor={cursor} asked={asked} />}

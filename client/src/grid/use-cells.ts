@@ -31,25 +31,30 @@ export interface Asked {
 
 export function useCells(model: Model, view: View, pixels: [number, number], asked: Asked | null): Shown {
   const down = model.down.length, across = model.across.length;
-  const fine = tilingOf(view, down, across, pixels, SQUARE);
+  const fine = tilingOf(view, down, across, pixels, SQUARE), tiling = tilingOf(view, down, across, pixels, TILE, MOST_TILES);
   const small = pairsOf(fine, down, across) <= AT_ONCE;
-  const tiling = small ? fine : tilingOf(view, down, across, pixels, TILE, MOST_TILES);
-  const question = small || model.kind !== "line" || !asked ? null : { ...asked, ...tiling };
-  const key = JSON.stringify([tiling, question && JSON.stringify(question)]);
+  const direct = useMemo(() => (small ? attempt(model, fine, Infinity) : null), [model, JSON.stringify(fine), small]);
+  const question = direct?.cells || model.kind !== "line" || !asked ? null : { ...asked, ...tiling };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   const answer = question && reading.to === JSON.stringify(question) ? reading.answer : null;
+  const key = JSON.stringify(tiling);
+  const counted = useMemo(() => answer && { cells: received(tiling, answer), exact: true, reason: "" }, [answer, key]);
   const rested = useRested(key, model) && pairsOf(tiling, down, across) <= AT_REST;
-  const whole = small || rested;
-  return useMemo(() => {
-    if (answer) return { cells: received(tiling, answer), exact: true, reason: "" };
-    try {
-      const cells = filled(tiling, [down, across], (columns) => rowsOf(model, model.across, columns, model.down), whole ? Infinity : SAMPLES);
-      return { cells, exact: cells.counts !== null, reason: reading.problem?.message ?? "" };
-    } catch (error) {
-      if (!(error instanceof Unable)) throw error;
-      return { cells: null, exact: false, reason: error.message };
-    }
-  }, [model, key, answer, whole, reading.problem]);
+  const needed = !direct?.cells && !counted;
+  const tried = useMemo(() => (needed ? attempt(model, tiling, rested ? Infinity : SAMPLES) : null), [model, key, needed, rested]);
+  if (direct?.cells) return direct;
+  return counted ?? { ...tried!, reason: reading.problem?.message ?? tried!.reason };
+}
+
+/** The cells as the page works them out, or why it does not. */
+function attempt(model: Model, tiling: Tiling, samples: number): Shown {
+  try {
+    const cells = filled(tiling, [model.down.length, model.across.length], (columns) => rowsOf(model, model.across, columns, model.down), samples);
+    return { cells, exact: cells.counts !== null, reason: "" };
+  } catch (error) {
+    if (!(error instanceof Unable)) throw error;
+    return { cells: null, exact: false, reason: error.message };
+  }
 }
 
 /** Whether what these say has stayed the same for a while. */
@@ -71,14 +76,8 @@ export function useCount(model: Model, part: Tiling | null, asked: Asked | null)
   const question = part === null || small || model.kind !== "line" || !asked ? null : { ...asked, ...part };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   return useMemo(() => {
-    if (part === null) return null;
     if (question) return reading.to === JSON.stringify(question) ? reading.answer : null;
-    if (!small) return null;
-    try {
-      const { counts, pairs } = filled(part, [model.down.length, model.across.length], (columns) => rowsOf(model, model.across, columns, model.down));
-      return { counts: counts!, pairs };
-    } catch {
-      return null;
-    }
+    const cells = small ? attempt(model, part, Infinity).cells : null;
+    return cells && { counts: cells.counts!, pairs: cells.pairs };
   }, [model, JSON.stringify(part), reading.answer, reading.to]);
 }

@@ -14,6 +14,9 @@ import { hoveredSpan, marks, type Mark, type RuleProps, type RuleState } from ".
 const ABOUT =
   "A query a row, a key a column: a square is filled where that query attends to that key. Where there are more pairs than pixels, a cell stands for many, shaded by the share of them that is attended. Of an image the keys of one query pixel are shown.";
 
+/** Where the library has no picture, the page has one all the same. */
+const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
+
 export function GridPanel({ state, read, other }: RuleProps) {
   const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel"]);
   const drawing = useAnswer<DrawAnswer>("draw", question);
@@ -28,7 +31,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
   };
   const asked = question && { ...pick(state, ["rule", "other", "numbers"]), head: typeof model === "object" && model ? model.rules[0]!.values.head! : 0 };
   return (
-    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={drawing} picture>
+    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={drawing.problem?.kind === "no answer" ? { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null } : drawing} picture>
       {typeof model === "string" && <p role="status">{model}</p>}
       {model && typeof model !== "string" && (
           <Grid
