@@ -38,7 +38,7 @@ def test_a_mistake_is_underlined(page: Any) -> None:
     page.goto("/#rule?rule=causal")
     panel = page.locator("[data-panel=claim]")
     panel.get_by_label("The count is").fill("n(n + 1))/2")
-    expect(panel.locator("mark")).to_have_text(")")
+    expect(panel.locator(".wrong")).to_have_text(")")
     panel.get_by_label("The count is").fill("")
     panel.get_by_role("button", name="Θ(n^2)").click()
     expect(panel.locator(".claim-status.holds")).to_be_visible()

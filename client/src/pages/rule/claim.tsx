@@ -3,7 +3,8 @@ import { useAnswer } from "../../core/ask";
 import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
-import type { ClaimAnswer, Judgement, OpenLetter } from "../../schema";
+import { TextField } from "../../core/text-field";
+import type { ClaimAnswer, Judgement, OpenLetter, Problem } from "../../schema";
 import "./claim.css";
 import { CounterexampleView } from "./counterexample";
 import type { RuleProps, RuleState } from "./state";
@@ -26,9 +27,9 @@ export function ClaimPanel({ state, read }: RuleProps) {
       about={ABOUT}
       panel="claim"
       question={question}
-      reading={question ? reading : { ...reading, problem: null }}
+      reading={{ ...reading, problem: question && reading.problem?.field !== "claim" ? reading.problem : null }}
       picture={Boolean(answer?.drawing)}
-      controls={<Controls state={state} wrong={question && reading.problem?.field === "claim" ? reading.problem : (answer?.letter ?? null)} />}
+      controls={<Controls state={state} problem={question && reading.problem?.field === "claim" ? reading.problem : null} letter={answer?.letter ?? null} />}
     >
       {!question && !read.problem && (
         <p class="claim-try">
@@ -39,7 +40,7 @@ export function ClaimPanel({ state, read }: RuleProps) {
         </p>
       )}
       {answer && (
-        <>
+        <div class={reading.problem ? "stale" : ""}>
           <p class="claim-read">
             read as <Formula latex={answer.read} block />
           </p>
@@ -52,34 +53,17 @@ export function ClaimPanel({ state, read }: RuleProps) {
               <PiecewiseFormula formula={answer.count} />
             </div>
           )}
-        </>
+        </div>
       )}
     </Panel>
   );
 }
 
-interface Wrong {
-  start: number;
-  end: number;
-}
-
-function Controls({ state, wrong }: { state: RuleState; wrong: Wrong | null }) {
+function Controls({ state, problem, letter }: { state: RuleState; problem: Problem | null; letter: OpenLetter | null }) {
   const names = Object.entries(state.rename);
   return (
     <>
-      <div class="field">
-        <label for="claim">The count is</label>
-        <input
-          id="claim"
-          value={state.claim}
-          placeholder="n(n + 1)/2"
-          spellcheck={false}
-          autocomplete="off"
-          aria-invalid={wrong !== null}
-          onInput={(event) => change({ claim: event.currentTarget.value })}
-        />
-        {wrong && state.claim && <Underlined text={state.claim} {...wrong} />}
-      </div>
+      <TextField name="claim" label="The count is" value={state.claim} placeholder="n(n + 1)/2" problem={problem} highlight={letter && [letter.start, letter.end]} onInput={(claim) => change({ claim })} />
       <div class="claim-options">
         <label>
           of{" "}
@@ -113,16 +97,6 @@ function Controls({ state, wrong }: { state: RuleState; wrong: Wrong | null }) {
         ))}
       </div>
     </>
-  );
-}
-
-function Underlined({ text, start, end }: Wrong & { text: string }) {
-  return (
-    <code class="claim-underlined" aria-hidden="true">
-      {text.slice(0, start)}
-      <mark>{text.slice(start, end) || " "}</mark>
-      {text.slice(end)}
-    </code>
   );
 }
 

@@ -1,5 +1,55 @@
+// Cost of the rule: what attention over its pairs takes, as formulas and at numbers.
+import { useAnswer } from "../../core/ask";
+import { PiecewiseFormula } from "../../core/formula";
+import { Panel } from "../../core/panel";
+import { pick } from "../../core/state";
+import type { RuleCostAnswer } from "../../schema";
+import "./cost.css";
 import type { RuleProps } from "./state";
 
-export function CostPanel(_: RuleProps) {
-  return null;
+const ABOUT =
+  "Attention over the attended pairs: queries times keys, the exponentials of the softmax, weights times values. Queries, keys and values are given: projections are on the page Price. " +
+  "Needed counts attended pairs, executed the tiles that run, dense all pairs. The time is the least an H200 needs, by its arithmetic or by its memory.";
+const FIELDS = ["rule", "numbers", "heads", "kv_heads", "head_dim"] as const;
+
+export function CostPanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, FIELDS);
+  const reading = useAnswer<RuleCostAnswer>("rule_cost", question);
+  const answer = reading.answer;
+  const at = answer && Object.entries(answer.at).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`).join(", ");
+  return (
+    <Panel title="Cost" about={ABOUT} panel="rule_cost" question={question} reading={reading} wide>
+      {!answer && reading.busy && <p class="cost-time">pricing…</p>}
+      {answer && (
+        <>
+          <div class="scroll" tabIndex={0} role="group" aria-label="Cost of attention under the rule">
+            <table class="cost-table">
+              <caption>numbers at {at}</caption>
+              <thead>
+                <tr>
+                  <th scope="col" />
+                  <th scope="col">formula, of attended pairs</th>
+                  <th scope="col" class="number">needed</th>
+                  <th scope="col" class="number">executed</th>
+                  <th scope="col" class="number">dense</th>
+                </tr>
+              </thead>
+              <tbody>
+                {answer.quantities.map((one) => (
+                  <tr>
+                    <th scope="row">{one.name}</th>
+                    <td>{one.formula ? <PiecewiseFormula formula={one.formula} /> : "no formula is known"}</td>
+                    <td class="number">{one.needed}</td>
+                    <td class="number">{one.executed}</td>
+                    <td class="number">{one.dense}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+          <p class="cost-time">at least {answer.time}</p>
+        </>
+      )}
+    </Panel>
+  );
 }

@@ -22,6 +22,7 @@ export function PlanPanel({ state, read }: RuleProps) {
   const answer = reading.answer;
   return (
     <Panel title="Plan" about={ABOUT} panel="explain" question={question} reading={reading} picture wide controls={<Controls state={state} line={read.answer?.axes.length === 1} />}>
+      {!answer && reading.busy && <p class="plan-call">planning…</p>}
       {answer && (
         <>
           <p class="plan-call">

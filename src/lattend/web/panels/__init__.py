@@ -21,6 +21,7 @@ from lattend.web.panels import (
     layers,
     model,
     read,
+    rule_cost,
     start,
     steer,
     tile_map,
@@ -35,8 +36,8 @@ _ALL = (
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),
     *images.PANELS,
-    *(explain.PANEL, tile_map.PANEL),
     *(layers.PANEL, cost.PANEL, compare.PANEL, model.PANEL),
     *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
+    *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

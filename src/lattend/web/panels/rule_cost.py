@@ -1,0 +1,128 @@
+"""rule_cost: what attention under a rule costs, as formulas and at numbers; projections are not in it."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from lattend.errors import TooLarge
+from lattend.web.copies import call, command, python
+from lattend.web.formulas import Formula, formula
+from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.panels.read import letters
+from lattend.web.plans import MOST_HEADS
+from lattend.web.rules import numbers_of, read
+
+if TYPE_CHECKING:
+    from lattend.cost import Cost
+    from lattend.counts import Count
+
+WORK = ("multiply_adds", "exponentials")
+MEMORY = ("saved_activations", "cache")
+USUAL = {"n": 4096, "m": 4096, "rows": 64, "cols": 64, "depth": 16}  # sizes, where nobody gave any
+
+
+class RuleCostQuestion(Question):
+    """A rule, its numbers, and the heads of a layer; `kv_heads` are as many as heads where it is 0."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+    heads: Integer = Field(default=8, ge=1, le=MOST_HEADS)
+    kv_heads: Integer = Field(default=0, ge=0, le=MOST_HEADS)
+    head_dim: Integer = Field(default=64, ge=1, le=1 << 12)
+
+
+class PricedQuantity(BaseModel):
+    """One quantity: its formula, None where there is none, and its numbers; "" where it has none.
+
+    Memory and paths have one number, in `needed`.
+    """
+
+    name: str
+    formula: Formula | None
+    needed: str
+    executed: str = ""
+    dense: str = ""
+
+
+class RuleCostAnswer(Answer):
+    """The quantities, the numbers at which they are worked out, and the least time a machine needs."""
+
+    at: dict[str, int]
+    quantities: list[PricedQuantity]
+    time: str
+
+
+class _Formulas(NamedTuple):
+    """The formulas of a rule, which no slider changes."""
+
+    cost: Cost
+    closed: dict[str, Formula | None]
+    latex: str
+
+
+def answer(question: RuleCostQuestion) -> RuleCostAnswer:
+    """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
+    from lattend.cost import attention
+    from lattend.cost.quantities import LABELS
+
+    rule = read(question.rule)
+    if question.kv_heads:  # raises where heads cannot share them alike
+        attention(heads=question.heads, kv_heads=question.kv_heads, projections=None)
+    at = {letter.name: USUAL.get(letter.name, letter.example) for letter in letters(rule)}
+    at |= numbers_of(rule, question.numbers)
+    shown = {name: at[name] for name in rule.free if name != "heads"}
+    shown |= {"heads": question.heads, "D_hid": question.head_dim}
+    shown |= {"kv_heads": question.kv_heads} if question.kv_heads else {}
+    formulas = _formulas(question.rule, bool(question.kv_heads))
+    priced = formulas.cost.at(**shown)
+    quantities = [
+        PricedQuantity(
+            name=LABELS.get(name, name),
+            formula=closed,
+            **dict(zip(("needed", "executed", "dense"), _numbers(name, priced), strict=False)),
+        )
+        for name, closed in formulas.closed.items()
+    ]
+    return RuleCostAnswer(
+        at=shown,
+        quantities=[one for one in quantities if one.formula or one.needed],
+        time=str(priced.time()),
+        copies=Copies(
+            python=python(call("lt.cost.attention", question.rule, **shown)[:-1] + ", projections=None)"),
+            command=command("cost", "attention(projections=none)", at=shown, rule=question.rule),
+            latex=formulas.latex,
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+def _formulas(rule: str, shared: bool) -> _Formulas:
+    from lattend.cost import attention
+
+    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None)
+    found = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
+    closed = {name: formula(value) for name, value in found.items()}
+    path = None if cost.path is None else formula(cost.path)
+    return _Formulas(cost, {**closed, "path": path}, cost.latex("multiply_adds"))
+
+
+def _numbers(name: str, priced: Cost) -> list[str]:
+    """Needed, executed and dense, or one number."""
+    if name in WORK:
+        try:
+            return [_digits(value) for value in priced.columns(name)]
+        except TooLarge:  # tiles to list
+            return [_digits(priced.needed.value(name)), "", _digits(priced.dense.value(name))]
+    return [_digits(priced.path if name == "path" else priced.value(name))]
+
+
+def _digits(value: Count | int | None) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
+
+
+PANEL = Panel(
+    "rule_cost", "What attention under a rule costs", RuleCostQuestion, RuleCostAnswer, answer, torch=True
+)

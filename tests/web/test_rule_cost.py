@@ -1,0 +1,64 @@
+"""What attention under a rule costs: the library's numbers and formulas."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import pytest
+
+import lattend as lt
+from lattend.web.worker import reply
+
+
+def ask(**question: Any) -> tuple[int, Any]:
+    status, _, body = reply("rule_cost", "", json.dumps(question).encode())
+    return status, json.loads(body)
+
+
+@pytest.mark.parametrize(
+    ("rule", "at"),
+    [("strided", {"n": 512, "t": 31}), ("neighbourhood(1)", {"rows": 16, "cols": 8}), ("full", {"n": 64})],
+)
+def test_the_cost_is_the_librarys(rule: str, at: dict[str, Any]) -> None:
+    status, found = ask(rule=rule, numbers=at, heads=4, head_dim=16)
+    exact = lt.cost.attention(rule, projections=None, heads=4, D_hid=16, **at)
+    rows = {one["name"]: one for one in found["quantities"]}
+    work = rows["multiply-adds"]
+    assert status == 200
+    assert [work["needed"], work["executed"], work["dense"]] == [f"{one:,}" for one in exact.multiply_adds]
+    assert work["formula"]["text"] == str(lt.cost.attention(rule, projections=None).multiply_adds.needed)
+    assert rows["KV cache, numbers"]["needed"] == f"{exact.cache:,}"
+    assert found["time"] == str(exact.time())
+
+
+def test_a_line_of_any_length_is_priced_without_its_tiles() -> None:
+    _, found = ask(rule="causal", numbers={"n": "1" + "0" * 30})
+    work = found["quantities"][0]
+    assert work["needed"].replace(",", "") == str(10**30 * (10**30 + 1) * 8 * 64)
+    assert work["executed"] == ""
+
+
+def test_heads_that_share_keys_have_a_smaller_cache() -> None:
+    sizes = [
+        next(one for one in ask(rule="causal", kv_heads=kv)[1]["quantities"] if "cache" in one["name"])
+        for kv in (0, 2)
+    ]
+    assert [one["needed"] for one in sizes] == ["4,194,304", "1,048,576"]  # 2 * 4096 * 64 * (8, 2)
+    assert "kv" in sizes[1]["formula"]["text"]
+
+
+def test_the_lines_to_copy_run() -> None:
+    _, found = ask(rule="strided", numbers={"n": 100, "t": 7})
+    name, *words = shlex.split(found["copies"]["command"])
+    assert (name, words[0]) == ("lattend", "cost")
+    scope: dict[str, Any] = {}
+    exec(found["copies"]["python"].replace("lt.cost.attention", "made = lt.cost.attention"), scope)
+    assert f"{scope['made'].multiply_adds.needed:,}" == found["quantities"][0]["needed"]
+
+
+def test_what_has_no_price_is_answered_with_a_message() -> None:
+    assert ask(rule="causal", numbers={"n": 0})[0] == 422
+    assert ask(rule="causal", heads=8, kv_heads=3)[0] == 422
+    assert ask(rule="k <=")[1]["field"] == "rule"
