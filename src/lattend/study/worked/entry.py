@@ -65,6 +65,11 @@ class MatrixEntry:
         short = len(written) <= LONGEST and all(len(found) <= LONGEST_FRACTION for found in fractions)
         return written if short else None
 
+    @cached_property
+    def latex(self) -> str:
+        """The exact form in LaTeX."""
+        return r"-\infty" if self.value == MASKED else writing.latex(self.exact)
+
     @property
     def whole(self) -> bool:
         return self.known is not None and bool(self.known.is_Integer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -49,7 +50,7 @@ class Exercise:
     def crosses(self) -> bool:
         return self.memory is not self.tokens
 
-    @property
+    @cached_property
     def divisor(self) -> Any:
         """What scores are divided by, where that is shorter than the scale: sqrt(2), not sqrt(2)/2."""
         inverse = 1 / self.scale if self.scale else self.scale

@@ -26,7 +26,7 @@ def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
     between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
     lines += [between.join(_given(step, places, show) for step in worked.exercise), r"\end{gather*}"]
     for step in worked.steps:
-        lines += ["", rf"\paragraph{{{step.title}}} ${_formula(worked, step)}$"]
+        lines += ["", rf"\paragraph{{{step.title}}} ${step_formula(worked, step)}$"]
         for head, rows in enumerate(step.tables):
             label = rf"\text{{head {head + 1}: }}" if step.per_head else ""
             shown = [_matrix(rows, form, places) for form in forms_of(step, rows, show)]
@@ -46,8 +46,8 @@ def _given(step: Step, places: int, show: str) -> str:
     )
 
 
-def _formula(worked: Worked, step: Step) -> str:
-    """The formula of a step over whole matrices."""
+def step_formula(worked: Worked, step: Step) -> str:
+    """The formula of a step over whole matrices, in LaTeX."""
     given = worked.given
     source = "Y" if given.crosses else "X"
     product = r"Q K^{\top}"
@@ -100,9 +100,7 @@ def _matrix(rows: Rows, form: str, places: int) -> str:
 
 
 def _cell(entry: MatrixEntry, form: str, places: int) -> str:
-    if not entry.value.is_finite():
-        return r"-\infty"
-    return writing.latex(entry.exact) if form == "exact" else entry.decimal(places)
+    return entry.latex if form == "exact" or not entry.value.is_finite() else entry.decimal(places)
 
 
 def _words(said: str) -> str:
