@@ -1,4 +1,5 @@
 // A matrix of texts: every cell can be typed in, arrow keys go from cell to cell, a whole matrix can be pasted.
+import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
 import "./matrix.css";
 
@@ -9,7 +10,7 @@ export interface Cell {
 
 interface Props {
   label: string; // "Keys": what it is
-  name?: string; // "K", before the bracket
+  name?: ComponentChildren; // "K", before the bracket
   cells: string[][];
   onChange: (cells: string[][]) => void;
   rowNames?: string[]; // "key 1"; they are said of each cell

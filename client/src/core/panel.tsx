@@ -60,7 +60,8 @@ export function ProblemText({ problem }: { problem: Problem }) {
   );
 }
 
-function Copy({ name, text }: { name: string; text: string | (() => string) }) {
+/** A button that copies a text. */
+export function Copy({ name, text }: { name: string; text: string | (() => string) }) {
   const copy = async () => {
     const found = typeof text === "string" ? text : text();
     try {

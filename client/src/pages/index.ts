@@ -5,5 +5,6 @@ import { gamePage } from "./game/page";
 import { pricePage } from "./price/page";
 import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
+import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage];
+export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lattend.web.panel import Panel
 from lattend.web.panels import (
+    check,
     claim,
     compare,
     cost,
@@ -27,6 +28,7 @@ from lattend.web.panels import (
     tile_map,
     tiles,
     try_query,
+    work,
 )
 
 _ALL = (
@@ -39,5 +41,6 @@ _ALL = (
     *(layers.PANEL, cost.PANEL, compare.PANEL, model.PANEL),
     *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
     *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
+    *(work.PANEL, check.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -1,0 +1,73 @@
+// The state of the page of worked attention, and which numbers another number is made of.
+import type { NumberView, StepView } from "../../schema";
+import type { Numbers } from "../rule/state";
+
+export type WorkState = {
+  tokens: string[][];
+  wq: string[][]; // none: the identity
+  wk: string[][];
+  wv: string[][];
+  wo: string[][]; // none: left out
+  memory: string[][]; // none: the tokens
+  rule: string;
+  numbers: Numbers;
+  scale: string;
+  heads: number;
+  columns: boolean;
+  places: number;
+  show: string; // "both", "exact" or "decimal"
+  practice: boolean;
+  answer: { [step: string]: string[][][] };
+};
+
+export const BEGIN: WorkState = {
+  tokens: [["1", "2"], ["2", "0"], ["0", "1"], ["1", "1"]],
+  wq: [["1", "0"], ["0", "1"]],
+  wk: [["1", "0"], ["0", "0"]],
+  wv: [["0", "0"], ["0", "1"]],
+  wo: [],
+  memory: [],
+  rule: "full",
+  numbers: {},
+  scale: "1",
+  heads: 1,
+  columns: false,
+  places: 4,
+  show: "both",
+  practice: false,
+  answer: {},
+};
+
+export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "rule", "numbers", "scale", "heads", "columns", "places"] as const;
+
+/** A number of a step, or of what is given. */
+export interface Place {
+  name: string;
+  head: number;
+  row: number;
+  column: number;
+}
+
+export const isSame = (one: Place | null, other: Place) =>
+  one !== null && one.name === other.name && one.head === other.head && one.row === other.row && one.column === other.column;
+
+/** The number at a place of these steps. */
+export function numberAt(steps: StepView[], place: Place | null): NumberView | null {
+  if (!place) return null;
+  return steps.find((step) => step.name === place.name)?.tables[place.head]?.[place.row]?.[place.column] ?? null;
+}
+
+/** Whether a number is one of those that the pointed one is made of. */
+export function isSource(pointed: NumberView | null, { name, head, row, column }: Place): boolean {
+  return (pointed?.sources ?? []).some(
+    (source) => source.name === name && source.head === head && (source.row ?? row) === row && (source.column ?? column) === column,
+  );
+}
+
+/** Where a cell of a matrix that heads share belongs: its head, and its row and column there. */
+export function sharedPlace(name: string, cells: string[][], heads: number, columns: boolean, row: number, column: number): Place {
+  const shares = ["wq", "wk", "wv"].includes(name) && heads > 1;
+  const width = shares ? Math.max(1, Math.floor((columns ? cells.length : (cells[0]?.length ?? 1)) / heads)) : Infinity;
+  const head = shares ? Math.floor((columns ? row : column) / width) : 0;
+  return shares ? { name, head, row: columns ? row % width : row, column: columns ? column : column % width } : { name, head, row, column };
+}
