@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,15 @@ def address() -> Iterator[str]:
         assert found, line + server.stderr.read()
         yield found[0]
         server.terminate()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples as a site of plain files, in a folder of a folder."""
+    folder = tmp_path_factory.mktemp("site") / "docs" / "workbench"
+    command = [sys.executable, "-m", "lattend", "serve", "--export", str(folder)]
+    subprocess.run(command, capture_output=True, check=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

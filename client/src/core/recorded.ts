@@ -6,16 +6,24 @@ interface Recorded {
   problem?: Problem;
 }
 
-const isExport = document.querySelector("meta[name=lattend-recorded]") !== null;
-let answers: Promise<{ [key: string]: Recorded }> | null = null;
+export const isExport = document.querySelector("meta[name=lattend-recorded]") !== null;
+interface Recording {
+  defaults: { [panel: string]: { [field: string]: unknown } };
+  answers: { [key: string]: unknown };
+}
+let recording: Promise<Recording> | null = null;
+const ONLY_EXAMPLES =
+  "this site has the answers to its examples only; `pip install 'lattend[web]'`, then `lattend serve`, answers what you type";
 
 /** The recorded answer; null where there is a server to ask. */
 export async function recorded(panel: string, question: object): Promise<Recorded | null> {
   if (!isExport) return null;
-  answers ??= fetch("answers.json").then((response) => response.json() as Promise<{ [key: string]: Recorded }>);
-  const found = (await answers)[`${panel} ${canonical(question)}`];
-  const message = "this page is a recording of its examples; `pip install 'lattend[web]'`, then `lattend serve`, answers what you type";
-  return found ?? { problem: { kind: "no answer", message, field: "", text: "", start: 0, end: 0, fixes: [] } };
+  recording ??= fetch("answers.json").then((response) => response.json() as Promise<Recording>);
+  const { defaults, answers } = await recording;
+  const usual = defaults[panel] ?? {};
+  const told = Object.entries(question).filter(([field, value]) => !(field in usual) || canonical(value) !== canonical(usual[field]));
+  const answer = answers[`${panel} ${canonical(Object.fromEntries(told))}`];
+  return answer ? { answer } : { problem: { kind: "no answer", message: ONLY_EXAMPLES, field: "", text: "", start: 0, end: 0, fixes: [] } };
 }
 
 /** JSON with the fields in alphabetical order, as the export writes it. */

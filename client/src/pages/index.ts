@@ -1,4 +1,5 @@
 // The pages, in the order of the menu; the first is shown on a first visit.
+import { apiPage } from "./api/page";
 import { convPage } from "./conv/page";
 import { elboPage } from "./elbo/page";
 import { gamePage } from "./game/page";
@@ -7,4 +8,4 @@ import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage];
+export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage];

@@ -1,0 +1,127 @@
+"""The workbench as a site of plain files: the page, and the answers to its examples, recorded.
+
+The page asks no server there; it looks its question up in answers.json. What a panel asks is the state of its
+page, restricted to the fields of the panel's question; so the questions of an example are made here from its
+state alone, for every panel that finds its fields there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from lattend import __version__
+from lattend.errors import LattendError
+from lattend.web.app import application
+from lattend.web.guards import POLICY, Hosts
+from lattend.web.panels import PANELS
+from lattend.web.panels.start import examples
+from lattend.web.worker import reply
+
+State = dict[str, Any]
+PAGES = "pages.json"  # each page and the state it begins with, written when the page is built
+
+
+def export(folder: Path, tell: Callable[[str], None]) -> None:
+    """Write the site into a folder."""
+    static = files("lattend.web").joinpath("static")
+    if not static.joinpath(PAGES).is_file():
+        raise LattendError("the page is not built: run `make page`")
+    try:
+        (folder / "api").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LattendError(f"cannot write into {folder}: {error.strerror}") from None
+    for file in static.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    (folder / "index.html").write_text(
+        recorded_page(static.joinpath("index.html").read_text("utf-8")), "utf-8"
+    )
+    schema = application(Hosts(frozenset())).openapi()
+    (folder / "api" / "schema.json").write_text(json.dumps(schema), "utf-8")
+    answers = recorded(json.loads(static.joinpath(PAGES).read_text("utf-8")))
+    defaults = {name: _defaults(name) for name in PANELS}
+    text = json.dumps({"defaults": defaults, "answers": answers}, ensure_ascii=False, separators=(",", ":"))
+    (folder / "answers.json").write_text(text, "utf-8")
+    tell(f"{folder}: {len(examples())} examples, {len(answers)} answers, {len(text.encode()) // 1000:,} kB")
+    tell(f"to look at it: python -m http.server --directory {folder}")
+
+
+def recorded_page(html: str) -> str:
+    """The page's HTML, told that its answers are recorded, with the policy that the server would send."""
+    policy = "; ".join(part for part in POLICY.split("; ") if not part.startswith("frame-ancestors"))
+    tags = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}" />',
+        f'<meta name="lattend-recorded" content="{__version__}" />',
+    )
+    head, found, rest = html.partition('<meta charset="utf-8" />')
+    if not found:
+        raise LattendError("index.html has no place for the policy")
+    return "\n    ".join((head + found, *tags)) + rest
+
+
+def recorded(pages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answers to all examples and to every page as it begins, by panel and question."""
+    begins: dict[str, State] = {page["name"]: page["state"] for page in pages}
+    states = [*begins.values(), *(begins[one.page] | one.state for one in examples())]
+    found: dict[str, Any] = {}
+    for panel, question in (asked for state in states for asked in questions(state)):
+        key = f"{panel} {canonical(_told(panel, question))}"
+        if key not in found:
+            status, _, body = reply(panel, "", json.dumps(question).encode())
+            if status == 200:  # what is no answer belongs to a panel of another page
+                found[key] = json.loads(body)
+    return found
+
+
+def questions(state: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
+    """What a page in this state may ask: of each panel the fields it has, if no required one is missing."""
+    for panel in PANELS.values():
+        fields = panel.question.model_fields
+        asked = {name: state[name] for name in fields if name in state}
+        missing = [name for name, field in fields.items() if field.is_required() and name not in state]
+        if not missing and (asked or not fields):
+            yield panel.name, asked
+
+
+def _told(panel: str, question: State) -> State:
+    """The fields that say something: a field at its default is as one left out."""
+    defaults = _defaults(panel)
+    return {
+        name: value
+        for name, value in question.items()
+        if name not in defaults or canonical(value) != canonical(defaults[name])
+    }
+
+
+def _defaults(panel: str) -> State:
+    fields = PANELS[panel].question.model_fields.items()
+    given = {
+        name: field.get_default(call_default_factory=True)
+        for name, field in fields
+        if not field.is_required()
+    }
+    return to_jsonable_python(given)
+
+
+def canonical(value: Any) -> str:
+    """JSON with the fields in alphabetical order and numbers as a browser writes them.
+
+    >>> canonical({"n": 8, "a": [1.0, 0.5, "≤"]})
+    '{"a":[1,0.5,"≤"],"n":8}'
+    """
+    if isinstance(value, dict):
+        fields = (f"{canonical(name)}:{canonical(held)}" for name, held in sorted(value.items()))
+        return f"{{{','.join(fields)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(canonical, value))}]"
+    if isinstance(value, float):
+        plain = value == 0 or 1e-6 <= abs(value) < 1e21
+        text = f"{Decimal(repr(value)):f}" if plain else repr(value).replace("e-0", "e-")
+        return "0" if value == 0 else text.removesuffix(".0")
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,77 @@
+"""Every example in the exported site answers, from a subfolder of a plain file server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import expect
+
+from lattend.web.panels.start import Example, examples
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Says nothing."""
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address_of_site(site: Path) -> Iterator[str]:
+    """The address of the site, in a folder of a folder."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site.parents[1]))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/{site.parent.name}/{site.name}/"
+        server.shutdown()
+
+
+@pytest.fixture
+def visitor(browser: Any, address_of_site: str) -> Iterator[Any]:
+    """A tab whose every mishap fails the test."""
+    context = browser.new_context(base_url=address_of_site)
+    tab = context.new_page()
+    wrong: list[str] = []
+    asked: list[str] = []
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None)
+    tab.on("requestfailed", lambda request: wrong.append(request.url))
+    tab.on("request", lambda request: asked.append(request.url))
+    yield tab
+    context.close()
+    assert not wrong
+    assert all(url.startswith(address_of_site) for url in asked)
+
+
+def link(page: str, state: dict[str, Any]) -> str:
+    fields = {name: held if isinstance(held, str) else json.dumps(held) for name, held in state.items()}
+    return f"#{page}?{urlencode(fields)}"
+
+
+def begins() -> list[Example]:
+    static = Path(__file__).parents[3] / "src" / "lattend" / "web" / "static" / "pages.json"
+    pages = json.loads(static.read_text()) if static.exists() else []
+    return [Example(title=f"page {page['name']}", page=page["name"], state={}) for page in pages]
+
+
+def test_every_page_and_every_example_answers(visitor: Any) -> None:
+    visitor.goto("")
+    for example in (*begins(), *examples()):
+        visitor.goto(link(example.page, example.state))
+        expect(visitor.locator("main section.panel").first).to_be_visible()
+        expect(visitor.locator("section.panel[aria-busy=true]")).to_have_count(0)
+        only = visitor.locator(".problem", has_text="this site has the answers to its examples only")
+        assert only.count() == 0, example.title
+
+
+def test_what_is_typed_there_is_told_where_it_is_answered(visitor: Any) -> None:
+    visitor.goto("#rule")
+    visitor.get_by_label("Who attends to whom").first.fill("k <= q + 17")
+    expect(visitor.get_by_text("lattend serve").first).to_be_visible()

@@ -1,0 +1,99 @@
+"""Hostile links and texts are data: shown as text, never run; the rest of the page goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from lattend.web.panels.start import Example, examples
+
+INDEX = Path(__file__).parents[3] / "client" / "src" / "pages" / "index.ts"
+PAGES = re.findall(r'from "\./(\w+)/', INDEX.read_text())
+VIOLATIONS = """window.violations = [];
+addEventListener("securitypolicyviolation", (event) =>
+    violations.push(`${location.hash} ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));"""
+
+
+@pytest.fixture
+def watched(page: Any) -> Iterator[Any]:
+    """A tab in which nothing may go against the policy, and nobody may call `alert`."""
+    page.add_init_script(VIOLATIONS)
+    page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
+    yield page
+    assert page.evaluate("violations") == []
+
+
+def settled(tab: Any) -> None:
+    expect(tab.locator("main section.panel").first).to_be_visible()
+    expect(tab.locator("section.panel[aria-busy=true]")).to_have_count(0)
+
+
+def link(example: Example) -> str:
+    held = {
+        name: value if isinstance(value, str) else json.dumps(value) for name, value in example.state.items()
+    }
+    return f"/#{example.page}?" + "&".join(f"{name}={quote(text)}" for name, text in held.items())
+
+
+def test_nothing_goes_against_the_policy(watched: Any) -> None:
+    """On every page and in every example."""
+    for path in (*(f"/#{page}" for page in PAGES), *map(link, examples())):
+        watched.goto(path)
+        settled(watched)
+
+
+IMAGE = quote('<img src=x onerror="alert(1)">')
+HOSTILE = {
+    "markup": f"#rule?rule={IMAGE}&other={IMAGE}&claim={IMAGE}",
+    "script": "#rule?rule=%3Cscript%3Ealert(1)%3C/script%3E",
+    "prototype": '#rule?__proto__={"polluted":1}&constructor={"prototype":{"polluted":1}}',
+    "prototype of numbers": '#rule?rule=causal&numbers={"__proto__":{"polluted":1}}',
+    "other kinds": "#rule?rule=causal&numbers=[1,2]&claim={}&first=null&heads=%22x%22",
+    "other numbers": '#rule?rule=causal&numbers={"n":{"a":1},"t":[[[[]]]]}',
+    "no such page": "#constructor?rule=causal",
+    "an address": "#javascript:alert(1)",
+    "broken codes": "#rule?rule=%E0%A4%A&numbers=%",
+    "controls": "#rule?rule=k%00%1b%5B31m%20%E2%80%AE%3C%3D%20q",
+    "half a character": "#rule?rule=%ED%A0%80",
+    "TeX": "#rule?rule=causal&claim=" + quote(r"\href{javascript:alert(1)}{n}\htmlData{a=b}{x}"),
+    "huge": "#rule?rule=" + "k%20%3C%3D%20q%20or%20" * 20_000,
+    "deep": "#rule?rule=" + "(" * 20_000 + "&numbers=" + "[" * 20_000,
+    "n = 10^30": '#rule?rule=causal&numbers={"n":"' + "1" + "0" * 30 + '"}',
+}
+
+
+def test_a_hostile_link_is_shown_and_the_page_goes_on(watched: Any) -> None:
+    watched.goto("/")
+    for name, hostile in HOSTILE.items():
+        watched.goto("/" + hostile)
+        settled(watched)
+        assert watched.evaluate("({}).polluted === undefined && [].polluted === undefined"), name
+        assert watched.locator("img, main script, iframe, object").count() == 0, name
+        watched.goto("/#rule?rule=k%20%3C%3D%20q")
+        formula = watched.locator("[data-panel=count] [data-latex]").first
+        expect(formula, name).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
+
+
+def test_numbers_that_are_none_are_told_in_their_panel(watched: Any) -> None:
+    watched.goto("/" + HOSTILE["other numbers"])
+    problem = watched.locator("[data-panel=count] .problem")
+    expect(problem).to_contain_text("numbers.n: Input should be a valid integer")
+
+
+def test_no_other_site_may_frame_the_page_or_ask_through_it(browser: Any, address: str) -> None:
+    """A page elsewhere, in the same browser, cannot read answers nor have questions asked."""
+    context = browser.new_context()
+    tab = context.new_page()
+    other = address.replace("127.0.0.1", "localhost")
+    tab.goto(other)  # another origin, though the same server
+    asking = f"""fetch("{address}api/count", {{method: "POST", body: '{{"rule": "causal"}}',
+        headers: {{"content-type": "application/json"}}}}).then(() => "answered", () => "refused")"""
+    assert tab.evaluate(asking) == "refused"
+    context.close()
