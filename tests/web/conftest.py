@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,3 +74,20 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     yield tab
     context.close()
     assert not [text for text in wrong if not REFUSED.search(text)]
+
+
+FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+
+
+@pytest.fixture(scope="session")
+def settled() -> Callable[[Any], None]:
+    """Waits until a tab shows a page whose panels have all answered, those that ask after others too."""
+    from playwright.sync_api import expect
+
+    def wait(tab: Any) -> None:
+        for _ in range(3):
+            tab.evaluate(FRAMES)
+            expect(tab.locator("main section.panel").first).to_be_visible()
+            expect(tab.locator("section.panel[aria-busy=true]")).to_have_count(0)
+
+    return wait

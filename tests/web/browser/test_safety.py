@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,11 +30,6 @@ def watched(page: Any) -> Iterator[Any]:
     assert page.evaluate("violations") == []
 
 
-def settled(tab: Any) -> None:
-    expect(tab.locator("main section.panel").first).to_be_visible()
-    expect(tab.locator("section.panel[aria-busy=true]")).to_have_count(0)
-
-
 def link(example: Example) -> str:
     held = {
         name: value if isinstance(value, str) else json.dumps(value) for name, value in example.state.items()
@@ -42,7 +37,7 @@ def link(example: Example) -> str:
     return f"/#{example.page}?" + "&".join(f"{name}={quote(text)}" for name, text in held.items())
 
 
-def test_nothing_goes_against_the_policy(watched: Any) -> None:
+def test_nothing_goes_against_the_policy(watched: Any, settled: Callable[[Any], None]) -> None:
     """On every page and in every example."""
     for path in (*(f"/#{page}" for page in PAGES), *map(link, examples())):
         watched.goto(path)
@@ -69,7 +64,7 @@ HOSTILE = {
 }
 
 
-def test_a_hostile_link_is_shown_and_the_page_goes_on(watched: Any) -> None:
+def test_a_hostile_link_is_shown_and_the_page_goes_on(watched: Any, settled: Callable[[Any], None]) -> None:
     watched.goto("/")
     for name, hostile in HOSTILE.items():
         watched.goto("/" + hostile)
