@@ -15,6 +15,7 @@ from made_heads import record
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.study.heads.findings import OFF, Findings
 from lattend.study.heads.record import EpochResult, HeadMoment, HeadRun, HeadSettings, Record
+from lattend.study.heads.recorded import digits_record
 
 SETTINGS = HeadSettings(
     data="drawn",
@@ -202,3 +203,42 @@ def test_records_of_other_experiments_are_not_compared() -> None:
         compare_records([first, replace(first, settings=replace(SETTINGS, batch=6))])
     with pytest.raises(NamingError, match="some of these records have a control and some have none"):
         compare_records([first, drawn(moment(), moment(1))])
+
+
+def test_the_record_of_the_package_is_that_of_the_benchmarks() -> None:
+    file = Path(__file__).parents[3] / "benchmarks" / "results" / "heads_digits_0.json"
+    assert digits_record().json() == Record.read(file).json()
+
+
+def test_half_of_a_head_lies_inside_its_radius() -> None:
+    moment = HeadMoment.of(0, [[[0.0, 0.0]]], [[0.7]])
+    radius = moment.half_radii()[0, 0]
+    assert 1 - math.exp(-0.7 * radius**2) == pytest.approx(0.5)  # the weight of a disc
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data.update(kind="else"), "this is no record"),
+        (lambda data: data["settings"].update(rows="many"), "rows of a record is int, got 'many'"),
+        (lambda data: data["settings"].update(layers=0), "from 1 to 1,000"),
+        (lambda data: data["settings"].update(layers=5), "5 layers of 9 heads are expected"),
+        (lambda data: data["runs"].pop("trained"), "has the run trained"),
+        (lambda data: data["runs"]["trained"].update(moments=[]), "has 1 to 1,000 moments"),
+        (lambda data: data["runs"]["trained"]["epochs"][0].update(accuracy=7), "no share of the images"),
+        (lambda data: data["runs"]["trained"]["moments"][0].update(epoch="x"), "not finite"),
+        (lambda data: data["runs"]["trained"]["moments"][0].update(alpha=[[1]]), "expected"),
+        (lambda data: data["runs"]["trained"]["moments"][0].update(centres="x"), "this is no record"),
+    ],
+)
+def test_a_record_that_was_changed_is_refused(change: Any, message: str) -> None:
+    data = digits_record().json()
+    change(data)
+    with pytest.raises(DomainError, match=message):
+        Record.of(json.dumps(data))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "7", "{}", '{"kind": "heads in training"}', "[" * 100_000])
+def test_what_is_no_record_is_refused(text: str) -> None:
+    with pytest.raises(DomainError, match="this is no record of heads in training"):
+        Record.of(text)

@@ -36,7 +36,7 @@ def draw_moment(record: Record, epoch: float | None, run: str) -> Picture:
 def wider(moment: HeadMoment, side: float) -> list[int]:
     """How many heads of each layer have half of their Gaussian beyond the farthest corner of a frame."""
     corner = np.hypot(*(side + np.abs(moment.centres[..., axis]) for axis in (0, 1)))
-    return (np.sqrt(math.log(2) / moment.alpha) > corner).sum(-1).tolist()
+    return (moment.half_radii() > corner).sum(-1).tolist()
 
 
 def moment_title(record: Record, moment: HeadMoment, run: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 KIND = "heads in training"
 TRAINED, CONTROL = "trained", "control"
 DIGITS = 6  # of a recorded number
+MOST = 1000  # moments of a run, positions along a side, layers
+KINDS: dict[str, Any] = {"int": int, "float": (int, float), "str": str}
 FLATTEST = 1e-12  # α below which a head counts as flat, as wide as it is drawn at most
 
 
@@ -77,6 +80,10 @@ class HeadMoment:
     def centre_distances(self) -> Floats:
         """How far centres are from the query, the mean over the heads of each layer."""
         return np.hypot(self.centres[..., 0], self.centres[..., 1]).mean(-1)
+
+    def half_radii(self) -> Floats:
+        """The radius around each centre inside which half of the head's Gaussian lies, [layers, heads]."""
+        return np.sqrt(math.log(2) / self.alpha)
 
     def widths(self) -> Floats:
         """The standard deviation 1/√(2α) of a head, the median of each layer: a few are all but flat."""
@@ -245,15 +252,62 @@ class Record(Printed):
         if not path.is_file():
             raise LattendError(f'there is no record "{path}"; `lattend heads train` writes one')
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            if data["kind"] != KIND:
-                raise KeyError("kind")
-            runs = {name: HeadRun.of(run) for name, run in data["runs"].items()}
-            return Record(HeadSettings(**data["settings"]), runs, data["parameters"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return Record.of(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, DomainError):
             raise LattendError(
                 f'"{path}" is no record of heads in training; `lattend heads train` writes one'
             ) from None
+
+    @staticmethod
+    def of(text: str) -> Record:
+        """The record that a text holds, as `save` writes it; what it holds is checked."""
+        try:
+            data = json.loads(text)
+            if data["kind"] != KIND:
+                raise KeyError("kind")
+            runs = {str(name): HeadRun.of(run) for name, run in data["runs"].items()}
+            found = Record(HeadSettings(**data["settings"]), runs, int(data["parameters"]))
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
+            raise DomainError(
+                "this is no record of heads in training; `lattend heads train` writes one"
+            ) from None
+        check_record(found)
+        return found
+
+
+def check_record(record: Record) -> None:
+    """Raises where a record does not hold what its settings say, or more than one can look at."""
+    settings = record.settings
+    for one in fields(settings):
+        if not isinstance(value := getattr(settings, one.name), KINDS[str(one.type)]):
+            raise DomainError(f"{one.name} of a record is {one.type}, got {value!r:.60}")
+    sizes = (settings.rows, settings.cols, settings.patch, settings.kernel, settings.layers, settings.epochs)
+    if not all(1 <= size <= MOST for size in sizes) or not settings.test_images >= 1:
+        raise DomainError(f"the sizes of a record are from 1 to {MOST:,}")
+    if TRAINED not in record.runs or not {*record.runs} <= {TRAINED, CONTROL}:
+        raise DomainError(f"a record has the run {TRAINED}, and perhaps {CONTROL}")
+    for name, run in record.runs.items():
+        if not 1 <= len(run.moments) <= MOST or len(run.epochs) > MOST:
+            raise DomainError(f"a run has 1 to {MOST:,} moments, and {name} has {len(run.moments):,}")
+        for moment in run.moments:
+            _check_moment(moment, (settings.layers, settings.kernel**2), name)
+        for result in run.epochs:
+            if not all(_finite(number) for number in astuple(result)) or not 0 <= result.accuracy <= 1:
+                raise DomainError(f"a result of {name} is no number, or no share of the images")
+
+
+def _check_moment(moment: HeadMoment, heads: tuple[int, int], run: str) -> None:
+    if moment.alpha.shape != heads or moment.centres.shape != (*heads, 2):
+        found = f"centres {moment.centres.shape} and widths {moment.alpha.shape}"
+        raise DomainError(
+            f"{heads[0]} layers of {heads[1]} heads are expected; a moment of {run} has {found}"
+        )
+    if not (_finite(moment.epoch) and np.isfinite(moment.centres).all() and np.isfinite(moment.alpha).all()):
+        raise DomainError(f"a moment of {run} has a number that is not finite")
+
+
+def _finite(number: object) -> bool:
+    return isinstance(number, int | float) and math.isfinite(number)
 
 
 @dataclass(frozen=True)
