@@ -3,9 +3,10 @@ import { apiPage } from "./api/page";
 import { convPage } from "./conv/page";
 import { elboPage } from "./elbo/page";
 import { gamePage } from "./game/page";
+import { headsPage } from "./heads/page";
 import { pricePage } from "./price/page";
 import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage];
+export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage, headsPage];

@@ -138,7 +138,7 @@ def summary(found: Findings) -> dict[str, Any]:
 
 def report(record: Record) -> Report:
     """Facts, a table with a row for each layer, the control's, and what follows."""
-    found, settings = Findings(record), record.settings
+    found, settings = record.findings, record.settings
     rows = [
         (
             str(at + 1),

@@ -13,7 +13,7 @@ from lattend.draw.picture import Picture
 from lattend.nn.attention.gaussian_heads import Floats, kernel_heads
 from lattend.nn.pictures.heads import COLOURS, crowded, draw_heads
 from lattend.report.numbers import format_share, significant
-from lattend.study.heads.findings import Findings, summary
+from lattend.study.heads.findings import summary
 from lattend.study.heads.record import CONTROL, HeadMoment, HeadRun, Record
 
 TAPS = "#8c96a3"
@@ -71,7 +71,7 @@ def draw_paths(record: Record) -> Picture:
         _paths(f"layer {layer + 1}", ways[:, layer], settings.kernel, side)
         for layer in range(settings.layers)
     )
-    found = Findings(record)
+    found = record.findings
     facts = (("near and far", found.depth()), ("grid", found.nearness()))
     data = {"epochs": [moment.epoch for moment in moments], "centres": ways.tolist()}
     title = f"Paths of the heads' centres on {settings.data}, {settings.epochs} epochs"
@@ -144,7 +144,7 @@ def draw_spread(record: Record) -> Picture:
     ]
     if right:
         charts.append(Chart("test accuracy", "epoch", "percent right", curves(right)))
-    found = Findings(record)
+    found = record.findings
     beside = "; ".join(f"{name} {format_share(share)}" for name, share in found.accuracy.items())
     facts = (("near and far", found.depth()), ("grid", found.nearness()), ("test images right", beside))
     title = f"Heads in training on {settings.data}: spread by layer over {settings.epochs} epochs"

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from lattend.study.heads.grid_fit import grid_distance
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
+    from lattend.study.heads.findings import Findings
 
 KIND = "heads in training"
 TRAINED, CONTROL = "trained", "control"
@@ -210,6 +212,13 @@ class Record(Printed):
 
         return animate(self, path, run)
 
+    @cached_property
+    def findings(self) -> Findings:
+        """The first and the last moment compared."""
+        from lattend.study.heads.findings import Findings
+
+        return Findings(self)
+
     def report(self) -> Report:
         from lattend.study.heads.findings import report
 
@@ -217,9 +226,9 @@ class Record(Printed):
 
     def summary(self) -> dict[str, Any]:
         """What the report says, in numbers."""
-        from lattend.study.heads.findings import Findings, summary
+        from lattend.study.heads.findings import summary
 
-        return summary(Findings(self))
+        return summary(self.findings)
 
     def json(self) -> dict[str, Any]:
         return {

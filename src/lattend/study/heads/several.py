@@ -31,7 +31,7 @@ COLUMNS: dict[str, Callable[[Findings], Floats]] = {
 def compare_records(records: Sequence[Record]) -> Report:
     """From the least to the greatest of each number, and how many records say the same."""
     _check_alike(records)
-    found, settings = [Findings(record) for record in records], records[0].settings
+    found, settings = [record.findings for record in records], records[0].settings
     rows = [
         (str(layer + 1), *(_range([float(of(one)[layer]) for one in found]) for of in COLUMNS.values()))
         for layer in range(settings.layers)

@@ -18,6 +18,9 @@ from lattend.web.panels import (
     game_field,
     game_outcome,
     game_steps,
+    heads,
+    heads_findings,
+    heads_moment,
     images,
     layers,
     model,
@@ -42,5 +45,6 @@ _ALL = (
     *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
     *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
     *(work.PANEL, check.PANEL),
+    *(heads.PANEL, heads_moment.PANEL, heads_findings.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

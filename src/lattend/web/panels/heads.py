@@ -1,0 +1,95 @@
+"""heads: where every head was while a network learned, moment by moment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.records import RecordQuestion, read, record_code
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+    from lattend.study.heads.record import HeadRun
+
+
+class Moment(BaseModel):
+    """After so many epochs, of each layer and head: (row, column) of its centre, and its radius.
+
+    Inside the radius lies half of the head's Gaussian.
+    """
+
+    epoch: float
+    said: str
+    centres: list[list[tuple[float, float]]]
+    radii: list[list[float]]
+
+
+class RunView(BaseModel):
+    """One network: its heads over time, and loss and share of right test images after every epoch."""
+
+    name: str
+    moments: list[Moment]
+    epochs: list[int]
+    loss: list[float]
+    accuracy: list[float]
+
+
+class HeadsAnswer(Answer):
+    """The runs; a frame of `reach` positions to each side of the query holds all centres."""
+
+    title: str
+    reach: int
+    kernel: int
+    runs: list[RunView]
+
+
+def answer(question: RecordQuestion) -> HeadsAnswer:
+    """All moments of the record."""
+    from lattend.study.heads.pictures import reach
+
+    record = read(question)
+    settings = record.settings
+    return HeadsAnswer(
+        title=f"{settings.data[:80]}: {settings.layers} layers of {settings.kernel**2} heads, "
+        f"{record.parameters:,} parameters, {settings.epochs} epochs",
+        reach=reach(record),
+        kernel=settings.kernel,
+        runs=[_run(name, run) for name, run in record.runs.items()],
+        copies=Copies(
+            python=record_code(question, "record.draw_paths()"),
+            command="lattend heads show record.json --view paths"
+            if question.record
+            else "lattend heads train",
+        ),
+    )
+
+
+def _run(name: str, run: HeadRun) -> RunView:
+    from lattend.report.numbers import significant
+
+    moments = [
+        Moment(
+            epoch=moment.epoch,
+            said=significant(moment.epoch, 3),
+            centres=moment.centres.tolist(),
+            radii=moment.half_radii().round(4).tolist(),
+        )
+        for moment in run.moments
+    ]
+    return RunView(
+        name=name,
+        moments=moments,
+        epochs=[one.epoch for one in run.epochs],
+        loss=[one.loss for one in run.epochs],
+        accuracy=[one.accuracy for one in run.epochs],
+    )
+
+
+def picture(question: RecordQuestion) -> Picture:
+    """The paths of the centres."""
+    return read(question).draw_paths()
+
+
+PANEL = Panel("heads", "Heads in training", RecordQuestion, HeadsAnswer, answer, picture)

@@ -1,0 +1,60 @@
+"""heads_moment: the heads of every layer at one moment, in numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lattend.errors import DomainError
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.records import MomentQuestion, read, record_code
+from lattend.web.reports import Part
+
+if TYPE_CHECKING:
+    from lattend.draw import Picture
+    from lattend.study.heads.record import HeadMoment
+
+
+class MomentAnswer(Answer):
+    """When it is, and a table with a row for each layer."""
+
+    title: str
+    table: Part
+
+
+def answer(question: MomentQuestion) -> MomentAnswer:
+    """How far the heads are from the query, how wide they are, and how near to a grid."""
+    from lattend.report.numbers import format_fixed
+    from lattend.study.heads.findings import Measures
+    from lattend.study.heads.pictures import moment_title
+
+    record, moment = read(question), _moment(question)
+    found = Measures.of(moment, record)
+    columns = (found.centres, found.width, found.attends, found.grid, found.off)
+    rows = [
+        [str(layer + 1), *(format_fixed(float(column[layer])) for column in columns)]
+        for layer in range(record.settings.layers)
+    ]
+    head = ["layer", "centres", "width", "attends at", "grid", "off pixel"]
+    return MomentAnswer(
+        title=moment_title(record, moment, question.run),
+        table=Part(kind="table", head=head, rows=rows, right=[True] * len(head)),
+        copies=Copies(
+            python=record_code(question, f"record.draw({moment.epoch!r}, {question.run!r})"),
+            command=f"lattend heads show record.json --at-epoch {moment.epoch:g} --run {question.run}",
+        ),
+    )
+
+
+def _moment(question: MomentQuestion) -> HeadMoment:
+    moments = read(question).run(question.run).moments
+    if question.moment >= len(moments):
+        raise DomainError(f"the run has {len(moments)} moments, numbered from 0, and no {question.moment}")
+    return moments[question.moment]
+
+
+def picture(question: MomentQuestion) -> Picture:
+    """The heads around the query at this moment."""
+    return read(question).draw(_moment(question).epoch, question.run)
+
+
+PANEL = Panel("heads_moment", "Heads at one moment", MomentQuestion, MomentAnswer, answer, picture)
