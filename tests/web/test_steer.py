@@ -36,6 +36,9 @@ def test_a_tried_query_is_the_librarys(keys: list[list[str]], query: list[str], 
     assert right.output is not None
     assert found["output"] == right.output.tolist()
     assert found["how"] == right.how
+    growth = found["growth"]
+    assert growth["lengths"][10] == 1
+    assert [weights[10] for weights in growth["weights"]] == right.weights.round(6).tolist()
     winners = {key for cone in found["cones"] for key in cone["keys"]}
     assert len(right.leaders) > 1 or set(right.leaders) <= winners
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lattend as lt
 from lattend.errors import LattendError
 from lattend.study.worked.work import EXAMPLE
-from lattend.web.panels.work import WorkQuestion, arguments
+from lattend.web.panels.work import WorkQuestion, arguments, letters_of
 from lattend.web.worker import reply
 
 CASE: dict[str, Any] = {name: [[str(x) for x in row] for row in rows] for name, rows in EXAMPLE.items()}
@@ -120,7 +120,7 @@ def test_an_answer_for_two_heads() -> None:
         ({"tokens": [[]]}, "there is no number in it"),
         ({"tokens": [["9^999", "1"]]}, "give a smaller scale"),
         ({"rule": "("}, "never closed"),
-        ({"rule": "k <= q - t"}, "needs a value for t"),
+        ({"rule": "axial"}, "needs a value for rows and cols"),
         ({"heads": 3}, "3 heads cannot share"),
         ({"scale": "nonsense"}, "scale is a number"),
         ({"wo": [["1"]]}, "wo is 1 × 1"),
@@ -148,6 +148,13 @@ def test_answers_that_cannot_be_read(answer: Any, message: str) -> None:
     status, found = asked("check", **CASE, answer=answer)
     assert (status, found["kind"]) == (422, "input")
     assert message in found["message"]
+
+
+def test_letters_have_examples_and_sides_of_an_image_are_given() -> None:
+    assert letters_of(WorkQuestion(tokens=[["1"]], rule="k <= q - t", numbers={"n": 7})) == {"t": 3}
+    status, found = asked("work", **CASE, rule="axial", numbers={"rows": 2})
+    assert status == 200
+    assert "--at rows=2" in found["copies"]["command"]
 
 
 def test_letters_of_another_rule_are_left_out() -> None:

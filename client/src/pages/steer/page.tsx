@@ -10,7 +10,7 @@ import { change, pick } from "../../core/state";
 import { OutputPlane, QueryPlane, WhyPlane } from "./planes";
 import { BEGIN, read, setKeys, type SteerState } from "./state";
 import "./style.css";
-import { Wanted, Weights } from "./weights";
+import { Growth, Wanted, Weights } from "./weights";
 
 const TRY_ABOUT = (
   <>
@@ -48,6 +48,7 @@ function SteerPage({ state }: { state: SteerState }) {
               {tried.answer && <Weights answer={tried.answer} />}
               {tried.answer && <p class="steer-how">{tried.answer.how}</p>}
               <OutputPlane state={state} answer={tried.answer} />
+              {tried.answer && <Growth answer={tried.answer} />}
             </div>
           </div>
         </Panel>

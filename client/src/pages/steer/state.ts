@@ -21,7 +21,7 @@ export const BEGIN: SteerState = {
   sharpness: "",
 };
 
-export const TONES: Tone[] = ["mark", "other", "both", "good", "bad", "warn"];
+export const TONES: Tone[] = ["mark", "other", "good", "both", "warn", "bad"]; // as charts have them
 export const toneOf = (key: number): Tone => TONES[key % TONES.length]!;
 export const nameOf = (key: number): string => `key ${key}`;
 

@@ -1,5 +1,6 @@
 // Weights as bars, and wanted weights with a slider each.
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
+import { Chart } from "../../core/chart";
 import { change } from "../../core/state";
 import { read, toneOf, type SteerState } from "./state";
 
@@ -11,7 +12,7 @@ export function Weights({ answer }: { answer: TryQueryAnswer }) {
         <tr>
           <th scope="col">key</th>
           <th scope="col" class="number">logit</th>
-          <th scope="col" colSpan={2}>weight</th>
+          <th scope="col" colSpan={2}>weight, wanted at the line</th>
           <th scope="col" class="number" title="as the query is made longer without end">limit</th>
         </tr>
       </thead>
@@ -30,6 +31,24 @@ export function Weights({ answer }: { answer: TryQueryAnswer }) {
         ))}
       </tbody>
     </table>
+  );
+}
+
+/** The weights as the query is made shorter and longer. */
+export function Growth({ answer }: { answer: TryQueryAnswer }) {
+  const { lengths, weights } = answer.growth;
+  return (
+    <div class="steer-growth">
+      <Chart
+        about={`The weight of every key as the query is made longer, from 0 to 5 times its length. ${answer.how}`}
+        x={lengths}
+        curves={weights.map((y, key) => ({ name: `k${key}`, y }))}
+        xName="length of the query, 1 as drawn"
+        yName="weight"
+        yRange={[0, 1]}
+        height={220}
+      />
+    </div>
   );
 }
 

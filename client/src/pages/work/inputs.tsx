@@ -19,6 +19,8 @@ const TITLES: { [name in MatrixName]: [string, string, string] } = {
   memory: ["Y", "Memory", "keys and values from the tokens"],
 };
 
+const FROM_TOKENS = ["n", "m", "heads"]; // sizes that are known
+
 interface Props {
   state: WorkState;
   problem: Problem | null;
@@ -27,7 +29,7 @@ interface Props {
 
 export function Inputs({ state, problem, pointed }: Props) {
   const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
-  const letters = read.answer?.letters.filter((letter) => !letter.size && letter.value === null) ?? [];
+  const letters = read.answer?.letters.filter((letter) => letter.value === null && !FROM_TOKENS.includes(letter.name)) ?? [];
   const set = (name: string) => (value: number | string | null) => {
     const { [name]: _, ...others } = state.numbers;
     change({ numbers: value === null ? others : { ...others, [name]: value } });
@@ -61,7 +63,7 @@ export function Inputs({ state, problem, pointed }: Props) {
       {letters.length > 0 && (
         <div class="sliders">
           {letters.map((letter) => (
-            <Slider name={letter.name} value={state.numbers[letter.name] ?? null} example={letter.example} min={0} max={16} onChange={set(letter.name)} />
+            <Slider name={letter.name} value={state.numbers[letter.name] ?? null} example={letter.example} min={letter.size ? 1 : 0} max={16} onChange={set(letter.name)} />
           ))}
         </div>
       )}

@@ -42,7 +42,7 @@ def figure_of_trial(trial: Trial) -> Picture:
     charts: tuple[Chart, ...] = ()
     if np.ptp(trial.logits) >= SAME:
         lengths = np.linspace(0.0, 2.0, PLACES)
-        weights = np.array([softmax(length * trial.logits) for length in lengths])
+        weights = trial.made_longer(lengths)
         shown = trial.weights if trial.wanted is None else trial.wanted
         charts = (Chart("What keys get", BY_LENGTH, "weight", _lines(shown, lengths, weights)),)
     if trial.keys.shape[1] == 2:

@@ -116,6 +116,14 @@ class Trial(Printed):
         found[list(self.leaders)] = 1 / len(self.leaders)
         return found
 
+    def made_longer(self, lengths: Any) -> Floats:
+        """The weights [places, m] of this query times each of these lengths.
+
+        >>> try_query([[1], [0]], [1]).made_longer([0, 1]).round(4).tolist()  # 1/(1 + e⁻¹) = 0.7311
+        [[0.5, 0.5], [0.7311, 0.2689]]
+        """
+        return np.array([softmax(length * self.logits) for length in np.asarray(lengths, dtype=float)])
+
     @property
     def parallel(self) -> tuple[int, ...]:
         """The keys that the query is parallel to: a positive multiple of them."""

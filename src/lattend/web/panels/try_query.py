@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.study.steering.trial import Trial
 
+LENGTHS = [place / 10 for place in range(51)]  # of the query, 1 as given
+
 
 class TryQueryQuestion(Question):
     """A query [D] over keys [m, D]. `wanted` are wished weights as parts of their sum; none, or one a key."""
@@ -44,6 +46,13 @@ class ConeView(BaseModel):
     end: list[float]
 
 
+class Growth(BaseModel):
+    """The weights of each key, as the query is made shorter and longer; 1 is the query as given."""
+
+    lengths: list[float]
+    weights: list[list[float]]
+
+
 class TryQueryAnswer(Answer):
     """`keys`, `values` and `query` are the numbers that were typed, for the plane."""
 
@@ -56,6 +65,7 @@ class TryQueryAnswer(Answer):
     output: list[float]
     wanted_output: list[float]
     cones: list[ConeView]
+    growth: Growth
 
 
 def answer(question: TryQueryQuestion) -> TryQueryAnswer:
@@ -87,6 +97,7 @@ def answer(question: TryQueryQuestion) -> TryQueryAnswer:
             ConeView(keys=[*cone.keys], start=[*(cone.start or ())], end=[*(cone.end or ())])
             for cone in cones
         ],
+        growth=Growth(lengths=LENGTHS, weights=trial.made_longer(LENGTHS).T.round(6).tolist()),
         copies=copies(question, trial_latex(trial)),
     )
 

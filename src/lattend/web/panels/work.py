@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 MATRICES = ("wq", "wk", "wv", "wo", "memory")
 MOST_ORIGINS = 1200  # numbers of which it is told where they come from
 MOST_EXACT = 3000  # numbers that have exact forms
-Tokens = Annotated[list[Row], Field(min_length=1, max_length=16)]
+FROM_TOKENS = ("n", "m", "heads")  # sizes that are known
+Tokens = Annotated[list[Row], Field(max_length=16)]
 
 
 class WorkQuestion(Question):
@@ -104,17 +105,10 @@ def _worked(question: str) -> Worked:
 
 def arguments(question: WorkQuestion) -> dict[str, Any]:
     """What is given to the library's `work`; what is usual is left out."""
-    from lattend.web.rules import numbers_of, read
-
     found: dict[str, Any] = {"tokens": question.tokens}
     found |= {name: rows for name in MATRICES if (rows := getattr(question, name))}
     if question.rule.strip() != "full":
-        rule = read(question.rule)
-        found["rule"] = question.rule
-        sizes = {*rule.sizes}  # they come from the tokens
-        found |= {
-            name: number for name, number in numbers_of(rule, question.numbers).items() if name not in sizes
-        }
+        found |= {"rule": question.rule, **letters_of(question)}
     if question.scale.strip() != "1":
         found["scale"] = question.scale
     if question.heads > 1:
@@ -122,6 +116,20 @@ def arguments(question: WorkQuestion) -> dict[str, Any]:
     if question.columns:
         found["columns"] = True
     return found
+
+
+def letters_of(question: WorkQuestion) -> dict[str, int]:
+    """Numbers for the letters of the rule: those given, and an example for each other parameter."""
+    from lattend.web.panels.read import letters
+    from lattend.web.rules import read
+
+    return {
+        letter.name: question.numbers.get(letter.name, letter.example)
+        for letter in letters(read(question.rule))
+        if letter.value is None
+        and letter.name not in FROM_TOKENS
+        and (letter.name in question.numbers or not letter.size)
+    }
 
 
 def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView:
@@ -164,9 +172,7 @@ def copies(question: WorkQuestion, worked: Worked) -> Copies:
         name: literals(value) if isinstance(value, list) else literal(value) if name == "scale" else value
         for name, value in given.items()
     }
-    letters = {
-        name: value for name, value in given.items() if isinstance(value, int) and name in question.numbers
-    }
+    letters = letters_of(question) if "rule" in given else {}
     return Copies(
         python=python(call("worked = lt.study.work", **named), "print(worked)"),
         command=command(
