@@ -8,11 +8,13 @@ whether one formula bounds another, are questions about cones of exponents, whic
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
+from lattend.counts.formula_latex import formula_latex
+from lattend.counts.formula_parser import parse_formula
 from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
@@ -33,6 +35,7 @@ class Growth:
     """The big-O of a count, by region where it differs."""
 
     pieces: list[tuple[str, str]]  # (growth, when)
+    latex_pieces: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def __str__(self) -> str:
         if len({growth for growth, _ in self.pieces}) == 1:
@@ -55,10 +58,13 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
     if unknown:
         raise NamingError(f"this count has no {unknown[0]}; it has {', '.join(count.names)}")
     growing = unbounded(count, growing)
-    found: list[tuple[str, str]] = []
+    found: dict[tuple[str, str], tuple[str, str]] = {}  # as text, and as LaTeX
     for piece in count.closed.pieces:
         clauses = piece.region.within(count.closed.domain).clauses
-        when = condition_text(clauses, Notation(count.names, short=False))
+        when, when_latex = (
+            condition_text(clauses, Notation(count.names, latex=latex, short=False))
+            for latex in (False, True)
+        )
         for part, signs in by_sign(piece, count):
             cone = cone_of(part, signs, count, growing)
             if not cone.grows(growing):
@@ -67,8 +73,11 @@ def growth(count: Count, variables: Iterable[str]) -> Growth:
             reached = [m for m in formula.terms if present(cone, m).grows(growing)]
             moving = [name for name in cone.names if cone.grows([name])]
             leading = _leading(reached, cone, moving)
-            found.append((" + ".join(product_text(m) for m in leading) or "1", when or "always"))
-    return Growth(list(dict.fromkeys(found)))
+            text = " + ".join(product_text(m) for m in leading) or "1"
+            found.setdefault(
+                (text, when or "always"), (formula_latex(parse_formula(text, count.names)), when_latex)
+            )
+    return Growth([*found], [*found.values()])
 
 
 def unbounded(count: Count, growing: list[str]) -> list[str]:

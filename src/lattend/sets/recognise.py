@@ -1,0 +1,157 @@
+"""Recognise: the rule of the catalogue that a condition describes, whatever it calls its numbers.
+
+Candidates are the rules of the catalogue with the condition's own letters and numbers, or one more or less,
+for theirs. Masks at small sizes tell most of them apart; what is left is proved by comparing the sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.errors import LattendError
+from lattend.rules.about import About
+from lattend.rules.catalogue.names import CATALOGUE
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate, evaluate_term
+from lattend.rules.language.expr import Arith, Name, Num, Term
+from lattend.rules.rule import Rule
+from lattend.sets.compare import difference
+
+SMALL = {"n": 11, "m": 11, "rows": 5, "cols": 4, "depth": 3, "heads": 2}
+NUMBERS = ((2, 3, 4, 5), (3, 2, 5, 4), (1, 4, 2, 3))  # of the parameters, in the masks that are compared
+MOST_NEAR = 12  # positions looked at because the rule has a number near them
+MOST_TERMS = 12  # that may stand for a parameter
+MOST_PARAMETERS = 4
+
+
+@dataclass(frozen=True)
+class CatalogueMatch:
+    """A rule of the catalogue, and what stands for each of its parameters."""
+
+    about: About
+    arguments: dict[str, str]
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name} = {term}" for name, term in self.arguments.items() if name != term)
+        return f"{self.about.name} with {given}" if given else self.about.name
+
+    @property
+    def call(self) -> str:
+        """The rule as it can be typed, where its parameters are numbers or keep their names; else ""."""
+        numbers = {name: term for name, term in self.arguments.items() if term.isdigit()}
+        if any(name not in numbers and name != term for name, term in self.arguments.items()):
+            return ""
+        given = ", ".join(f"{name}={number}" for name, number in numbers.items())
+        return f"{self.about.name}({given})" if given else self.about.name
+
+
+def known_as(rule: Rule) -> CatalogueMatch | None:
+    """The rule of the catalogue that attends the same pairs for all sizes and parameters, if there is one.
+
+    >>> from lattend.rules.reader import rule
+    >>> print(known_as(rule("q - k < t and not k > q")))
+    strided with t = t - 1
+    """
+    bare = replace(rule.baked(), values={})
+    if bare.data or bare.open or bare.has_heads or len(bare.parameters) > MOST_PARAMETERS:
+        return None
+    samples = [*_samples(bare)]
+    for name, make in CATALOGUE.items():
+        if name == "documents":  # it is data
+            continue
+        named = make()
+        if named.axes != bare.axes or named.about is None:
+            continue
+        told_apart: dict[object, bool] = {}
+        for terms in _choices(named, bare):
+            if _alike(named, terms, bare, samples, told_apart) and _same(named, terms, bare):
+                return CatalogueMatch(
+                    named.about, {letter: expr.term_text(term) for letter, term in terms.items()}
+                )
+    return None
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Numbers for all letters, positions to look at, and what the rule says there."""
+
+    values: dict[str, int]
+    places: dict[str, NDArray[np.int64]]
+    mask: NDArray[np.bool_]
+
+
+def _samples(rule: Rule) -> Iterator[_Sample]:
+    numbers = [node.value for node in expr.walk(rule.condition) if isinstance(node, Num)]
+    near = sorted({value + more for value in numbers for more in (-1, 0, 1)})[:MOST_NEAR]
+    places: dict[str, NDArray[np.int64]] = {}
+    sizes: dict[str, int] = {}
+    for position, size in rule.limits.items():
+        found = sorted({*range(SMALL[size]), *(place for place in near if place >= 0)})
+        places[position], sizes[size] = np.array(found), found[-1] + 1
+    for given in NUMBERS:
+        values = {**sizes, **dict(zip(rule.parameters, given, strict=False))}
+        yield _Sample(values, places, _mask(rule.condition, values, places))
+
+
+def _mask(
+    condition: expr.Condition, values: Mapping[str, int], places: Mapping[str, NDArray[np.int64]]
+) -> NDArray[np.bool_]:
+    grid = dict(zip(places, np.ix_(*places.values()), strict=True))
+    found = np.asarray(evaluate(condition, {**values, **grid}, {}), bool)
+    return np.broadcast_to(found, [len(each) for each in places.values()])
+
+
+def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:
+    """Terms for the parameters of the named rule: letters first, as they are before one more or less."""
+    letters: list[Term] = [Name(name) for name in rule.parameters]
+    wanted = named.parameters
+    for chosen in permutations(letters, len(wanted)):
+        yield dict(zip(wanted, chosen, strict=True))
+    numbers = sorted({node.value for node in expr.walk(rule.condition) if isinstance(node, Num)})
+    near = [Num(value + more) for value in numbers for more in (0, -1, 1) if value + more >= 0]
+    shifted: list[Term] = [Arith(op, (one, Num(1))) for one in letters for op in ("-", "+")]
+    terms = list(dict.fromkeys([*letters, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
+    for chosen in product(terms, repeat=len(wanted)):
+        yield dict(zip(wanted, chosen, strict=True))
+
+
+def _alike(
+    named: Rule, terms: dict[str, Term], rule: Rule, samples: list[_Sample], known: dict[object, bool]
+) -> bool:
+    """Whether both say the same at the samples where they are defined; `known` remembers the answers."""
+    used = {node.name for term in terms.values() for node in expr.walk(term) if isinstance(node, Name)}
+    if not used >= {*rule.parameters}:
+        return False
+    defined = False
+    for index, sample in enumerate(samples):
+        numbers = {letter: int(evaluate_term(term, sample.values, {})) for letter, term in terms.items()}
+        values = {**sample.values, **numbers}
+        if not evaluate(named.domain, values, {}):
+            continue
+        key = (index, *numbers.values())
+        if key not in known:
+            mask = _mask(named.condition, values, sample.places)
+            known[key] = np.array_equal(mask, sample.mask)
+        if not known[key]:
+            return False
+        defined = True
+    return defined
+
+
+def _same(named: Rule, terms: dict[str, Term], rule: Rule) -> bool:
+    renamed = replace(
+        named,
+        condition=expr.substituted(named.condition, terms),
+        where=expr.substituted(named.where, terms),
+        about=None,
+        source=None,
+    )
+    try:
+        return difference(rule, renamed, rule.budget) is None
+    except LattendError:  # it could not be proved
+        return False
