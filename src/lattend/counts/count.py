@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 from lattend.budget import DEFAULT, Budget
 from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed
-from lattend.counts.display import PieceText, as_latex, as_text, format_pieces
+from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format_pieces, typeset
 from lattend.errors import DeadlineError, DomainError, NamingError
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
@@ -186,6 +186,10 @@ class Count:
     def format_pieces(self, *, latex: bool = False, short: bool = True) -> tuple[list[PieceText], str]:
         """What is printed, piece by piece, and what its short names (N = n // w) stand for."""
         return guarded(format_pieces, self, latex, short, budget=self.budget, loading=load)
+
+    def typeset(self) -> Typeset:
+        """The count for a page: LaTeX piece by piece, and all of it as text and as LaTeX."""
+        return guarded(typeset, self, budget=self.budget, loading=load)
 
     @property
     def domain_text(self) -> str:

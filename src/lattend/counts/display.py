@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from lattend.counts.conditions import condition_text
-from lattend.counts.notation import Notation
+from lattend.counts.notation import Notation, latex_name
 from lattend.counts.prove import solved
 from lattend.rules.language.linear import Linear, Monomial, Quotient, Remainder, monomial
 from lattend.rules.language.polynomial import Polynomial
@@ -27,6 +28,20 @@ class PieceText:
 
     formula: str
     when: str
+
+
+@dataclass(frozen=True)
+class Typeset:
+    """A count for a page. `lines` are its pieces in LaTeX, of an image with many those of one axis: `head`
+    says what they are. `where` explains short names, `more` says how many pieces are not there.
+    """
+
+    head: str
+    lines: list[PieceText]
+    where: str
+    more: str
+    text: str
+    latex: str
 
 
 def format_pieces(
@@ -64,7 +79,21 @@ def as_text(count: Count) -> str:
 def as_latex(count: Count) -> str:
     """The count as LaTeX: a formula, or cases."""
     first, more = _first(count)
-    lines, where = format_pieces(count, True, True, first)
+    return _cases(*format_pieces(count, True, True, first), more)
+
+
+def typeset(count: Count) -> Typeset:
+    """The count for a page: LaTeX piece by piece, and all of it as text and as LaTeX."""
+    head, shown = "", count
+    if count.closed.line is not None and len(count.pieces) > 2:
+        symbol, arguments, factors, shown = _product_of(count, latex_name)
+        head = rf"{' '.join(factors)},\quad {symbol}({', '.join(arguments)}) ="
+    first, more = _first(shown)
+    lines, where = format_pieces(shown, True, True, first)
+    return Typeset(head, lines, where, more, as_text(count), f"{head} {_cases(lines, where, more)}".strip())
+
+
+def _cases(lines: list[PieceText], where: str, more: str) -> str:
     tail = rf",\quad {where}" if where else ""
     if len(lines) == 1 and not lines[0].when:
         return lines[0].formula + tail
@@ -107,16 +136,21 @@ def _table(lines: list[PieceText], where: str) -> str:
 
 def _as_product(count: Count) -> str:
     """`F(rows) * F(cols)` and F: shorter than the product of all its pieces."""
+    symbol, arguments, factors, inner = _product_of(count, str)
+    table = _text(inner)
+    head = f"{' * '.join(factors)} where {symbol}({', '.join(arguments)}) ="
+    return "\n".join([head, *(f"  {row}" for row in table.splitlines())])
+
+
+def _product_of(count: Count, name: Callable[[str], str]) -> tuple[str, list[str], list[str], Count]:
+    """A letter F, the names it is a formula in, F for each axis, and the count that F is."""
     closed, line = count.closed, count.closed.line
     if line is None:
         raise ValueError("this count is not a product of one line")
     symbol = next(letter for letter in "FGHABC" if letter not in count.rule.parameters)
-    arguments = [name for name in ("n", "q", "k") if name in line.space.parameters]
-    factors = [f"{symbol}({', '.join(axis[name] for name in arguments)})" for axis in closed.axes]
-    inner = replace(count, closed=line, fixed=("n", "q", "k"))
-    table = _text(inner)
-    head = f"{' * '.join(factors)} where {symbol}({', '.join(arguments)}) ="
-    return "\n".join([head, *(f"  {row}" for row in table.splitlines())])
+    arguments = [one for one in ("n", "q", "k") if one in line.space.parameters]
+    factors = [f"{symbol}({', '.join(name(axis[one]) for one in arguments)})" for axis in closed.axes]
+    return symbol, arguments, factors, replace(count, closed=line, fixed=("n", "q", "k"))
 
 
 def _lines(count: Count, piece: Piece, pen: Notation) -> list[PieceText]:

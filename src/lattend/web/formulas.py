@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from lattend.recent import Recent
+
 if TYPE_CHECKING:
     from lattend.counts import Count
 
@@ -18,12 +20,21 @@ class Piece(BaseModel):
 
 
 class Formula(BaseModel):
-    """One or more pieces, the short names they use, and all of it as text and as LaTeX."""
+    """One or more pieces, and all of it as text and as LaTeX.
 
+    `head` says what the pieces are where they are those of one axis of an image, `where` what their short
+    names stand for, and `more` how many pieces are not there.
+    """
+
+    head: str = ""
     pieces: list[Piece]
     where: str
+    more: str = ""
     text: str
     latex: str
+
+
+KNOWN: Recent[object, Formula] = Recent(512)
 
 
 def formula(count: Count | int) -> Formula:
@@ -35,6 +46,17 @@ def formula(count: Count | int) -> Formula:
             text=f"{count:,}",
             latex=str(count),
         )
-    lines, where = count.format_pieces(latex=True)
-    pieces = [Piece(latex=line.formula, when=line.when) for line in lines]
-    return Formula(pieces=pieces, where=where, text=str(count), latex=count.latex())
+    key = (count.rule, count.fixed, count.first, count.assumed, tuple(count.values.items()))
+    return KNOWN.find(key, lambda: _typeset(count))
+
+
+def _typeset(count: Count) -> Formula:
+    found = count.typeset()
+    return Formula(
+        head=found.head,
+        pieces=[Piece(latex=line.formula, when=line.when) for line in found.lines],
+        where=found.where,
+        more=found.more,
+        text=found.text,
+        latex=found.latex,
+    )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from lattend.web.panel import Panel
 from lattend.web.panels import (
+    cache,
     check,
     claim,
+    code,
     compare,
     cost,
     count,
@@ -18,14 +20,19 @@ from lattend.web.panels import (
     game_field,
     game_outcome,
     game_steps,
+    growth,
     heads,
     heads_findings,
     heads_moment,
     images,
+    keys,
     layers,
     model,
+    reach,
     read,
     rule_cost,
+    rule_names,
+    same,
     start,
     steer,
     tile_map,
@@ -37,6 +44,7 @@ from lattend.web.panels import (
 _ALL = (
     start.PANEL,
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
+    *(keys.PANEL, growth.PANEL, reach.PANEL, cache.PANEL, rule_names.PANEL, same.PANEL, code.PANEL),
     *(draw.PANEL, tiles.PANEL),
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),

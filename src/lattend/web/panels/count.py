@@ -2,50 +2,81 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
+from lattend.errors import NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.rules import numbers_of, read
 
+if TYPE_CHECKING:
+    from lattend.counts import Count
+    from lattend.rules import Rule
+
 
 class CountQuestion(Question):
-    """A rule, the numbers given so far, and what is counted: all pairs, or per "query" or "key"."""
+    """A rule, and the numbers given so far."""
 
     rule: str
     numbers: Numbers = Field(default_factory=dict)
-    per: str = ""
 
 
 class CountAnswer(Answer):
-    """The closed form; `value` is the number once every letter has one, in digits with commas."""
+    """The closed form, or why there is none, and where it is defined.
 
-    formula: Formula
-    value: str
+    `partly` is the form with the numbers given so far. Once every letter has one, `value` is the count in
+    digits with commas, and `share` its percentage of all pairs, of which there are `dense`.
+    """
+
+    formula: Formula | None
+    no_formula: str
     domain: str
+    partly: Formula | None
+    value: str
+    dense: str
+    share: str
 
 
 def answer(question: CountQuestion) -> CountAnswer:
     """The exact number of attended pairs in closed form, with the places where it holds."""
+    from lattend.report.numbers import percent
+
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
-    found = rule.at(**numbers).count(per=question.per or None)
-    number = isinstance(found, int)
-    closed = rule.count(per=question.per or None) if number else found
+    bound = rule.at(**numbers)
+    closed, reason = _closed(rule)
+    if closed is None and bound.free:
+        raise NoClosedForm(reason)
+    shown = None if closed is None else formula(closed)
+    found = bound.count() if numbers or closed is None else closed
+    value = found if isinstance(found, int) else None
+    dense = prod(bound.lengths.values()) if value is not None else 0
     return CountAnswer(
-        formula=formula(closed),
-        value=f"{found:,}" if number else "",
-        domain="" if isinstance(closed, int) else closed.domain_text,
+        formula=shown,
+        no_formula=reason,
+        domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
+        partly=formula(found) if value is None and numbers else None,
+        value="" if value is None else f"{value:,}",
+        dense=f"{dense:,}" if dense else "",
+        share=percent(value, dense) if value is not None and dense else "",
         copies=Copies(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                call("rule.count", per=question.per, **numbers),
-            ),
-            command=command("count", question.rule, at=numbers, per=question.per),
-            latex="" if isinstance(closed, int) else closed.latex(),
+            python=python(call("rule = lt.rule", question.rule), call("rule.count", **numbers)),
+            command=command("count", question.rule, at=numbers),
+            latex="" if shown is None else shown.latex,
         ),
     )
+
+
+def _closed(rule: Rule) -> tuple[Count | int | None, str]:
+    """The closed form, or why there is none."""
+    try:
+        return rule.count(), ""
+    except (NoClosedForm, NotAffineError) as reason:
+        return None, str(reason)
 
 
 PANEL = Panel("count", "How many pairs a rule attends", CountQuestion, CountAnswer, answer)

@@ -1,0 +1,47 @@
+"""growth: the big-O of a rule's count as all its letters grow."""
+
+from __future__ import annotations
+
+from lattend.web.copies import call, command, python
+from lattend.web.formulas import Formula, Piece
+from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.rules import read
+
+
+class GrowthQuestion(Question):
+    """A rule."""
+
+    rule: str
+
+
+class GrowthAnswer(Answer):
+    """The order of growth, by region where it differs."""
+
+    order: Formula
+
+
+def answer(question: GrowthQuestion) -> GrowthAnswer:
+    """The order of growth of the number of attended pairs."""
+    count = read(question.rule).count(method="closed")
+    if isinstance(count, int):
+        pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
+    else:
+        found, names = count.order(), count.names
+        alone = len({order for order, _ in found.latex_pieces}) == 1
+        pieces = [
+            Piece(latex=rf"O\left({order}\right)", when="" if alone else when)
+            for order, when in found.latex_pieces[: 1 if alone else None]
+        ]
+        text = str(found)
+    latex = r" \quad ".join(piece.latex for piece in pieces)
+    return GrowthAnswer(
+        order=Formula(pieces=pieces, where="", text=text, latex=latex),
+        copies=Copies(
+            python=python(call("rule = lt.rule", question.rule), "rule.count().order()"),
+            command=command("count", question.rule, order=",".join(names)),
+            latex=latex,
+        ),
+    )
+
+
+PANEL = Panel("growth", "The order of growth of a rule's count", GrowthQuestion, GrowthAnswer, answer)

@@ -1,0 +1,48 @@
+"""keys: how many keys each query attends, and how many queries attend each key."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.formulas import Formula, formula
+from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.rules import numbers_of, read
+
+
+class KeysQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class KeysAnswer(Answer):
+    """Formulas in the position of the query, and in that of the key."""
+
+    per_query: Formula
+    per_key: Formula
+
+
+def answer(question: KeysQuestion) -> KeysAnswer:
+    """The keys of one query and the queries of one key, as formulas in its position, from 0."""
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    bound = rule.at(**numbers)
+    per_query, per_key = (formula(bound.count(per=per, method="closed")) for per in ("query", "key"))
+    return KeysAnswer(
+        per_query=per_query,
+        per_key=per_key,
+        copies=Copies(
+            python=python(
+                call("rule = lt.rule", question.rule),
+                call("rule.count", per="query", **numbers),
+                call("rule.count", per="key", **numbers),
+            ),
+            command=command("count", question.rule, at=numbers, per="query"),
+            latex=per_query.latex,
+        ),
+    )
+
+
+PANEL = Panel("keys", "Keys of a query, queries of a key", KeysQuestion, KeysAnswer, answer)

@@ -1,0 +1,61 @@
+"""reach: the attention span of a query, back and ahead, along each axis."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.formulas import Formula, formula
+from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.rules import numbers_of, read
+
+
+class ReachQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class Span(BaseModel):
+    """The greatest distance of an attended key along one axis, from the query or towards it."""
+
+    distance: str  # q - k
+    direction: str
+    most: Formula
+
+
+class ReachAnswer(Answer):
+    """The spans, two for each axis."""
+
+    spans: list[Span]
+
+
+def answer(question: ReachQuestion) -> ReachAnswer:
+    """How far back and ahead of a query its keys can be, as formulas."""
+    rule = read(question.rule)
+    numbers = numbers_of(rule, question.numbers)
+    found = rule.at(**numbers).reach()
+    line = len(found.axes) == 1
+    spans: list[Span] = []
+    for query, both in found.axes.items():
+        key = found.keys[query]
+        names = ("back", "ahead") if line else {"y": ("up", "down"), "x": ("left", "right")}.get(query[-1])
+        for name, towards, count in zip(
+            names or ("back", "ahead"),
+            (f"{query} - {key}", f"{key} - {query}"),
+            (both.back, both.ahead),
+            strict=True,
+        ):
+            spans.append(Span(distance=towards, direction=name, most=formula(count)))
+    return ReachAnswer(
+        spans=spans,
+        copies=Copies(
+            python=python(call("rule = lt.rule", question.rule), f"{call('rule.at', **numbers)}.reach()"),
+            command=command("reach", question.rule, at=numbers),
+            latex=r" \\ ".join(rf"{span.distance} \le {span.most.latex}" for span in spans),
+        ),
+    )
+
+
+PANEL = Panel("reach", "The attention span of a rule", ReachQuestion, ReachAnswer, answer)

@@ -1,0 +1,95 @@
+"""rules: what the rule is called here and elsewhere, and the same set as the engine writes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from lattend.web.copies import call, command, python
+from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.rules import numbers_of, read
+
+if TYPE_CHECKING:
+    from lattend.rules import Rule
+    from lattend.rules.about import About
+
+
+class NamesQuestion(Question):
+    """A rule, and the numbers given so far."""
+
+    rule: str
+    numbers: Numbers = Field(default_factory=dict)
+
+
+class NamesAnswer(Answer):
+    """The rule of the catalogue that this is, proved for all sizes, and what others call it.
+
+    `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
+    `canonical` is the one condition for this set at the numbers of its parameters; `unknown` why there is
+    none, `missing` the parameters that need a number first.
+    """
+
+    name: str
+    call: str
+    arguments: dict[str, str]
+    meaning: str
+    keys: str
+    aliases: list[str]
+    elsewhere: list[str]
+    reference: str
+    domain: str
+    canonical: str
+    unknown: str
+    missing: list[str]
+
+
+def answer(question: NamesQuestion) -> NamesAnswer:
+    """The names of a rule, whichever way it was written."""
+    from lattend.plans.canonical import canonical_form
+    from lattend.rules.language import expr
+
+    rule = read(question.rule)
+    about, arguments, typed = _names(rule)
+    numbers = numbers_of(rule, question.numbers)
+    given = {name: value for name, value in numbers.items() if name in rule.parameters}
+    missing = [name for name in rule.free if name in rule.parameters and name not in given]
+    canonical, unknown = "", ""
+    if not missing:
+        found = canonical_form(rule.at(**given))
+        canonical, unknown = expr.text(found.condition), found.as_written
+    return NamesAnswer(
+        name=about.name if about else "",
+        call=typed,
+        arguments=arguments,
+        meaning=about.meaning if about else "",
+        keys=about.keys if about else "",
+        aliases=[*about.aliases] if about else [],
+        elsewhere=[*about.elsewhere] if about else [],
+        reference=about.reference if about else "",
+        domain=expr.text(rule.domain),
+        canonical="" if unknown else canonical,
+        unknown=unknown,
+        missing=missing,
+        copies=Copies(
+            python=python(call("rule = lt.rule", question.rule), "rule.about"),
+            command=command("rules", about.name if about else question.rule),
+        ),
+    )
+
+
+def _names(rule: Rule) -> tuple[About | None, dict[str, str], str]:
+    """What the catalogue says of the rule, its parameters in our letters, and the name as it is typed."""
+    if rule.about:
+        bound = {name: str(value) for name, value in rule.values.items() if name in rule.parameters}
+        return rule.about, bound, ""
+    from lattend.sets.recognise import known_as
+
+    found = known_as(rule)
+    if found is None:
+        return None, {}, ""
+    renamed = {name: term for name, term in found.arguments.items() if name != term}
+    return found.about, renamed, found.call
+
+
+PANEL = Panel("rules", "What a rule is called", NamesQuestion, NamesAnswer, answer)
