@@ -20,7 +20,8 @@ export function Formula({ latex, block }: { latex: string; block?: boolean }) {
 export function PiecewiseFormula({ formula }: { formula: Pieces }) {
   const several = formula.pieces.length > 1 || formula.pieces[0]?.when;
   return (
-    <div class="pieces">
+    <div class="pieces" tabIndex={0} role="group" aria-label={formula.text}>
+      {formula.head && <p class="where"><Formula latex={formula.head} block /></p>}
       <table>
         <tbody>
           {formula.pieces.map((piece) => (
@@ -33,6 +34,7 @@ export function PiecewiseFormula({ formula }: { formula: Pieces }) {
           ))}
         </tbody>
       </table>
+      {formula.more && <p class="where">{formula.more}</p>}
       {formula.where && <p class="where">where <Formula latex={formula.where} /></p>}
     </div>
   );

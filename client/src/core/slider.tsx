@@ -1,5 +1,6 @@
 // A number with a slider; a letter until it is touched.
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
+import { wholeNumber } from "./whole";
 
 interface Props {
   name: string;
@@ -10,12 +11,13 @@ interface Props {
   step?: number;
   log?: boolean; // the slider's places are powers, for sizes up to a million
   label?: string;
+  symbolic?: boolean; // whether it can become a letter again
   onChange: (value: number | string | null) => void;
 }
 
 const PLACES = 1000;
 
-export function Slider({ name, value, example, min = 0, max, step = 1, log, label, onChange }: Props) {
+export function Slider({ name, value, example, min = 0, max, step = 1, log, label, symbolic, onChange }: Props) {
   const id = useId();
   const number = Number(value ?? example);
   const low = Math.max(1, min);
@@ -26,7 +28,7 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
     return near > 64 ? Number(near.toPrecision(2)) : near;
   };
   return (
-    <div class={value === null ? "slider letter" : "slider"}>
+    <div class={`slider${value === null ? " letter" : ""}${symbolic ? " symbolic" : ""}`}>
       <label for={id}>{label ?? <var>{name}</var>}</label>
       <input
         type="range"
@@ -38,17 +40,44 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
         aria-valuetext={value === null ? `${name}, a letter; the picture has ${example}` : String(value)}
         onInput={(event) => onChange(read(event.currentTarget.value))}
       />
-      <input
-        type="text"
-        inputMode="numeric"
-        aria-label={`${name}, number`}
-        placeholder={name}
-        value={value === null ? "" : String(value)}
-        onChange={(event) => {
-          const text = event.currentTarget.value.trim();
-          onChange(text === "" ? null : Number.isSafeInteger(Number(text)) || step < 1 ? Number(text) : text);
-        }}
-      />
+      <NumberBox name={name} value={value} whole={step >= 1} onChange={onChange} />
+      {symbolic && (
+        <button class="quiet" disabled={value === null} onClick={() => onChange(null)} title={`${name} becomes a letter again`} aria-label={`${name}: a letter again`}>
+          ×
+        </button>
+      )}
     </div>
+  );
+}
+
+interface BoxProps {
+  name: string;
+  value: number | string | null;
+  whole: boolean;
+  onChange: (value: number | string | null) => void;
+}
+
+/** The number as text, followed as it is typed; what is no number stays until the box is left. */
+function NumberBox({ name, value, whole, onChange }: BoxProps) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const read = (text: string) => (whole ? wholeNumber(text) : text.trim() === "" ? null : Number.isNaN(Number(text)) ? undefined : Number(text));
+  const wrong = draft !== null && read(draft) === undefined;
+  return (
+    <input
+      type="text"
+      inputMode="numeric"
+      aria-label={`${name}, number`}
+      aria-invalid={wrong}
+      title={wrong ? "not a number; write for instance 4096, 65,536, 1e6 or 2^16" : undefined}
+      placeholder={name}
+      value={draft ?? (value === null ? "" : String(value))}
+      onInput={(event) => {
+        const text = event.currentTarget.value;
+        const found = read(text);
+        setDraft(text);
+        if (found !== undefined) onChange(found);
+      }}
+      onBlur={() => setDraft(null)}
+    />
   );
 }

@@ -34,7 +34,7 @@ class Formula(BaseModel):
     latex: str
 
 
-KNOWN: Recent[object, Formula] = Recent(512)
+KNOWN: Recent[object, tuple[object, Formula]] = Recent(512)  # by what is counted, which is kept alive
 
 
 def formula(count: Count | int) -> Formula:
@@ -46,8 +46,8 @@ def formula(count: Count | int) -> Formula:
             text=f"{count:,}",
             latex=str(count),
         )
-    key = (count.rule, count.fixed, count.first, count.assumed, tuple(count.values.items()))
-    return KNOWN.find(key, lambda: _typeset(count))
+    key = (id(count.closed), count.rule, count.fixed, count.first, tuple(count.values.items()))
+    return KNOWN.find(key, lambda: (count.closed, _typeset(count)))[1]
 
 
 def _typeset(count: Count) -> Formula:

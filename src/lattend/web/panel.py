@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from lattend.errors import LattendError, NoClosedForm, TextError, TooLarge
+from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError, TooLarge
 from lattend.wording import visible
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Panel:
 
 def problem_of(error: LattendError, question: Question) -> Problem:
     """The error as the page shows it, with the field whose text it points at."""
-    late = isinstance(error, (NoClosedForm, TooLarge))
+    late = isinstance(error, (NoClosedForm, NotAffineError, TooLarge))
     found = Problem(kind="no answer" if late else "input", message=str(error))
     if not isinstance(error, TextError):
         return found

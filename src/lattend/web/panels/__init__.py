@@ -44,7 +44,8 @@ from lattend.web.panels import (
 _ALL = (
     start.PANEL,
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
-    *(keys.PANEL, growth.PANEL, reach.PANEL, cache.PANEL, rule_names.PANEL, same.PANEL, code.PANEL),
+    *(keys.PANEL, growth.PANEL, reach.PANEL, cache.PANEL, rule_names.PANEL, code.PANEL),
+    *(same.PANEL, same.SHARED),
     *(draw.PANEL, tiles.PANEL),
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),

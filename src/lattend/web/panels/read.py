@@ -31,10 +31,11 @@ class OtherQuestion(Question):
 
 
 class Letter(BaseModel):
-    """A size or a parameter: the number at which the picture is drawn while it has none."""
+    """A size or a parameter: its least number, and the one at which the picture is drawn without any."""
 
     name: str
     size: bool
+    least: int
     example: int
     value: int | None
 
@@ -92,6 +93,7 @@ def letters(rule: Rule) -> list[Letter]:
         Letter(
             name=name,
             size=name in rule.sizes,
+            least=1 if name in rule.sizes or name in rule.moduli else 0,
             example=fit.get(name, usual.get(name, 3)),
             value=rule.values.get(name),
         )

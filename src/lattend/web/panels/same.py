@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
@@ -16,6 +17,9 @@ from lattend.web.rules import numbers_of, read
 if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.sets.compare import Witness
+
+
+SECONDS = 3.0  # for all counts of two rules together
 
 
 class SameQuestion(Question):
@@ -44,47 +48,63 @@ class SharedCount(BaseModel):
 
 
 class SameAnswer(Answer):
-    """Whether the sets are the same for all numbers left open, and the counts of their parts."""
+    """Whether the sets are the same for all numbers left open; `at` are those that were put in."""
 
     same: bool
     at: dict[str, int]
     first: FirstDifference | None
+
+
+class SharedAnswer(Answer):
+    """The counts of the parts of two rules."""
+
     parts: list[SharedCount]
 
 
 def answer(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
-    rule, other = read(question.rule), read(question.other)
-    at = _parameters(rule, question.numbers) | _parameters(other, question.numbers)
-    left, right = (one.at(**_parameters(one, question.numbers)) for one in (rule, other))
+    left, right = _bound(question)
     witness = left.difference(right)
-    bound = [_bound(name, one, question.numbers) for name, one in (("rule", rule), ("other", other))]
-    parts = {"both": left & right}
-    if witness is not None:
-        parts |= {"rule": left - right, "other": right - left}
     return SameAnswer(
         same=witness is None,
-        at=at,
+        at={**left.values, **right.values},
         first=None if witness is None else _first(witness, left),
-        parts=[_counted(whose, part, question.numbers) for whose, part in parts.items()],
-        copies=Copies(
-            python=python(
-                call("rule = lt.rule", question.rule),
-                call("other = lt.rule", question.other),
-                f"{bound[0]}.difference({bound[1]})",
-            ),
-            command=command("same", question.rule, question.other),
-        ),
+        copies=_copies(question, "rule.difference(other)"),
     )
+
+
+def shared(question: SameQuestion) -> SharedAnswer:
+    """How many pairs both rules attend, and how many only one of them."""
+    from lattend.budget import Budget
+
+    left, right = (replace(one.baked(), values={}) for one in _bound(question))
+    parts = {"both": left & right, "rule": left - right, "other": right - left}
+    allowed = Budget(SECONDS).shared()
+    counts = [
+        _counted(whose, replace(part, budget=allowed), question.numbers) for whose, part in parts.items()
+    ]
+    return SharedAnswer(
+        parts=counts,
+        copies=_copies(question, "(rule & other).count(), (rule - other).count(), (other - rule).count()"),
+    )
+
+
+def _bound(question: SameQuestion) -> list[Rule]:
+    """Both rules with the numbers of their parameters."""
+    rules = (read(question.rule), read(question.other))
+    return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
+
+
+def _copies(question: SameQuestion, line: str) -> Copies:
+    made: list[str] = []
+    for name, text in (("rule", question.rule), ("other", question.other)):
+        given = _parameters(read(text), question.numbers)
+        made.append(call(f"{name} = lt.rule", text) + (call(".at", **given) if given else ""))
+    return Copies(python=python(*made, line), command=command("same", question.rule, question.other))
 
 
 def _parameters(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in numbers_of(rule, numbers).items() if name in rule.parameters}
-
-
-def _bound(name: str, rule: Rule, numbers: Mapping[str, int]) -> str:
-    given = _parameters(rule, numbers)
-    return call(f"{name}.at", **given) if given else name
 
 
 def _first(witness: Witness, left: Rule) -> FirstDifference:
@@ -98,12 +118,13 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
     sizes = numbers_of(part, numbers)
     value, why, closed = "", "", None
     try:
-        found = part.count(**sizes) if sizes else part.count()
+        found = part.count(**sizes) if sizes else None
         value = f"{found:,}" if isinstance(found, int) else ""
         closed = formula(part.count())
     except LattendError as reason:
-        why = str(reason)
+        why = "" if value else str(reason)
     return SharedCount(whose=whose, formula=closed, value=value, why=why)
 
 
 PANEL = Panel("same", "Whether two rules are the same", SameQuestion, SameAnswer, answer)
+SHARED = Panel("shared", "How many pairs two rules share", SameQuestion, SharedAnswer, shared)

@@ -1,0 +1,187 @@
+// What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
+import { useAnswer } from "../../core/ask";
+import { Formula, PiecewiseFormula } from "../../core/formula";
+import { Panel } from "../../core/panel";
+import { change, pick } from "../../core/state";
+import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
+import type { RuleProps } from "./state";
+
+export function CountPanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const count = useAnswer<CountAnswer>("count", question);
+  const growth = useAnswer<GrowthAnswer>("growth", read.problem ? null : pick(state, ["rule"]));
+  const found = count.answer;
+  return (
+    <Panel
+      title="Pairs"
+      about="How many (query, key) pairs the rule attends: exactly, in closed form, for every size and parameter at once, with the places where each formula holds. Give every letter a number to see its value."
+      panel="count"
+      question={question}
+      reading={count}
+    >
+      {found?.formula && <PiecewiseFormula formula={found.formula} />}
+      {found?.no_formula && <p class="rule-note">{found.no_formula}</p>}
+      {found?.partly && (
+        <div class="rule-partly">
+          <span class="rule-note">at the numbers given so far</span>
+          <PiecewiseFormula formula={found.partly} />
+        </div>
+      )}
+      {found?.value && (
+        <p class="value">
+          {found.value}
+          {found.share && <small> of {found.dense} pairs, {found.share}</small>}
+        </p>
+      )}
+      <dl class="rule-facts-list">
+        {growth.answer && !growth.problem && (
+          <>
+            <dt>grows as</dt>
+            <dd>
+              <PiecewiseFormula formula={growth.answer.order} />
+            </dd>
+          </>
+        )}
+        {found?.domain && (
+          <>
+            <dt>defined where</dt>
+            <dd>
+              <code>{found.domain}</code>
+            </dd>
+          </>
+        )}
+      </dl>
+    </Panel>
+  );
+}
+
+export function KeysPanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const keys = useAnswer<KeysAnswer>("keys", question);
+  return (
+    <Panel
+      title="Keys and queries"
+      about="How many keys one query attends (a row of the grid), and how many queries attend one key (a column), as formulas in its position, counted from 0."
+      panel="keys"
+      question={question}
+      reading={keys}
+    >
+      {keys.answer && (
+        <>
+          <h3>keys of a query</h3>
+          <PiecewiseFormula formula={keys.answer.per_query} />
+          <h3>queries of a key</h3>
+          <PiecewiseFormula formula={keys.answer.per_key} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+export function SpanPanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const reach = useAnswer<ReachAnswer>("reach", question);
+  return (
+    <Panel
+      title="Attention span"
+      about="The receptive field of one layer: how far back and how far ahead of a query its furthest key can be, along each axis."
+      panel="reach"
+      question={question}
+      reading={reach}
+    >
+      <dl class="rule-facts-list">
+        {reach.answer?.spans.map((span) => (
+          <>
+            <dt>
+              {span.direction}, <Formula latex={span.distance} />
+            </dt>
+            <dd>
+              <PiecewiseFormula formula={span.most} />
+            </dd>
+          </>
+        ))}
+      </dl>
+    </Panel>
+  );
+}
+
+export function CachePanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const cache = useAnswer<CacheAnswer>("cache", question);
+  const found = cache.answer;
+  return (
+    <Panel
+      title="KV cache"
+      about="While tokens are decoded one by one, a key is dropped after the last query that reaches it. So many keys are held at once at most: the size of the rolling buffer, per layer and key head."
+      panel="cache"
+      question={question}
+      reading={cache}
+    >
+      {found && found.missing.length > 0 && <p class="rule-note">Give {found.missing.join(" and ")} a number to see which keys are kept.</p>}
+      {found?.sentence && (
+        <>
+          <p class="value">
+            {found.most || "all"} <small>{found.most === "1" ? "key" : "keys"} at most</small>
+          </p>
+          <p>{found.sentence}</p>
+        </>
+      )}
+    </Panel>
+  );
+}
+
+export function NamesPanel({ state, read }: RuleProps) {
+  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const names = useAnswer<NamesAnswer>("rules", question);
+  const found = names.answer;
+  const given = found && Object.entries(found.arguments).map(([name, term]) => `${name} = ${term}`).join(", ");
+  return (
+    <Panel
+      title="Also known as"
+      about="The rule of the catalogue that attends the same pairs for every size and parameter, which is proved, not guessed; what other libraries call it, with their numbers in its letters; and the one way in which the engine writes this set, however it was typed."
+      panel="rules"
+      question={question}
+      reading={names}
+    >
+      {found && (
+        <>
+          {found.name ? (
+            <p>
+              <strong>{found.name}</strong>
+              {given && ` with ${given}`}: {found.meaning}.{" "}
+              {found.call && <button onClick={() => change({ rule: found.call })}>Write {found.call}</button>}
+            </p>
+          ) : (
+            <p class="rule-note">No rule of the catalogue attends these pairs.</p>
+          )}
+          <dl class="rule-facts-list">
+            {found.aliases.length > 0 && <Fact name="aliases" texts={found.aliases} />}
+            {found.elsewhere.length > 0 && <Fact name="elsewhere" texts={found.elsewhere} />}
+            {found.reference && <Fact name="reference" texts={[found.reference]} />}
+            <dt>as the engine writes it</dt>
+            <dd>
+              {found.canonical ? (
+                <code>{found.canonical}</code>
+              ) : (
+                <span class="rule-note">{found.missing.length ? `give ${found.missing.join(" and ")} a number` : `as typed: ${found.unknown}`}</span>
+              )}
+            </dd>
+          </dl>
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function Fact({ name, texts }: { name: string; texts: string[] }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        {texts.map((text) => (
+          <div>{text}</div>
+        ))}
+      </dd>
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+// The letters of the rules: sizes and parameters, each a letter until it is given a number.
+import { Slider } from "../../core/slider";
+import { change } from "../../core/state";
+import type { Letter } from "../../schema";
+import type { RuleProps } from "./state";
+
+const LARGEST = 1e6; // of a slider; a box takes any number
+const FEW = 32;
+const LINEAR = 256; // up to which places of a slider are numbers, not powers
+
+export function Letters({ state, read, other }: RuleProps) {
+  const letters = new Map<string, Letter>();
+  for (const letter of [...(read.answer?.letters ?? []), ...(other.answer?.letters ?? [])])
+    if (letter.value === null && !letters.has(letter.name)) letters.set(letter.name, letter);
+  const set = (name: string) => (value: number | string | null) => {
+    const { [name]: _, ...others } = state.numbers;
+    change({ numbers: value === null ? others : { ...others, [name]: value } });
+  };
+  const sizes = [...letters.values()].filter((letter) => letter.size);
+  const most = Math.max(...sizes.map((letter) => Number(state.numbers[letter.name] ?? letter.example)));
+  return (
+    <div class="sliders" role="group" aria-label="Letters of the rule">
+      {[...letters.values()].map((letter) => {
+        const value = state.numbers[letter.name] ?? null;
+        const max = letter.size ? (letter.name === "n" || letter.name === "m" ? LARGEST : 4096) : Math.min(LARGEST, Math.max(FEW, most, Number(value ?? 0)));
+        return (
+          <Slider
+            key={letter.name}
+            name={letter.name}
+            value={value}
+            example={letter.example}
+            min={letter.least}
+            max={max}
+            log={max > LINEAR}
+            symbolic
+            onChange={set(letter.name)}
+          />
+        );
+      })}
+    </div>
+  );
+}
