@@ -142,7 +142,7 @@ function Mirror({ text, wrong, highlight }: { text: string; wrong: Place | null;
     const start = cuts[index]!;
     const kinds = [within(wrong, start) && "wrong", within(highlight, start) && "spoken-of"].filter(Boolean);
     const part = letters.slice(start, end).join("");
-    return kinds.length ? <span class={kinds.join(" ")}>{part || " "}</span> : part;
+    return kinds.length && part ? <span class={kinds.join(" ")}>{part}</span> : part;
   });
   return (
     <div class="mirror" aria-hidden="true">

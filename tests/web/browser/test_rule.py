@@ -2,14 +2,144 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
+from urllib.parse import quote
 
 from playwright.sync_api import expect
 
 
-def test_a_typed_rule_shows_its_formula(page: Any) -> None:
+def link(**state: Any) -> str:
+    fields = (
+        f"{name}={quote(value if isinstance(value, str) else json.dumps(value))}"
+        for name, value in state.items()
+    )
+    return f"/#rule?{'&'.join(fields)}"
+
+
+def formulas(page: Any, panel: str) -> Any:
+    return page.locator(f"[data-panel={panel}] .pieces .formula")
+
+
+def field(page: Any) -> Any:
+    return page.get_by_label("Who attends to whom")
+
+
+def test_a_typed_rule_shows_its_formula_and_its_name(page: Any) -> None:
     page.goto("/")
-    page.get_by_label("Who attends to whom").fill("k <= q")
-    formulas = page.locator("[data-panel=count] .formula")
-    expect(formulas).to_have_count(1)
-    expect(formulas).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
+    field(page).fill("not k > q")
+    expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
+    expect(formulas(page, "keys").first).to_have_attribute("data-latex", "q + 1")
+    expect(page.locator("[data-panel=rules]")).to_contain_text("autoregressive")
+    page.get_by_role("button", name="Write causal").click()
+    expect(field(page)).to_have_value("causal")
+
+
+def test_a_mistake_is_underlined_and_mended_by_a_click(page: Any) -> None:
+    page.goto(link(rule="k <= q"))
+    field(page).fill("j =< i && i - j < 8")
+    expect(page.locator(".mirror .wrong")).to_have_text("=<")
+    expect(field(page)).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="k <= q and q - k < 8").click()
+    expect(field(page)).to_have_value("k <= q and q - k < 8")
+    expect(page.locator(".mirror .wrong")).to_have_count(0)
+    page.keyboard.press("Control+z")
+    expect(field(page)).to_have_value("j =< i && i - j < 8")
+
+
+def test_a_mistake_behind_wide_characters_is_underlined_in_its_place(page: Any) -> None:
+    page.goto(link(rule="𝑘 <= q"))
+    expect(page.locator(".mirror .wrong")).to_have_text("𝑘")
+    page.get_by_role("button", name="k <= q").click()
+    expect(page.locator("[data-panel=rules]")).to_contain_text("causal")
+
+
+def test_names_are_completed_from_the_keyboard(page: Any) -> None:
+    page.goto(link(rule="full"))
+    field(page).press("Control+a")
+    field(page).press_sequentially("sli")
+    options = page.locator(".offered").get_by_role("option")
+    expect(options.first).to_contain_text("sliding_window")
+    page.keyboard.press("Tab")
+    expect(field(page)).to_have_value("sliding_window")
+    expect(options).to_have_count(0)
+    field(page).press_sequentially("(")
+    page.keyboard.press("Escape")
+    field(page).fill("")
+    expect(options.first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(options).to_have_count(0)
+
+
+def test_completion_stays_away_while_a_condition_is_typed(page: Any) -> None:
+    page.goto(link(rule=""))
+    for letter in "k <= q and q - k <= t or k < p":
+        field(page).press_sequentially(letter)
+        if letter == " ":
+            expect(page.locator(".offered").get_by_role("option")).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(field(page)).to_have_value("k <= q and q - k <= t or k < p")
+
+
+def test_letters_get_numbers_and_become_letters_again(page: Any) -> None:
+    page.goto(link(rule="strided"))
+    expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{(2n - t)(t + 1)}{2}")
+    page.get_by_label("n, number").fill("1e6")
+    page.get_by_label("t, number").fill("255")
+    expect(page.locator("[data-panel=count] .value")).to_contain_text("255,967,360")
+    page.get_by_label("t, number").fill("two")
+    expect(page.get_by_label("t, number")).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("button", name="t: a letter again").click()
+    expect(page.locator("[data-panel=count] .value")).to_have_count(0)
+    page.get_by_label("n", exact=True).press("ArrowRight")
+    expect(page.get_by_label("n, number")).to_have_value("1000000")
+    page.get_by_label("n, number").fill("9" * 30)
+    page.get_by_label("t, number").fill("0")
+    expect(page.locator("[data-panel=count] .value")).to_contain_text(f"{int('9' * 30):,}")
+
+
+def test_two_rules_differ_first_somewhere(page: Any) -> None:
+    page.goto(link(rule="causal"))
+    page.get_by_role("button", name="Compare with a second rule").click()
+    verdict = page.locator("[data-panel=same]")
+    expect(verdict).to_contain_text("the same pairs, always")
+    page.get_by_label("B: the rule to compare with").fill("strided")
+    expect(verdict).to_contain_text("They differ first at n = 2, t = 0: only A attends (q = 1, k = 0)")
+    page.get_by_role("button", name="Go there").click()
+    expect(page.get_by_label("n, number")).to_have_value("2")
+    page.get_by_role("button", name="Swap").click()
+    expect(page.get_by_label("A: who attends to whom")).to_have_value("strided")
+    page.get_by_role("button", name="Take away").click()
+    expect(verdict).to_have_count(0)
+
+
+def test_the_same_in_code_follows_the_numbers(page: Any) -> None:
+    page.goto(link(rule="windowed", numbers={"n": 64, "w": 16}))
+    page.get_by_role("button", name="FlexAttention").click()
+    code = page.locator("[data-panel=code] pre")
+    expect(code).to_contain_text("n, w = 64, 16")
+    expect(code).to_contain_text("return (k <= q) & (q // w == k // w)")
+
+
+def test_a_link_brings_all_of_it_back(page: Any) -> None:
+    page.goto(link(rule="strided", numbers={"n": 16, "t": 4}))
+    expect(page.locator("[data-panel=count] .value")).to_contain_text("70")
+    page.get_by_label("t, number").fill("3")
+    expect(page.locator("[data-panel=count] .value")).to_contain_text("58")
+    expect(page).to_have_url(re.compile("%22t%22%3A3"))
+    page.reload()
+    expect(page.locator("[data-panel=count] .value")).to_contain_text("58")
+
+
+def test_nonsense_in_the_field_leaves_the_rest_standing(page: Any) -> None:
+    page.goto(link(rule="causal"))
+    expect(formulas(page, "count").first).to_be_visible()
+    for text in ("(" * 2000, "", "<img src=x onerror=alert(1)>", "q" * 5000):
+        field(page).fill(text)
+        expect(page.locator(".text-field .problem")).to_be_visible()
+    field(page).fill("k <= q")
+    expect(page.locator(".text-field .problem")).to_have_count(0)
+    expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
