@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import os
 import pickle
 import signal
 import socket
 import struct
+import sys
 import traceback
 from importlib import import_module
 from typing import Any
@@ -20,19 +23,32 @@ from lattend.web.panel import Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
 
 MEMORY = 6 << 30  # bytes of address space; torch alone maps two
-TORCH = ("lattend.attend.explain.explain", "lattend.nn")  # what takes seconds to load
-LIGHT = ("lattend.counts.algebra", "lattend.cost", "lattend.draw.grid.samples", "lattend.ask.question")
 FIRST = b'{"rule": "causal"}'  # answered before any worker is there, so that all know what it takes
 HEADER = struct.Struct("<Q")
 
 
 def load(torch: bool) -> None:
     """Load what answers need, once, before this process is forked into workers."""
-    for module in (*LIGHT, *(TORCH if torch else ())):
+    for module in _modules(torch):
         with contextlib.suppress(ImportError):  # torch is an extra; panels that need it say so
             import_module(module)
-    for panel, question in (("start", b"{}"), ("read", FIRST), ("count", FIRST)):
-        reply(panel, "", question)
+    for panel in PANELS.values():
+        required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
+        if required == ["rule"] and panel.torch == torch:
+            reply(panel.name, "", FIRST)
+
+
+def _modules(torch: bool) -> list[str]:
+    """What the panels import when they are asked; with torch those too that need it, which takes seconds."""
+    asked = {panel.answer.__module__: panel.torch for panel in PANELS.values()}
+    found: dict[str, None] = {}  # a set in order
+    for name in (name for name, needs in asked.items() if torch or not needs):
+        tree = ast.parse(inspect.getsource(sys.modules[name]))
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        for node in (node for function in functions for node in ast.walk(function)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found[node.module] = None
+    return [*found]
 
 
 def serve(pipe: socket.socket) -> None:
