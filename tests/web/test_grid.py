@@ -61,6 +61,31 @@ def test_tiles_of_two_rules_tell_which_of_them_attend() -> None:
     assert found["cells"] == ["daa", "eda", "bed"]
 
 
+@pytest.mark.parametrize(
+    "text", ["neighbourhood(edge=shift)", "swin", "ky < qy or ky == qy and kx % rows < 3"]
+)
+def test_the_keys_of_a_pixel_are_tiles_as_well(text: str) -> None:
+    numbers = {"rows": 7, "cols": 9, "r": 2, "w": 3, "shift": 1}
+    where = {"pixel": [3, 7], "height": 2, "width": 3, "rows": 4, "cols": 3}
+    status, found = ask("tiles", rule=text, numbers=numbers, **where)
+    rule = lt.rule(text)
+    keys = rule.mask(**{name: numbers[name] for name in rule.free})[3, 7]
+    assert status == 200
+    assert found["counts"] == [f"{keys.sum():,}"]
+    for i, row in enumerate(found["cells"]):
+        for j, letter in enumerate(row):
+            tile = keys[2 * i : 2 * i + 2, 3 * j : 3 * j + 3]
+            assert ord(letter) - ord("a") == -(-LEVELS * int(tile.sum()) // tile.size)
+
+
+def test_the_keys_of_a_voxel_are_those_of_one_slice() -> None:
+    rule, numbers = "abs(qz - kz) + abs(qy - ky) <= 2 and kx <= qx", {"depth": 4, "rows": 5, "cols": 6}
+    where = {"pixel": [1, 2, 3], "slice": 3, "height": 1, "width": 1, "rows": 5, "cols": 6}
+    _, found = ask("tiles", rule=rule, numbers=numbers, **where)
+    keys = lt.rule(rule).mask(**numbers)[1, 2, 3, 3]
+    assert found["cells"] == ["".join("u" if key else "a" for key in row) for row in keys]
+
+
 def test_a_window_of_a_trillion_positions_is_counted() -> None:
     corner = {"top": str(10**12 - 1000), "left": str(10**12 - 1000), "height": 1000, "width": 1000}
     _, found = ask("tiles", rule="causal", numbers={"n": str(10**12)}, rows=1, cols=1, **corner)
@@ -73,7 +98,9 @@ def test_a_window_of_a_trillion_positions_is_counted() -> None:
     [
         ({"rule": "k <= q orr"}, "orr"),
         ({"rule": "causal", "numbers": {"n": 10}, "top": 10}, "there are 10 positions"),
-        ({"rule": "neighbourhood"}, "on a line"),
+        ({"rule": "neighbourhood"}, "the image is 8 by 8, and has no pixel ()"),
+        ({"rule": "neighbourhood", "pixel": [1, 8]}, "has no pixel (1, 8)"),
+        ({"rule": "neighbourhood(axes=3)", "pixel": [1, 1, 1], "slice": 3}, "3 slices"),
         ({"rule": "causal", "numbers": {"n": str(10**30)}, "top": str(2**60)}, "1,152,921,504,606,846,976"),
         ({"rule": "causal", "other": "neighbourhood"}, "different axes"),
         (

@@ -52,7 +52,7 @@ export function Grid({ model, view: named, asked, marks, plan = [], onView, onPi
     if (shownOn!.width !== width || shownOn!.height !== height) Object.assign(shownOn!, { width, height });
     if (!cells) return context.clearRect(0, 0, width, height);
     const heavy = model.kind === "matrix" ? down / model.down.lengths[0]! : 0;
-    const scene: Scene = { view, cells, two: model.rules.length === 2, titles: [model.down.title, model.across.title], heavy, cursor, cross: model.kind !== "pixel", marks, plan };
+    const scene: Scene = { view, cells, two: model.rules.length === 2, titles: [model.down.title, model.across.title], heavy, cursor, cross: model.kind !== "pixel", marks: [...queryMark(model, cells), ...marks], plan };
     paint(context, scene, layout, colours);
   });
 
@@ -146,6 +146,13 @@ function told(model: Model, cells: Cells): Cells {
   const looks = cells.looks.slice();
   looks[i * cells.cols + j] = looks[i * cells.cols + j] ? OWN : HERE;
   return { ...cells, looks };
+}
+
+/** The query of an image, where its own square does not show it. */
+function queryMark(model: Model, cells: Cells): Props["marks"] {
+  const [row = 0, col = 0] = model.query.slice(-2);
+  const shown = model.rules.length === 1 && cells.height === 1 && cells.width === 1;
+  return model.kind !== "pixel" || shown ? [] : [{ row, col, label: "query" }];
 }
 
 /** The cell that a position is in. */

@@ -28,13 +28,13 @@ export function Legend({ model, shown }: { model: Model; shown: Shown }) {
         </>
       ) : (
         <>
-          <Entry look="empty" text="no pair" />
-          <Entry look="ramp" text="1 pair to all" />
+          <Entry look="empty" text={model.kind === "pixel" ? "no key" : "no attended pair"} />
+          <Entry look="ramp" text="1 to all of them" />
         </>
       )}
       <span class="grid-seen">{seenText(cells, what, counts, two)}</span>
       <span class="grid-how" data-exact={shown.exact}>
-        {squares ? "each square is one pair" : `each cell is ${sizeText(cells)} ${what}, ${howText(shown, two)}`}
+        {squares ? `each square is one ${what.slice(0, -1)}` : `each cell is ${sizeText(cells)} ${what}, ${howText(shown, two)}`}
       </span>
     </div>
   );

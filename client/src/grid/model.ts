@@ -25,6 +25,7 @@ export interface Model {
   rules: { read: ReadAnswer; values: Values }[];
   tied: boolean; // whether the diagonal is a query's own position
   query: number[]; // of an image: the pixel whose keys are shown
+  chosen: { head: number; pixel: number[]; slice: number }; // what of it is shown
   sizes: Values;
 }
 
@@ -68,6 +69,7 @@ export function modelOf(reads: ReadAnswer[], choices: Choices): Model {
     rules: reads.map((read) => ({ read, values: { ...shared, ...boundOf(read), ...fixed } })),
     tied: kind !== "pixel" && axes.every((axis) => sizes[axis.queries] === sizes[axis.keys]),
     query,
+    chosen: { head: fixed.head!, pixel: query, slice: fixed[axes[0]!.key] ?? 0 },
     sizes: { ...sizes, ...("heads" in shared ? { heads: shared.heads! } : {}) },
   };
 }

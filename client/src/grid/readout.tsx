@@ -18,7 +18,7 @@ export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | 
   if (!one)
     return (
       <p class="grid-readout" aria-live="polite">
-        <b>{partText(down, cursor.row, cursor.height)}</b>, <b>{partText(across, cursor.col, cursor.width)}</b>: {inside ? <>{amount(inside.counts)} of {inside.pairs} pairs</> : "…"}
+        <b>{partText(down, cursor.row, cursor.height)}</b>, <b>{partText(across, cursor.col, cursor.width)}</b>: {inside ? <>{amount(inside.counts)} of {inside.pairs} {kind === "pixel" ? "pixels" : "pairs"}</> : "…"}
       </p>
     );
   return (

@@ -10,6 +10,7 @@ import { tilingOf, type View } from "./view";
 const AT_ONCE = 1 << 19; // pairs that are looked at in a frame
 const AT_REST = 1 << 23; // and once nothing has moved for a while
 const REST = 200; // ms
+const ROW = 1 << 17; // pairs that are counted when they are pointed at
 const SAMPLES = 4; // along a side of a tile
 const SQUARE = 2; // pixels of a cell while all its pairs are looked at
 const TILE = 3; // and beyond
@@ -27,6 +28,8 @@ export interface Asked {
   other: string;
   numbers: { [name: string]: number | string };
   head: number;
+  pixel: number[]; // of an image: whose keys
+  slice: number;
 }
 
 export function useCells(model: Model, view: View, pixels: [number, number], asked: Asked | null): Shown {
@@ -34,16 +37,18 @@ export function useCells(model: Model, view: View, pixels: [number, number], ask
   const fine = tilingOf(view, down, across, pixels, SQUARE), tiling = tilingOf(view, down, across, pixels, TILE, MOST_TILES);
   const small = pairsOf(fine, down, across) <= AT_ONCE;
   const direct = useMemo(() => (small ? attempt(model, fine, Infinity) : null), [model, JSON.stringify(fine), small]);
-  const question = direct?.cells || model.kind !== "line" || !asked ? null : { ...asked, ...tiling };
+  const question = direct?.cells || model.kind === "matrix" || !asked ? null : { ...asked, ...tiling };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   const answer = question && reading.to === JSON.stringify(question) ? reading.answer : null;
   const key = JSON.stringify(tiling);
   const counted = useMemo(() => answer && { cells: received(tiling, answer), exact: true, reason: "" }, [answer, key]);
-  const rested = useRested(key, model) && pairsOf(tiling, down, across) <= AT_REST;
+  const bearable = pairsOf(tiling, down, across) <= AT_REST, rested = useRested(key, model) && bearable;
   const needed = !direct?.cells && !counted;
   const tried = useMemo(() => (needed ? attempt(model, tiling, rested ? Infinity : SAMPLES) : null), [model, key, needed, rested]);
   if (direct?.cells) return direct;
-  return counted ?? { ...tried!, reason: reading.problem?.message ?? tried!.reason };
+  if (counted) return counted;
+  const reason = reading.problem?.message ?? (tried!.reason || (question || bearable ? "" : "zoom in for the exact share"));
+  return { ...tried!, reason };
 }
 
 /** The cells as the page works them out, or why it does not. */
@@ -72,8 +77,9 @@ function useRested(key: string, model: Model): boolean {
 
 /** How many pairs of a part of the grid each rule attends; null while it is not known. */
 export function useCount(model: Model, part: Tiling | null, asked: Asked | null): { counts: string[]; pairs: string } | null {
-  const small = part !== null && pairsOf(part, model.down.length, model.across.length) <= 1 << 17;
-  const question = part === null || small || model.kind !== "line" || !asked ? null : { ...asked, ...part };
+  const most = model.kind === "matrix" ? AT_REST : ROW;
+  const small = part !== null && pairsOf(part, model.down.length, model.across.length) <= most;
+  const question = part === null || small || model.kind === "matrix" || !asked ? null : { ...asked, ...part };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   return useMemo(() => {
     if (question) return reading.to === JSON.stringify(question) ? reading.answer : null;

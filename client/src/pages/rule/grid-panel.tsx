@@ -29,7 +29,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
   const hover = (at: { row: number; col: number } | null) => {
     hoveredSpan.value = at && read.answer?.source && model && typeof model !== "string" ? spanAt(model, at) : null;
   };
-  const asked = question && { ...pick(state, ["rule", "other", "numbers"]), head: typeof model === "object" && model ? model.rules[0]!.values.head! : 0 };
+  const asked = question && model && typeof model !== "string" ? { ...pick(state, ["rule", "other", "numbers"]), ...model.chosen } : null;
   return (
     <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={drawing.problem?.kind === "no answer" ? { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null } : drawing} picture>
       {typeof model === "string" && <p role="status">{model}</p>}

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lattend.errors import LattendError, NamingError
-from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Num
+from lattend.rules.language.expr import Name, Num
 from lattend.rules.rule import Rule, aligned
 
 DEFAULT_SIZES = {"n": 12, "rows": 8, "cols": 8, "depth": 3, HEADS: 4}
@@ -68,6 +68,27 @@ def at_head(rule: Rule, head: int) -> Rule:
         condition=expr.substituted(rule.condition, fixed),
         where=expr.substituted(rule.where, fixed),
         values={name: value for name, value in rule.values.items() if name != HEADS},
+    )
+
+
+def keys_on_a_line(rule: Rule, query: Sequence[int], key_slice: int = 0) -> Rule:
+    """The keys (ky, kx) of one pixel as the pairs (q, k) of a line, for a complete rule on an image.
+
+    Of a volume, those in one slice. What is counted or drawn on a line is so of an image's keys.
+    """
+    *deeper, rows, cols = rule.axes
+    names: dict[str, expr.Term] = {
+        **{axis.query: Num(at) for axis, at in zip(rule.axes, query, strict=True)},
+        **{axis.key: Num(key_slice) for axis in deeper},
+        **{size: Num(rule.values[size]) for size in rule.sizes},
+        **{rows.key: Name("q"), cols.key: Name("k")},
+    }
+    return Rule(
+        expr.substituted(rule.baked().condition, names),
+        (Axis("q", "k", "n", "m"),),
+        values={"n": rule.values[rows.keys], "m": rule.values[cols.keys]},
+        data=rule.data,
+        budget=rule.budget,
     )
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from operator import ge
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
 from lattend.web.panel import Integer, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at, rules_of
+
+if TYPE_CHECKING:
+    from lattend.rules import Rule
 
 MOST_TILES = 160  # along a side
 
@@ -17,12 +21,17 @@ Length = Annotated[Integer, Field(ge=1)]
 
 
 class TilesQuestion(Question):
-    """A rule on a line, a second one or "", numbers, and the tiles: where they begin, how large, how many."""
+    """A rule, a second one or "", numbers, and the tiles: where they begin, how large, how many.
+
+    Of an image, `pixel` is the query whose keys are wanted, by row and column; of a volume, in one slice.
+    """
 
     rule: str
     other: str = ""
     numbers: Numbers = Field(default_factory=dict)
     head: Position = 0
+    pixel: list[Position] = Field(default=[], max_length=3)
+    slice: Position = 0
     top: Position = 0
     left: Position = 0
     height: Length  # queries in a tile
@@ -56,9 +65,8 @@ def answer(question: TilesQuestion) -> TilesAnswer:
     from lattend.report.numbers import percent
 
     asked = rules_of(question.rule, question.other)
-    rules = [at_head(rule, question.head) for rule in bound(asked, drawn_at(asked, question.numbers))]
-    if len(rules[0].axes) != 1:
-        raise DomainError("tiles are counted on a line; of an image the page looks at each pixel")
+    numbers = drawn_at(asked, question.numbers)
+    rules = [_on_a_line(at_head(rule, question.head), question) for rule in bound(asked, numbers)]
     axis, values = rules[0].axes[0], rules[0].values
     rows = _edges(question.top, question.height, question.rows, values[axis.queries])
     cols = _edges(question.left, question.width, question.cols, values[axis.keys])
@@ -75,6 +83,21 @@ def answer(question: TilesQuestion) -> TilesAnswer:
         pairs=f"{pairs:,}",
         share=percent(sums[0], pairs) if len(rules) == 1 else "",
     )
+
+
+def _on_a_line(rule: Rule, question: TilesQuestion) -> Rule:
+    """The rule itself, or of an image the keys of the pixel."""
+    from lattend.draw.grid.bind import keys_on_a_line
+
+    if len(rule.axes) == 1:
+        return rule
+    lengths = [rule.values[axis.queries] for axis in rule.axes]
+    place = f"({', '.join(map(str, question.pixel))})"
+    if len(question.pixel) != len(lengths) or any(map(ge, question.pixel, lengths)):
+        raise DomainError(f"the image is {' by '.join(map(str, lengths))}, and has no pixel {place}")
+    if len(lengths) == 3 and question.slice >= lengths[0]:
+        raise DomainError(f"there are {lengths[0]} slices, and none of number {question.slice}")
+    return keys_on_a_line(rule, question.pixel, question.slice)
 
 
 def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
