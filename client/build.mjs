@@ -3,6 +3,7 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runInNewContext } from "node:vm";
+import { brotliCompressSync } from "node:zlib";
 
 const source = new URL("src/", import.meta.url).pathname;
 const out = process.argv[2];
@@ -29,6 +30,7 @@ const options = {
 mkdirSync(out, { recursive: true });
 for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(out, name));
 await build({ ...options, entryPoints: { app: join(source, "main.tsx") }, outdir: out, minify: true, legalComments: "eof" });
+for (const name of ["app.js", "app.css"]) writeFileSync(join(out, `${name}.br`), brotliCompressSync(readFileSync(join(out, name))));
 
 // The pages are read here, where there is no browser: whatever they ask of it gives nothing
 const nothing = new Proxy(function () {}, {

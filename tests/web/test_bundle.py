@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
+
+from lattend.web.static import page_files
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "lattend" / "web" / "static"
@@ -25,5 +28,17 @@ def test_what_is_committed_is_what_would_be_built() -> None:
 
 
 def test_the_page_is_small() -> None:
-    sizes = {file.name: len(gzip.compress(file.read_bytes(), 9)) for file in STATIC.iterdir()}
-    assert sum(sizes.values()) < MOST, sizes
+    sent = {name: min(map(len, file.packed.values())) for name, file in page_files().items()}
+    assert sum(sent.values()) < MOST, sent
+
+
+@pytest.mark.parametrize(
+    ("accepted", "sent"), [("gzip, br", "br"), ("gzip;q=0.5", "gzip"), ("identity", None)]
+)
+def test_what_is_sent_is_the_file(address: str, accepted: str, sent: str | None) -> None:
+    request = Request(f"{address}app.js", headers={"accept-encoding": accepted})
+    with urlopen(request) as response:
+        body = response.read()
+        assert response.headers.get("content-encoding") == sent
+    file = STATIC / ("app.js.br" if sent == "br" else "app.js")
+    assert (gzip.decompress(body) if sent == "gzip" else body) == file.read_bytes()

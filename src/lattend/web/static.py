@@ -1,4 +1,4 @@
-"""The page itself: its few files, read once, compressed once."""
+"""The page itself: its few files, read once, compressed once; Brotli, which Python lacks, at its build."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class File:
 
     media: str
     body: bytes
-    packed: bytes
+    packed: dict[str, bytes]  # by encoding, the smallest first
     tag: str
 
     def response(self, request: Request) -> Response:
@@ -34,21 +34,25 @@ class File:
         headers = {"etag": self.tag, "cache-control": "no-cache", "vary": "accept-encoding"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(
-                self.packed, media_type=self.media, headers={**headers, "content-encoding": "gzip"}
-            )
-        return Response(self.body, media_type=self.media, headers=headers)
+        accepted = {
+            part.partition(";")[0].strip() for part in request.headers.get("accept-encoding", "").split(",")
+        }
+        encoding = next((name for name in self.packed if name in accepted), None)
+        if encoding is None:
+            return Response(self.body, media_type=self.media, headers=headers)
+        headers["content-encoding"] = encoding
+        return Response(self.packed[encoding], media_type=self.media, headers=headers)
 
 
 def page_files() -> dict[str, File]:
     """Every file of the page, by its name; none where it was not built, as in a fresh checkout."""
     found: dict[str, File] = {}
     folder = files("lattend.web").joinpath("static")
-    for file in folder.iterdir() if folder.is_dir() else ():
-        ending = "." + file.name.rpartition(".")[2]
-        if ending in MEDIA:
-            body = file.read_bytes()
-            tag = f'"{hashlib.sha256(body).hexdigest()[:20]}"'
-            found[file.name] = File(MEDIA[ending], body, gzip.compress(body, 9, mtime=0), tag)
+    bodies = {file.name: file.read_bytes() for file in (folder.iterdir() if folder.is_dir() else ())}
+    for name, body in bodies.items():
+        media = MEDIA.get("." + name.rpartition(".")[2])
+        if media is not None:
+            brotli = {"br": bodies[f"{name}.br"]} if f"{name}.br" in bodies else {}
+            packed = {**brotli, "gzip": gzip.compress(body, 9, mtime=0)}
+            found[name] = File(media, body, packed, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
     return found
