@@ -88,6 +88,45 @@ def test_the_price_of_one_point(layer: str, per: str) -> None:
     assert row["numbers"] == [f"{cost.total('multiplies'):,}" for cost in numbers.costs.values()]
 
 
+def test_a_claim_is_decided_as_the_library_does() -> None:
+    right = answer("cost_claim", layer="rnn2d", claim="multiplies: n^2 h c + 2n(n - 1)h^2")["verdict"]
+    assert right["status"] == "holds"
+    wrong = answer("cost_claim", layer="rnn2d", claim="multiplies: n^2 h^2")
+    assert wrong["verdict"]["sentence"] == str(lt.cost.rnn2d().claim("multiplies", "n^2 h^2"))
+    cell = answer("cost_claim", layer="rnn2d", per="cell", claim="inner multiplies: h c + 2h^2")
+    assert cell["verdict"]["status"] == "holds"
+    assert cell["copies"]["command"] == "lattend cost rnn2d --per cell --claim 'inner multiplies: h c + 2h^2'"
+
+
+@pytest.mark.parametrize("layer", layer_names())
+def test_every_layer_counts_itself_at_small_sizes(layer: str) -> None:
+    status, found = ask("cost_check", layer=layer)
+    if layer == "vit":  # every size is a number, and a large one
+        assert status == 422
+        return
+    assert status == 200, found
+    assert found["equal"]
+
+
+def test_copies_run_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = [
+        answer("cost", layer="attention", rule="causal", numbers={"n": 8}),
+        answer("cost", layer="rnn2d", per="cell"),
+        answer("cost_claim", layer="rnn2d", claim="multiplies: n"),
+        answer("cost_check", layer="rnn2d"),
+        answer("compare", layers=["rnn", "attention"], over="t", numbers={"d": 8}, span=[4, 64]),
+        answer("compare", layers=["lstm", "attention"], column="dense", equal=True, numbers={"d": 8}),
+        answer("model", config=PUBLISHED["gpt2"][0], length=64, training=True),
+        answer("tables"),
+    ]
+    for one in asked:
+        exec(one["copies"]["python"], {})
+        assert one["copies"]["command"].startswith("lattend co")
+    printed = capsys.readouterr().out
+    assert str(from_text("attention", {"rule": "causal", "n": 8})) in printed
+    assert str(config(PUBLISHED["gpt2"][0]).training(64)) in printed
+
+
 def test_curves_are_the_comparisons() -> None:
     texts = ["rnn", "attention(causal, projections=none)"]
     found = answer("compare", layers=texts, over="t", numbers={"d": 512, "heads": 3}, span=[16, 5000])
@@ -106,6 +145,14 @@ def test_curves_are_the_comparisons() -> None:
 def test_a_curve_beyond_the_numbers_of_javascript_is_exact() -> None:
     found = answer("compare", layers=["rnn", "attention"], numbers={"d": 10**9}, span=[1, 2**60])
     assert found["layers"][0]["texts"][-1] == f"{2 * 10**18 * 2**60:,}"
+
+
+def test_numbers_of_sixty_digits() -> None:
+    huge = dict.fromkeys(("d", "t"), "9" * 59)
+    found = answer("compare", layers=["rnn", "attention(strided)", "decoder(n=n, d=d)"], numbers=huge)
+    assert found["layers"][0]["texts"][-1] == f"{2 * int('9' * 59) ** 2 * int(found['sizes'][-1]):,}"
+    found = answer("cost", layer="attention(strided)", numbers={**NUMBERS, "n": str(10**30)})
+    assert "not listed" in rows(found)["multiplies"]["numbers"][1]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -138,6 +185,10 @@ def test_named_models_are_those_that_were_published() -> None:
         ("cost", {"layer": "attention(causal)", "rule": "full"}, "has a rule already"),
         ("cost", {"layer": "rnn", "per": "score"}, "a score is of one layer"),
         ("cost", {"layer": "rnn", "numbers": {"t": -3}}, ""),
+        ("cost_claim", {"layer": "rnn2d", "claim": "n^2"}, "write the quantity, a colon"),
+        ("cost_claim", {"layer": "rnn2d", "claim": "flops: n^2"}, "Did you mean operations"),
+        ("cost_claim", {"layer": "rnn2d", "claim": "multiplies: " + "(" * 1900}, ""),
+        ("cost_check", {"layer": "vit"}, ""),
         ("compare", {"layers": ["rnn"]}, "two layers or more"),
         ("compare", {"layers": ["rnn", "conv"], "over": ""}, ""),
         ("compare", {"layers": ["rnn", "conv"], "over": "(("}, ""),
@@ -163,6 +214,9 @@ def test_what_cannot_be_priced_is_said(panel: str, question: dict[str, Any], mes
 def test_a_mistake_in_a_layer_is_pointed_at() -> None:
     _, found = ask("cost", layer="rnn(stepz=3)")
     assert (found["field"], found["text"][found["start"] : found["end"]]) == ("layer", "stepz")
+    assert [fix["text"] for fix in found["fixes"]] == ["rnn(steps=3)"]
+    _, found = ask("cost", layer="l * cnn(kernel=3)")
+    assert [fix["text"] for fix in found["fixes"]] == ["l * conv(kernel=3)"]
 
 
 json_values = st.recursive(

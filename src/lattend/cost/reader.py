@@ -104,10 +104,14 @@ class _Reading:
             name = "_".join(self.text[start:end].lower().replace("-", " ").split())
             meant = MEANT.get(name, name if name in layer_names() else None)
             hint = f"did you mean {meant}? Else write it" if meant else "write it"
-            raise self.source.error(f"this is no layer; {hint} as in {EXAMPLE}", start, end)
+            change = (meant,) if meant else ()
+            raise self.source.error(f"this is no layer; {hint} as in {EXAMPLE}", start, end, *change)
         name = call.name
         if name not in layer_names():
-            raise self.source.error(_unknown(name), *call.place)
+            meant = _meant(name, [*layer_names(), *MEANT])
+            hint = f" Did you mean {meant[0]}?" if meant else ""
+            known = f"no layer is named {name}; there are {', '.join(layer_names())}.{hint}"
+            raise self.source.error(known, *call.place, *meant)
         wanted = _wanted(name)
         said, places = _arguments(self.source, call, wanted)
         for word in WORDS:
@@ -122,7 +126,8 @@ class _Reading:
         for word, value in said.items():
             place = places.get(word, call.place)
             if word not in symbols:
-                raise self.source.error(f"{name} has no {word}; it takes {', '.join(symbols)}", *place)
+                message = f"{name} has no {word}; it takes {', '.join(symbols)}"
+                raise self.source.error(message, *place, *_meant(word, [*symbols]))
             self.check(f"{word} of {name}", value, symbols[word], place)
             arguments[word] = value
             if word not in WORDS:
@@ -174,13 +179,10 @@ class _Reading:
             raise self.source.error(f"{lead}{problem}", *place) from None
 
 
-def _unknown(name: str) -> str:
-    """That there is no such layer, and which one was meant, by its other names or by its letters."""
-    known = layer_names()
-    close = difflib.get_close_matches(name.lower(), [*known, *MEANT], 1, 0.6)
-    meant = [MEANT.get(word, word) for word in close]
-    hint = f" Did you mean {meant[0]}?" if meant else ""
-    return f"no layer is named {name}; there are {', '.join(known)}.{hint}"
+def _meant(name: str, known: list[str]) -> list[str]:
+    """The name that was meant, by other names of layers or by its letters, if there is one."""
+    close = difflib.get_close_matches(name.lower(), known, 1, 0.6)
+    return [MEANT.get(word, word) for word in close]
 
 
 def layer_function(name: str) -> Callable[..., Cost]:

@@ -13,7 +13,7 @@ from lattend.cost.quantities import STATE, WORK, label, label_and_name
 from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
-from lattend.errors import DeadlineError, NamingError
+from lattend.errors import DeadlineError, NamingError, TooLarge
 from lattend.report.numbers import format_value
 from lattend.report.report import Report
 from lattend.report.table import Table
@@ -68,10 +68,10 @@ def memory_of(cost: Cost) -> dict[str, Any]:
 
 
 def _found(quantity: Callable[[], Any]) -> Any:
-    """A quantity, or that a deadline passed before it was found."""
+    """A quantity, or why it was not found: a deadline passed, or there are too many tiles to list."""
     try:
         return quantity()
-    except DeadlineError as reason:
+    except (DeadlineError, TooLarge) as reason:
         return f"not found: {reason}"
 
 

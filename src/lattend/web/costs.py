@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
+from lattend.web.copies import call, python
+
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
@@ -54,3 +56,11 @@ def read_layer(text: str, rule: str, numbers: Mapping[str, int]) -> PricedLayer:
     whole = from_text(text, mask)
     given = {name: numbers[name] for name in whole.names if name in numbers}
     return PricedLayer(whole, from_text(text, {**given, **mask}) if given else whole, given)
+
+
+def python_of_layer(text: str, rule: str, given: Mapping[str, int], *lines: str) -> str:
+    """Python that reads the layer, and then these lines."""
+    mask: dict[str, Any] = {"rule": rule} if rule else {}
+    named = {**given, **mask}
+    layer = call("layer = from_text", text, *([named] if named else []))
+    return python("from lattend.cost.reader import from_text", "", layer, *lines)

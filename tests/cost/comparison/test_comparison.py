@@ -75,6 +75,15 @@ def test_rows_are_the_costs_at_those_sizes():
             assert values[label] == cost.at(**{n: known[n] for n in cost.names}).total()
 
 
+def test_other_numbers_keep_what_is_solved():
+    first = compare({"rnn": rnn(), "full": attention()}, over="t")
+    found = first.at({"n": 10**30}, [2, 4])
+    whole = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 10**30, "t": [2, 4]})
+    assert found.crossovers is first.crossovers
+    assert str(found) == str(whole)
+    assert found.values("rnn", [4]) == [2 * 10**60 * 4]
+
+
 def test_undefined_sizes_are_left_out():
     found = compare([attention("windowed"), rnn()], over="w", at={"n": 3, "t": 12, "w": [0, 4]})
     assert [values["attention"] for _, values in found.rows] == [None, 3 * 12 * 5]

@@ -7,11 +7,11 @@ import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import { Chips, LayerInput } from "./layer_input";
 import { Sizes } from "./sizes";
-import type { PriceState } from "./state";
+import type { PriceState, ViewProps } from "./state";
 
 const MOST = 8;
 
-export function CompareView({ state, menus }: { state: PriceState; menus: LayersAnswer | null }) {
+export function CompareView({ state, menus }: ViewProps) {
   const question = pick(state, ["layers", "over", "numbers", "quantity", "column", "equal", "span"]);
   const reading = useAnswer<CompareAnswer>("compare", question);
   const found = reading.answer;
@@ -20,12 +20,12 @@ export function CompareView({ state, menus }: { state: PriceState; menus: Layers
     <>
       <div class="price-layers">
         {state.layers.map((text, place) => (
-          <div class="price-layer-line">
-            <LayerInput label={`Layer ${place + 1}`} text={text} problem={reading.problem} field="layers" menus={menus} onInput={(typed) => set(place, typed)} />
-            <button class="quiet" aria-label={`Remove layer ${place + 1}`} title="Remove" onClick={() => change({ layers: state.layers.filter((_, index) => index !== place) })}>
-              ×
+          <LayerInput label={`Layer ${place + 1}`} name="layers" text={text} problem={reading.problem?.text === text ? reading.problem : null} menus={menus} onInput={(typed) => set(place, typed)}>
+            <span class="grow" />
+            <button class="quiet" aria-label={`Remove layer ${place + 1}`} onClick={() => change({ layers: state.layers.filter((_, index) => index !== place) })}>
+              remove
             </button>
-          </div>
+          </LayerInput>
         ))}
       </div>
       {state.layers.length < MOST && <Chips menus={menus} label="Add a layer" onPick={(layer) => change({ layers: [...state.layers, layer.name] })} />}

@@ -1,31 +1,32 @@
 // One layer: its formulas, and its numbers where its letters have some.
-import type { CatalogueLayer, CostAnswer, LayersAnswer } from "../../schema";
+import type { CatalogueLayer, CostAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { change, pick } from "../../core/state";
+import { TextField } from "../../core/text-field";
+import { CostCheckPanel, CostClaimPanel } from "./claim";
 import { Chips, LayerInput, layerOf } from "./layer_input";
 import { QuantityTable } from "./quantities";
 import { Sizes } from "./sizes";
-import type { PriceState } from "./state";
+import type { ViewProps } from "./state";
 
 const PER = { "": "All of it", score: "One score", cell: "One cell", step: "One decoding step" };
 
-export function LayerView({ state, menus }: { state: PriceState; menus: LayersAnswer | null }) {
+export function LayerView({ state, menus }: ViewProps) {
   const question = pick(state, ["layer", "rule", "numbers", "backward", "per"]);
   const cost = useAnswer<CostAnswer>("cost", question);
   const known = layerOf(state.layer, menus);
   const found = cost.answer;
+  const typed = cost.problem?.field === "layer" ? cost.problem : null;
+  const masked = cost.problem?.field === "rule" ? cost.problem : null;
   return (
     <>
-      <LayerInput label="Layer" text={state.layer} problem={cost.problem} field="layer" menus={menus} onInput={(layer) => change({ layer })} />
+      <LayerInput label="Layer" name="layer" text={state.layer} problem={typed} menus={menus} onInput={(layer) => change({ layer })} />
       {known && <Signature layer={known} />}
       <Chips menus={menus} label="Layers by name" onPick={(layer) => change({ layer: layer.name, rule: "", per: "" })} />
       {known?.rule && (
-        <div class="field price-mask">
-          <label for="price-rule">Attention mask, where the layer's text has none</label>
-          <input id="price-rule" value={state.rule} placeholder="causal, strided(255), k <= q and q - k <= t" spellcheck={false} autocomplete="off" onInput={(event) => change({ rule: event.currentTarget.value })} />
-        </div>
+        <TextField name="rule" label="Attention mask, where the layer's text has none" value={state.rule} problem={masked} placeholder="causal, strided(255), k <= q and q - k <= t" onInput={(rule) => change({ rule })} />
       )}
       <Sizes letters={found?.letters ?? []} numbers={state.numbers} />
       <div class="price-row">
@@ -44,12 +45,16 @@ export function LayerView({ state, menus }: { state: PriceState; menus: LayersAn
         about="A layer is a set of points, one for every multiplication; its price is the number of points. Needed: those of attended pairs. Executed: those in the tiles that run. Dense: what a tool reports that ignores the attention mask. An equals sign means: as needed."
         panel="cost"
         question={question}
-        reading={cost}
+        reading={typed || masked ? { ...cost, problem: null } : cost}
         picture={found?.numbers.length === 3 && !state.per}
         wide
       >
         {found && <Price found={found} />}
       </Panel>
+      <div class="panels price-below">
+        <CostClaimPanel state={state} broken={cost.problem !== null} />
+        <CostCheckPanel state={state} broken={cost.problem !== null} />
+      </div>
     </>
   );
 }

@@ -1,6 +1,6 @@
 // A model from its config.json: parameters, multiply-adds at a length, KV cache.
 import { useEffect } from "preact/hooks";
-import type { LayersAnswer, ModelAnswer } from "../../schema";
+import type { ModelAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
@@ -8,11 +8,11 @@ import { Report } from "../../core/report";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
 import { ConfigEditor, ConfigSource, takeText } from "./config";
-import type { PriceState } from "./state";
+import type { ViewProps } from "./state";
 
 const MOST = 2 ** 20;
 
-export function ModelView({ state, menus }: { state: PriceState; menus: LayersAnswer | null }) {
+export function ModelView({ state, menus }: ViewProps) {
   const question = pick(state, ["config", "length", "batch", "training"]);
   const reading = useAnswer<ModelAnswer>("model", question);
   const found = reading.answer;

@@ -1,4 +1,5 @@
 // Price: what layers and models cost, exactly.
+import type { ComponentType } from "preact";
 import type { LayersAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { definePage } from "../../core/page";
@@ -7,14 +8,21 @@ import { CompareView } from "./compare";
 import { LayerView } from "./layer";
 import { takeFile } from "./config";
 import { ModelView } from "./model";
-import { START, type PriceState } from "./state";
+import { START, type PriceState, type ViewProps } from "./state";
+import { TablesView } from "./tables";
 import "./style.css";
 
-const VIEWS = { layer: "One layer", compare: "Curves", model: "A model" };
+const VIEWS: { [name: string]: { title: string; view: ComponentType<ViewProps> } } = {
+  layer: { title: "One layer", view: LayerView },
+  compare: { title: "Curves", view: CompareView },
+  model: { title: "A model", view: ModelView },
+  tables: { title: "Tables", view: TablesView },
+};
 
 function PricePage({ state }: { state: PriceState }) {
   const menus = useAnswer<LayersAnswer>("layers", {}).answer;
-  const View = state.view === "layer" ? LayerView : state.view === "model" ? ModelView : CompareView;
+  const chosen = Object.hasOwn(VIEWS, state.view) ? state.view : START.view;
+  const View = VIEWS[chosen]!.view;
   return (
     <div
       onDragOver={(event) => event.preventDefault()}
@@ -25,8 +33,8 @@ function PricePage({ state }: { state: PriceState }) {
       }}
     >
       <div class="price-views" role="group" aria-label="What is priced">
-        {Object.entries(VIEWS).map(([name, title]) => (
-          <button aria-pressed={View === { layer: LayerView, compare: CompareView, model: ModelView }[name]} onClick={() => change({ view: name })}>
+        {Object.entries(VIEWS).map(([name, { title }]) => (
+          <button aria-pressed={name === chosen} onClick={() => change({ view: name })}>
             {title}
           </button>
         ))}

@@ -1,13 +1,17 @@
 // What the price page holds: a layer, several layers as curves, or a model.
+import type { LayersAnswer } from "../../schema";
+
 export type Numbers = { [name: string]: number | string };
-export type Config = { [field: string]: unknown };
 export type PriceState = {
-  view: string; // layer, compare or model
+  view: string; // layer, compare, model or tables
   layer: string;
   rule: string; // the attention mask of a layer whose text has none
   numbers: Numbers;
   backward: boolean;
   per: string;
+  claim: string; // a quantity, a colon and a formula
+  rename: { [letter: string]: string };
+  run: boolean; // whether plain code counts too
   layers: string[];
   over: string;
   quantity: string;
@@ -20,6 +24,11 @@ export type PriceState = {
   batch: number;
   training: boolean;
 };
+
+export interface ViewProps {
+  state: PriceState;
+  menus: LayersAnswer | null;
+}
 
 const LLAMA = {
   model_type: "llama",
@@ -40,6 +49,9 @@ export const START: PriceState = {
   numbers: { d: 512, t: 255 },
   backward: false,
   per: "",
+  claim: "",
+  rename: {},
+  run: false,
   layers: ["rnn", "attention(causal, projections=none)", "attention(strided, projections=none)"],
   over: "n",
   quantity: "multiplies",

@@ -115,7 +115,8 @@ function Letter({ letter, state }: { letter: OpenLetter; state: RuleState }) {
   );
 }
 
-function Verdict({ verdict }: { verdict: Judgement }) {
+/** What is decided about a formula, with its links and other readings. */
+export function Verdict({ verdict }: { verdict: Judgement }) {
   return (
     <div class="claim-verdict">
       <div role="status">

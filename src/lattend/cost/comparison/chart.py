@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
 
 POINTS = 120
+BITS = 1000  # of a whole number that a chart has a place for
 NEAR = 0.015  # of a side: crossings nearer than this are one dot
 
 
@@ -60,7 +61,7 @@ def crossing_heights(found: Comparison) -> list[tuple[str, str, float, float]]:
     for pair, place in found.crossings:
         below, above = math.floor(place), math.ceil(place)
         values = [value for value in found.values(pair.first, [below, above]) if value]
-        if values:
+        if values and max(values).bit_length() < BITS:
             share = place - below
             height = values[0] ** (1 - share) * values[-1] ** share
             heights.append((pair.first, pair.second, place, height))

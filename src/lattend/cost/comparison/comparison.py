@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -60,6 +60,15 @@ class Comparison(Printed):
     given_sizes: tuple[int, ...] = ()
     widths: tuple[Width, ...] = ()
 
+    def at(self, numbers: Mapping[str, int], sizes: Sequence[int] = ()) -> Comparison:
+        """The same at other numbers and sizes; formulas and crossovers, which hold at all, are kept."""
+        values = {name: numbers.get(name, value) for name, value in self.numbers.items()}
+        chosen = tuple(name for name in self.chosen if name not in numbers)
+        found = replace(self, numbers=values, chosen=chosen, given_sizes=_sizes(self.over, sizes))
+        for name in ("amounts", "formulas", "orders", "crossovers"):
+            vars(found)[name] = getattr(self, name)  # where a cached property keeps what it found
+        return found
+
     @cached_property
     def amounts(self) -> dict[str, Amount]:
         return {label: settled(cost.amount(self.quantity), cost.values) for label, cost in self.costs.items()}
@@ -110,7 +119,7 @@ class Comparison(Printed):
         """The quantity of one layer at these sizes; None where it is not defined."""
         amount = self.amounts[label]
         defined = [size for size in sizes if self._is_defined(amount, size)]
-        kind = np.int64 if max(defined, default=0) < 2**31 else object
+        kind = np.int64 if max((*defined, *self.numbers.values()), default=0) < 2**31 else object
         env: dict[str, Any] = {self.over: np.array(defined, kind)}
         env |= {name: np.full(len(defined), value, kind) for name, value in self.numbers.items()}
         found = dict(zip(defined, numbers(amount, env, len(defined)), strict=True))

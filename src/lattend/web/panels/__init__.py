@@ -10,6 +10,7 @@ from lattend.web.panels import (
     code,
     compare,
     cost,
+    cost_claim,
     count,
     draw,
     elbo,
@@ -35,6 +36,7 @@ from lattend.web.panels import (
     same,
     start,
     steer,
+    tables,
     tile_map,
     tiles,
     try_query,
@@ -55,5 +57,8 @@ _ALL = (
     *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
     *(work.PANEL, check.PANEL),
     *(heads.PANEL, heads_moment.PANEL, heads_findings.PANEL),
+    *(explain.PANEL, tile_map.PANEL),
+    *(layers.PANEL, cost.PANEL, cost_claim.PANEL, cost_claim.CHECK),
+    *(compare.PANEL, tables.PANEL, model.PANEL),
 )
 PANELS: dict[str, Panel] = {panel.name: panel for panel in _ALL}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
@@ -14,10 +15,12 @@ from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
     from lattend.cost.comparison.defaults import NamedLayers
+    from lattend.cost.cost import Cost
     from lattend.draw import Picture
 
 POINTS = 96  # of a curve
 MOST_LAYERS = 8
+BITS = 1000  # of a whole number that a float has a place for
 
 
 class CompareQuestion(Question):
@@ -86,7 +89,7 @@ def answer(question: CompareQuestion) -> CompareAnswer:
                 meaning=named.meanings.get(name, ""),
                 formula=formula(count),
                 order=found.orders[name],
-                values=[None if value is None else float(value) for value in values],
+                values=[_height(value) for value in values],
                 texts=[format_value(value) for value in values],
             )
         )
@@ -106,27 +109,52 @@ def answer(question: CompareQuestion) -> CompareAnswer:
         ],
         sentences=found.crossing_lines,
         widths=[str(width) for width in found.widths],
-        copies=_copies(question, found),
+        copies=_copies(question, named, found),
     )
+
+
+def _height(value: int | None) -> float | None:
+    """The value as a number of JavaScript; None where it has none."""
+    return None if value is None or value.bit_length() > BITS else float(value)
 
 
 def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
     from lattend.cost.comparison import compare
-    from lattend.cost.comparison.defaults import read_layers
     from lattend.errors import LattendError
 
-    texts = [text for text in question.layers if text.strip()]
+    texts = tuple(text for text in question.layers if text.strip())
     if len(texts) < 2:
         raise LattendError("a comparison needs two layers or more; add another")
-    named = read_layers(texts, question.over)
-    known = {name for cost in named.costs.values() for name in cost.names}
-    at: dict[str, Any] = {name: value for name, value in question.numbers.items() if name in known}
-    at.pop(question.over, None)
-    if len(question.span) == 2:
-        at[question.over] = _powers(*question.span)
-    costs = {label: getattr(cost, question.column) for label, cost in named.costs.items()}
-    equal = "parameters" if question.equal else None
-    return named, compare(costs, over=question.over, quantity=question.quantity, at=at, equal=equal)
+    sizes = _powers(*question.span) if len(question.span) == 2 else []
+    if not question.equal:
+        named, found = _solved(texts, question.over, question.quantity, question.column)
+        return named, found.at(question.numbers, sizes)
+    named, costs = _costs(texts, question.over, question.column)
+    at: dict[str, Any] = _given(question, named)
+    at |= {question.over: sizes} if sizes else {}
+    return named, compare(costs, question.over, question.quantity, at=at, equal="parameters")
+
+
+def _given(question: CompareQuestion, named: NamedLayers) -> dict[str, int]:
+    """The numbers of letters that these layers have; the page keeps the others for later."""
+    known = {name for cost in named.costs.values() for name in cost.names} - {question.over}
+    return {name: value for name, value in question.numbers.items() if name in known}
+
+
+@lru_cache(maxsize=64)
+def _solved(texts: tuple[str, ...], over: str, quantity: str, column: str) -> tuple[NamedLayers, Comparison]:
+    """The comparison at numbers of its own, whose formulas and crossovers hold at all of them."""
+    from lattend.cost.comparison import compare
+
+    named, costs = _costs(texts, over, column)
+    return named, compare(costs, over=over, quantity=quantity)
+
+
+def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers, dict[str, Cost]]:
+    from lattend.cost.comparison.defaults import read_layers
+
+    named = read_layers(texts, over)
+    return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
 
 
 def _powers(low: int, high: int) -> list[int]:
@@ -138,9 +166,9 @@ def _powers(low: int, high: int) -> list[int]:
     return [low, *(2**power for power in range(61) if low < 2**power < high), high]
 
 
-def _copies(question: CompareQuestion, found: Comparison) -> Copies:
+def _copies(question: CompareQuestion, named: NamedLayers, found: Comparison) -> Copies:
     texts = [text for text in question.layers if text.strip()]
-    at: dict[str, Any] = {name: value for name, value in found.numbers.items() if name not in found.chosen}
+    at = _given(question, named)
     sizes = ",".join(map(str, found.given_sizes))
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"

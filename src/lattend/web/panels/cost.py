@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
-from lattend.web.costs import LayerText, PricedLayer, SizeLetter, read_layer, size_letters
+from lattend.web.copies import command
+from lattend.web.costs import LayerText, PricedLayer, SizeLetter, python_of_layer, read_layer, size_letters
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.reports import ReportView, view
@@ -84,10 +84,11 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
     whole, cost = (one.backward if question.backward else one for one in (layer.open, layer.cost))
     cost = within_budget(cost)
     at = layer.is_number and bool(layer.given)
-    shown = _formulas(question.layer, question.rule, question.backward) if at else _rows(cost)
+    as_typed = (question.layer, question.rule)
+    shown = _formulas(*as_typed, question.backward) if at or not layer.given else _rows(cost)
     numbers = {"parameters": (cost.parameters,), **work_of(cost)} if layer.is_number else {}
     forward = not question.backward
-    memory = _memory(question.layer, question.rule) if at else _memory_rows(cost) if forward else []
+    memory = [] if not forward else _memory(*as_typed) if at or not layer.given else _memory_rows(cost)
     held = memory_of(cost) | {"path": cost.path} if forward and layer.is_number else {}
     tables = [view(cost.parameters_by_matrix().report())] if forward else []
     tables += [view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
@@ -104,7 +105,7 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         tables=tables,
         times=_times(cost) if layer.is_number else [],
         notes=[] if layer.is_number else ["executed and peak are known when every size has a number"],
-        copies=_copies(question, layer),
+        copies=_copies(question, layer, _latex(shown)),
     )
 
 
@@ -127,7 +128,7 @@ def _of_point(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         tables=[],
         times=[],
         notes=[*at.notes],
-        copies=_copies(question, layer),
+        copies=_copies(question, layer, _latex(rows)),
     )
 
 
@@ -223,18 +224,12 @@ def _times(cost: Cost) -> list[MachineTime]:
     ]
 
 
-def _copies(question: CostQuestion, layer: PricedLayer) -> Copies:
+def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
     asked = (
         f'layer.per("{question.per}")' if question.per else "layer.backward" if question.backward else "layer"
     )
-    given: dict[str, Any] = {**layer.given, **({"rule": question.rule} if question.rule else {})}
     return Copies(
-        python=python(
-            "from lattend.cost.reader import from_text",
-            "",
-            call("layer = from_text", question.layer, *([given] if given else [])),
-            f"print({asked})",
-        ),
+        python=python_of_layer(question.layer, question.rule, layer.given, f"print({asked})"),
         command=command(
             "cost",
             question.layer,
@@ -243,15 +238,13 @@ def _copies(question: CostQuestion, layer: PricedLayer) -> Copies:
             per=question.per,
             backward=question.backward and not question.per,
         ),
-        latex=_latex(question, layer),
+        latex=latex,
     )
 
 
-def _latex(question: CostQuestion, layer: PricedLayer) -> str:
-    if question.per:
-        found = layer.open.per(question.per)
-        return found.latex(f"{next(iter(found.costs))} multiplies" if found.main is None else "multiplies")
-    return (layer.open.backward if question.backward else layer.open).latex("multiplies")
+def _latex(rows: list[QuantityRow]) -> str:
+    """The multiplies of the first column."""
+    return next((row.formulas[0].latex for row in rows if row.name == "multiplies" and row.formulas[0]), "")
 
 
 def picture(question: CostQuestion) -> Picture:

@@ -1,0 +1,41 @@
+"""tables: CNNs, RNNs and Transformers side by side, and RNN against Transformer in training and at test."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from lattend.web.copies import command, python
+from lattend.web.panel import Answer, Copies, Panel, Question
+from lattend.web.reports import ReportView, view
+
+
+class TablesQuestion(Question):
+    """Nothing is asked: the tables are formulas."""
+
+
+class TablesAnswer(Answer):
+    """The two tables, each derived from the costs of its layers."""
+
+    architectures: ReportView
+    train_test: ReportView
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[ReportView, ReportView]:
+    from lattend.cost.comparison.architectures import architectures
+    from lattend.cost.comparison.train_test import train_test
+
+    return view(architectures().report()), view(train_test().report())
+
+
+def answer(question: TablesQuestion) -> TablesAnswer:
+    """Parallelism, path length, time and space, in closed form."""
+    compared, trained = _tables()
+    return TablesAnswer(
+        architectures=compared,
+        train_test=trained,
+        copies=Copies(python=python("print(lt.cost.train_test())"), command=command("compare", tables=True)),
+    )
+
+
+PANEL = Panel("tables", "CNNs, RNNs and Transformers side by side", TablesQuestion, TablesAnswer, answer)
