@@ -84,7 +84,8 @@ export function Chart(props: Props) {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10, Home: -Infinity, End: Infinity }[event.key];
     if (step === undefined || !plot.current || !x.length) return;
     event.preventDefault();
-    const to = Math.max(0, Math.min(x.length - 1, at === null ? (step < 0 ? x.length - 1 : 0) : at + step));
+    const from = at ?? (step < 0 ? x.length : -1); // the first key shows an end
+    const to = Math.max(0, Math.min(x.length - 1, from + step));
     plot.current.setCursor({ left: plot.current.valToPos(x[to]!, "x"), top: plot.current.over.clientHeight / 2 });
   };
 
