@@ -46,7 +46,8 @@ def formula(count: Count | int) -> Formula:
             text=f"{count:,}",
             latex=str(count),
         )
-    key = (id(count.closed), count.rule, count.fixed, count.first, tuple(count.values.items()))
+    names = (*count.rule.sizes, *count.rule.parameters)
+    key = (id(count.closed), names, count.fixed, tuple(count.values.items()))
     return KNOWN.find(key, lambda: (count.closed, _typeset(count)))[1]
 
 
