@@ -3,7 +3,7 @@ import { PAGES } from "../pages";
 import { Live } from "./live";
 import { canRedo, canUndo, here, linkTo, redo, undo, visit } from "./state";
 import { ThemeButton } from "./theme";
-import { Menus } from "./menus";
+import { Menus, Welcome } from "./menus";
 
 export function App() {
   const { page, state } = here.value;
@@ -37,6 +37,7 @@ export function App() {
       </nav>
       <main id="main" tabIndex={-1}>
         <h1 class="hidden">{shown.title}</h1>
+        <Welcome />
         <View key={page} state={state} />
       </main>
       <Live />

@@ -1,25 +1,99 @@
-// The examples, and the questions of the notes.
+// The examples, grouped by page; on a first visit they stand open above the page. Beside them the questions.
+import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { PAGES } from "../pages";
+import type { Example } from "../schema";
+import "./menus.css";
+import { Questions } from "./questions";
 import { start } from "./start";
 import { visit, type State } from "./state";
 
+const SEEN = "lattend-seen";
+const OFFERED = 11; // the first is shown already, or one click away; ten more are
+const isFirstVisit = signal(!location.hash && localStorage.getItem(SEEN) === null);
+
+export const titleOf = (page: string) => PAGES.find((one) => one.name === page)?.title ?? "";
+
+/** The examples whose page there is. */
+const examples = () => start.value?.examples.filter((example) => titleOf(example.page)) ?? [];
+const open = (example: Example) => visit(example.page, example.state as State);
+
 export function Menus() {
+  const menu = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const close = (event: Event) => {
+      const leaves = event instanceof KeyboardEvent ? event.key === "Escape" : !menu.current!.contains(event.target as Node);
+      if (leaves && menu.current!.open) menu.current!.open = false;
+    };
+    addEventListener("pointerdown", close);
+    addEventListener("keydown", close);
+    return () => {
+      removeEventListener("pointerdown", close);
+      removeEventListener("keydown", close);
+    };
+  }, []);
   return (
     <div class="menus">
-      <details>
+      <details ref={menu}>
         <summary>Examples</summary>
         <div class="menu">
-          {start.value?.examples.map((example) => (
-            <button
-              onClick={(event) => {
-                visit(example.page, example.state as State);
-                event.currentTarget.closest("details")!.open = false;
-              }}
-            >
-              {example.title}
-            </button>
-          ))}
+          {PAGES.map((page) => {
+            const of = examples().filter((example) => example.page === page.name);
+            return (
+              of.length > 0 && (
+                <div role="group" aria-label={page.title}>
+                  <h2>{page.title}</h2>
+                  {of.map((example) => (
+                    <button
+                      onClick={() => {
+                        open(example);
+                        menu.current!.open = false;
+                      }}
+                    >
+                      {example.title}
+                    </button>
+                  ))}
+                </div>
+              )
+            );
+          })}
         </div>
       </details>
+      <Questions />
     </div>
   );
+}
+
+/** What one could try, for who comes without a link for the first time. */
+export function Welcome() {
+  if (!isFirstVisit.value || !start.value) return null;
+  const close = () => {
+    localStorage.setItem(SEEN, "yes");
+    isFirstVisit.value = false;
+  };
+  return (
+    <aside class="welcome" aria-label="Where to begin">
+      <p>
+        Type who attends to whom, and the grid, the exact count, the plan and the price follow. Or begin with one of these:
+        <button class="quiet" onClick={close}>close</button>
+      </p>
+      <div>
+        {mixed(examples()).slice(0, OFFERED).map((example) => (
+          <button onClick={() => open(example)}>{example.title}</button>
+        ))}
+      </div>
+    </aside>
+  );
+}
+
+/** One example of every page in turn, so that the first few show what there is. */
+function mixed(all: Example[]): Example[] {
+  const turns = new Map<Example, number>();
+  const seen = new Map<string, number>();
+  for (const example of all) {
+    const turn = seen.get(example.page) ?? 0;
+    turns.set(example, turn);
+    seen.set(example.page, turn + 1);
+  }
+  return [...all].sort((one, other) => turns.get(one)! - turns.get(other)!);
 }

@@ -29,6 +29,7 @@ from lattend.web.panels import (
     keys,
     layers,
     model,
+    questions,
     reach,
     read,
     rule_cost,
@@ -44,7 +45,7 @@ from lattend.web.panels import (
 )
 
 _ALL = (
-    start.PANEL,
+    *(start.PANEL, questions.PANEL, questions.ASK),
     *(read.PANEL, read.OTHER, count.PANEL, claim.PANEL),
     *(keys.PANEL, growth.PANEL, reach.PANEL, cache.PANEL, rule_names.PANEL, code.PANEL),
     *(same.PANEL, same.SHARED),

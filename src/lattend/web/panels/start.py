@@ -1,4 +1,4 @@
-"""start: what the page needs once: the catalogue, the examples, the questions of the notes."""
+"""start: what the page needs once: the catalogue and the examples."""
 
 from __future__ import annotations
 
@@ -34,24 +34,12 @@ class Example(BaseModel):
     state: dict[str, Any]
 
 
-class AskedQuestion(BaseModel):
-    """A question of the notes, its answer, and the page that shows it."""
-
-    number: int
-    topic: str
-    asks: str
-    commands: list[str]
-    python: str
-    remark: str
-
-
 class StartAnswer(BaseModel):
     """The page's menus."""
 
     version: str
     catalogue: list[CatalogueRule]
     examples: list[Example]
-    questions: list[AskedQuestion]
 
 
 @lru_cache(maxsize=1)
@@ -64,8 +52,7 @@ def examples() -> list[Example]:
 
 
 def answer(question: StartQuestion) -> StartAnswer:
-    """The catalogue of rules, the examples, and the questions with their answers."""
-    from lattend.ask.question import questions
+    """The catalogue of rules, and the examples."""
     from lattend.draw.grid.samples import catalogue
 
     rules = [
@@ -78,18 +65,7 @@ def answer(question: StartQuestion) -> StartAnswer:
         )
         for name, rule in catalogue().items()
     ]
-    asked = [
-        AskedQuestion(
-            number=one.number,
-            topic=one.topic,
-            asks=one.asks,
-            commands=[line for line, _ in one.commands],
-            python=one.python,
-            remark=one.remark,
-        )
-        for one in questions()
-    ]
-    return StartAnswer(version=__version__, catalogue=rules, examples=examples(), questions=asked)
+    return StartAnswer(version=__version__, catalogue=rules, examples=examples())
 
 
 PANEL = Panel("start", "The page's menus", StartQuestion, StartAnswer, answer)

@@ -1,0 +1,130 @@
+// The questions of course notes: found by words, answered by what the commands print, opened on their page.
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { AskAnswer, AskedCommand, AskedQuestion, QuestionsAnswer } from "../schema";
+import { useAnswer } from "./ask";
+import { titleOf } from "./menus";
+import { Copy } from "./panel";
+import { visit, type State } from "./state";
+
+export function Questions() {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  useEffect(() => {
+    if (isOpen) dialog.current!.showModal();
+  }, [isOpen]);
+  return (
+    <>
+      <button class="menus-button" aria-haspopup="dialog" onClick={() => setOpen(true)}>
+        Questions
+      </button>
+      <dialog
+        ref={dialog}
+        class="questions"
+        aria-label="Questions of course notes"
+        onClose={() => setOpen(false)}
+        onClick={(event) => event.target === dialog.current && dialog.current!.close()}
+      >
+        {isOpen && <Browser close={() => dialog.current!.close()} />}
+      </dialog>
+    </>
+  );
+}
+
+function Browser({ close }: { close: () => void }) {
+  const [words, setWords] = useState("");
+  const [chosen, setChosen] = useState(0);
+  const { answer: all, problem } = useAnswer<QuestionsAnswer>("questions", {});
+  const asked = words.trim();
+  const { answer: found, problem: lost } = useAnswer<AskAnswer>("ask", asked ? { words: asked } : null);
+  const shown = !all ? [] : !asked ? all.questions : lost ? containing(all.questions, asked) : all.questions.filter((one) => found?.numbers.includes(one.number));
+  const topics = [...new Set(shown.map((one) => one.topic))];
+  return (
+    <>
+      <header>
+        <input
+          type="search"
+          aria-label="Find questions"
+          placeholder="sliding window, big-O, vanish …"
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+        <span role="status">
+          {all && `${shown.length} of ${all.questions.length}`}
+          {asked && found?.nearest && shown.length > 0 && ", the nearest"}
+        </span>
+        <button onClick={close}>Close</button>
+      </header>
+      {problem && <p>{problem.message}</p>}
+      {asked && found?.nearest && found.close.length > 0 && (
+        <p class="questions-close">
+          did you mean{" "}
+          {found.close.map((word) => (
+            <button onClick={() => setWords(word)}>{word}</button>
+          ))}
+        </p>
+      )}
+      {topics.map((topic) => (
+        <section>
+          <h2>{topic}</h2>
+          {shown
+            .filter((one) => one.topic === topic)
+            .map((one) => (
+              <details key={one.number} open={one.number === chosen} onToggle={(event) => event.currentTarget.open && setChosen(one.number)}>
+                <summary>
+                  <span class="questions-number">{one.number}</span> {one.asks}
+                </summary>
+                {one.number === chosen && <Answered question={one} close={close} />}
+              </details>
+            ))}
+        </section>
+      ))}
+    </>
+  );
+}
+
+/** The questions in which every word stands, where no server knows better. */
+function containing(questions: AskedQuestion[], words: string): AskedQuestion[] {
+  const wanted = words.toLowerCase().split(/\s+/);
+  return questions.filter((one) => wanted.every((word) => JSON.stringify(one).toLowerCase().includes(word)));
+}
+
+function Answered({ question, close }: { question: AskedQuestion; close: () => void }) {
+  return (
+    <div class="questions-answer">
+      {question.notes && <p>The notes: {question.notes}</p>}
+      {question.commands.map((command) => (
+        <Ran command={command} close={close} />
+      ))}
+      {question.remark && <p>{question.remark}</p>}
+      {question.python && (
+        <details class="questions-python">
+          <summary>the same in Python</summary>
+          <pre tabIndex={0}>{question.python}</pre>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Ran({ command, close }: { command: AskedCommand; close: () => void }) {
+  const title = command.place && titleOf(command.place.page);
+  return (
+    <div class="questions-ran">
+      <div class="questions-line">
+        <code>$ {command.line}</code>
+        <Copy name="Shell" text={command.line} />
+        {command.place && title && (
+          <button
+            onClick={() => {
+              visit(command.place!.page, command.place!.state as State);
+              close();
+            }}
+          >
+            Open on the page {title}
+          </button>
+        )}
+      </div>
+      {command.printed && <pre tabIndex={0}>{command.printed}</pre>}
+    </div>
+  );
+}

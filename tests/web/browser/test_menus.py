@@ -1,0 +1,54 @@
+"""The examples and the questions, as a person meets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+
+def test_a_first_visit_offers_examples_and_a_later_one_does_not(page: Any) -> None:
+    page.goto("/")
+    welcome = page.get_by_role("complementary", name="Where to begin")
+    expect(welcome.get_by_role("button")).to_have_count(12)  # eleven examples, and close
+    welcome.get_by_role("button", name="Causal attention, and a wrong claim").click()
+    expect(page.locator("[data-panel=claim] .claim-verdict")).to_contain_text("fails")
+    welcome.get_by_role("button", name="close").click()
+    expect(welcome).to_have_count(0)
+    page.goto("/")
+    expect(page.locator("[data-panel=count] .formula").first).to_be_visible()
+    expect(welcome).to_have_count(0)
+
+
+def test_an_example_is_opened_from_the_menu_and_the_menu_closes(page: Any) -> None:
+    page.goto("/#rule")
+    page.get_by_text("Examples", exact=True).click()
+    page.get_by_role("button", name="Causal attention, and a wrong claim").click()
+    expect(page.get_by_label("The count is")).to_have_value("n^2/2")
+    expect(page.locator(".menu")).not_to_be_visible()
+
+
+def test_a_question_is_found_by_another_word_and_opened_on_its_page(page: Any) -> None:
+    page.goto("/#rule?rule=full")
+    page.get_by_role("button", name="Questions").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("status")).to_have_text("93 of 93")
+    dialog.get_by_label("Find questions").fill("autoregressive token i")
+    dialog.get_by_text("How many keys does token i consider").click()
+    expect(dialog.locator("pre").first).to_contain_text("holds for n >= 0")
+    dialog.get_by_role("button", name="Open on the page Rule").first.click()
+    expect(dialog).not_to_be_visible()
+    panel = page.locator("[data-panel=claim]")
+    expect(panel.get_by_label("The count is")).to_have_value("i")
+    expect(panel.locator(".claim-status.holds")).to_be_visible()
+
+
+def test_a_misspelt_word_is_offered_and_escape_closes(page: Any) -> None:
+    page.goto("/#rule?rule=full")
+    page.get_by_role("button", name="Questions").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Find questions").fill("causl")
+    dialog.get_by_role("button", name="causal").click()
+    expect(dialog.get_by_label("Find questions")).to_have_value("causal")
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()

@@ -1,0 +1,93 @@
+"""Every command of the questions opens a page that answers, or is one that has no page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from lattend.ask import questions
+from lattend.cli.app import app
+from lattend.web.panels import PANELS
+from lattend.web.places import Place, place_of, read_command
+from lattend.web.worker import reply
+
+LINES = list(dict.fromkeys(line for one in questions() for line, _ in one.commands))
+# Commands that no page shows, and why
+WITHOUT = {
+    "derive": "a page of its own is not there yet",
+    "gradients": "trains nets",
+    "complete": "trains nets",
+    "heads": "draws one head, or trains",
+    "ask": "is the menu itself",
+}
+NO_PAGE_OF = ("--tables", "--architectures", "elbo digits", "--orthonormal m")
+# The panels that answer for a page; of the price page by its view
+MAIN = {
+    "rule": ("read", "count", "claim"),
+    "layer": ("cost",),
+    "compare": ("compare",),
+    "conv": ("conv",),
+    "grid": ("grid",),
+    "patches": ("patches",),
+    "work": ("work",),
+    "steer": ("steer", "try_query"),
+    "elbo": ("elbo_linear",),
+    "game": ("game",),
+}
+
+
+def asked(place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the page asks: of each panel, the fields of its question that the state has."""
+    for name in MAIN[place.state.get("view", place.page)]:
+        if (name == "claim" and "claim" not in place.state) or name not in PANELS:
+            continue
+        fields = PANELS[name].question.model_fields
+        yield name, {field: value for field, value in place.state.items() if field in fields}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_opens_a_page_that_answers(line: str) -> None:
+    place = place_of(line)
+    if place is None:
+        assert read_command(line).name in WITHOUT or any(part in line for part in NO_PAGE_OF)
+        return
+    for panel, question in asked(place):
+        status, _, body = reply(panel, "", json.dumps(question).encode())
+        assert status == 200, (panel, question, json.loads(body)["message"])
+
+
+def test_flags_are_those_of_the_commands() -> None:
+    commands: Any = typer.main.get_command(app)
+    for command in map(read_command, filter(place_of, LINES)):
+        known = {
+            name.removeprefix("--"): getattr(option, "is_flag", False)
+            for option in commands.commands[command.name].params
+            for name in option.opts
+        }
+        for name, values in command.options.items():
+            assert known[name] == (values == [""]), (command, name)
+
+
+def test_a_claim_with_all_its_options_is_filled_in() -> None:
+    place = place_of('lattend claim strided "min(i, L)" --per query --from 1 --assume "t < n" --rename L=t+1')
+    assert place == Place(
+        page="rule",
+        state={
+            "rule": "strided",
+            "claim": "min(i, L)",
+            "first": 1,
+            "assume": "t < n",
+            "rename": {"L": "t+1"},
+            "per": "query",
+        },
+    )
+
+
+def test_a_plan_is_filled_in() -> None:
+    place = place_of("lattend explain strided --at t=255 --n 65536 --device cuda --heads 4")
+    assert place is not None
+    assert place.state == {"rule": "strided", "numbers": {"t": 255, "n": 65536}, "heads": 4, "device": "cuda"}
