@@ -32,6 +32,9 @@ def load(torch: bool) -> None:
     for module in _modules(torch):
         with contextlib.suppress(ImportError):  # torch is an extra; panels that need it say so
             import_module(module)
+    if torch:
+        with contextlib.suppress(ImportError):  # workers share the cores: threads would wait for each other
+            import_module("torch").set_num_threads(1)
     for panel in PANELS.values():
         required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
         if required == ["rule"] and panel.torch == torch:
