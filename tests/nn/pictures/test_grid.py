@@ -6,7 +6,7 @@ import torch
 
 import lattend as lt
 from lattend.errors import DomainError, LattendError, NamingError
-from lattend.nn.pictures.grid import WAYS, GridNets, draw_grid
+from lattend.nn.pictures.grid import WAYS, GridNets, draw_grid, grid_nets
 
 
 def run_steps(rows, cols, up, left):
@@ -144,3 +144,18 @@ def test_a_module():
 def test_wrong_input(arguments, options, said):
     with pytest.raises(DomainError, match=said):
         draw_grid(*arguments, **options)
+
+
+@pytest.mark.parametrize("pixel", [(0, 0), (2, 3), (4, 5)])
+def test_the_raster_field_is_that_of_the_rule(pixel):
+    grid = grid_nets((5, 6))
+    seen = lt.rule("raster").mask(rows=5, cols=6)[pixel]
+    assert (grid.raster_field(pixel) == seen).all()
+
+
+def test_cells_at_once_are_those_of_the_steps():
+    grid = grid_nets((3, 5), directions=2)
+    for way in grid.ways.values():
+        assert (
+            [int((way == step).sum()) for step in range(grid.depth)] == grid.at_once == [1, 2, 3, 3, 3, 2, 1]
+        )

@@ -40,6 +40,20 @@ class Cuts(NamedTuple):
         last = (self.tokens - 1) * self.stride  # what lies between the image and it are zeros
         return (self.tokens - 1) * max(0, self.stride - self.patch) - max(0, last - self.size)
 
+    def latex(self, padding: str) -> str:
+        r"""How many patches there are, as a formula with its numbers.
+
+        >>> print(Cuts(10, 4, 4, 3).latex("zeros"))
+        \lceil \frac{10 - 4}{4} \rceil + 1 = 3
+        """
+        if self.size < self.patch:
+            return str(self.tokens)
+        share = rf"\frac{{{self.size} - {self.patch}}}{{{self.stride}}}"
+        if padding == "error":
+            return rf"{share} + 1 = {self.tokens}"
+        end = "ceil" if padding == "zeros" else "floor"
+        return rf"\l{end} {share} \r{end} + 1 = {self.tokens}"
+
     @property
     def overlap(self) -> int:
         """The pixels that a patch shares with the next one."""

@@ -16,7 +16,7 @@ from lattend.draw.formats.palette import Look
 from lattend.draw.grid.panel import Panel
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
-from lattend.nn.grid.schedule import WAITS, steps
+from lattend.nn.grid.schedule import WAITS, steps, wavefront_order
 from lattend.nn.pictures import wavefront_picture as wavefront
 from lattend.nn.pictures.grid_diagram import draw_diagram
 from lattend.nn.pictures.modules import of_grid, refuse
@@ -141,17 +141,25 @@ class GridNets:
         return 1 + int(max(way.max() for way in self.ways.values()))
 
     @property
+    def at_once(self) -> list[int]:
+        """How many cells of one direction run at each step."""
+        return wavefront_order(self.rows, self.cols).counts
+
+    @property
     def widest(self) -> int:
         """The most cells of one direction that run at once."""
-        return int(np.bincount(steps(self.rows, self.cols).ravel()).max())
+        return max(self.at_once)
 
     def receptive_field(self, pixel: Pixel) -> Any:
         """What flows into a pixel from all directions."""
-        found = [
-            wavefront.reached((self.rows, self.cols), pixel, _flipped(WAITS, *flips))
-            for flips in WAYS[self.directions].values()
-        ]
+        ways = waits_of(self.directions).values()
+        found = [wavefront.reached((self.rows, self.cols), pixel, waits) for waits in ways]
         return np.logical_or.reduce(found)
+
+    def raster_field(self, pixel: Pixel) -> Any:
+        """What a causal model in raster order attends to: the pixels before this one, row by row, and it."""
+        order = np.arange(self.rows * self.cols).reshape(self.rows, self.cols)
+        return order <= order[pixel]
 
     def until(self, pixel: Pixel, layers: int | None = None) -> Ints:
         """How many layers of the convnet bring each pixel into the receptive field."""
@@ -281,8 +289,16 @@ def _used(panels: list[Panel], looks: tuple[Look, ...]) -> tuple[Look, ...]:
     return tuple(look for look in looks if look in used)
 
 
-def _flipped(waits: tuple[Shift, ...], up: bool, left: bool) -> list[Shift]:
-    return [(-dy if up else dy, -dx if left else dx) for dy, dx in waits]
+def waits_of(directions: int) -> dict[str, list[Shift]]:
+    """By direction, where the cells are that a cell waits for.
+
+    >>> waits_of(2)["down and left"]
+    [(0, 1), (-1, 0)]
+    """
+    return {
+        name: [(-dy if up else dy, -dx if left else dx) for dy, dx in WAITS]
+        for name, (up, left) in WAYS[directions].items()
+    }
 
 
 def _checked(size: Any, directions: int, kernel: int, layers: int) -> tuple[int, int]:

@@ -63,7 +63,7 @@ def draw_diagram(
     >>> dict(draw_diagram(4, 4).facts)["W_left"]  # 4 rows of 3
     'h × h, from the state on the left: 12 arrows, none into column 0'
     """
-    shown = (rows, cols) if max(rows, cols) <= MOST else (min(rows, CORNER), min(cols, CORNER))
+    shown = drawn_cells(rows, cols)
     arrows = {"W_in": rows * cols, "W_left": rows * (cols - 1), "W_top": (rows - 1) * cols}
     gates = GATES[cell]
     tall = f"{gates * h:,}" if isinstance(h, int) else h if gates == 1 else f"{gates}{h}"
@@ -103,6 +103,11 @@ def draw_diagram(
     )
 
 
+def drawn_cells(rows: int, cols: int) -> Pixel:
+    """How many rows and columns are drawn: all, or those of a corner."""
+    return (rows, cols) if max(rows, cols) <= MOST else (min(rows, CORNER), min(cols, CORNER))
+
+
 def plain(formula: str) -> str:
     """A formula in one line of text: two subscripts are places in brackets.
 
@@ -110,6 +115,20 @@ def plain(formula: str) -> str:
     'W_in x[i, j−1]'
     """
     return re.sub(r"_\{(\w+)\}", r"_\1", re.sub(r"_\{([^{},]+),([^{}]+)\}", r"[\1, \2]", formula))
+
+
+def latex(formula: str) -> str:
+    r"""A formula of EQUATIONS as LaTeX.
+
+    >>> print(latex("h_{i,j} = σ(W_{in} x_{i,j−1})"))
+    h_{i,j} = \sigma(W_{\text{in}} x_{i,j-1})
+    """
+    found = re.sub(r"_\{(\w\w+)\}", r"_{\\text{\1}}", formula)
+    found = found.replace(" of the parts of ", r"\text{ of the parts of }")
+    signs = {"σ": r"\sigma", "−": "-", "·": r" \cdot ", "tanh": r"\tanh", "…": r"\ldots"}
+    for sign, command in signs.items():
+        found = found.replace(sign, command)
+    return found
 
 
 @dataclass(frozen=True)

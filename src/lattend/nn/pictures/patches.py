@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend import cost
-from lattend.cost.cost import Cost
 from lattend.draw.formats.palette import EMPTY, Look
 from lattend.draw.grid import titles
 from lattend.draw.grid.layout import draws_labels
@@ -18,6 +16,7 @@ from lattend.draw.grid.panel import Panel, Side, nice_step
 from lattend.draw.picture import Below, Picture
 from lattend.errors import DomainError, NamingError
 from lattend.nn.images.patch_grid import Cuts, Pair, PatchGrid, patch_grid
+from lattend.nn.images.patch_price import embedding_cost
 from lattend.report.numbers import compact
 
 Counts = NDArray[np.int64]
@@ -85,7 +84,7 @@ def _price(grid: PatchGrid, channels: int | None, width: int | None) -> tuple[Fa
     if channels is None or width is None:
         missing = next(name for name, number in given.items() if number is None)
         raise NamingError(f"the price of an embedding needs channels and width: give {missing} too")
-    embedding = _embedding(grid, channels, width)
+    embedding = embedding_cost(grid, channels, width)
     size = f"{grid.rows.patch} × {grid.cols.patch} × {channels}"
     numbers = grid.rows.patch * grid.cols.patch * channels
     facts = (
@@ -94,16 +93,6 @@ def _price(grid: PatchGrid, channels: int | None, width: int | None) -> tuple[Fa
     )
     price = {"parameters": embedding.parameters, "multiplies": embedding.multiplies}
     return facts, {**given, "embedding": price}
-
-
-def _embedding(grid: PatchGrid, channels: int, width: int) -> Cost:
-    """The price of the patches, zeros that are added multiplied like any number."""
-    rows, cols = (max(cuts.size, cuts.end) for cuts in grid)
-    patch = (grid.rows.patch, grid.cols.patch)
-    if patch == (grid.rows.stride, grid.cols.stride):
-        return cost.patch_embedding(rows=rows, cols=cols, patch=patch, c=channels, d=width)
-    stride = (grid.rows.stride, grid.cols.stride)
-    return cost.conv(rows=rows, cols=cols, c_in=channels, c_out=width, kernel=patch, stride=stride)
 
 
 def _in_turn(grid: PatchGrid) -> list[Look]:
