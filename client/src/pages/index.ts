@@ -3,10 +3,12 @@ import { apiPage } from "./api/page";
 import { convPage } from "./conv/page";
 import { elboPage } from "./elbo/page";
 import { gamePage } from "./game/page";
+import { gridPage } from "./grid/page";
 import { headsPage } from "./heads/page";
+import { patchesPage } from "./patches/page";
 import { pricePage } from "./price/page";
 import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage, headsPage];
+export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage, headsPage, gridPage, patchesPage];

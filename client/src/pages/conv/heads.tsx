@@ -22,12 +22,12 @@ export function HeadsPanel({ state }: { state: ConvState }) {
       picture
       wide
     >
-      {found && <Heads found={found} chosen={found.heads[state.head] ? state.head : -1} />}
+      {found && <Heads found={found} asked={state.pixel} chosen={found.heads[state.head] ? state.head : -1} />}
     </Panel>
   );
 }
 
-function Heads({ found, chosen }: { found: ConvAnswer; chosen: number }) {
+function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; chosen: number }) {
   const { heads, keys, origin, outputs, query, stride } = found;
   const [top, left] = [-origin[0], -origin[1]];
   const strongest = useMemo(() => Math.max(...heads.flatMap((head) => head.weights.flat())), [found]);
@@ -38,7 +38,10 @@ function Heads({ found, chosen }: { found: ConvAnswer; chosen: number }) {
 
   const ask = (to: Cell) => change({ pixel: to.map((place, axis) => Math.min(outputs[axis]! - 1, Math.max(0, place))).join(",") });
   const choose = (cell: Cell) => ask([Math.round((cell[0] - top) / stride[0]), Math.round((cell[1] - left) / stride[1])]);
-  const step = (by: Cell) => ask([query[0] + by[0], query[1] + by[1]]);
+  const step = (by: Cell) => {
+    const [row = query[0], col = query[1]] = asked.match(/\d+/g)?.map(Number) ?? []; // it may be ahead of the answer
+    ask([Math.min(row, outputs[0] - 1) + by[0], Math.min(col, outputs[1] - 1) + by[1]]);
+  };
   const told = ([row, col]: Cell) => {
     const pixel = [row - top, col - left] as Cell;
     const inside = pixel.every((place, axis) => place >= 0 && place < found.size[axis]!);

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from lattend.web.panels.images import conv, conv_error, conv_leak, conv_price, conv_same
+from lattend.web.panels.images import (
+    conv,
+    conv_error,
+    conv_leak,
+    conv_price,
+    conv_same,
+    grid,
+    grid_check,
+    grid_diagram,
+    grid_price,
+    patches,
+    patches_price,
+)
 
-PANELS = (conv.PANEL, conv_leak.PANEL, conv_error.PANEL, conv_price.PANEL, conv_same.PANEL)
+PANELS = (
+    *(conv.PANEL, conv_leak.PANEL, conv_error.PANEL, conv_price.PANEL, conv_same.PANEL),
+    *(grid.PANEL, grid_price.PANEL, grid_check.PANEL, grid_diagram.PANEL),
+    *(patches.PANEL, patches_price.PANEL),
+)

@@ -1,0 +1,28 @@
+// lt.nn.GridRNN against plain loops of its equation.
+import { useAnswer } from "../../core/ask";
+import { Panel } from "../../core/panel";
+import { Report } from "../../core/report";
+import { pick } from "../../core/state";
+import type { GridCheckAnswer } from "../../schema";
+import type { GridState } from "./page";
+
+export function CheckPanel({ state }: { state: GridState }) {
+  const question = pick(state, ["size", "directions", "cell"]);
+  const reading = useAnswer<GridCheckAnswer>("grid_check", question);
+  return (
+    <Panel
+      title="Checked against plain loops"
+      about="The torch module lt.nn.GridRNN with random weights, run by each of its CPU kernels, and the same equation in loops of plain Python numbers: the states, and the gradients of every weight and of the image. Differences are those of rounding in float64."
+      panel="grid_check"
+      question={question}
+      reading={reading}
+    >
+      {reading.answer && (
+        <>
+          <p class={reading.answer.equal ? "grid-equal" : "grid-differs"}>{reading.answer.equal ? "✓ equal up to rounding" : "✗ they differ"}</p>
+          <Report report={reading.answer.report} />
+        </>
+      )}
+    </Panel>
+  );
+}

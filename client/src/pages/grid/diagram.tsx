@@ -1,0 +1,28 @@
+// The planes of pixels and states, and the weights as arrows: the library's own picture.
+import { useAnswer } from "../../core/ask";
+import { Panel } from "../../core/panel";
+import { pick } from "../../core/state";
+import type { DiagramAnswer } from "../../schema";
+import type { GridState } from "./page";
+
+export function DiagramPanel({ state }: { state: GridState }) {
+  const question = pick(state, ["size", "directions", "cell", "pixel"]);
+  const reading = useAnswer<DiagramAnswer>("grid_diagram", question);
+  const found = reading.answer;
+  return (
+    <Panel
+      title="Planes and weights"
+      about="Pixels below, states above: W_in rises from each pixel to its state, W_left and W_top lead from state to state. All arrows of a kind have the same weights; the arrows into one pixel's state are bold."
+      panel="grid_diagram"
+      question={question}
+      reading={reading}
+      picture
+    >
+      {found && (
+        <>
+          <img class="grid-diagram" src={`data:image/svg+xml,${encodeURIComponent(found.svg)}`} alt={`A 2-D RNN as two planes. ${found.facts.map(([name, words]) => `${name}: ${words}`).join(". ")}`} />
+        </>
+      )}
+    </Panel>
+  );
+}

@@ -1,0 +1,74 @@
+// A 2-D RNN on an image: the wavefront of its steps, what a pixel sees, what it costs.
+import type { GridAnswer } from "../../schema";
+import { useAnswer } from "../../core/ask";
+import { definePage } from "../../core/page";
+import { SizeSlider } from "../../core/size-slider";
+import { change, pick } from "../../core/state";
+import { CheckPanel } from "./check";
+import { DiagramPanel } from "./diagram";
+import { FieldPanel } from "./field";
+import { PricePanel } from "./price";
+import { WavePanel } from "./wave";
+import "./style.css";
+
+export type GridState = {
+  size: string;
+  directions: number;
+  cell: string;
+  pixel: string;
+  kernel: number;
+  layers: number;
+  c: number | string;
+  h: number | string;
+  step: number; // of the wavefront that is shown; -1 before the first
+  speed: number; // steps a second
+};
+
+const DIRECTIONS: [number, string][] = [[1, "1: down and right"], [2, "2: and down and left"], [4, "4: from every corner"]];
+
+function GridPage({ state }: { state: GridState }) {
+  const question = pick(state, ["size", "directions", "cell", "pixel", "kernel", "layers"]);
+  const grid = useAnswer<GridAnswer>("grid", question);
+  const props = { state, grid, question };
+  return (
+    <>
+      <div class="sliders">
+        <SizeSlider label="Image" value={state.size} min={1} max={24} onChange={(size) => change({ size })} />
+        <div class="grid-choices">
+          <label>
+            Directions{" "}
+            <select value={String(state.directions)} onChange={(event) => change({ directions: Number(event.currentTarget.value) })}>
+              {DIRECTIONS.map(([value, text]) => (
+                <option value={String(value)}>{text}</option>
+              ))}
+            </select>
+          </label>
+        </div>
+        <div class="grid-choices">
+          <label>
+            Cell{" "}
+            <select value={state.cell} onChange={(event) => change({ cell: event.currentTarget.value })}>
+              {["rnn", "lstm", "gru"].map((name) => (
+                <option value={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        </div>
+      </div>
+      <div class="panels">
+        <WavePanel {...props} />
+        <FieldPanel {...props} />
+        <PricePanel state={state} />
+        <CheckPanel state={state} />
+        <DiagramPanel state={state} />
+      </div>
+    </>
+  );
+}
+
+export const gridPage = definePage<GridState>({
+  name: "grid",
+  title: "2-D RNN",
+  state: { size: "8x12", directions: 1, cell: "rnn", pixel: "", kernel: 3, layers: 3, c: 3, h: 64, step: 6, speed: 4 },
+  view: GridPage,
+});

@@ -1,0 +1,45 @@
+"""grid_check: the torch module of a 2-D RNN against plain loops of its equation, gradients too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lattend.errors import DomainError
+from lattend.web.copies import call, command, python
+from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.panels.images.grids import GridQuestion
+from lattend.web.reports import ReportView, view
+
+MOST_CELLS = 256
+NUMBERS: dict[str, Any] = {"c": 2, "h": 2}  # of a pixel and of a state: the loops are plain Python
+
+
+class GridCheckAnswer(Answer):
+    """Whether they are equal up to rounding, and each tensor's difference."""
+
+    equal: bool
+    report: ReportView
+
+
+def answer(question: GridQuestion) -> GridCheckAnswer:
+    """lt.nn.GridRNN by each of its CPU kernels, against loops in float64."""
+    from lattend.nn.grid.check import check_grid
+
+    rows, cols = question.image()
+    cells = rows * cols * question.directions
+    if cells > MOST_CELLS:
+        raise DomainError(
+            f"plain loops are slow: the page checks {MOST_CELLS} cells, and these are {cells:,}"
+        )
+    run = check_grid((rows, cols), cell=question.cell, directions=question.directions, **NUMBERS)
+    return GridCheckAnswer(
+        equal=bool(run),
+        report=view(run.report()),
+        copies=Copies(
+            python=python(call("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
+            command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),
+        ),
+    )
+
+
+PANEL = Panel("grid_check", "GridRNN against plain loops", GridQuestion, GridCheckAnswer, answer, torch=True)

@@ -1,0 +1,63 @@
+"""The pages of the 2-D RNN and of patches, used as a person uses them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import expect
+
+
+def test_the_wavefront_steps_and_plays(page: Any) -> None:
+    page.goto("/#grid?size=4x5&step=-1&speed=2")
+    cells = page.locator(".grid-cell.now")
+    expect(page.locator(".grid-cell")).to_have_count(20)
+    expect(cells).to_have_count(0)  # nothing moves by itself
+    controls = page.get_by_role("group", name="The wavefront")
+    controls.get_by_role("button", name="Step", exact=True).click()
+    expect(cells).to_have_count(1)
+    controls.get_by_role("slider").press("ArrowRight")
+    expect(cells).to_have_text(["1", "1"])
+    expect(page.locator(".grid-count")).to_have_text("Step 1: 2 of 20 cells run, 1 are done.")
+    expect(page).to_have_url(re.compile("step=1"))
+    controls.get_by_role("button", name="Play").click()
+    expect(page.locator(".grid-count")).not_to_contain_text("Step 1:")  # by itself
+    controls.get_by_role("button", name="Pause").click()
+    step = controls.locator(".grid-now").text_content()
+    expect(page).to_have_url(re.compile(f"step={step}" if step != "–" else "#grid"))
+
+
+def test_what_a_pixel_sees_follows_it(page: Any) -> None:
+    page.goto("/#grid?size=6&pixel=2,3")
+    seen = page.locator(".grid-fields figcaption strong")
+    expect(seen).to_have_text(["12 of 36", "16 of 36", "36 of 36"])
+    field = page.get_by_role("slider", name=re.compile("2-D RNN"))
+    field.press("ArrowDown")
+    field.press("ArrowRight")
+    expect(seen).to_have_text(["20 of 36", "23 of 36", "30 of 36"])
+    box = field.bounding_box()
+    field.click(position={"x": box["width"] / 12, "y": box["height"] / 12})
+    expect(seen).to_have_text(["1 of 36", "1 of 36", "16 of 36"])
+    page.get_by_label("Directions").select_option("4")
+    expect(seen.first).to_have_text("36 of 36")
+    expect(page.locator(".grid-sweep")).to_have_count(4)
+
+
+def test_patches_are_chosen_counted_and_cut(page: Any) -> None:
+    page.goto("/#patches")
+    count = page.locator(".patches-count")
+    expect(count).to_have_text("196 tokens")
+    image = page.get_by_role("slider", name=re.compile("^Image in patches"))
+    image.press("Home")
+    image.press("ArrowDown")
+    image.press("ArrowRight")
+    expect(image).to_have_attribute("aria-valuetext", re.compile(r"^token 15: position \(1, 1\)"))
+    page.get_by_label("Patch, number, or rows by columns").fill("100")
+    expect(count).to_have_text("4 tokens")
+    expect(page.locator("[data-panel=patches] .facts").first).to_contain_text(
+        "24 rows and 24 columns at the end"
+    )
+    page.get_by_label("What does not divide").select_option("error")
+    expect(page.locator("[data-panel=patches] .problem")).to_contain_text("24 are left over")
+    page.keyboard.press("Control+z")
+    expect(page.locator("[data-panel=patches] .problem")).to_have_count(0)
