@@ -11,4 +11,4 @@ import { rulePage } from "./rule/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, gamePage, steerPage, convPage, elboPage, workPage, apiPage, headsPage, gridPage, patchesPage];
+export const PAGES = [rulePage, pricePage, convPage, gridPage, patchesPage, workPage, steerPage, elboPage, gamePage, headsPage, apiPage];
