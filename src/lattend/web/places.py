@@ -46,7 +46,8 @@ class Command:
     def pairs(self, name: str) -> dict[str, str]:
         """`n=8,t=2` as a dictionary, of all values given."""
         given = (pair for text in self.options.get(name, ()) for pair in text.split(","))
-        return {left.strip(): right.strip() for left, _, right in (pair.partition("=") for pair in given)}
+        parts = (pair.partition("=") for pair in given)
+        return {left.strip(): right.strip() for left, _, right in parts}
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -134,14 +135,23 @@ def _explain(command: Command) -> Place:
 def _cost(command: Command) -> Place | None:
     if not command.arguments or command.arguments[0].endswith(".json"):
         return None
-    state: State = {"view": "layer", "layer": command.arguments[0], "numbers": command.numbers}
+    layer = command.arguments[0]
+    state: State = {"view": "layer", "layer": layer, "numbers": command.numbers}
     state |= {"backward": True} if "backward" in command.options else {}
-    return Place(page="price", state=state | command.given("rule", "per"))
+    state |= {"run": True} if "check" in command.options else {}
+    if "claim" in command.options:  # it is decided for all sizes but those that the layer has
+        state |= {"layer": _with_numbers(layer, command.numbers), "rename": command.pairs("rename")}
+    return Place(page="price", state=state | command.given("rule", "per", "claim"))
 
 
-def _compare(command: Command) -> Place | None:
+def _with_numbers(layer: str, numbers: dict[str, int]) -> str:
+    """`rnn2d(n=2)`."""
+    return f"{layer}({', '.join(f'{name}={value}' for name, value in numbers.items())})" if numbers else layer
+
+
+def _compare(command: Command) -> Place:
     if not command.arguments:
-        return None
+        return Place(page="price", state={"view": "tables"})
     state: State = {"view": "compare", "layers": command.arguments, "numbers": command.numbers}
     return Place(page="price", state=state | command.given("over", "quantity"))
 
@@ -245,6 +255,10 @@ def _game(command: Command) -> Place | None:
     return Place(page="game", state=state)
 
 
+def _heads(command: Command) -> Place | None:
+    return Place(page="heads", state={}) if command.arguments[:1] == ["train"] else None  # a recorded run
+
+
 _PLACES: dict[str, Callable[[Command], Place | None]] = {
     **dict.fromkeys(("count", "draw", "reach", "same"), _rule),
     "claim": _claim,
@@ -258,4 +272,5 @@ _PLACES: dict[str, Callable[[Command], Place | None]] = {
     "steer": _steer,
     "elbo": _elbo,
     "game": _game,
+    "heads": _heads,
 }

@@ -53,12 +53,10 @@ _ALL = (
     *(game.PANEL, game_field.PANEL, game_outcome.PANEL, game_steps.PANEL),
     *(steer.PANEL, try_query.PANEL),
     *images.PANELS,
-    *(layers.PANEL, cost.PANEL, compare.PANEL, model.PANEL),
     *(elbo.PANEL, elbo_discrete.PANEL, elbo_linear.PANEL),
     *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
     *(work.PANEL, check.PANEL),
     *(heads.PANEL, heads_moment.PANEL, heads_findings.PANEL),
-    *(explain.PANEL, tile_map.PANEL),
     *(layers.PANEL, cost.PANEL, cost_claim.PANEL, cost_claim.CHECK),
     *(compare.PANEL, tables.PANEL, model.PANEL),
 )
