@@ -7,7 +7,7 @@ import { readColours } from "./colours";
 import { useGestures } from "./gestures";
 import { Legend } from "./legend";
 import type { Model } from "./model";
-import { marginFor, paint, withOwn, type Box, type Layout, type PlanTile, type Scene } from "./paint";
+import { marginFor, paint, withOwn, type Box, type Layout, type Plan, type Scene } from "./paint";
 import { Readout } from "./readout";
 import "./style.css";
 import { useCells, type Asked } from "./use-cells";
@@ -19,7 +19,7 @@ interface Props {
   view: number[]; // [top, left, width] in positions; [] for all
   asked: Asked | null; // whom the server may count; null while the rule is not read
   marks: { row: number; col: number; label: string }[];
-  plan?: PlanTile[];
+  plan: Plan | null;
   onView: (view: number[]) => void;
   onPixel: (pixel: number[]) => void;
   onCursor: (at: { row: number; col: number } | null) => void; // a single pair under the pointer
@@ -31,7 +31,7 @@ const WIDEST = 760;
 const measuring = document.createElement("canvas").getContext("2d")!;
 const MOVES: { [key: string]: [number, number] } = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-export function Grid({ model, view: named, asked, marks, plan = [], onView, onPixel, onCursor, children }: Props) {
+export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, onCursor, children }: Props) {
   const place = useRef<HTMLDivElement>(null), canvas = useRef<HTMLCanvasElement>(null);
   const room = useWidth(place);
   const [at, setAt] = useState<{ row: number; col: number } | null>(null);
@@ -130,7 +130,7 @@ export function Grid({ model, view: named, asked, marks, plan = [], onView, onPi
       <div ref={place} class="grid-place" tabIndex={0} role="application" aria-label="The grid: arrow keys move, plus and minus zoom, 0 shows all of it" onKeyDown={press}>
         <canvas ref={canvas} role="img" aria-label={label} class={zoomedIn ? "zoomed" : ""} style={size} data-frame={frame} />
       </div>
-      {cells ? <Legend model={model} shown={{ ...shown, cells }} /> : <p role="status">{shown.reason}</p>}
+      {cells ? <Legend model={model} shown={{ ...shown, cells }} plan={plan !== null} /> : <p role="status">{shown.reason}</p>}
       {cells && <Readout model={model} cursor={cursor} asked={asked} />}
     </div>
   );

@@ -3,7 +3,7 @@ import { LEVELS, OWN, HERE, type Cells } from "./cells";
 import type { Model } from "./model";
 import type { Shown } from "./use-cells";
 
-export function Legend({ model, shown }: { model: Model; shown: Shown }) {
+export function Legend({ model, shown, plan }: { model: Model; shown: Shown; plan: boolean }) {
   const { cells } = shown;
   if (!cells) return null;
   const squares = cells.height === 1 && cells.width === 1;
@@ -32,6 +32,7 @@ export function Legend({ model, shown }: { model: Model; shown: Shown }) {
           <Entry look="ramp" text="1 to all of them" />
         </>
       )}
+      {plan && <Entry look="plan" text="inside the outline: computed by the plan" />}
       <span class="grid-seen">{seenText(cells, what, counts, two)}</span>
       <span class="grid-how" data-exact={shown.exact}>
         {squares ? `each square is one ${what.slice(0, -1)}` : `each cell is ${sizeText(cells)} ${what}, ${howText(shown, two)}`}

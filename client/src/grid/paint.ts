@@ -11,9 +11,11 @@ export interface Box {
   width: number;
 }
 
-/** A tile of a plan: run whole, or with a mask inside. */
-export interface PlanTile extends Box {
-  full: boolean;
+/** Boxes of a grid between edges, row by row, and whether a plan computes anything in each. */
+export interface Plan {
+  rows: number[];
+  cols: number[];
+  runs: boolean[][];
 }
 
 export interface Scene {
@@ -25,7 +27,7 @@ export interface Scene {
   cursor: Box | null;
   cross: boolean; // whether the cursor's row and column are lit
   marks: { row: number; col: number; label: string }[];
-  plan: PlanTile[];
+  plan: Plan | null; // what it computes is outlined
 }
 
 /** Where the grid stands on its canvas, in CSS pixels, and how many device pixels are in one. */
@@ -116,11 +118,14 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, layout: Layou
   const { view, cursor } = scene;
   const across = layout.width / view.width, down = layout.height / view.height;
   const frame = ({ row, col, height, width }: Box): [number, number, number, number] => [(col - view.left) * across, (row - view.top) * down, width * across, height * down];
-  for (const tile of scene.plan) {
-    context.setLineDash(tile.full ? [] : [3, 3]);
-    outline(context, frame(tile), colours, 1);
+  if (scene.plan) {
+    const sides = new Path2D();
+    for (const [row, col, height, width] of borders(scene.plan)) {
+      sides.moveTo((col - view.left) * across, (row - view.top) * down);
+      sides.lineTo((col + width - view.left) * across, (row + height - view.top) * down);
+    }
+    twice(context, colours, 2, () => context.stroke(sides));
   }
-  context.setLineDash([]);
   if (cursor) {
     const [x, y, width, height] = frame(cursor);
     if (scene.cross) {
@@ -130,7 +135,7 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, layout: Layou
       context.fillRect(x, 0, width, layout.height);
       context.globalAlpha = 1;
     }
-    outline(context, [x, y, width, height], colours, 2);
+    twice(context, colours, 2, () => context.strokeRect(x, y, Math.max(width, 2), Math.max(height, 2)));
   }
   context.font = `bold ${FONT}`;
   for (const { row, col, label } of scene.marks) {
@@ -153,14 +158,24 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, layout: Layou
   }
 }
 
-/** A frame that is seen on every ground: dark on light. */
-function outline(context: CanvasRenderingContext2D, [x, y, width, height]: [number, number, number, number], colours: Colours, line: number): void {
-  context.lineWidth = line + 2;
-  context.strokeStyle = colours.ground;
-  context.strokeRect(x, y, Math.max(width, 2), Math.max(height, 2));
-  context.lineWidth = line;
-  context.strokeStyle = colours.text;
-  context.strokeRect(x, y, Math.max(width, 2), Math.max(height, 2));
+/** Draws lines that are seen on every ground: dark on light. */
+function twice(context: CanvasRenderingContext2D, colours: Colours, line: number, draw: () => void): void {
+  for (const [colour, width] of [[colours.ground, line + 2], [colours.text, line]] as const) {
+    context.strokeStyle = colour;
+    context.lineWidth = width;
+    draw();
+  }
+}
+
+/** The sides between boxes that a plan computes and boxes that it does not: where each begins, how high and how wide it is. */
+function borders({ rows, cols, runs }: Plan): [number, number, number, number][] {
+  const found: [number, number, number, number][] = [];
+  for (const [i, row] of runs.entries())
+    for (const [j, run] of row.entries()) {
+      if (i > 0 && runs[i - 1]![j] !== run) found.push([rows[i]!, cols[j]!, 0, cols[j + 1]! - cols[j]!]);
+      if (j > 0 && row[j - 1] !== run) found.push([rows[i]!, cols[j]!, rows[i + 1]! - rows[i]!, 0]);
+    }
+  return found;
 }
 
 /** The numbers of positions, and what they are. */

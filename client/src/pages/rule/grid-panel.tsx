@@ -1,6 +1,6 @@
 // The grid of the rule, and of the second rule over it.
 import { useMemo } from "preact/hooks";
-import type { DrawAnswer, ReadAnswer } from "../../schema";
+import type { DrawAnswer, ReadAnswer, TileMapAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -8,11 +8,15 @@ import { covering, decidingAt } from "../../grid/clauses";
 import { Unable } from "../../grid/evaluate";
 import { Grid } from "../../grid/grid";
 import { modelOf, pairAt, type Model } from "../../grid/model";
-import { near } from "../../grid/view";
+import type { Plan } from "../../grid/paint";
+import { near, viewOf } from "../../grid/view";
+import { CALL } from "./plan";
 import { hoveredSpan, marks, type Mark, type RuleProps, type RuleState } from "./state";
 
 const ABOUT =
   "A query a row, a key a column: a square is filled where that query attends to that key. Where there are more pairs than pixels, a cell stands for many, shaded by the share of them that is attended. Of an image the keys of one query pixel are shown.";
+
+const NEAR = 32; // positions down of a grid on which a pair is found without help
 
 /** Where the library has no picture, the page has one all the same. */
 const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
@@ -26,6 +30,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
     () => (read.answer ? modelOrReason([read.answer, ...(second ? [second] : [])], state) : null),
     [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
   );
+  const [plan, planProblem] = usePlan(state, model && typeof model !== "string" ? model : null);
   const hover = (at: { row: number; col: number } | null) => {
     hoveredSpan.value = at && read.answer?.source && model && typeof model !== "string" ? spanAt(model, at) : null;
   };
@@ -37,6 +42,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
           <Grid
             model={model}
             view={state.view}
+            plan={plan}
             asked={asked}
             marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
             onView={(view) => change({ view })}
@@ -45,10 +51,22 @@ export function GridPanel({ state, read, other }: RuleProps) {
           >
             <Choosing model={model} read={read.answer!} state={state} />
             <Places model={model} />
+            {model.kind === "line" && <button aria-pressed={state.runs} onClick={() => change({ runs: !state.runs })} title="Outline the pairs that the plan below computes">What runs</button>}
+            {planProblem && <span role="status">{planProblem}</span>}
           </Grid>
       )}
     </Panel>
   );
+}
+
+/** What the plan computes of the part that is seen. */
+function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
+  const wanted = state.runs && model?.kind === "line" ? model : null;
+  const { top, left, height, width } = viewOf(state.view, wanted?.down.length ?? 1, wanted?.across.length ?? 1);
+  const part = state.view.length ? [Math.floor(top), Math.ceil(top + height), Math.floor(left), Math.ceil(left + width)] : [];
+  const { answer, problem, busy } = useAnswer<TileMapAnswer>("tile_map", wanted && { ...pick(state, CALL), tiles_view: part });
+  const plan = useMemo(() => answer && { rows: answer.query_edges, cols: answer.key_edges, runs: answer.executed.map((row) => row.map((pairs) => pairs > 0)) }, [answer]);
+  return [wanted && plan, problem?.message ?? (busy && !plan ? "planning…" : "")];
 }
 
 function modelOrReason(reads: ReadAnswer[], state: RuleState): Model | string {
@@ -100,7 +118,7 @@ function Whole({ label, value, most, onChange }: { label: string; value: number;
 /** Pairs that other panels point at: one click shows them from near. */
 function Places({ model }: { model: Model }) {
   const found = Object.values(marks.value).flat().slice(0, 4);
-  if (found.length === 0) return null;
+  if (found.length === 0 || model.down.length <= NEAR) return null;
   return (
     <div role="group" aria-label="Pairs to look at">
       {found.map((mark) => (

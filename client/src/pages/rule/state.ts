@@ -26,6 +26,7 @@ export type RuleState = {
   pixel: number[]; // of an image: the query whose keys are shown; [] for the one in the middle
   slice: number; // of a volume: the slice of keys that is shown; -1 for the query's own
   head: number;
+  runs: boolean; // whether what the plan computes is outlined on the grid
   flat: boolean; // of an image: whether all queries are shown against all keys
 };
 
@@ -50,6 +51,7 @@ export const START: RuleState = {
   pixel: [],
   slice: -1,
   head: 0,
+  runs: false,
   flat: false,
 };
 
