@@ -142,3 +142,16 @@ def test_what_the_page_cannot_work_out_the_server_counts_or_it_is_told(page: Any
     expect(canvas).to_have_attribute("aria-label", re.compile("78 of the 144 pairs in view"))
     page.goto(f"/#rule?rule=causal&numbers={quote(json.dumps({'n': '1' + '0' * 30}))}")
     expect(page.locator("[data-panel=draw]")).to_contain_text("n is larger than what the page draws")
+
+
+def test_the_first_difference_is_marked_and_what_runs_is_outlined(page: Any) -> None:
+    canvas = visit(page, "causal", other="strided(90)", numbers={"n": 200})
+    show = page.get_by_role("button", name="Show first difference")
+    show.click()
+    expect(canvas).to_have_attribute("aria-label", re.compile("Of the 576 pairs in view, [1-9]"))
+    canvas.hover(position=at_square(canvas, 12, 12, 24))
+    expect(page.locator(".grid-readout")).to_contain_text("A attends")
+    runs = page.get_by_role("button", name="What runs")
+    runs.click()
+    expect(runs).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".grid-legend")).to_contain_text("computed by the plan")
