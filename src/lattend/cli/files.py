@@ -16,7 +16,7 @@ import numpy as np
 from lattend.cli.arguments import comma_parts, space_parts
 from lattend.errors import DomainError, LattendError, NamingError, TextError
 
-MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory")
+MATRICES = ("tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v")
 OPTIONS = ("rule", "scale", "heads", "columns")
 ENDINGS = (".json", ".csv", ".npy", ".npz")
 MOST_DIGITS = 4000
@@ -134,7 +134,7 @@ def _named(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
         if name in found:
             raise NamingError(f'"{path}" gives {name} twice')
         found[name] = value
-    if "tokens" not in found:
+    if not {"tokens", "q"} & {*found}:
         has = ", ".join(data) or "nothing"
         raise NamingError(f'"{path}" has no tokens; it has {has}. Write {EXAMPLE}')
     if "heads" in found:
@@ -153,7 +153,7 @@ def _folder(path: Path) -> dict[str, Any]:
             raise NamingError(f'"{path}" has {files[0].name} and {files[1].name}; leave one')
         if files:
             found[name] = _read(name, files[0])
-    if "tokens" not in found:
+    if not {"tokens", "q"} & {*found}:
         raise NamingError(
             f'the folder "{path}" has no tokens; it needs tokens.csv, tokens.npy or tokens.json'
         )

@@ -19,6 +19,7 @@ EXAMPLES = (
     "lattend work --example --rule causal --scale sqrt --out weights.png",
     'lattend work --tokens "1,2;2,0;0,1"',
     'lattend work --tokens "1 2;2 0;0 1" --wq "1 1;0 1" --wk "1 0;0 0" --columns',
+    'lattend work --q "1,2;2,0" --k "1,0;0,1;1,1" --v "1;2;3" --scale sqrt',
     "lattend work head.json --out head.tex",
     "lattend work head.json --check answer.json",
 )
@@ -31,7 +32,8 @@ def work(
         str | None,
         argument(
             "FILE",
-            "JSON or .npz with tokens (wq, wk, wv, wo, memory, rule, scale, heads, columns); or a folder.",
+            "JSON or .npz with tokens (wq, wk, wv, wo, memory, rule, scale, heads, columns), or q, k and v; "
+            "or a folder.",
         ),
     ] = None,
     example: Annotated[
@@ -49,6 +51,9 @@ def work(
         bool, typer.Option("--columns", help="Tokens are columns, q = W_q x; else rows, q = x W_q.")
     ] = False,
     memory: Annotated[str | None, option(ROWS, "Where keys and values come from; the tokens.")] = None,
+    q: Annotated[str | None, option(ROWS, "Queries themselves, with --k and --v, and no tokens.")] = None,
+    k: Annotated[str | None, option(ROWS, "Keys.")] = None,
+    v: Annotated[str | None, option(ROWS, "Values.")] = None,
     rule: Annotated[
         str | None, option("RULE", "The attention mask, as a rule.", autocompletion=complete_rule)
     ] = None,
@@ -90,6 +95,7 @@ def work(
         if check is not None and is_given:
             raise NamingError(f"--check prints its verdict; leave {name} away, or --check")
     given = {"tokens": tokens, "wq": wq, "wk": wk, "wv": wv, "wo": wo, "memory": memory}
+    given |= {"q": q, "k": k, "v": v}
     told = {"rule": rule, "scale": scale, "heads": heads, "columns": columns or None, **read_numbers(at)}
     from lattend.study.worked.work import work as work_out
 
@@ -127,7 +133,7 @@ def _case(file: str | None, example: bool, given: dict[str, str | None]) -> dict
     for name, source in given.items():
         if source is not None:
             case[name] = read_matrix(name, source, exact)
-    if "tokens" not in case:
+    if not {"tokens", "q", "k", "v"} & {*case}:
         given_ones = [f"--{name}" for name, source in given.items() if source is not None]
         said = f"work has {' and '.join(given_ones)}, and needs" if given_ones else "work needs"
         raise NamingError(f'{said} FILE, --example or --tokens, as in --tokens "1,2;2,0"')

@@ -405,3 +405,37 @@ def test_what_follows_from_a_slip_may_be_a_tie():
     for answer in ("0.7", "0.8"):
         judged = found.check({"v": [["3"], [0], [0], [0]], "outputs": [[answer]] * 4})
         assert [verdict.kind for verdict in judged.verdicts] == ["slip"] + ["right"] * 3 + ["follows"] * 4
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["full", "causal"]), st.sampled_from([1, 2]), st.booleans())
+def test_queries_keys_and_values_given_themselves(seed: int, rule: str, heads: int, output: bool) -> None:
+    random = np.random.default_rng(seed)
+    tokens, wq, wk, wv, wo = (random.integers(-2, 3, (2, 2)) for _ in range(5))
+    others: dict[str, Any] = {"rule": rule, "heads": heads, "scale": "sqrt", "wo": wo if output else None}
+    made = lt.study.work(tokens, wq, wk, wv, **others)
+    found = lt.study.work(q=tokens @ wq, k=tokens @ wk, v=tokens @ wv, **others)
+    assert found.outputs.decimals(12) == made.outputs.decimals(12)
+    assert [step.name for step in found.steps] == [step.name for step in made.steps][3:]
+    assert [step.name for step in found.exercise][:3] == ["q", "k", "v"]
+    assert found.json()["given"]["k"]["exact"] == [[str(x) for x in row] for row in tokens @ wk]
+    for text in (found.html(), found.latex(), found.markdown(), str(found)):
+        assert "W_q" not in text and "memory" not in text
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ({"q": [[1]]}, "q, k and v are given together; k and v still to be given"),
+        (
+            {"q": [[1]], "k": [[1]], "v": [[1], [2]]},
+            "k has 1 row and v has 2: there must be a value for each",
+        ),
+        ({"q": [[1]], "k": [[1, 2]], "v": [[1]]}, "q has rows of 1 numbers and k of 2: they must be equally"),
+        ({"q": [[1]], "k": [[1]], "v": [[1]], "wq": [[1]]}, "which wq would make; leave wq out"),
+        ({"q": [[1]], "k": [[1]], "v": [[1]], "heads": 2}, "q has 1 column, which 2 heads cannot share"),
+    ],
+)
+def test_queries_keys_and_values_that_do_not_fit(case: dict[str, Any], message: str) -> None:
+    with pytest.raises((NamingError, TensorError), match=message):
+        lt.study.work(**case)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,7 @@ NOTHING = number(ZERO)
 def steps(given: Exercise, have: Have) -> dict[str, Step]:
     """Every step by its name, in order; `have` holds the decimals."""
     heads = [_HeadTables(given, have, head) for head in range(given.heads)]
-    memory = ", y the memory" if given.crosses else ""
+    memory = ", y the memory" if given.crosses and not given.direct else ""
     mixed = "Outputs of the heads" if given.heads > 1 else "Mixed values"
     words = (  # name, title, formula, what a row is, what a column is
         ("q", "Queries", f"q = {projection(given, 'q')}", "query", "component"),
@@ -44,6 +44,8 @@ def steps(given: Exercise, have: Have) -> dict[str, Step]:
 
 def projection(given: Exercise, name: str) -> str:
     """What q, k or v is: `x W_q`, with columns `W_q x`, and `x` where the matrix was left out."""
+    if given.direct:
+        return "given"
     source = "y" if given.crosses and name != "q" else "x"
     if f"w{name}" in given.left_out:
         return source if given.heads == 1 else f"part of {source}"
@@ -55,6 +57,8 @@ def convention(given: Exercise) -> str:
 
     `tokens are rows: x W, not W x`.
     """
+    if given.direct:
+        return "q, k and v are given"
     if len(given.left_out) == 3 and given.wo is None:
         source = "queries are the tokens, keys and values the memory"
         return f"no matrices: {source if given.crosses else 'q = k = v = x'}"
@@ -66,20 +70,37 @@ def convention(given: Exercise) -> str:
 
 def exercise(given: Exercise) -> tuple[Step, ...]:
     """What the work starts from: tokens, memory and matrices as they were given."""
+    if given.direct:
+        return (*_direct(given), *_matrices(given, "o"))
     found = [Step("tokens", "Tokens", "x", (_numbers(given.tokens),), False, "token", "component")]
     if given.crosses:
         found.append(Step("memory", "Memory", "y", (_numbers(given.memory),), False, "token", "component"))
+    return (*found, *_matrices(given, "qkvo"))
+
+
+def _direct(given: Exercise) -> Iterator[Step]:
+    """Queries, keys and values as they were given, heads side by side."""
+    wide = len(given.tokens[0])
+    rows = (
+        given.tokens,
+        *(tuple(row[part] for row in given.memory) for part in (slice(wide), slice(wide, None))),
+    )
+    words = (("q", "Queries", "query"), ("k", "Keys", "key"), ("v", "Values", "key"))
+    for (name, title, down), matrix in zip(words, rows, strict=True):
+        yield Step(name, title, name, (_numbers(matrix),), False, down, "component")
+
+
+def _matrices(given: Exercise, names: str) -> Iterator[Step]:
     for name, title, matrices in (
         ("q", "Query matrix", given.wq),
         ("k", "Key matrix", given.wk),
         ("v", "Value matrix", given.wv),
         ("o", "Output matrix", () if given.wo is None else (given.wo,)),
     ):
-        if matrices and f"w{name}" not in given.left_out:
+        if name in names and matrices and f"w{name}" not in given.left_out:
             tables = tuple(_numbers(transposed(one) if given.columns else one) for one in matrices)
             several = given.heads > 1 and name != "o"
-            found.append(Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column"))
-    return tuple(found)
+            yield Step(f"w{name}", title, f"W_{name}", tables, several, "row", "column")
 
 
 def _numbers(matrix: Matrix) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -27,7 +27,8 @@ class Exercise:
     """What the work starts from; matrices are one a head, `mask[head][query][key]` is the attention mask.
 
     Matrices are held for tokens as rows, q = x W. Where `columns` is true they were given for q = W x, and
-    are held transposed. Those of `left_out` were not given, and are the identity.
+    are held transposed. Those of `left_out` were not given, and are the identity. Where q, k and v themselves
+    are given, it is `direct`: tokens are q, and memory has k and v side by side, which wk and wv take apart.
     """
 
     tokens: Matrix
@@ -41,6 +42,7 @@ class Exercise:
     mask: tuple[tuple[tuple[bool, ...], ...], ...]
     columns: bool = False
     left_out: tuple[str, ...] = ()
+    direct: bool = False
 
     @property
     def heads(self) -> int:
@@ -101,6 +103,32 @@ def read(
     bound = found.at(**{name: value for name, value in sizes.items() if name in found.parameters})
     factor = _scale(scale, len(queries[0][0]))
     return Exercise(x, y, queries, keys, values, out, factor, bound, mask, columns, left_out)
+
+
+def read_direct(q: Any, k: Any, v: Any, rule: Any, scale: Any, heads: Any, wo: Any, sizes: Any) -> Exercise:
+    """Queries, keys and values that are given themselves."""
+    given = {"q": q, "k": k, "v": v}
+    missing = [name for name, rows in given.items() if rows is None]
+    if missing:
+        raise NamingError(f"q, k and v are given together; {' and '.join(missing)} still to be given")
+    rows = {name: exact_rows(name, matrix) for name, matrix in given.items()}
+    q, k, v = rows.values()
+    wide, deep = len(k[0]), len(v[0])
+    if len(q[0]) != wide:
+        raise TensorError(f"q has rows of {len(q[0])} numbers and k of {wide}: they must be equally long")
+    if len(k) != len(v):
+        raise TensorError(
+            f"k has {many(len(k), 'row')} and v has {len(v)}: there must be a value for each key"
+        )
+    for name, matrix in rows.items():
+        if isinstance(heads, int) and heads > 0 and len(matrix[0]) % heads:
+            raise TensorError(
+                f"{name} has {many(len(matrix[0]), 'column')}, which {heads} heads cannot share equally"
+            )
+    parts = np.eye(wide + deep, dtype=int)
+    taken = (np.eye(wide, dtype=int), parts[:, :wide], parts[:, wide:])
+    both = tuple((*key, *value) for key, value in zip(k, v, strict=True))
+    return replace(read(q, *taken, rule, scale, heads, wo, both, False, sizes), direct=True)
 
 
 def columns(matrix: tuple[tuple[Any, ...], ...]) -> Iterator[tuple[Any, ...]]:

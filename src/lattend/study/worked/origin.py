@@ -105,6 +105,8 @@ class _Origins:
 
     def _projected(self, name: str) -> Found:
         given = self.worked.given
+        if given.direct:
+            return (), Made()
         source = "memory" if given.crosses and name != "q" else "tokens"
         tables = {step.name: step.tables for step in self.worked.exercise}
         numbers = tables[source][0][self.row]

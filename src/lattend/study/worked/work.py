@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lattend.errors import DomainError, LattendError
+from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import significant
 from lattend.study.exact.writing import format_exact
 from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
-from lattend.study.worked.inputs import Exercise, read
+from lattend.study.worked.inputs import Exercise, read, read_direct, shape
 from lattend.study.worked.recipes import ORDER, Tables, follow
 from lattend.study.worked.step import Step, too_long
 from lattend.wording import many
@@ -35,7 +35,7 @@ EXAMPLE: dict[str, Any] = {  # keys are the tokens' first numbers, values their 
 
 
 def work(
-    tokens: Any,
+    tokens: Any = None,
     wq: Any = None,
     wk: Any = None,
     wv: Any = None,
@@ -45,6 +45,9 @@ def work(
     wo: Any = None,
     memory: Any = None,
     columns: bool = False,
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
     **sizes: Any,
 ) -> Worked:
     """Attention worked through: q, k, v, scores, exponentials, row sums, weights and outputs.
@@ -53,13 +56,30 @@ def work(
     multiplies the scores: a number, or "sqrt" for 1/sqrt(D). Matrices have a leading axis of heads, or
     `heads` share their columns (their rows, with `columns`); outputs of heads stand side by side, and are
     multiplied by `wo` if it is given. `rule` is a Rule, its text or a name of the catalogue, `sizes` its
-    parameters. Keys and values come from `memory` where it is given.
+    parameters. Keys and values come from `memory` where it is given. In place of tokens and matrices `q`,
+    `k` and `v` themselves can be given.
 
     >>> found = work(**EXAMPLE)
     >>> found.weights.decimals()[0]  # e/(e² + 2e + 1) = 2.71828/13.82562
     ['0.1966', '0.5344', '0.0723', '0.1966']
     """
-    given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
+    if q is None and k is None and v is None:
+        given = read(tokens, wq, wk, wv, rule, scale, heads, wo, memory, columns, sizes)
+    else:
+        others = {
+            "tokens": tokens,
+            "wq": wq,
+            "wk": wk,
+            "wv": wv,
+            "memory": memory,
+            "columns": columns or None,
+        }
+        too_many = [name for name, one in others.items() if one is not None]
+        if too_many:
+            raise NamingError(
+                f"q, k and v are given, which {too_many[0]} would make; leave {too_many[0]} out"
+            )
+        given = read_direct(q, k, v, rule, scale, heads, wo, sizes)
     have: dict[str, Tables] = {}
     for name in ORDER:
         have[name] = follow(name, have, given)
@@ -132,16 +152,20 @@ class Worked:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps in order; masked scores where the rule masks, outputs of heads where they go on."""
+        """The steps in order; masked scores where the rule masks, outputs of heads where they go on.
+
+        Queries, keys and values only where they are not given themselves.
+        """
         left_out = {
             "masked": not self.given.masks,
             "mixed": self.given.heads == 1 and self.given.wo is None,
+            **dict.fromkeys(("q", "k", "v"), self.given.direct),
         }
         return tuple(step for name, step in self.parts.items() if not left_out.get(name))
 
     @cached_property
     def exercise(self) -> tuple[Step, ...]:
-        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o."""
+        """What is given, as tables: tokens, memory, W_q, W_k, W_v and W_o; or q, k, v and W_o."""
         return build.exercise(self.given)
 
     @property
@@ -150,6 +174,8 @@ class Worked:
         given = self.given
         count = f"{many(len(given.tokens), 'token')} of {many(len(given.tokens[0]), 'number')}"
         memory = f", {many(len(given.memory), 'key')} from a memory" if given.crosses else ""
+        if given.direct:
+            count, memory = f"q is {shape(given.tokens)}", f", {many(len(given.memory), 'key')}"
         scale = "no scaling" if given.scale == 1 else f"scores times {format_exact(given.scale)}"
         if given.divisor is not None:
             scale = f"scores divided by {format_exact(given.divisor)}"
