@@ -74,6 +74,18 @@ def test_python_and_command_ask_the_same() -> None:
     assert found["markdown"].startswith("# Attention worked through")
 
 
+def test_queries_keys_and_values_take_the_place_of_tokens() -> None:
+    direct: dict[str, Any] = {"q": [["1", "2"]], "k": [["1", "0"], ["0", "1"]], "v": [["1/3"], ["2"]]}
+    status, found = asked("work", **CASE, columns=True, **direct)
+    right = lt.study.work(**direct)
+    assert status == 200
+    assert [one["decimal"] for one in found["steps"][-1]["tables"][0][0]] == right.outputs.decimals()[0]
+    assert found["copies"]["command"] == "lattend work --q 1,2 --k '1,0;0,1' --v '1/3;2'"
+    assert found["copies"]["python"].split("\n")[2] == (
+        "worked = lt.study.work(q=[[1, 2]], k=[[1, 0], [0, 1]], v=[['1/3'], [2]])"
+    )
+
+
 def test_where_a_number_comes_from() -> None:
     _, found = asked("work", **CASE)
     (weights,) = (step for step in found["steps"] if step["name"] == "weights")

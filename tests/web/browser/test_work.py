@@ -88,3 +88,17 @@ def test_a_hostile_link_is_answered_with_words(page: Any) -> None:
     page.goto("/#work?tokens=[[{}],3]&heads=99")
     page.reload()
     expect(page.locator("[data-panel=work] .problem")).to_be_visible()
+
+
+def test_work_goes_on_from_queries_keys_and_values(page: Any) -> None:
+    page.goto("/#work")
+    expect(cell(page, "outputs", 0, 1)).to_contain_text("0.6622")
+    page.get_by_label("Q, K and V").check()
+    expect(page.locator("[data-step=q]")).to_have_count(0)
+    expect(cell(page, "outputs", 0, 1)).to_contain_text("0.6622")
+    page.get_by_label("Values, key 2, column 2").fill("10")
+    expect(cell(page, "outputs", 0, 1)).not_to_contain_text("0.6622")
+    cell(page, "scores", 1, 0).hover()
+    expect(page.locator(".matrix-cells input.work-source")).to_have_count(4)  # a query and a key
+    page.get_by_label("tokens and matrices").check()
+    expect(cell(page, "outputs", 0, 1)).to_contain_text("0.6622")

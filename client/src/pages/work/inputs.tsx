@@ -1,5 +1,5 @@
 // What the work starts from: tokens, matrices, the rule, and how scores are scaled.
-import type { NumberView, Problem, ReadAnswer } from "../../schema";
+import type { NumberView, Problem, ReadAnswer, StepView } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, rowsOf, type Cell } from "../../core/matrix";
 import { Slider } from "../../core/slider";
@@ -7,9 +7,11 @@ import { start } from "../../core/start";
 import { change, pick } from "../../core/state";
 import { TextField } from "../../core/text-field";
 import { completions } from "../rule/completion";
-import { isSource, sharedPlace, type WorkState } from "./state";
+import { isDirect, isSource, sharedPlace, type WorkState } from "./state";
 
-type MatrixName = "tokens" | "wq" | "wk" | "wv" | "wo" | "memory";
+type MatrixName = "tokens" | "wq" | "wk" | "wv" | "wo" | "memory" | "q" | "k" | "v";
+const FROM_TOKENS_ON: MatrixName[] = ["tokens", "wq", "wk", "wv", "wo", "memory"];
+const DIRECT: MatrixName[] = ["q", "k", "v", "wo"];
 const TITLES: { [name in MatrixName]: [string, string, string] } = {
   tokens: ["X", "Tokens", ""],
   wq: ["W_q", "Query matrix", "queries are the tokens"],
@@ -17,17 +19,23 @@ const TITLES: { [name in MatrixName]: [string, string, string] } = {
   wv: ["W_v", "Value matrix", "values are the tokens"],
   wo: ["W_o", "Output matrix", "no output matrix"],
   memory: ["Y", "Memory", "keys and values from the tokens"],
+  q: ["Q", "Queries", ""],
+  k: ["K", "Keys", ""],
+  v: ["V", "Values", ""],
 };
 
+const ROWS: { [name: string]: string } = { tokens: "token", memory: "token", q: "query", k: "key", v: "key" }; // what a row is
 const FROM_TOKENS = ["n", "m", "heads"]; // sizes that are known
 
 interface Props {
   state: WorkState;
   problem: Problem | null;
   pointed: NumberView | null;
+  steps: StepView[];
 }
 
-export function Inputs({ state, problem, pointed }: Props) {
+export function Inputs({ state, problem, pointed, steps }: Props) {
+  const direct = isDirect(state);
   const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
   const letters = read.answer?.letters.filter((letter) => letter.value === null && !FROM_TOKENS.includes(letter.name)) ?? [];
   const set = (name: string) => (value: number | string | null) => {
@@ -37,11 +45,15 @@ export function Inputs({ state, problem, pointed }: Props) {
   return (
     <>
       <div class="work-inputs">
-        {(Object.keys(TITLES) as MatrixName[]).map((name) => (
-          <GivenMatrix name={name} state={state} problem={problem} pointed={pointed} />
+        {(direct ? DIRECT : FROM_TOKENS_ON).map((name) => (
+          <GivenMatrix name={name} state={state} problem={problem} pointed={pointed} steps={steps} />
         ))}
       </div>
       <div class="work-options">
+        <div class="work-option" role="radiogroup" aria-label="The work starts from">
+          <label><input type="radio" name="from" checked={!direct} onChange={() => change({ q: [], k: [], v: [] })} /> tokens and matrices</label>
+          <label><input type="radio" name="from" checked={direct} onChange={() => change(asGiven(steps))} /> Q, K and V</label>
+        </div>
         <TextField
           name="rule"
           label="Attention mask, as a rule"
@@ -56,9 +68,11 @@ export function Inputs({ state, problem, pointed }: Props) {
           heads
           <input type="number" min={1} max={16} value={state.heads} onInput={(event) => change({ heads: Math.max(1, Math.min(16, Math.round(event.currentTarget.valueAsNumber) || 1)) })} />
         </label>
-        <label class="work-option" title="q = W_q x in place of q = x W_q">
-          <input type="checkbox" checked={state.columns} onChange={(event) => change({ columns: event.currentTarget.checked })} /> tokens are columns
-        </label>
+        {!direct && (
+          <label class="work-option" title="q = W_q x in place of q = x W_q">
+            <input type="checkbox" checked={state.columns} onChange={(event) => change({ columns: event.currentTarget.checked })} /> tokens are columns
+          </label>
+        )}
       </div>
       {letters.length > 0 && (
         <div class="sliders">
@@ -88,13 +102,13 @@ function GivenMatrix({ name, state, problem, pointed }: Props & { name: MatrixNa
         label={label}
         name={<Sign of={sign} />}
         cells={cells}
-        most={name === "tokens" || name === "memory" ? 12 : 8}
-        rowNames={name === "tokens" || name === "memory" ? cells.map((_, at) => `token ${at + 1}`) : undefined}
+        most={ROWS[name] ? 12 : 8}
+        rowNames={ROWS[name] ? cells.map((_, at) => `${ROWS[name]} ${at + 1}`) : undefined}
         note={({ row, column }: Cell) => (wrong?.row === row && wrong.column === column ? problem!.message : "")}
         look={({ row, column }) => (isSource(pointed, sharedPlace(name, cells, state.heads, state.columns, row, column)) ? "work-source" : "")}
         onChange={(rows) => change({ [name]: rows })}
       />
-      {name !== "tokens" && (
+      {without && (
         <button class="quiet" title={`Leave ${sign} out: ${without}`} aria-label={`Leave ${label} out`} onClick={() => change({ [name]: [] })}>✕</button>
       )}
     </div>
@@ -104,6 +118,16 @@ function GivenMatrix({ name, state, problem, pointed }: Props & { name: MatrixNa
 function Sign({ of }: { of: string }) {
   const [letter, index] = of.split("_");
   return <>{letter}{index && <sub>{index}</sub>}</>;
+}
+
+/** The queries, keys and values that were worked out, heads side by side, to go on from. */
+function asGiven(steps: StepView[]): { [name: string]: string[][] } {
+  const rows = (name: string) => {
+    const tables = steps.find((step) => step.name === name)?.tables ?? [];
+    return (tables[0] ?? []).map((_, row) => tables.flatMap((table) => table[row]!.map((number) => number.text || number.decimal)));
+  };
+  const found = { q: rows("q"), k: rows("k"), v: rows("v") };
+  return found.q.length ? found : { q: [["1", "0"]], k: [["1", "0"], ["0", "1"]], v: [["1"], ["2"]] };
 }
 
 /** The identity, or the tokens again for a memory. */

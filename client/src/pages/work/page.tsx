@@ -26,7 +26,7 @@ function WorkPage({ state }: { state: WorkState }) {
   const steps = work.answer?.steps ?? [];
   return (
     <>
-      <Inputs state={state} problem={work.problem} pointed={state.practice ? null : numberAt(steps, pointed)} />
+      <Inputs state={state} problem={work.problem} pointed={state.practice ? null : numberAt(steps, pointed)} steps={steps} />
       <Options state={state} markdown={work.answer?.markdown ?? ""} />
       <div class="panels">
         {state.practice ? (

@@ -9,6 +9,9 @@ export type WorkState = {
   wv: string[][];
   wo: string[][]; // none: left out
   memory: string[][]; // none: the tokens
+  q: string[][]; // where given, with k and v, in place of tokens and matrices
+  k: string[][];
+  v: string[][];
   rule: string;
   numbers: Numbers;
   scale: string;
@@ -27,6 +30,9 @@ export const BEGIN: WorkState = {
   wv: [["0", "0"], ["0", "1"]],
   wo: [],
   memory: [],
+  q: [],
+  k: [],
+  v: [],
   rule: "full",
   numbers: {},
   scale: "1",
@@ -38,7 +44,10 @@ export const BEGIN: WorkState = {
   answer: {},
 };
 
-export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "rule", "numbers", "scale", "heads", "columns", "places"] as const;
+export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v", "rule", "numbers", "scale", "heads", "columns", "places"] as const;
+
+/** Whether queries, keys and values are given themselves. */
+export const isDirect = ({ q, k, v }: WorkState): boolean => [q, k, v].some((rows) => rows.length > 0);
 
 /** A number of a step, or of what is given. */
 export interface Place {
@@ -66,7 +75,9 @@ export function isSource(pointed: NumberView | null, { name, head, row, column }
 
 /** Where a cell of a matrix that heads share belongs: its head, and its row and column there. */
 export function sharedPlace(name: string, cells: string[][], heads: number, columns: boolean, row: number, column: number): Place {
-  const shares = ["wq", "wk", "wv"].includes(name) && heads > 1;
+  const direct = ["q", "k", "v"].includes(name);
+  const shares = heads > 1 && (direct || ["wq", "wk", "wv"].includes(name));
+  if (direct) columns = false;
   const width = shares ? Math.max(1, Math.floor((columns ? cells.length : (cells[0]?.length ?? 1)) / heads)) : Infinity;
   const head = shares ? Math.floor((columns ? row : column) / width) : 0;
   return shares ? { name, head, row: columns ? row % width : row, column: columns ? column : column % width } : { name, head, row, column };

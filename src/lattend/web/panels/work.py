@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from lattend.study.worked.step import Step
     from lattend.study.worked.work import Worked
 
-MATRICES = ("wq", "wk", "wv", "wo", "memory")
+MATRICES = ("tokens", "wq", "wk", "wv", "memory")
+DIRECT = ("q", "k", "v")
 MOST_ORIGINS = 1200  # numbers of which it is told where they come from
 MOST_EXACT = 3000  # numbers that have exact forms
 FROM_TOKENS = ("n", "m", "heads")  # sizes that are known
@@ -24,14 +25,20 @@ Tokens = Annotated[list[Row], Field(max_length=16)]
 
 
 class WorkQuestion(Question):
-    """Tokens, rows of numbers, and matrices; those that are empty are left out, and are the identity."""
+    """Tokens, rows of numbers, and matrices; those that are empty are left out, and are the identity.
 
-    tokens: Tokens
+    Where `q`, `k` and `v` are given, they take the place of tokens and matrices, which the page may keep.
+    """
+
+    tokens: Tokens = Field(default_factory=list)
     wq: Rows = Field(default_factory=list)
     wk: Rows = Field(default_factory=list)
     wv: Rows = Field(default_factory=list)
     wo: Rows = Field(default_factory=list)
     memory: Rows = Field(default_factory=list)
+    q: Rows = Field(default_factory=list)
+    k: Rows = Field(default_factory=list)
+    v: Rows = Field(default_factory=list)
     rule: str = "full"
     numbers: Numbers = Field(default_factory=dict)
     scale: Text = "1"
@@ -50,9 +57,10 @@ class SourceView(BaseModel):
 
 
 class NumberView(BaseModel):
-    """A number: its exact form in LaTeX, "" where it is too long; its decimal; where it comes from."""
+    """A number: its exact form in LaTeX and as one types it, "" where too long; its decimal; its origin."""
 
     exact: str
+    text: str
     decimal: str
     share: float | None = None  # of a weight
     origin: str = ""
@@ -105,15 +113,17 @@ def _worked(question: str) -> Worked:
 
 def arguments(question: WorkQuestion) -> dict[str, Any]:
     """What is given to the library's `work`; what is usual is left out."""
-    found: dict[str, Any] = {"tokens": question.tokens}
-    found |= {name: rows for name in MATRICES if (rows := getattr(question, name))}
+    direct = question.q or question.k or question.v
+    names = (*(DIRECT if direct else MATRICES), "wo")
+    found: dict[str, Any] = {} if direct else {"tokens": question.tokens}
+    found |= {name: rows for name in names if (rows := getattr(question, name))}
     if question.rule.strip() != "full":
         found |= {"rule": question.rule, **letters_of(question)}
     if question.scale.strip() != "1":
         found["scale"] = question.scale
     if question.heads > 1:
         found["heads"] = question.heads
-    if question.columns:
+    if question.columns and not direct:
         found["columns"] = True
     return found
 
@@ -142,6 +152,7 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
         entry = step.tables[head][row][column]
         found = NumberView(
             exact=entry.latex if many <= MOST_EXACT and entry.text is not None else "",
+            text=entry.text or "",
             decimal=entry.decimal(places),
             share=float(entry.value) if step.name == "weights" else None,
         )
@@ -178,11 +189,11 @@ def copies(question: WorkQuestion, worked: Worked) -> Copies:
         command=command(
             "work",
             at=letters,
-            **{name: rows_text(given[name]) for name in ("tokens", *MATRICES) if name in given},
+            **{name: rows_text(given[name]) for name in (*MATRICES, "wo", *DIRECT) if name in given},
             rule=given.get("rule", ""),
             scale=given.get("scale", ""),
             heads=str(given.get("heads", "")),
-            columns=question.columns,
+            columns=given.get("columns", False),
             places="" if question.places == 4 else str(question.places),
         ),
         latex=worked.latex(question.places),
