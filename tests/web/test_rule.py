@@ -87,7 +87,7 @@ def test_the_cache_is_that_of_the_rolling_buffer() -> None:
     assert found["most"] == str(retention(lt.rules.sinks(s=4, t=8)).most)
     assert ask("cache", rule="sinks", numbers={"s": 4})["missing"] == ["t"]
     assert ask("cache", rule="causal")["most"] == ""
-    assert "attend" in refused("cache", rule="full")["message"]
+    assert "attend" in ask("cache", rule="full")["no_cache"]
 
 
 def test_a_condition_is_told_its_name() -> None:

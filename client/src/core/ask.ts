@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../schema";
 import { recorded } from "./recorded";
+import { turn } from "./turns";
 
 export interface Reading<Answer> {
   answer: Answer | null; // the newest there is; it may belong to an older question
@@ -35,7 +36,8 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
     if (replayed.problem) throw new Refused(replayed.problem);
     return replayed.answer as Answer;
   }
-  const response = await send(`api/${panel}`, body, asker, signal);
+  const done = await turn(panel, signal);
+  const response = await send(`api/${panel}`, body, asker, signal).finally(done);
   const found = (await response.json()) as unknown;
   if (!response.ok) throw new Refused(found as Problem);
   if (known.size >= KNOWN) known.delete(known.keys().next().value!);

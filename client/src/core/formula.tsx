@@ -39,3 +39,16 @@ export function PiecewiseFormula({ formula }: { formula: Pieces }) {
     </div>
   );
 }
+
+const LONG = 120; // characters
+
+/** The same, folded away where it is long. */
+export function FoldedFormula({ formula }: { formula: Pieces }) {
+  if (formula.text.length <= LONG) return <PiecewiseFormula formula={formula} />;
+  return (
+    <details>
+      <summary>a formula in {formula.pieces.length === 1 ? "one piece" : `${formula.pieces.length} pieces`}</summary>
+      <PiecewiseFormula formula={formula} />
+    </details>
+  );
+}

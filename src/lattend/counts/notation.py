@@ -75,7 +75,7 @@ class Notation:
         if "0" in texts:
             return "0"
         parts = [f"({text})" if _is_sum(text) else text for text in texts if text != "1"]
-        return self._adjacent(parts or ["1"])
+        return self._adjacent(sorted(parts, key=lambda part: not part.isdigit()) or ["1"])
 
     def _product(self, polynomial: Polynomial) -> str:
         coefficient, factors = factored(polynomial)

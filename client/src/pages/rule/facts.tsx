@@ -1,6 +1,6 @@
 // What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
 import { useAnswer } from "../../core/ask";
-import { Formula, PiecewiseFormula } from "../../core/formula";
+import { FoldedFormula, Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
@@ -38,7 +38,7 @@ export function CountPanel({ state, read }: RuleProps) {
           <>
             <dt>grows as</dt>
             <dd>
-              <PiecewiseFormula formula={growth.answer.order} />
+              <FoldedFormula formula={growth.answer.order} />
             </dd>
           </>
         )}
@@ -118,6 +118,7 @@ export function CachePanel({ state, read }: RuleProps) {
       reading={cache}
     >
       {found && found.missing.length > 0 && <p class="rule-note">Give {found.missing.join(" and ")} a number to see which keys are kept.</p>}
+      {found?.no_cache && <p class="rule-note">{found.no_cache}</p>}
       {found?.sentence && (
         <>
           <p class="value">
@@ -148,7 +149,7 @@ export function NamesPanel({ state, read }: RuleProps) {
           {found.name ? (
             <p>
               <strong>{found.name}</strong>
-              {given && ` with ${given}`}: {found.meaning}.{" "}
+              {given && ` with ${given}`}: {found.meaning.replaceAll("`", "")}.{" "}
               {found.call && <button onClick={() => change({ rule: found.call })}>Write {found.call}</button>}
             </p>
           ) : (

@@ -1,7 +1,7 @@
 // Two rules: whether they attend the same pairs, where they first differ, and what they share.
 import { useEffect } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
-import { PiecewiseFormula } from "../../core/formula";
+import { FoldedFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { FirstDifference, SameAnswer, SharedAnswer } from "../../schema";
@@ -42,8 +42,8 @@ export function SamePanel({ state, read, other }: RuleProps) {
               <>
                 <dt>{WHOSE[part.whose]}</dt>
                 <dd>
-                  {part.formula && <PiecewiseFormula formula={part.formula} />}
                   {part.value && <strong class="same-value">{part.value}</strong>}
+                  {part.formula && <FoldedFormula formula={part.formula} />}
                   {part.why && <span class="rule-note">{part.why}</span>}
                 </dd>
               </>

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from lattend.errors import DomainError, LattendError
 from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.rules import numbers_of, read
@@ -17,13 +18,15 @@ class CacheQuestion(Question):
 
 
 class CacheAnswer(Answer):
-    """`most` is the size of the rolling buffer, "" where it grows with the sequence; `missing` are letters
-    that need a number first.
+    """`most` is the size of the rolling buffer, "" where it grows with the sequence.
+
+    `missing` are letters that need a number first; `no_cache` says why tokens cannot be decoded one by one.
     """
 
     missing: list[str]
     most: str
     sentence: str
+    no_cache: str
 
 
 def answer(question: CacheQuestion) -> CacheAnswer:
@@ -43,10 +46,15 @@ def answer(question: CacheQuestion) -> CacheAnswer:
         command="",
     )
     if missing:
-        return CacheAnswer(missing=missing, most="", sentence="", copies=copies)
-    found = retention(rule, **numbers)
+        return CacheAnswer(missing=missing, most="", sentence="", no_cache="", copies=copies)
+    try:
+        found = retention(rule, **numbers)
+    except DomainError:
+        raise
+    except LattendError as reason:
+        return CacheAnswer(missing=[], most="", sentence="", no_cache=str(reason), copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
-    return CacheAnswer(missing=[], most=most, sentence=str(found), copies=copies)
+    return CacheAnswer(missing=[], most=most, sentence=str(found), no_cache="", copies=copies)
 
 
 PANEL = Panel("cache", "The KV cache that a rule needs", CacheQuestion, CacheAnswer, answer)
