@@ -153,7 +153,8 @@ def _compare(command: Command) -> Place:
     if not command.arguments:
         return Place(page="price", state={"view": "tables"})
     state: State = {"view": "compare", "layers": command.arguments, "numbers": command.numbers}
-    return Place(page="price", state=state | command.given("over", "quantity"))
+    state |= {"equal": True} if "equal" in command.options else {}
+    return Place(page="price", state=state | command.given("over", "quantity", "column"))
 
 
 # Images
