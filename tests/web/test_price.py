@@ -14,6 +14,7 @@ import lattend as lt
 from lattend.cost.comparison import compare
 from lattend.cost.comparison.defaults import read_layers
 from lattend.cost.models import config
+from lattend.cost.models.times import run_time
 from lattend.cost.reader import from_text, layer_names
 from lattend.web.panels.layers import models
 from lattend.web.worker import reply
@@ -166,6 +167,7 @@ def test_models_are_the_librarys(name: str) -> None:
     assert found["multiply_adds"] == [f"{value:,}" for value in work.multiply_adds]
     assert sum(part["share"] for part in found["parts"]) == pytest.approx(1)
     assert "torch_dtype" not in found["config"]
+    assert found["times"][0]["run"] in str(run_time(work, "H200"))
     again = answer("model", config=found["config"], length=length, batch=2)
     assert again["parameters"] == found["parameters"]
 

@@ -31,7 +31,7 @@ export async function takeText(text: string, name: string): Promise<void> {
 export async function takeConfig(config: { [field: string]: Json }, name: string): Promise<void> {
   try {
     const found = await ask<ModelAnswer>("model", { config, length: 1 });
-    const { length } = here.value.state as PriceState;
+    const length = Number((here.value.state as PriceState).length) || 1;
     refusal.value = "";
     change({ view: "model", config: found.config as { [field: string]: Json }, length: Math.min(length, found.longest ?? length) });
     say(`${name}: ${found.title}`);

@@ -102,10 +102,11 @@ function Price({ found }: { found: CostAnswer }) {
             <table class="report-table">
               <tbody>
                 {found.times.map((time) => (
-                  <tr title={time.about}>
+                  <tr>
                     <th scope="row">{time.machine}</th>
                     <td class="number">{time.time}</td>
                     <td>bound by {time.binds}</td>
+                    <td class="price-note">{time.about}</td>
                   </tr>
                 ))}
               </tbody>

@@ -30,9 +30,9 @@ export function ModelView({ state, menus }: ViewProps) {
       <ConfigSource menus={menus} />
       <div class="sliders">
         {!found?.fixed && (
-          <Slider name="length" label="Tokens" value={state.length} example={4096} min={1} max={found?.longest ?? MOST} log onChange={(value) => change({ length: Number(value ?? 4096) })} />
+          <Slider name="length" label="Tokens" value={state.length} example={4096} min={1} max={found?.longest ?? MOST} log onChange={(value) => change({ length: value ?? 4096 })} />
         )}
-        <Slider name="batch" label="Batch" value={state.batch} example={1} min={1} max={1024} log onChange={(value) => change({ batch: Number(value ?? 1) })} />
+        <Slider name="batch" label="Batch" value={state.batch} example={1} min={1} max={1024} log onChange={(value) => change({ batch: value ?? 1 })} />
         <label class="price-check">
           <input type="checkbox" checked={state.training} onChange={(event) => change({ training: event.currentTarget.checked })} />
           Training: forward and backward
@@ -66,6 +66,7 @@ function Model({ found }: { found: ModelAnswer }) {
         ))}
       </dl>
       <Shares found={found} />
+      <Times found={found} />
       {found.curves.length > 0 && <Growth found={found} />}
       <div class="price-about">
         <Report report={found.about} />
@@ -121,6 +122,42 @@ function Shares({ found }: { found: ModelAnswer }) {
   );
 }
 
+/** The least time on each machine: of the run, and of one more token. */
+function Times({ found }: { found: ModelAnswer }) {
+  const decodes = found.times.some((time) => time.token);
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label="Least time">
+      <table class="report-table price-shares">
+        <caption>Least time, in 2-byte numbers</caption>
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">all of it</th>
+            {decodes && <th scope="col">the last token, the others being cached</th>}
+            <th scope="col">the machine's rates</th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.times.map((time) => (
+            <tr>
+              <th scope="row">{time.machine}</th>
+              <td>{time.run}, bound by {time.run_binds}</td>
+              {decodes && <td>{time.token}, bound by {time.token_binds}</td>}
+              <td class="price-note">{time.about}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** 2 MiB: what the axis says. */
+function bytes(many: number): string {
+  const power = Math.max(0, Math.min(5, Math.floor(Math.log2(many) / 10)));
+  return `${many / 1024 ** power} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][power]!}`;
+}
+
 function Growth({ found }: { found: ModelAnswer }) {
   const x = found.lengths;
   const marks = found.passes ? [{ x: found.passes.length, y: found.passes.value, label: `${found.passes.length.toLocaleString("en")} tokens` }] : [];
@@ -134,7 +171,7 @@ function Growth({ found }: { found: ModelAnswer }) {
       {found.cached && (
         <section>
           <h3>KV cache</h3>
-          <Chart about="Bytes of the KV cache over the length of the sequence." x={x} curves={[{ name: found.cached.name, y: found.cached.values, texts: found.cached.texts }]} xName="tokens" yName="bytes" xLog={2} yLog={2} />
+          <Chart about="Bytes of the KV cache over the length of the sequence." x={x} curves={[{ name: found.cached.name, y: found.cached.values, texts: found.cached.texts }]} xName="tokens" xLog={2} yLog={2} yText={bytes} />
         </section>
       )}
     </div>

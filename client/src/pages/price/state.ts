@@ -20,8 +20,8 @@ export type PriceState = {
   span: (number | string)[];
   hidden: string[]; // curves that are not drawn
   config: { [field: string]: never };
-  length: number;
-  batch: number;
+  length: number | string; // text where it is no number
+  batch: number | string;
   training: boolean;
 };
 

@@ -60,6 +60,17 @@ class Passes(BaseModel):
     value: float
 
 
+class ModelTime(BaseModel):
+    """The least time on a machine, of the run and of one more token, "" where none is made."""
+
+    machine: str
+    about: str
+    run: str
+    run_binds: str
+    token: str
+    token_binds: str
+
+
 class ModelAnswer(Answer):
     """The model, its work at the length asked for, and what becomes of it as the length grows."""
 
@@ -71,6 +82,7 @@ class ModelAnswer(Answer):
     multiply_adds: list[str]
     work_title: str
     parts: list[PartOfWork]
+    times: list[ModelTime]
     about: ReportView
     lengths: list[int]
     curves: list[WorkCurve]
@@ -116,7 +128,8 @@ def answer(question: ModelQuestion) -> ModelAnswer:
             for name, part in work.parts.items()
             if part.dense
         ],
-        about=view(model.report()),
+        times=_times(work),
+        about=_about(model),
         lengths=lengths,
         curves=_curves(model, question, lengths),
         cached=None if held is None else _cached(model, question, lengths),
@@ -164,6 +177,35 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
     held = [model.cache(length, question.batch) for length in lengths]
     return WorkCurve(name="KV cache", values=[float(v) for v in held], texts=[format_bytes(v) for v in held])
+
+
+def _about(model: Model) -> ReportView:
+    """What the model prints, without what to type for a length: the page has a slider."""
+    found = view(model.report())
+    return found.model_copy(update={"parts": [part for part in found.parts if "--length" not in part.text]})
+
+
+def _times(work: ModelWork) -> list[ModelTime]:
+    from lattend.cost.models.times import decode_time, run_time
+    from lattend.machines import MACHINES
+    from lattend.report.numbers import seconds
+
+    decodes = work.model.is_causal and not work.model.image
+    found: list[ModelTime] = []
+    for machine in MACHINES.values():
+        run = run_time(work, machine)
+        token = decode_time(work.model, work.length, work.batch, machine) if decodes else None
+        found.append(
+            ModelTime(
+                machine=machine.name,
+                about=machine.about,
+                run=seconds(run.seconds),
+                run_binds=run.binds,
+                token="" if token is None else seconds(token.seconds),
+                token_binds="" if token is None else token.binds,
+            )
+        )
+    return found
 
 
 def _passes(model: Model, passes: int | None) -> str:

@@ -1,0 +1,67 @@
+"""The least time of a run, and of one more token: by hand, and what binds."""
+
+from __future__ import annotations
+
+import pytest
+from cost.models.published import PUBLISHED
+
+from lattend.cost.models import config
+from lattend.cost.models.lengths import attention_passes, chart_lengths
+from lattend.cost.models.times import decode_time, run_time
+from lattend.errors import DomainError
+from lattend.machines import Machine
+
+LLAMA = config(PUBLISHED["Meta-Llama-3-8B"][0])
+SLOW = Machine("slow", rate=1e12, bandwidth=1e11, width=2)
+
+
+def test_a_token_of_llama_by_hand() -> None:
+    found = decode_time(LLAMA, 1000, on=SLOW)
+    matrices = 8_030_261_248 - 128256 * 4096 - 65 * 4096  # all but the table; norms multiply no matrix
+    assert found.operations == 2 * (matrices + 32 * 32 * 256 * 1000)
+    cache = 1000 * 32 * 8 * 256
+    assert found.bytes == 2 * (matrices + 65 * 4096 + cache)
+    assert found.binds == "memory"
+    assert found.seconds == pytest.approx(found.bytes / 1e11)
+
+
+def test_many_sequences_share_the_weights() -> None:
+    one, many = (decode_time(LLAMA, 100, batch, SLOW) for batch in (1, 512))
+    assert many.operations == 512 * one.operations
+    assert many.bytes - one.bytes == 2 * 511 * LLAMA.cache(100, bytes=1)
+    assert many.binds == "arithmetic"
+
+
+def test_tokens_one_by_one_do_the_work_of_the_run() -> None:
+    small = config(PUBLISHED["gpt2"][0])
+    steps = sum(decode_time(small, length, on=SLOW).operations for length in range(1, 41))
+    assert steps == run_time(small.forward(40), SLOW).operations
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased (BertModel)", "vit-base-patch16-224"])
+def test_what_makes_no_tokens(name: str) -> None:
+    with pytest.raises(DomainError, match="one after another"):
+        decode_time(config(PUBLISHED[name][0]), 10)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_attention_passes_the_matrices_just_there(name: str) -> None:
+    model = config(PUBLISHED[name][0])
+    found = attention_passes(model)
+    if found is None:
+        return
+    more = [
+        2 * w["attention"].needed > w.multiply_adds.needed for w in map(model.forward, (found - 1, found))
+    ]
+    assert more == [False, True]
+
+
+def test_attention_in_windows_never_passes() -> None:
+    assert attention_passes(config(PUBLISHED["Mistral-7B-v0.1"][0])) is None
+    assert attention_passes(LLAMA) == 57_256
+
+
+def test_charts_go_to_the_longest_sequence() -> None:
+    assert chart_lengths(config(PUBLISHED["gpt2"][0]))[-1] == 1024
+    assert chart_lengths(LLAMA)[:4] == [1, 2, 3, 4]
+    assert chart_lengths(LLAMA, 3 << 20)[-1] == 3 << 20
