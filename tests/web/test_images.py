@@ -48,7 +48,7 @@ def test_steps_and_fields_are_the_librarys(rows, cols, directions, pixel, kernel
     assert [found["seen"][0], found["seen"][2]] == [seen["rnn2d"], seen["convnet"]]
     assert sum(map(sum, found["field"])) == seen["rnn2d"]
     assert sum(map(sum, found["raster"])) == found["seen"][1] == here[0] * cols + here[1] + 1
-    assert [(fact["name"], fact["words"]) for fact in found["facts"]] == list(drawn.facts)
+    assert found["words"] == dict(drawn.facts)["receptive field"]
     for sweep in found["sweeps"]:  # a cell runs one step after the last of those it waits for
         for y, row in enumerate(sweep["steps"]):
             for x, step in enumerate(row):

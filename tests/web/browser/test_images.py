@@ -57,7 +57,7 @@ def test_patches_are_chosen_counted_and_cut(page: Any) -> None:
     expect(page.locator("[data-panel=patches] .facts").first).to_contain_text(
         "24 rows and 24 columns at the end"
     )
-    page.get_by_label("What does not divide").select_option("error")
+    page.get_by_label("Pixels left over").select_option("error")
     expect(page.locator("[data-panel=patches] .problem")).to_contain_text("24 are left over")
     page.keyboard.press("Control+z")
     expect(page.locator("[data-panel=patches] .problem")).to_have_count(0)

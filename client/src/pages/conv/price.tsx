@@ -1,4 +1,5 @@
 // What the convolution and its heads cost, and the proof that hard heads cost the same on images of every size.
+import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
 import { Slider } from "../../core/slider";
@@ -9,7 +10,7 @@ import { KERNEL, type ConvState } from "./page";
 export function PricePanel({ state }: { state: ConvState }) {
   const question = pick(state, [...KERNEL, "channels", "out_channels"]);
   const price = useAnswer<ConvPriceAnswer>("conv_price", question);
-  const same = useAnswer<ConvSameAnswer>("conv_same", question);
+  const same = useAnswer<ConvSameAnswer>("conv_same", useSettled(question)); // a proof takes longer than a slider's step
   return (
     <Panel
       title="The price of both"
@@ -30,6 +31,7 @@ export function PricePanel({ state }: { state: ConvState }) {
       </dl>
       <div class={same.problem || !same.answer ? "stale" : ""} aria-busy={same.busy} data-panel="conv_same">
         {same.problem && !price.problem && <ProblemText problem={same.problem} />}
+        {!same.answer && !same.problem && <p class="conv-words">proving that both cost the same at every size …</p>}
         <ul class="conv-proofs">
           {same.answer?.same.map((one) => (
             <li class={one.holds ? "holds" : "fails"}>
@@ -40,4 +42,17 @@ export function PricePanel({ state }: { state: ConvState }) {
       </div>
     </Panel>
   );
+}
+
+const SETTLED = 400; // ms
+
+/** The value once it has not changed for a while; null before. */
+function useSettled<Value extends object>(value: Value): Value | null {
+  const key = JSON.stringify(value);
+  const [settled, setSettled] = useState("");
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(key), SETTLED);
+    return () => clearTimeout(timer);
+  }, [key]);
+  return settled === key ? value : null;
 }

@@ -25,14 +25,10 @@ export function FieldPanel({ state, grid, question }: GridProps) {
         <Slider name="kernel" label="Its kernel" value={state.kernel} example={3} min={1} max={9} onChange={(kernel) => change({ kernel: Number(kernel ?? 3) })} />
       </div>
       <dl class="facts">
-        {found?.facts
-          .filter(({ name }) => name === "receptive field" || name === "its steps")
-          .map(({ name, words }) => (
-            <div>
-              <dt>{name === "its steps" ? "the convnet's steps" : name}</dt>
-              <dd>{words}</dd>
-            </div>
-          ))}
+        <div>
+          <dt>receptive field</dt>
+          <dd>{found?.words}</dd>
+        </div>
       </dl>
     </Panel>
   );

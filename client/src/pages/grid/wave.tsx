@@ -79,10 +79,12 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
           </select>
         </label>
       </div>
-      <div class={`grid-sweeps ways-${found.sweeps.length}`}>
-        {found.sweeps.map((sweep) => (
-          <Sweep name={found.sweeps.length > 1 ? sweep.name : ""} steps={sweep.steps} waits={sweep.waits} now={now} />
-        ))}
+      <div class="grid-wave">
+        <div class={found.sweeps.length > 1 ? "grid-sweeps several" : "grid-sweeps"}>
+          {found.sweeps.map((sweep) => (
+            <Sweep name={found.sweeps.length > 1 ? sweep.name : ""} steps={sweep.steps} waits={sweep.waits} now={now} />
+          ))}
+        </div>
         <div class="grid-side">
           <p class="grid-count" role="status">
             {now < 0 ? "Before the first step." : `Step ${now}: ${running} of ${cells} cells run, ${done} are done.`}
@@ -94,16 +96,16 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
               <strong>{found.depth}</strong> steps one after another, for {cells} cells
             </p>
           </div>
-          <div class="pieces">
-            {found.equation.map((line) => (
-              <Formula latex={line} block />
-            ))}
-          </div>
+          <p class="grid-legend">
+            <span class="grid-key now" /> runs at this step <span class="grid-key done" /> done <span class="grid-key" /> waits
+          </p>
         </div>
       </div>
-      <p class="grid-legend">
-        <span class="grid-key now" /> runs at this step <span class="grid-key done" /> done <span class="grid-key" /> waits
-      </p>
+      <div class="pieces">
+        {found.equation.map((line) => (
+          <Formula latex={line} block />
+        ))}
+      </div>
     </>
   );
 }

@@ -63,8 +63,12 @@ export function PatchImage({ found, token, onToken }: Props) {
         }}
         onPointerMove={(event) => event.buttons & 1 && choose(event)}
       >
+        <pattern id="patches-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform={`scale(${Math.max(height, width) / 240}) rotate(45)`}>
+          <rect width="6" height="6" fill="#f4f4f4" fill-opacity="0.72" />
+          <line x1="0" x2="0" y1="0" y2="6" stroke="#333333" stroke-width="1.6" />
+        </pattern>
         <Picture found={found} />
-        <path class="patches-out" fill="url(#patches-hatch)" fill-rule="evenodd" d={left(found)} />
+        <path fill="url(#patches-hatch)" fill-rule="evenodd" d={left(found)} />
         <path class="patches-lines" d={lines(found)} vector-effect="non-scaling-stroke" />
         {next && <rect class="patches-next" x={next[1]} y={next[0]} width={cols.patch} height={rows.patch} vector-effect="non-scaling-stroke" />}
         <rect class="patches-token" x={x} y={y} width={cols.patch} height={rows.patch} vector-effect="non-scaling-stroke" />
@@ -114,10 +118,6 @@ function Scene() {
           <stop offset="0" stop-color="#5b9bd5" />
           <stop offset="0.7" stop-color="#fbe3c0" />
         </linearGradient>
-        <pattern id="patches-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-          <rect width="6" height="6" fill="#f4f4f4" fill-opacity="0.72" />
-          <line x1="0" x2="0" y1="0" y2="6" stroke="#333333" stroke-width="1.6" />
-        </pattern>
         <g id="patches-scene">
           <rect width="100" height="100" fill="url(#patches-sky)" />
           <circle cx="72" cy="26" r="11" fill="#f6b73c" />

@@ -23,7 +23,7 @@ export type PatchesState = {
 };
 
 export const PATCHES = ["image", "patch", "stride", "padding", "channels", "width"] as const;
-const PADDINGS: [string, string][] = [["error", "is refused"], ["crop", "is left out"], ["zeros", "is filled up with zeros"]];
+const PADDINGS: [string, string][] = [["error", "refused"], ["crop", "left out"], ["zeros", "filled up with zeros"]];
 
 function PatchesPage({ state }: { state: PatchesState }) {
   const question = pick(state, PATCHES);
@@ -38,7 +38,7 @@ function PatchesPage({ state }: { state: PatchesState }) {
           <button class="quiet" disabled={!state.stride} onClick={() => change({ stride: "" })}>as the patch</button>
         </div>
         <label class="patches-choice">
-          What does not divide{" "}
+          Pixels left over{" "}
           <select value={state.padding} onChange={(event) => change({ padding: event.currentTarget.value })}>
             {PADDINGS.map(([value, text]) => (
               <option value={value}>{text}</option>

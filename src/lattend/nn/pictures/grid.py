@@ -171,6 +171,19 @@ class GridNets:
         until = self.until(pixel, self.rows + self.cols)
         return None if until.min() < 0 else int(until.max())
 
+    def seen(self, pixel: Pixel) -> tuple[int, int]:
+        """How many pixels a pixel's receptive field has, in the 2-D RNN and in the convnet."""
+        return int(self.receptive_field(pixel).sum()), int((self.until(pixel) >= 0).sum())
+
+    def field_words(self, pixel: Pixel) -> str:
+        """The same in words, and how many layers of the convnet would see all."""
+        whole, (field, conv) = self.whole(pixel), self.seen(pixel)
+        more = "more layers never cover the whole image"
+        if whole is not None:
+            more = f"{many(whole, 'layer')} cover{'s' if whole == 1 else ''} the whole image"
+        total = many(self.rows * self.cols, "pixel")
+        return f"of pixel {pixel}: {field:,} of {total} in the 2-D RNN, {conv:,} in the convnet; {more}"
+
     def recurrent(self, c: Size, h: Size) -> Cost:
         return cost.rnn2d(
             rows=self.rows, cols=self.cols, c=c, h=h, directions=self.directions, cell=self.cell
@@ -196,10 +209,7 @@ class GridNets:
         """Steps, prices and receptive fields, in words and as data."""
         rnn, net = self.recurrent(c, h), self.convnet(c, h)
         total, whole = self.rows * self.cols, self.whole(pixel)
-        field, conv = int(self.receptive_field(pixel).sum()), int((self.until(pixel) >= 0).sum())
-        more = "more layers never cover the whole image"
-        if whole is not None:
-            more = f"{many(whole, 'layer')} cover{'s' if whole == 1 else ''} the whole image"
+        field, conv = self.seen(pixel)
         schedule = rnn.parts[0][1].depth.schedule
         stack = f"{many(self.layers, 'layer')} of {self.kernel} × {self.kernel}"
         facts = (
@@ -208,11 +218,7 @@ class GridNets:
             ("2-D RNN", _price(rnn)),
             ("convnet", f"{stack}: {_price(net)}"),
             ("its steps", f"{self.layers}, all pixels of a layer at once"),
-            (
-                "receptive field",
-                f"of pixel {pixel}: {field:,} of {many(total, 'pixel')} in the 2-D RNN, {conv:,} in the "
-                f"convnet; {more}",
-            ),
+            ("receptive field", self.field_words(pixel)),
         )
         data = {
             "size": [self.rows, self.cols],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -25,13 +26,6 @@ class Sweep(BaseModel):
     waits: list[tuple[int, int]]
 
 
-class GridFact(BaseModel):
-    """A fact, as `lattend grid` tells it."""
-
-    name: str
-    words: str
-
-
 class GridAnswer(Answer):
     """Steps, receptive fields as 0 and 1, and the layer of the convnet that first sees a pixel, or -1."""
 
@@ -46,19 +40,24 @@ class GridAnswer(Answer):
     raster: Map
     convnet: Map
     seen: list[int]  # how many pixels each of the three sees
-    facts: list[GridFact]
+    words: str  # the same in words
+
+
+@lru_cache(maxsize=1)
+def depth_formula() -> Formula:
+    """The steps one after another on n rows and m columns."""
+    from lattend import cost
+
+    return formula(cost.rnn2d(rows="n", cols="m").value("depth"))
 
 
 def answer(question: FieldQuestion) -> GridAnswer:
     """When each cell runs, how many at once, and the receptive field of one pixel."""
-    from lattend import cost
     from lattend.nn.pictures.grid import waits_of
     from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
 
     nets, pixel = question.nets(), question.place()
     field, raster, until = nets.receptive_field(pixel), nets.raster_field(pixel), nets.until(pixel)
-    facts, _ = nets.summary(pixel, "c", "h")
-    closed = cost.rnn2d(rows="n", cols="m").value("depth")
     waits = waits_of(question.directions)
     equation = [latex(line) for line in EQUATIONS[question.cell]]
     return GridAnswer(
@@ -66,14 +65,14 @@ def answer(question: FieldQuestion) -> GridAnswer:
         sweeps=[Sweep(name=name, steps=way.tolist(), waits=waits[name]) for name, way in nets.ways.items()],
         at_once=nets.at_once,
         depth=nets.depth,
-        depth_formula=formula(closed),
+        depth_formula=depth_formula(),
         equation=equation,
         pixel=pixel,
         field=field.astype(int).tolist(),
         raster=raster.astype(int).tolist(),
         convnet=until.tolist(),
         seen=[int(field.sum()), int(raster.sum()), int((until >= 0).sum())],
-        facts=[GridFact(name=name, words=words) for name, words in facts],
+        words=nets.field_words(pixel),
         copies=Copies(
             python=python(
                 call(
