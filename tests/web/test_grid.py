@@ -86,6 +86,13 @@ def test_the_keys_of_a_voxel_are_those_of_one_slice() -> None:
     assert found["cells"] == ["".join("u" if key else "a" for key in row) for row in keys]
 
 
+def test_long_documents_are_counted_by_the_server_and_not_sent_to_the_page() -> None:
+    text = "documents([400000, 600000])"
+    assert ask("read", rule=text)[1]["data"] == {}
+    _, found = ask("tiles", rule=text, height=500_000, width=500_000, rows=2, cols=2)
+    assert found["counts"] == [f"{400_000**2 + 600_000**2:,}"]
+
+
 def test_a_window_of_a_trillion_positions_is_counted() -> None:
     corner = {"top": str(10**12 - 1000), "left": str(10**12 - 1000), "height": 1000, "width": 1000}
     _, found = ask("tiles", rule="causal", numbers={"n": str(10**12)}, rows=1, cols=1, **corner)
@@ -131,14 +138,16 @@ def test_letters_without_a_number_are_drawn_at_the_examples_of_the_page() -> Non
 
 
 @pytest.mark.parametrize(
-    ("pixel", "told"), [([1, 2], "pixel (1, 2)"), ([99, 0], "64 by 64"), ([3], "64 by 64")]
+    ("pixel", "drawn"), [([1, 2], (1, 2)), ([99, 0], (3, 4)), ([3], (3, 4)), ([], (3, 4))]
 )
-def test_a_pixel_that_the_image_does_not_have_is_left_out(pixel: list[int], told: str) -> None:
-    _, found = ask("draw", rule="neighbourhood", numbers={"rows": 64, "cols": 64}, pixel=pixel)
-    shown = lt.rule("neighbourhood").draw(
-        rows=64, cols=64, r=2, **({"pixel": (1, 2)} if "(1, 2)" in told else {})
-    )
-    assert found["caption"] == [*shown.caption]
+def test_of_an_image_the_keys_of_a_pixel_that_it_has_are_drawn(
+    pixel: list[int], drawn: tuple[int, int]
+) -> None:
+    numbers = {"rows": 6, "cols": 9}
+    _, found = ask("draw", rule="neighbourhood", numbers=numbers, pixel=pixel)
+    assert found["caption"] == [*lt.rule("neighbourhood").draw(pixel=drawn, r=2, **numbers).caption]
+    _, found = ask("draw", rule="neighbourhood", numbers=numbers, pixel=pixel, flat=True)
+    assert found["caption"] == [*lt.rule("neighbourhood").draw(r=2, **numbers).caption]
 
 
 def test_the_copied_python_runs() -> None:

@@ -100,7 +100,7 @@ export function sweep(
 
   function entry(name: string, places: Part[]): Part {
     const array = data.get(name);
-    if (!array || array.shape.length !== places.length) throw new Unable(`the array ${name} is not here`);
+    if (!array || array.shape.length !== places.length) throw new Unable(`the array ${name} is too long for the page`);
     const masks = places.map(mask);
     return work(places, [array.low, array.high], (out) => {
       for (let i = 0; i < out.length; i++) {

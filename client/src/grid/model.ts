@@ -29,49 +29,64 @@ export interface Model {
   sizes: Values;
 }
 
-export const MIDDLE: Choices = { numbers: {}, head: 0, pixel: [], slice: -1, flat: false };
+interface Axis {
+  query: string;
+  key: string;
+  queries: number; // how many positions
+  keys: number;
+}
 
 /** The grid of one rule or of two; Unable where the page cannot draw it. */
 export function modelOf(reads: ReadAnswer[], choices: Choices): Model {
-  const axes = reads[0]!.axes.map(([query, key, queries, keys]) => ({ query: query!, key: key!, queries: queries!, keys: keys! }));
-  if (reads.some((read) => read.axes.length !== axes.length)) throw new Unable("one of the rules lives on a line, the other on an image");
-  const shared = valuesOf(reads, choices.numbers);
-  for (const axis of axes) if (reads.some((read) => read.axes[0]![3] === "m") && axis.keys === "n") axis.keys = "m";
-  if (axes.some((axis) => axis.keys === "m")) shared.m ??= shared.n!;
-  const sizes = Object.fromEntries(axes.flatMap((axis) => [axis.queries, axis.keys]).map((size) => [size, shared[size]!]));
-  for (const [name, value] of Object.entries(sizes)) {
-    if (!Number.isSafeInteger(value)) throw new Unable(`${name} is larger than what the page draws; what is counted holds all the same`);
-    if (value < 1) throw new Unable(`${name} = ${value}: there are no positions`);
-  }
+  const values = valuesOf(reads, choices.numbers), axes = axesOf(reads, values);
   const kind = axes.length === 1 ? "line" : choices.flat ? "matrix" : "pixel";
-  const lengths = axes.map((axis) => sizes[axis.queries]!);
-  const inside = choices.pixel.length === axes.length && choices.pixel.every((at, i) => Number.isInteger(at) && at >= 0 && at < lengths[i]!);
-  const query = kind === "pixel" ? (inside ? choices.pixel : lengths.map((length) => Math.floor(length / 2))) : [];
-  const fixed: Values = { head: Math.max(0, Math.min(choices.head, (shared.heads ?? 1) - 1)) };
-  let down = axes.map((axis) => axis.query), across = axes.map((axis) => axis.key);
-  if (kind === "pixel") {
-    axes.forEach((axis, i) => (fixed[axis.query] = query[i]!));
-    if (axes.length === 3) fixed[axes[0]!.key] = choices.slice >= 0 && choices.slice < lengths[0]! ? choices.slice : query[0]!;
-    down = across.slice(-2, -1);
-    across = across.slice(-1);
-  }
-  const size = new Map(axes.flatMap((axis) => [[axis.query, sizes[axis.queries]!], [axis.key, sizes[axis.keys]!]] as const));
-  const order = axes.length === 2 ? " pixel, row by row" : " voxel, slice by slice";
-  const title = (names: string[], what: string) => (kind === "line" ? `${what} ${names[0]}` : kind === "matrix" ? what + order : `${what} ${names[0]}`);
-  const side = (names: string[], what: string): Side => {
-    const lengths = names.map((name) => size.get(name)!);
-    return { title: title(names, what), names, lengths, length: lengths.reduce((a, b) => a * b) };
-  };
+  const query = kind === "pixel" ? pixelOf(axes, choices.pixel) : [];
+  const fixed: Values = { head: within(choices.head, (values.heads ?? 1) - 1) };
+  query.forEach((at, i) => (fixed[axes[i]!.query] = at));
+  const [deepest] = axes, deep = kind === "pixel" && axes.length === 3;
+  if (deep) fixed[deepest!.key] = choices.slice < 0 ? query[0]! : within(choices.slice, deepest!.keys - 1);
+  const [rows, cols] = axes.slice(-2);
+  const unit = kind === "line" ? "" : axes.length === 2 ? " pixel, row by row" : " voxel, slice by slice";
   return {
     kind,
-    down: side(down, kind === "pixel" ? "row" : "query"),
-    across: side(across, kind === "pixel" ? "column" : "key"),
-    rules: reads.map((read) => ({ read, values: { ...shared, ...boundOf(read), ...fixed } })),
-    tied: kind !== "pixel" && axes.every((axis) => sizes[axis.queries] === sizes[axis.keys]),
+    down: kind === "pixel" ? side("row", [rows!.key], [rows!.keys]) : side(`query${unit}`, axes.map((axis) => axis.query), axes.map((axis) => axis.queries)),
+    across: kind === "pixel" ? side("column", [cols!.key], [cols!.keys]) : side(`key${unit}`, axes.map((axis) => axis.key), axes.map((axis) => axis.keys)),
+    rules: reads.map((read) => ({ read, values: { ...values, ...boundOf(read), ...fixed } })),
+    tied: kind !== "pixel" && axes.every((axis) => axis.queries === axis.keys),
     query,
-    chosen: { head: fixed.head!, pixel: query, slice: fixed[axes[0]!.key] ?? 0 },
-    sizes: { ...sizes, ...("heads" in shared ? { heads: shared.heads! } : {}) },
+    chosen: { head: fixed.head!, pixel: query, slice: deep ? fixed[deepest!.key]! : 0 },
+    sizes: Object.fromEntries([...new Set(reads.flatMap((read) => read.letters.filter((letter) => letter.size).map((letter) => letter.name)))].map((name) => [name, values[name]!])),
   };
+}
+
+function side(title: string, names: string[], lengths: number[]): Side {
+  return { title: names.length === 1 ? `${title} ${names[0]}` : title, names, lengths, length: lengths.reduce((a, b) => a * b) };
+}
+
+/** The axes with their lengths; a rule that has m keys makes them m for both. */
+function axesOf(reads: ReadAnswer[], values: Values): Axis[] {
+  const [{ axes }, other] = reads as [ReadAnswer, ReadAnswer?];
+  if (other && other.axes.length !== axes.length) throw new Unable("one of the rules lives on a line, the other on an image");
+  return axes.map(([query, key, queries, keys], i) => {
+    const sizes = [queries!, other?.axes[i]![3] === "m" ? "m" : keys!].map((name) => {
+      const value = values[name] ?? values.n!;
+      if (!Number.isInteger(value)) throw new Unable(`${name} is not a whole number`);
+      if (!Number.isSafeInteger(value)) throw new Unable(`${name} is larger than what the page draws; what is counted holds all the same`);
+      if (value < 1) throw new Unable(`${name} = ${value}: there are no positions`);
+      return value;
+    });
+    return { query: query!, key: key!, queries: sizes[0]!, keys: sizes[1]! };
+  });
+}
+
+/** The pixel chosen, or the one in the middle where the image has none such. */
+function pixelOf(axes: Axis[], chosen: number[]): number[] {
+  const inside = chosen.length === axes.length && chosen.every((at, i) => Number.isInteger(at) && at >= 0 && at < axes[i]!.queries);
+  return inside ? chosen : axes.map((axis) => Math.floor(axis.queries / 2));
+}
+
+function within(place: number, most: number): number {
+  return Number.isInteger(place) ? Math.max(0, Math.min(place, most)) : 0;
 }
 
 /** A number for every letter: of a size that one of the rules fixes, that one; else the one given, else the example. */

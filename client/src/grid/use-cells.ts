@@ -47,8 +47,8 @@ export function useCells(model: Model, view: View, pixels: [number, number], ask
   const tried = useMemo(() => (needed ? attempt(model, tiling, rested ? Infinity : SAMPLES) : null), [model, key, needed, rested]);
   if (direct?.cells) return direct;
   if (counted) return counted;
-  const reason = reading.problem?.message ?? (tried!.reason || (question || bearable ? "" : "zoom in for the exact share"));
-  return { ...tried!, reason };
+  if (question && !reading.problem) return { ...tried!, reason: tried!.cells ? "" : "counting…" };
+  return { ...tried!, reason: reading.problem?.message ?? (tried!.reason || (bearable ? "" : "zoom in for the exact share")) };
 }
 
 /** The cells as the page works them out, or why it does not. */

@@ -22,7 +22,7 @@ const NEAR = 32; // positions down of a grid on which a pair is found without he
 const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
 
 export function GridPanel({ state, read, other }: RuleProps) {
-  const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel"]);
+  const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel", "flat"]);
   const drawing = useAnswer<DrawAnswer>("draw", question);
   const second = state.other ? other.answer : null;
   const { numbers, head, pixel, slice, flat } = state;

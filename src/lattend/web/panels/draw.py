@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 
 class DrawQuestion(Question):
-    """A rule, a second one drawn over it or "", numbers, and of an image the pixel whose keys are wanted."""
+    """A rule, a second one drawn over it or "", and numbers.
+
+    Of an image, the keys of one pixel are drawn, of the one in the middle where `pixel` is none of its own;
+    where `flat`, all queries against all keys.
+    """
 
     rule: str
     other: str = ""
     numbers: Numbers = Field(default_factory=dict)
     pixel: list[Integer] = Field(default=[], max_length=3)
+    flat: bool = False
 
 
 class DrawAnswer(Answer):
@@ -75,12 +80,14 @@ def answer(question: DrawQuestion) -> DrawAnswer:
 
 def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tuple[int, ...] | None:
     """The pixel asked for, if this rule has it: it may have been chosen while another was shown."""
+    if len(rule.axes) == 1 or question.flat:
+        return None
     values = {**rule.values, **numbers}
     lengths = [values[axis.queries] for axis in rule.axes]
-    if len(lengths) == 1 or len(question.pixel) != len(lengths):
-        return None
-    inside = all(0 <= at < length for at, length in zip(question.pixel, lengths, strict=True))
-    return tuple(question.pixel) if inside else None
+    inside = len(question.pixel) == len(lengths) and all(
+        map(range.__contains__, map(range, lengths), question.pixel)
+    )
+    return tuple(question.pixel) if inside else tuple(length // 2 for length in lengths)
 
 
 PANEL = Panel("draw", "The picture of a rule", DrawQuestion, DrawAnswer, answer, picture)

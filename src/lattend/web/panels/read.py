@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.language.expr import Node
 
+MOST_ENTRIES = 1 << 16  # of an array that the page gets
+
 Tree = list[Any]
 """A node of the rule: its kind, what it holds, and the characters of the text it was read from."""
 
@@ -50,7 +52,7 @@ class ReadAnswer(Answer):
     letters: list[Letter]
     positions: list[str]
     tree: Tree
-    data: dict[str, list[Any]]
+    data: dict[str, list[Any]]  # but for arrays that are too long to send; the server knows them
     source: bool  # whether the places in the tree are places of the text as typed
     written: str  # the text that they are places of
 
@@ -75,7 +77,7 @@ def _meaning(text: str) -> ReadAnswer:
         letters=letters(rule),
         positions=rule.positions,
         tree=tree(rule.condition),
-        data={name: array.tolist() for name, array in rule.data.items()},
+        data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
         copies=Copies(python=python(call("rule = lt.rule", text)), command=command("rules", text)),
