@@ -43,6 +43,17 @@ def test_letters_without_a_number_are_examples_and_are_named() -> None:
     assert found["examples"] == []
 
 
+def test_a_rule_that_speaks_of_heads_is_planned_with_its_own_number() -> None:
+    rule = "k <= q and q - k <= 8 * head"
+    for given, heads in (({}, 8), ({"heads": 4}, 4)):
+        _, found = ask("explain", rule=rule, numbers={"n": 256, **given})
+        assert found["at"] == {"n": 256, "heads": heads}
+        assert found["amounts"][0]["pairs"] == f"{lt.explain(rule, n=256, heads=heads).needed:,}"
+        scope: dict[str, Any] = {}
+        exec(found["copies"]["python"].replace("lt.explain", "made = lt.explain"), scope)
+        assert scope["made"].shapes[0][1] == heads
+
+
 def test_the_lines_to_copy_say_the_same() -> None:
     _, found = ask("explain", rule="strided", numbers={"n": 1000, "t": 7}, device="cuda", heads=4)
     assert found["copies"]["command"] == "lattend explain strided --at n=1000,t=7 --device cuda --heads 4"

@@ -47,7 +47,6 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
         for letter in letters(rule)
         if letter.name in rule.free and letter.name not in given and not letter.size
     }
-    given.pop("heads", None)  # of the call
     return given, examples
 
 
@@ -60,12 +59,13 @@ def explained(question: PlanQuestion) -> Explanation:
     known = given | examples
     bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
     sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
+    heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
     return explain(
         bound,
         device=question.device,
         dtype=question.dtype,
         head_dim=question.head_dim,
-        heads=None if "heads" in rule.values else question.heads,
+        heads=None if "heads" in rule.values else heads,
         kv_heads=question.kv_heads or None,
         batch=question.batch,
         kernel=question.kernel or None,

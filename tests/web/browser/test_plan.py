@@ -23,7 +23,7 @@ def test_a_plan_follows_its_controls(page: Any) -> None:
 
 def test_the_map_of_tiles_is_walked_by_keys_down_to_single_pairs(page: Any) -> None:
     page.goto('/#rule?rule=causal&numbers={"n":1000}&device=cuda')
-    tiles = page.get_by_role("application")
+    tiles = page.locator(".tile-map-canvas")
     words = page.locator(".tile-map-words")
     expect(words).to_contain_text("Queries 0 to 999 from top to bottom")
     tiles.press("ArrowRight")

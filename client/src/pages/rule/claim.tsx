@@ -88,7 +88,7 @@ function Controls({ state, problem, letter }: { state: RuleState; problem: Probl
           <span class="claim-name">
             <label>
               <var>{name}</var> is{" "}
-              <input value={ours} size={Math.max(2, ours.length)} spellcheck={false} onInput={(event) => change({ rename: { ...state.rename, [name]: event.currentTarget.value } })} />
+              <input value={ours} size={Math.max(2, String(ours).length)} spellcheck={false} onInput={(event) => change({ rename: { ...state.rename, [name]: event.currentTarget.value } })} />
             </label>
             <button class="quiet" aria-label={`${name} is ${ours}: take that back`} onClick={() => change({ rename: Object.fromEntries(names.filter(([other]) => other !== name)) })}>
               ×

@@ -10,7 +10,7 @@ import { Grid } from "../../grid/grid";
 import { modelOf, pairAt, type Model } from "../../grid/model";
 import type { Plan } from "../../grid/paint";
 import { near, viewOf } from "../../grid/view";
-import { CALL } from "./plan";
+import { CALL } from "./call";
 import { hoveredSpan, marks, type Mark, type RuleProps, type RuleState } from "./state";
 
 const ABOUT =

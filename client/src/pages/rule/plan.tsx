@@ -3,6 +3,7 @@ import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { Amount, ExplainAnswer, Kernel, PlanPart } from "../../schema";
+import { CALL } from "./call";
 import "./plan.css";
 import { PlanPicture } from "./plan-picture";
 import type { RuleProps, RuleState } from "./state";
@@ -14,7 +15,6 @@ const ABOUT =
 const DTYPES = ["bfloat16", "float16", "float32", "float64"];
 const KERNELS = ["sdpa", "triton", "cpu", "dense", "reference"];
 const SIZES = [4096, 65536, 1_000_000];
-export const CALL = ["rule", "numbers", "device", "dtype", "head_dim", "heads", "kv_heads", "batch", "kernel"] as const;
 
 export function PlanPanel({ state, read }: RuleProps) {
   const question = read.problem ? null : pick(state, CALL);

@@ -5,7 +5,7 @@ import { ProblemText } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import { isDark } from "../../core/theme";
 import type { TileMapAnswer } from "../../schema";
-import { CALL } from "./plan";
+import { CALL } from "./call";
 import type { RuleState } from "./state";
 
 const ZOOM = 4; // how many times closer a click comes
@@ -23,7 +23,16 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   useEffect(() => {
     if (answer && canvas.current) draw(canvas.current, answer, place);
   }, [answer, place, dark]);
-  if (!answer) return problem && <ProblemText problem={problem} />;
+  const all = (
+    <button class="quiet" disabled={!view.length} onClick={() => change({ tiles_view: [] })}>All</button>
+  );
+  if (!answer)
+    return problem && (
+      <>
+        <ProblemText problem={problem} />
+        {view.length > 0 && all}
+      </>
+    );
 
   const rows = answer.query_edges.length - 1;
   const columns = answer.key_edges.length - 1;
@@ -76,7 +85,7 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
         <span class="none">skipped</span>
         <span class="grow" />
         <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>
-        <button class="quiet" disabled={!view.length} onClick={() => change({ tiles_view: [] })}>All</button>
+        {all}
       </div>
       {problem && <ProblemText problem={problem} />}
     </figure>

@@ -76,13 +76,15 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
 
     found = explained(question)
     given, _ = numbers_in(question)
-    shown = {name: value for name, value in found.at.items() if name != "heads"}
+    options = {name: value for name, value in question.options.items() if name not in found.at}
     facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
     facts = [] if found.refused else facts
     return ExplainAnswer(
         title=found.title,
         at=found.at,
-        examples=[name for name in read(question.rule).free if name in shown and name not in given],
+        examples=[
+            name for name in read(question.rule).free if name in found.at and name not in (*given, "heads")
+        ],
         tensors=found.tensors,
         of=found.of,
         amounts=_amounts(found),
@@ -108,12 +110,12 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
         facts=[Fact(name=name, words=words) for name, words in [*facts, *format_memory(found.memory)]],
         mapped=found.has_tile_map,
         copies=Copies(
-            python=python(call("lt.explain", question.rule, **shown, **question.options)),
+            python=python(call("lt.explain", question.rule, **found.at, **options)),
             command=command(
                 "explain",
                 question.rule,
-                at=shown,
-                **{name: str(value) for name, value in question.options.items()},
+                at=found.at,
+                **{name: str(value) for name, value in options.items()},
             ),
         ),
     )

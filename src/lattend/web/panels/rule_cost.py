@@ -74,7 +74,8 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     at = {letter.name: USUAL.get(letter.name, letter.example) for letter in letters(rule)}
     at |= numbers_of(rule, question.numbers)
     shown = {name: at[name] for name in rule.free if name != "heads"}
-    shown |= {"heads": question.heads, "D_hid": question.head_dim}
+    heads = at["heads"] if "heads" in question.numbers and rule.has_heads else question.heads
+    shown |= {"heads": heads, "D_hid": question.head_dim}
     shown |= {"kv_heads": question.kv_heads} if question.kv_heads else {}
     formulas = _formulas(question.rule, bool(question.kv_heads))
     priced = formulas.cost.at(**shown)
