@@ -1,33 +1,27 @@
 // Questions take turns, so that what a person looks at first is not kept waiting by the rest of the page.
 
+const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them
 const AT_ONCE = 3;
-const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait
-const waiting: (() => void)[] = [];
-let running = 0;
+const PAUSE = 80; // ms after the last of the first, so that what is typed in one go is asked once
+const LONGEST = 500; // ms for which they are waited for
+const LOOK = 15; // ms
+let first = 0; // of the first that run
+let begun = -PAUSE; // when the last of them began
+let others = 0;
 
-/** Waits for the panel's turn, and gives what ends it. An aborted question leaves the line. */
+/** Waits for the panel's turn, and gives what ends it; raises where the question is aborted before. */
 export async function turn(panel: string, signal?: AbortSignal): Promise<() => void> {
-  if (FIRST.has(panel)) return () => undefined;
-  if (running >= AT_ONCE) {
-    await new Promise<void>((go, leave) => {
-      const called = () => {
-        signal?.removeEventListener("abort", left);
-        go();
-      };
-      const left = () => {
-        waiting.splice(waiting.indexOf(called), 1);
-        leave(new DOMException("a newer question is here", "AbortError"));
-      };
-      waiting.push(called);
-      signal?.addEventListener("abort", left, { once: true });
-    });
+  if (FIRST.has(panel)) {
+    first += 1;
+    begun = performance.now();
+    return () => void (first -= 1);
   }
-  running += 1;
-  let ended = false;
-  return () => {
-    if (ended) return;
-    ended = true;
-    running -= 1;
-    waiting.shift()?.();
-  };
+  const here = performance.now();
+  const early = () => (first > 0 || performance.now() - begun < PAUSE) && performance.now() - here < LONGEST;
+  while (others >= AT_ONCE || early()) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK));
+    signal?.throwIfAborted();
+  }
+  others += 1;
+  return () => void (others -= 1);
 }

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
 
+SECONDS = 2.5  # of set work; an answer may take twice as long
 
+
+@lru_cache(maxsize=256)
 def read(text: str) -> Rule:
-    """The rule that a text means."""
+    """The rule that a text means; set work on it may take longer than elsewhere, as a server is busy."""
+    from lattend.budget import Budget
     from lattend.rules.reader import read_rule
 
-    return read_rule(text)
+    return replace(read_rule(text), budget=Budget(SECONDS))
 
 
 def numbers_of(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:

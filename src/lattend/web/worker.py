@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lattend.errors import LattendError
+from lattend.errors import DeadlineError, LattendError
 from lattend.sets.guard import fork_for_sets, limit_memory
 from lattend.web.panel import Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
@@ -90,7 +90,8 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
             return _picture(panel, form, asked)
         return 200, "application/json", PANELS[panel].answer(asked).model_dump_json().encode()
     except LattendError as error:
-        return _problem(problem_of(error, asked))
+        late = isinstance(error, DeadlineError)  # another time there may be an answer: it is not kept
+        return _problem(problem_of(error, asked), 504 if late else 422)
     except MemoryError:
         return _problem(Problem(kind="no answer", message="it needs too much memory; try smaller numbers"))
     except RecursionError:
@@ -114,5 +115,5 @@ def _picture(panel: str, form: str, asked: object) -> tuple[int, str, bytes]:
     return 200, "image/svg+xml", picture.svg().encode()
 
 
-def _problem(problem: Problem) -> tuple[int, str, bytes]:
-    return 422, "application/json", problem.model_dump_json().encode()
+def _problem(problem: Problem, status: int = 422) -> tuple[int, str, bytes]:
+    return status, "application/json", problem.model_dump_json().encode()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from lattend.errors import NoClosedForm, NotAffineError
+from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
@@ -49,15 +49,15 @@ def answer(question: CountQuestion) -> CountAnswer:
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
     closed, reason = _closed(rule)
-    if closed is None and bound.free:
-        raise NoClosedForm(reason)
+    if reason is not None and bound.free:
+        raise reason
     shown = None if closed is None else formula(closed)
     found = bound.count() if numbers or closed is None else closed
     value = found if isinstance(found, int) else None
     dense = prod(bound.lengths.values()) if value is not None else 0
     return CountAnswer(
         formula=shown,
-        no_formula=reason,
+        no_formula="" if reason is None else str(reason),
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
         partly=formula(found) if value is None and numbers else None,
         value="" if value is None else f"{value:,}",
@@ -71,12 +71,12 @@ def answer(question: CountQuestion) -> CountAnswer:
     )
 
 
-def _closed(rule: Rule) -> tuple[Count | int | None, str]:
+def _closed(rule: Rule) -> tuple[Count | int, None] | tuple[None, LattendError]:
     """The closed form, or why there is none."""
     try:
-        return rule.count(), ""
+        return rule.count(), None
     except (NoClosedForm, NotAffineError) as reason:
-        return None, str(reason)
+        return None, reason
 
 
 PANEL = Panel("count", "How many pairs a rule attends", CountQuestion, CountAnswer, answer)
