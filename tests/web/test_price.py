@@ -16,10 +16,17 @@ from lattend.cost.comparison.defaults import read_layers
 from lattend.cost.models import config
 from lattend.cost.models.times import run_time
 from lattend.cost.reader import from_text, layer_names
+from lattend.web.panels import cost as cost_panel
 from lattend.web.panels.layers import models
 from lattend.web.worker import reply
 
 NUMBERS = {"n": 4096, "t": 255, "heads": 8, "D_hid": 64, "D_i": 512}
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formulas are written out, however busy the machine is."""
+    monkeypatch.setattr(cost_panel, "PATIENCE", 60.0)
 
 
 def ask(panel: str, **question: Any) -> tuple[int, dict[str, Any]]:
@@ -58,6 +65,16 @@ def test_numbers_are_needed_executed_and_dense() -> None:
     assert rows(found)["path"]["numbers"] == [str(cost.path)]
     assert rows(found)["multiplies"]["formulas"][0]["text"] == str(from_text("attention(strided)").multiplies)
     assert found["times"][0]["time"] in str(cost.time("H200"))
+
+
+def test_formulas_that_take_too_long_are_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost_panel, "PATIENCE", 0.0)
+    cost_panel.KNOWN.clear()
+    found = answer("cost", layer="attention(windowed)")
+    assert [row["name"] for row in found["work"]] == ["parameters"]
+    assert cost_panel.LONG in found["notes"]
+    monkeypatch.undo()
+    assert len(answer("cost", layer="attention(windowed)")["work"]) > 1
 
 
 def test_a_backward_pass_and_a_mask() -> None:

@@ -158,19 +158,25 @@ class Cost(Result):
 
     # Columns and ways
 
+    def changed(self, **how: Any) -> Cost:
+        """The same in another column, way or budget, with the symbols it is known to have."""
+        found = replace(self, **how)
+        vars(found).update({"names": self.names} if "names" in vars(self) else {})
+        return found
+
     @property
     def needed(self) -> Cost:
-        return replace(self, column="needed")
+        return self.changed(column="needed")
 
     @property
     def executed(self) -> Cost:
         """The price in whole tiles of the plan, known once every size has a number."""
-        return replace(self, column="executed")
+        return self.changed(column="executed")
 
     @property
     def dense(self) -> Cost:
         """What a tool that ignores the rule and the padding would report."""
-        return replace(self, column="dense")
+        return self.changed(column="dense")
 
     @property
     def backward(self) -> Cost:
@@ -178,11 +184,11 @@ class Cost(Result):
 
         Under a rule it is counted as if every query and every key were in an attended pair.
         """
-        return replace(self, way="backward")
+        return self.changed(way="backward")
 
     @property
     def forward(self) -> Cost:
-        return replace(self, way="forward")
+        return self.changed(way="forward")
 
     def with_width(self, width: int) -> Cost:
         """The same with numbers of so many bytes."""

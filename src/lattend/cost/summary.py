@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ LINES = (
 def report_of(cost: Cost) -> Report:
     """The cost as people read it; what is not found within the budget is said."""
     cost = within_budget(cost)
-    rows = {label_and_name(name): columns for name, columns in work_of(cost).items()}
+    rows = {label_and_name(name): columns for name, columns in work_of(cost)}
     parts: list[Table | str] = [totals(_found(lambda: cost.parameters), rows)]
     if len(cost.parts) > 1:
         parts.append(by_layer(cost))
@@ -48,23 +48,23 @@ def report_of(cost: Cost) -> Report:
 
 def within_budget(cost: Cost) -> Cost:
     """The same with one budget for all that is asked of it from now on."""
-    return replace(cost, budget=REPORT.shared())
+    return cost.changed(budget=REPORT.shared())
 
 
-def work_of(cost: Cost) -> dict[str, tuple[Any, Any, Any]]:
+def work_of(cost: Cost) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
     """Every kind of work that occurs: needed, executed (None while a size is open) and dense.
 
     A quantity is a number, a formula, or a text that says why it was not found within the budget.
     """
-    return {name: _columns(cost, name) for name in WORK if not cost.is_nothing(name)}
+    yield from ((name, _columns(cost, name)) for name in WORK if not cost.is_nothing(name))
 
 
-def memory_of(cost: Cost) -> dict[str, Any]:
+def memory_of(cost: Cost) -> Iterator[tuple[str, Any]]:
     """Memory and depth of a forward pass, as work_of gives them; None while a size is open."""
-    values = {name: _found(partial(getattr, cost, name)) for name in LINES}
-    if values["cache"] == 0:  # nothing is decoded token by token
-        del values["cache"]
-    return values
+    for name in LINES:
+        value = _found(partial(getattr, cost, name))
+        if name != "cache" or value != 0:  # else nothing is decoded token by token
+            yield name, value
 
 
 def _found(quantity: Callable[[], Any]) -> Any:
@@ -101,7 +101,7 @@ def by_layer(cost: Cost) -> Table:
 
 
 def _lines(cost: Cost) -> list[tuple[str, str]]:
-    values = memory_of(cost)
+    values = dict(memory_of(cost))
     words = {name: "known when every size has a number" for name, value in values.items() if value is None}
     called = {"cache": cache_label(cost)}
     return [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from lattend.recent import Recent
 from lattend.web.copies import command
 from lattend.web.costs import LayerText, PricedLayer, SizeLetter, python_of_layer, read_layer, size_letters
 from lattend.web.formulas import Formula, formula
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
     from lattend.cost.per_point import PerPoint
     from lattend.draw import Picture
+
+PATIENCE = 2.0  # seconds for all formulas of a layer
+OPEN = "executed and peak are known when every size has a number"
+LONG = "other formulas take longer to write out: give some sizes numbers"
 
 Per = Literal["", "score", "cell", "step"]
 
@@ -81,31 +88,28 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
     from lattend.cost.summary import by_layer, memory_of, within_budget, work_of
     from lattend.report.report import Report
 
-    whole, cost = (one.backward if question.backward else one for one in (layer.open, layer.cost))
-    cost = within_budget(cost)
-    at = layer.is_number and bool(layer.given)
-    as_typed = (question.layer, question.rule)
-    shown = _formulas(*as_typed, question.backward) if at or not layer.given else _rows(cost)
-    numbers = {"parameters": (cost.parameters,), **work_of(cost)} if layer.is_number else {}
+    cost = within_budget(layer.cost.backward if question.backward else layer.cost)
     forward = not question.backward
-    memory = [] if not forward else _memory(*as_typed) if at or not layer.given else _memory_rows(cost)
-    held = memory_of(cost) | {"path": cost.path} if forward and layer.is_number else {}
+    written = _written(question, layer, cost)
+    numbers: dict[str, Any] = {}
+    if layer.is_number:
+        numbers = {"parameters": (cost.parameters,), **dict(work_of(cost))}
+        held = {**dict(memory_of(cost)), "path": cost.path} if forward else {}
+        numbers |= {name: (value,) for name, value in held.items()}
     tables = [view(cost.parameters_by_matrix().report())] if forward else []
     tables += [view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
     return CostAnswer(
-        title=whole.heading if not at else cost.heading,
+        title=cost.heading,
         letters=size_letters(layer.open.names),
         columns=["needed", "dense"],
         numbers=["needed", "executed", "dense"] if layer.is_number else [],
-        work=[_with_numbers(row, numbers.get(row.name, ())) for row in shown],
-        memory=[
-            _with_numbers(row, (held[row.name],) if row.name in held else ()) for row in memory if forward
-        ],
+        work=[_with_numbers(row, numbers.get(row.name, ())) for row in written.work],
+        memory=[_with_numbers(row, numbers.get(row.name, ())) for row in written.memory],
         facts=_facts(cost),
         tables=tables,
         times=_times(cost) if layer.is_number else [],
-        notes=[] if layer.is_number else ["executed and peak are known when every size has a number"],
-        copies=_copies(question, layer, _latex(shown)),
+        notes=[*([] if layer.is_number else [OPEN]), *([] if written.complete else [LONG])],
+        copies=_copies(question, layer, _latex(written.work)),
     )
 
 
@@ -145,40 +149,57 @@ def _point_rows(found: PerPoint) -> list[QuantityRow]:
     return rows
 
 
-@lru_cache(maxsize=64)
-def _formulas(layer: str, rule: str, backward: bool) -> list[QuantityRow]:
-    """The formulas of a layer in all its letters, which stay as its numbers change."""
+@dataclass(frozen=True)
+class Written:
+    """The formulas of a layer; not all of them where they took too long."""
+
+    work: list[QuantityRow]
+    memory: list[QuantityRow]
+    complete: bool
+
+
+KNOWN: Recent[tuple[str, str, bool], Written] = Recent(64)
+
+
+def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
+    """Formulas in all letters, which stay as numbers change; while only some have numbers, in the others."""
     from lattend.cost.summary import within_budget
 
-    whole = within_budget(read_layer(layer, rule, {}).open)
-    return _rows(whole.backward if backward else whole)
+    if layer.given and not layer.is_number:
+        return _formulas(cost)
+    key = (question.layer, question.rule, question.backward)
+    if key in KNOWN:
+        return KNOWN[key]
+    found = _formulas(within_budget(layer.open.backward if question.backward else layer.open))
+    return KNOWN.find(key, lambda: found) if found.complete else found
 
 
-@lru_cache(maxsize=64)
-def _memory(layer: str, rule: str) -> list[QuantityRow]:
-    from lattend.cost.summary import within_budget
+def _formulas(cost: Cost) -> Written:
+    """One quantity after another, until it takes too long."""
+    begun = monotonic()
+    work, memory = list[QuantityRow](), list[QuantityRow]()
+    for rows, row in _rows(cost, work, memory):
+        rows.append(row)
+        if monotonic() - begun > PATIENCE:
+            return Written(work, memory, complete=False)
+    return Written(work, memory, complete=True)
 
-    return _memory_rows(within_budget(read_layer(layer, rule, {}).open))
 
-
-def _rows(cost: Cost) -> list[QuantityRow]:
+def _rows(
+    cost: Cost, work: list[QuantityRow], memory: list[QuantityRow]
+) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
+    """Each row, and the list that it belongs to."""
     from lattend.cost.quantities import label
-    from lattend.cost.summary import work_of
+    from lattend.cost.summary import cache_label, memory_of, work_of
 
-    rows = [_row("parameters", "parameters", [cost.parameters])]
-    for name, (needed, _, dense) in work_of(cost).items():
-        rows.append(_row(name, label(name), [needed, dense]))
-    return rows
-
-
-def _memory_rows(cost: Cost) -> list[QuantityRow]:
-    from lattend.cost.quantities import label
-    from lattend.cost.summary import cache_label, memory_of
-
-    called = {"cache": cache_label(cost)}
-    found = memory_of(cost)
-    found |= {} if cost.path is None else {"path": cost.path}
-    return [_row(name, called.get(name, label(name)), [value]) for name, value in found.items()]
+    yield work, _row("parameters", "parameters", [cost.parameters])
+    for name, (needed, _, dense) in work_of(cost):
+        yield work, _row(name, label(name), [needed, dense])
+    if cost.way == "forward":
+        for name, value in memory_of(cost):
+            yield memory, _row(name, cache_label(cost) if name == "cache" else label(name), [value])
+        if cost.path is not None:
+            yield memory, _row("path", label("path"), [cost.path])
 
 
 def _row(name: str, label: str, values: list[Any], *, same: bool = True) -> QuantityRow:
