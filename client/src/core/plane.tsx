@@ -72,7 +72,7 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
     return () => watch.disconnect();
   }, []);
   const width = Math.max(NARROWEST, wide);
-  const high = height ?? Math.min(width, 480);
+  const high = height ?? Math.min(width, Math.max(480, Math.round(window.innerHeight / 2)));
   const asked = held?.box ?? box ?? fit([...points.filter((one) => one.fit !== false).map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
   const { left, right, bottom, top } = asked;
   const seen = useMemo(() => view(asked, width, high, equal), [left, right, bottom, top, width, high, equal]);
