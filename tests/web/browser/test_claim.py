@@ -17,6 +17,7 @@ def test_a_wrong_claim_is_refuted_and_its_counterexample_drawn(page: Any) -> Non
     expect(panel.locator(".counterexample rect.attended")).to_have_count(1)
     panel.get_by_role("button", name="show n = 1, t = 1 on the grid").click()
     expect(page.get_by_label("t, number")).to_have_value("1")
+    expect(page.locator("[data-panel=draw]")).to_be_in_viewport()
     panel.get_by_label("The count is").fill("(t + 1)(2n - t)/2")
     panel.get_by_label("assuming").fill("t <= n")
     expect(panel.locator(".claim-status.holds")).to_be_visible()

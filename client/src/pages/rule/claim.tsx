@@ -46,7 +46,7 @@ export function ClaimPanel({ state, read }: RuleProps) {
           </p>
           {answer.letter && <Letter letter={answer.letter} state={state} />}
           {answer.verdict && <Verdict verdict={answer.verdict} />}
-          {answer.drawing && answer.verdict && <CounterexampleView grid={answer.drawing} verdict={answer.verdict} />}
+          {answer.drawing && answer.verdict && <CounterexampleView grid={answer.drawing} verdict={answer.verdict} numbers={state.numbers} />}
           {answer.verdict && answer.verdict.status !== "holds" && (state.per || state.assume) && (
             <div class="claim-count">
               {state.per === "query" ? "the keys of a query, exactly" : state.per === "key" ? "the queries of a key, exactly" : "the count there, exactly"}

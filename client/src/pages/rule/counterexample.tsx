@@ -1,11 +1,27 @@
 // The pairs at the numbers where a claim fails: what the formula says against what there is.
+import { useEffect } from "preact/hooks";
 import { change } from "../../core/state";
 import type { CounterexampleGrid, Judgement } from "../../schema";
+import { marks, type Numbers } from "./state";
 
 const SIDE = 18;
 const GAP = 2;
 
-export function CounterexampleView({ grid, verdict }: { grid: CounterexampleGrid; verdict: Judgement }) {
+interface Props {
+  grid: CounterexampleGrid;
+  verdict: Judgement;
+  numbers: Numbers; // at which the page draws its grid
+}
+
+export function CounterexampleView({ grid, verdict, numbers }: Props) {
+  const isDrawn = Object.entries(grid.numbers).every(([name, value]) => numbers[name] === value);
+  useEffect(() => {
+    if (isDrawn) marks.value = { ...marks.value, claim: countedPairs(grid) };
+    return () => {
+      const { claim: _, ...others } = marks.value;
+      marks.value = others;
+    };
+  }, [isDrawn, grid]);
   const example = verdict.example ?? verdict.links.find((link) => link.example)?.example;
   if (!example) return null;
   const at = Object.entries(grid.numbers).map(([name, value]) => `${name} = ${value}`).join(", ");
@@ -55,8 +71,20 @@ export function CounterexampleView({ grid, verdict }: { grid: CounterexampleGrid
             </div>
           </dl>
         )}
-        <button onClick={() => change({ numbers: grid.numbers })}>show {at} on the grid</button>
+        <button onClick={() => show(grid)}>show {at} on the grid</button>
       </figcaption>
     </figure>
   );
+}
+
+function show({ numbers }: CounterexampleGrid): void {
+  change({ numbers, view: [] });
+  document.querySelector("[data-panel=draw]")?.scrollIntoView({ block: "nearest" });
+}
+
+/** The pairs of the query, or of the key, whose number is claimed, one after the other; none where all are counted. */
+function countedPairs({ squares, row, column }: CounterexampleGrid) {
+  if ((row ?? column) === null) return [];
+  const pairs = squares.flatMap((line, q) => [...line].flatMap((square, k) => (square === "1" && (row ?? q) === q && (column ?? k) === k ? [{ q, k }] : [])));
+  return pairs.map((pair, place) => ({ pair, label: String(place + 1) }));
 }
