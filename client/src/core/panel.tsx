@@ -54,7 +54,7 @@ export function ProblemText({ problem }: { problem: Problem }) {
     <div class={`problem ${problem.kind.replace(" ", "-")}`} role="status">
       <p>{problem.message}</p>
       {problem.fixes.map((fix) => (
-        <button onClick={() => problem.field && change({ [problem.field]: fix.text })}>{fix.label}</button>
+        <button onClick={() => problem.field && change({ [problem.field]: fix.text }, true)}>{fix.label}</button>
       ))}
     </div>
   );

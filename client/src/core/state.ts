@@ -28,13 +28,13 @@ export function definePages(pages: { name: string; state: State }[]): void {
   fallback = pages[0]!.name;
 }
 
-/** Changes fields of the page that is shown. */
-export function change(patch: State): void {
+/** Changes fields of the page that is shown; a click, unlike typing, is always a step of undo of its own. */
+export function change(patch: State, click = false): void {
   const field = Object.keys(patch).join();
   const now = performance.now();
   const { page, state } = here.value;
-  if (field !== last.field || now - last.time > COALESCED) remember();
-  last = { field, time: now };
+  if (click || field !== last.field || now - last.time > COALESCED) remember();
+  last = click ? { field: "", time: 0 } : { field, time: now };
   here.value = { page, state: { ...state, ...patch } };
   writeLink("replace");
 }

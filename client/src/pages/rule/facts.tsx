@@ -150,7 +150,7 @@ export function NamesPanel({ state, read }: RuleProps) {
             <p>
               <strong>{found.name}</strong>
               {given && ` with ${given}`}: {found.meaning.replaceAll("`", "")}.{" "}
-              {found.call && <button onClick={() => change({ rule: found.call })}>Write {found.call}</button>}
+              {found.call && <button onClick={() => change({ rule: found.call }, true)}>Write {found.call}</button>}
             </p>
           ) : (
             <p class="rule-note">No rule of the catalogue attends these pairs.</p>

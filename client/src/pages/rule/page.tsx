@@ -26,7 +26,7 @@ function RulePage({ state }: { state: RuleState }) {
   const props = { state, read, other };
   const close = () => {
     setOpened(false);
-    change({ other: "" });
+    change({ other: "" }, true);
   };
   return (
     <>
@@ -41,7 +41,7 @@ function RulePage({ state }: { state: RuleState }) {
         complete={completing(read)}
       >
         {!two && (
-          <button class="quiet" onClick={() => { setOpened(true); change({ other: state.rule }); }}>
+          <button class="quiet" onClick={() => { setOpened(true); change({ other: state.rule }, true); }}>
             Compare with a second rule
           </button>
         )}
@@ -56,7 +56,7 @@ function RulePage({ state }: { state: RuleState }) {
           placeholder="another rule"
           complete={completing(other)}
         >
-          <button class="quiet" onClick={() => change({ rule: state.other, other: state.rule })}>Swap</button>
+          <button class="quiet" onClick={() => change({ rule: state.other, other: state.rule }, true)}>Swap</button>
           <button class="quiet" onClick={close}>Take away</button>
         </TextField>
       )}

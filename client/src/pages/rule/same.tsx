@@ -58,7 +58,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
 function First({ first }: { first: FirstDifference }) {
   const numbers = Object.entries(first.numbers);
   const pair = Object.entries(first.pair).map(([name, place]) => `${name} = ${place}`);
-  const go = () => change({ numbers: Object.fromEntries(numbers), view: [] });
+  const go = () => change({ numbers: Object.fromEntries(numbers), view: [] }, true);
   return (
     <p>
       They differ first at {numbers.map(([name, value]) => `${name} = ${value}`).join(", ")}: only {first.rule === "rule" ? "A" : "B"} attends ({pair.join(", ")}).{" "}
