@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from lattend.nn.grid.check import check_grid
 from lattend.nn.images.patch_grid import patch_grid
 from lattend.nn.pictures.grid import draw_grid, grid_nets
 from lattend.nn.pictures.patches import draw_patches
+from lattend.nn.pictures.scores import draw_scores
 from lattend.web.reports import view
 from lattend.web.worker import reply
 
@@ -98,6 +100,17 @@ def test_patches_are_the_librarys_or_refused_with_its_words(rows, cols, patch, s
     assert [(fact["name"], fact["words"]) for fact in found["facts"]] == list(facts)
 
 
+@pytest.mark.parametrize("encoding", ["absolute", "sinusoidal", "relative", "quadratic"])
+def test_scores_are_those_of_the_picture(encoding):
+    _, found = ask("scores", encoding=encoding, size="5x6", pixel="1,9", dy=-0.5, dx=1, alpha=0.7, seed=3)
+    own: dict[str, Any] = {"centres": [(-0.5, 1)], "alpha": [0.7]} if encoding == "quadratic" else {"seed": 3}
+    data = draw_scores(encoding, size=(5, 6), pixel=(1, 5), **own).data
+    assert np.allclose(found["sum"], data["sum"], atol=1e-5)
+    assert np.allclose(found["weights"], data["weights"], atol=1e-5)
+    assert np.allclose(np.sum([term["values"] for term in found["terms"]], axis=0), found["sum"], atol=1e-4)
+    assert (found["pixel"], found["made"]) == ([1, 5], data["made"])
+
+
 def test_the_price_of_tokens_is_that_of_a_vit():
     _, found = ask("patches_price")
     by_name = {part["name"]: part for part in found["parts"]}
@@ -121,6 +134,8 @@ def test_the_price_of_tokens_is_that_of_a_vit():
         ("patches", {"patch": "(" * 24}, "the patch is a whole number, or rows by columns"),
         ("patches", {"image": "999999999", "padding": "crop"}, "at most 100,000 rows and columns"),
         ("patches", {"image": "230"}, "6 are left over"),
+        ("scores", {"alpha": 0}, "alpha must be above 0, got 0"),
+        ("scores", {"size": "25"}, "at most 24 rows and columns"),
         ("patches_price", {"width": 770}, "width = 770 does not divide into 12 heads"),
     ],
 )
@@ -133,6 +148,7 @@ def test_what_cannot_be_is_told(panel, question, message):
     ("panel", "question"),
     [
         *((panel, {"size": "3x4"}) for panel in ("grid", "grid_price", "grid_check", "grid_diagram")),
+        *(("scores", {"encoding": name}) for name in ("quadratic", "relative")),
         *((panel, {"image": "8x12", "patch": "4", "stride": "2"}) for panel in ("patches", "patches_price")),
     ],
 )

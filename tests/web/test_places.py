@@ -21,7 +21,6 @@ WITHOUT = {
     "derive": "a page of its own is not there yet",
     "gradients": "trains nets",
     "complete": "trains nets",
-    "heads": "draws one head",
     "ask": "is the menu itself",
 }
 NO_PAGE_OF = ("elbo digits", "--orthonormal m")
@@ -35,6 +34,7 @@ MAIN = {
     "conv": ("conv",),
     "grid": ("grid",),
     "patches": ("patches",),
+    "scores": ("scores",),
     "work": ("work",),
     "steer": ("steer", "try_query"),
     "elbo": ("elbo_linear",),

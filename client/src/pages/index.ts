@@ -8,7 +8,8 @@ import { headsPage } from "./heads/page";
 import { patchesPage } from "./patches/page";
 import { pricePage } from "./price/page";
 import { rulePage } from "./rule/page";
+import { scoresPage } from "./scores/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, convPage, gridPage, patchesPage, workPage, steerPage, elboPage, gamePage, headsPage, apiPage];
+export const PAGES = [rulePage, pricePage, convPage, gridPage, patchesPage, scoresPage, workPage, steerPage, elboPage, gamePage, headsPage, apiPage];

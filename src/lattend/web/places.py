@@ -162,6 +162,7 @@ def _compare(command: Command) -> Place:
 
 def _conv(command: Command) -> Place:
     state = command.given("kernel", "stride", "dilation", "padding", "padding-mode", "size")
+    state |= _whole(command, "channels", "out-channels")
     if "alpha" in command.options:
         state["alpha"] = float(command.option("alpha"))
     return Place(page="conv", state=state)
@@ -177,7 +178,13 @@ def _grid(command: Command) -> Place:
 
 def _patches(command: Command) -> Place:
     image, patch = command.arguments
-    return Place(page="patches", state={"image": image, "patch": patch, **command.given("stride", "padding")})
+    more = command.given("stride", "padding") | _whole(command, "channels", "width")
+    return Place(page="patches", state={"image": image, "patch": patch, **more})
+
+
+def _whole(command: Command, *names: str) -> State:
+    """Those of these options that are given, as whole numbers."""
+    return {name: int(str(value)) for name, value in command.given(*names).items()}
 
 
 # Worked attention and steering
@@ -257,7 +264,18 @@ def _game(command: Command) -> Place | None:
 
 
 def _heads(command: Command) -> Place | None:
-    return Place(page="heads", state={}) if command.arguments[:1] == ["train"] else None  # a recorded run
+    if command.arguments[:1] == ["train"]:
+        return Place(page="heads", state={})  # a recorded run
+    if "scores" not in command.options:
+        return None
+    state: State = {"encoding": command.option("scores"), **command.given("size", "pixel")}
+    state |= _whole(command, "channels", "seed")
+    if "centres" in command.options:
+        dy, dx = command.option("centres").split(",")
+        state |= {"dy": float(dy), "dx": float(dx)}
+    if "alpha" in command.options:
+        state["alpha"] = float(command.option("alpha"))
+    return Place(page="scores", state=state)
 
 
 _PLACES: dict[str, Callable[[Command], Place | None]] = {

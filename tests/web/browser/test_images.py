@@ -61,3 +61,17 @@ def test_patches_are_chosen_counted_and_cut(page: Any) -> None:
     expect(page.locator("[data-panel=patches] .problem")).to_contain_text("24 are left over")
     page.keyboard.press("Control+z")
     expect(page.locator("[data-panel=patches] .problem")).to_have_count(0)
+
+
+def test_scores_of_an_encoding_move_with_the_query(page: Any) -> None:
+    page.goto("/#scores?size=7")
+    greatest = page.locator("[data-panel=scores] .facts dd").last
+    expect(greatest).to_have_text(re.compile(r"at pixel \(4, 5\)$"))  # (3, 3) and the centre (1, 2)
+    weights = page.get_by_role("slider", name="Query pixel, and weights of every key")
+    weights.press("ArrowUp")
+    weights.press("ArrowLeft")
+    expect(greatest).to_have_text(re.compile(r"at pixel \(3, 4\)$"))
+    page.get_by_label("Centre Δ, down", exact=True).press("ArrowLeft")
+    expect(page.locator(".scores-made")).to_contain_text("centre Δ = (0.5, 2)")
+    page.get_by_role("combobox").select_option("relative")
+    expect(page.locator(".scores-made")).to_contain_text("contents and weights are random, seed 0")

@@ -2,7 +2,7 @@
 import { definePage } from "../../core/page";
 import { SizeSlider } from "../../core/size-slider";
 import { change } from "../../core/state";
-import { AlphaSlider } from "./alpha";
+import { AlphaSlider } from "../../core/alpha-slider";
 import { HeadsPanel } from "./heads";
 import { LeakPanel } from "./leak";
 import { OutputsPanel } from "./outputs";

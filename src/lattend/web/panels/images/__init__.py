@@ -14,10 +14,11 @@ from lattend.web.panels.images import (
     grid_price,
     patches,
     patches_price,
+    scores,
 )
 
 PANELS = (
     *(conv.PANEL, conv_leak.PANEL, conv_error.PANEL, conv_price.PANEL, conv_same.PANEL),
     *(grid.PANEL, grid_price.PANEL, grid_check.PANEL, grid_diagram.PANEL),
-    *(patches.PANEL, patches_price.PANEL),
+    *(patches.PANEL, patches_price.PANEL, scores.PANEL),
 )

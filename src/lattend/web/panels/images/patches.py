@@ -46,7 +46,7 @@ class PatchesQuestion(Question):
         return found
 
 
-class Axis(BaseModel):
+class PatchAxis(BaseModel):
     """Patches along one axis, in pixels; the formula says how many."""
 
     size: int
@@ -60,7 +60,7 @@ class Axis(BaseModel):
     latex: str
 
 
-class Fact(BaseModel):
+class PatchFact(BaseModel):
     """A fact, as `lattend patches` tells it."""
 
     name: str
@@ -70,11 +70,11 @@ class Fact(BaseModel):
 class PatchesAnswer(Answer):
     """The patches along rows and columns, how many tokens they are, and the numbers of one."""
 
-    rows: Axis
-    cols: Axis
+    rows: PatchAxis
+    cols: PatchAxis
     tokens: int
     numbers: str
-    facts: list[Fact]
+    facts: list[PatchFact]
 
 
 def answer(question: PatchesQuestion) -> PatchesAnswer:
@@ -91,7 +91,7 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
         cols=_axis(grid.cols, question.padding),
         tokens=grid.tokens,
         numbers=f"{grid.rows.patch} × {grid.cols.patch} × {question.channels} = {one:,}",
-        facts=[Fact(name=name, words=words) for name, words in facts(grid)],
+        facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
         copies=Copies(
             python=python(
                 call("lt.nn.draw_patches", *sizes.values(), **options, **channels),
@@ -110,9 +110,9 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
     )
 
 
-def _axis(cuts: Cuts, padding: str) -> Axis:
+def _axis(cuts: Cuts, padding: str) -> PatchAxis:
     names = ("size", "patch", "stride", "tokens", "overlap", "skipped", "cropped", "added")
-    return Axis(**{name: getattr(cuts, name) for name in names}, latex=cuts.latex(padding))
+    return PatchAxis(**{name: getattr(cuts, name) for name in names}, latex=cuts.latex(padding))
 
 
 def picture(question: PatchesQuestion) -> Picture:
