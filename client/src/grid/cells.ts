@@ -1,4 +1,5 @@
 // How full the cells of a grid are: from every pair in them, or from some.
+import { commas } from "./commas";
 import type { Row } from "./evaluate";
 
 /** Tiles of a grid: where they begin, how many positions each covers, and how many tiles there are. */
@@ -81,8 +82,8 @@ export function filled(
     }
   }
   const exact = samples >= Math.max(tiling.height, tiling.width);
-  const told = sums.slice(0, rules.length === 1 ? 1 : 3).map((sum) => sum.toLocaleString("en"));
-  return { ...tiling, looks, counts: exact ? told : null, pairs: pairsOf(tiling, down, across).toLocaleString("en") };
+  const told = sums.slice(0, rules.length === 1 ? 1 : 3).map((sum) => commas(sum));
+  return { ...tiling, looks, counts: exact ? told : null, pairs: commas(pairsOf(tiling, down, across)) };
 }
 
 /** Adds to each tile's count the 1s in its part of a row, or of the product of two. */

@@ -1,4 +1,5 @@
 // Which parts of a rule decide about a pair.
+import { commas } from "./commas";
 import { sweep, type Arrays, type Place, type Tree, type Values } from "./evaluate";
 import { holdsAt, type Model } from "./model";
 
@@ -15,7 +16,7 @@ export function decidingAt(model: Model, which: number, pair: Values): Clause[] 
   const arrays = read.data as Arrays;
   return deciding(read.tree as Tree, (node) => holdsAt(model, which, pair, node)).map((leaf) => {
     const place = leaf.at(-1) as Place;
-    const numbers = leaf[0] === "compare" ? leaf[2].map((term) => sweep(term, arrays, at, {}, {})()[0]!.toLocaleString("en")).join(` ${leaf[1]} `) : "";
+    const numbers = leaf[0] === "compare" ? leaf[2].map((term) => commas(sweep(term, arrays, at, {}, {})()[0]!)).join(` ${leaf[1]} `) : "";
     const text = place && read.written ? read.written.slice(...place) : read.text;
     return { text, numbers, holds: holdsAt(model, which, pair, leaf), place };
   });

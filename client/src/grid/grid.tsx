@@ -38,9 +38,9 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
   const down = model.down.length, across = model.across.length;
   const view = viewOf(named, down, across);
   const layout = layoutFor(room, down, across, view.top, view.height);
-  const shown = useCells(model, view, [layout.height, layout.width], asked);
+  const shown = useCells(model, view, [layout.height, layout.width], room ? asked : null);
   const colours = useMemo(readColours, [isDark.value]);
-  const cells = shown.cells && told(model, shown.cells);
+  const cells = useMemo(() => shown.cells && told(model, shown.cells), [model, shown.cells]);
   const inside = at && at.row < down && at.col < across ? at : null;
   const cursor = inside && cells && boxAt(cells, inside, down, across);
   const single = cursor && cursor.height === 1 && cursor.width === 1 ? `${cursor.row},${cursor.col}` : "";
@@ -54,7 +54,7 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
     const heavy = model.kind === "matrix" ? down / model.down.lengths[0]! : 0;
     const scene: Scene = { view, cells, two: model.rules.length === 2, titles: [model.down.title, model.across.title], heavy, cursor, cross: model.kind !== "pixel", marks: [...queryMark(model, cells), ...marks], plan };
     paint(context, scene, layout, colours);
-  });
+  }, [cells, colours, plan, JSON.stringify([view, layout, cursor, marks])]);
 
   const position = (x: number, y: number) => ({
     row: view.top + ((y - layout.top) * view.height) / layout.height,
@@ -168,9 +168,9 @@ function layoutFor(room: number, down: number, across: number, top: number, heig
   return { left, top: TOP, width, height: heightFor(available, down, across), ratio: window.devicePixelRatio || 1 };
 }
 
-/** How wide the place is, now and later. */
+/** How wide the place is, now and later; 0 until it is known. */
 function useWidth(place: { current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(360);
+  const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     const measure = () => setWidth(Math.floor(place.current!.clientWidth));
     measure();

@@ -1,4 +1,5 @@
 // What the colours of a grid mean, with the numbers of what is seen.
+import { commas } from "./commas";
 import { LEVELS, OWN, HERE, type Cells } from "./cells";
 import type { Model } from "./model";
 import type { Shown } from "./use-cells";
@@ -51,7 +52,7 @@ function Entry({ look, text }: { look: string; text: string }) {
 }
 
 function sizeText({ height, width }: Cells): string {
-  return `${height.toLocaleString("en")} × ${width.toLocaleString("en")}`;
+  return `${commas(height)} × ${commas(width)}`;
 }
 
 function howText({ exact, reason }: Shown, two: boolean): string {

@@ -7,7 +7,7 @@ import { Unable } from "./evaluate";
 import { rowsOf, type Model } from "./model";
 import { tilingOf, type View } from "./view";
 
-const AT_ONCE = 1 << 19; // pairs that are looked at in a frame
+const AT_ONCE = 1 << 18; // pairs that are looked at in a frame
 const AT_REST = 1 << 23; // and once nothing has moved for a while
 const REST = 200; // ms
 const ROW = 1 << 17; // pairs that are counted when they are pointed at

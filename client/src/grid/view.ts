@@ -1,4 +1,5 @@
 // Which part of a grid is seen, and how it is cut into tiles.
+import { commas } from "./commas";
 import type { Tiling } from "./cells";
 
 /** The part of the grid that is seen, in positions. */
@@ -63,9 +64,9 @@ export function ticksOf(start: number, length: number, pixels: number, apart: (s
 
 /** A position at a side: 12, 4,096, 100k, 3M. */
 export function tickText(place: number, step: number): string {
-  if (step % 1e6 === 0 && place >= 1e6) return `${(place / 1e6).toLocaleString("en")}M`;
-  if (step % 1e3 === 0 && place >= 1e3) return `${(place / 1e3).toLocaleString("en")}k`;
-  return place.toLocaleString("en");
+  if (step % 1e6 === 0 && place >= 1e6) return `${commas(place / 1e6)}M`;
+  if (step % 1e3 === 0 && place >= 1e3) return `${commas(place / 1e3)}k`;
+  return commas(place);
 }
 
 export function within(value: number, most: number): number {

@@ -1,4 +1,5 @@
 // A grid in words: for who cannot see it, and for what is under the pointer.
+import { commas } from "./commas";
 import type { Cells } from "./cells";
 import { Unable } from "./evaluate";
 import { coordinates, rowsOf, type Model, type Side } from "./model";
@@ -8,7 +9,7 @@ const RUNS = 3;
 
 /** A place along a side: "q = 7", or "pixel (1, 2)". */
 export function placeText(side: Side, place: number): string {
-  const at = coordinates(place, side).map((value) => value.toLocaleString("en"));
+  const at = coordinates(place, side).map((value) => commas(value));
   return side.names.length === 1 ? `${side.names[0]} = ${at[0]}` : `${side.names.join(", ")} = ${at.join(", ")}`;
 }
 
@@ -16,8 +17,8 @@ export function placeText(side: Side, place: number): string {
 export function partText(side: Side, first: number, size: number): string {
   const last = Math.min(first + size, side.length) - 1;
   if (last === first) return placeText(side, first);
-  if (side.names.length > 1) return `${side.title.split(" ")[0]} ${first.toLocaleString("en")} to ${last.toLocaleString("en")}`;
-  return `${side.names[0]} = ${first.toLocaleString("en")} to ${last.toLocaleString("en")}`;
+  if (side.names.length > 1) return `${side.title.split(" ")[0]} ${commas(first)} to ${commas(last)}`;
+  return `${side.names[0]} = ${commas(first)} to ${commas(last)}`;
 }
 
 /** "0 to 3 and 7". */
@@ -40,7 +41,7 @@ export function runsText(row: ArrayLike<number>, length: number): string {
 /** What is seen, in a few sentences. */
 export function altText(model: Model, cells: Cells | null, exact: boolean): string {
   const names = model.rules.map(({ read }) => (read.name ? `${read.name}: ${read.text}` : read.text));
-  const sizes = Object.entries(model.sizes).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`);
+  const sizes = Object.entries(model.sizes).map(([name, value]) => `${name} = ${commas(value)}`);
   const said = [`${names.length === 1 ? "Grid of the rule" : "Two rules over each other, A:"} ${names.join(" and B: ")} at ${sizes.join(", ")}.`];
   if (model.kind === "pixel") said.push(`The keys of the query pixel (${model.query.join(", ")}).`);
   if (cells && exact && cells.counts) {
