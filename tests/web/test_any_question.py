@@ -17,7 +17,7 @@ from web.questions import good_questions, questions
 
 from lattend.web.panel import Problem
 from lattend.web.panels import PANELS
-from lattend.web.pool import Pool, Reply
+from lattend.web.pool import Asking, Pool, Reply
 
 GOOD = good_questions()
 LATE = 0.2  # of all questions may go without an answer in time
@@ -28,13 +28,14 @@ Ask = Callable[[str, Any], Reply]
 def ask() -> Iterator[Ask]:
     """Asks workers, as the server does; too many that are late fail in the end."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
+    running = threading.Thread(target=loop.run_forever)
+    running.start()
     pools = {torch: Pool(1, torch=torch) for torch in (False, True)}
     statuses: Counter[int] = Counter()
 
     def asking(panel: str, question: Any) -> Reply:
         body = json.dumps(question).encode()
-        asked = pools[PANELS[panel].torch].ask(panel, "", body, page="", asker=object(), seconds=5)
+        asked = pools[PANELS[panel].torch].ask((panel, "", body), Asking("", object()), 5)
         found = asyncio.run_coroutine_threadsafe(asked, loop).result(70)
         statuses[found.status] += 1
         return found
@@ -47,6 +48,8 @@ def ask() -> Iterator[Ask]:
 
     asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
     loop.call_soon_threadsafe(loop.stop)
+    running.join()
+    loop.close()
     assert statuses[200] > statuses.total() / 10, statuses
     assert statuses[504] <= 2 + LATE * statuses.total(), statuses
 

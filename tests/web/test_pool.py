@@ -16,7 +16,7 @@ from web.odd_panels import alive, gone, processes_of
 
 from lattend.sets import guard
 from lattend.web import nursery, pool
-from lattend.web.pool import Pool, Reply
+from lattend.web.pool import Asking, Pool, Reply
 
 TESTS = str(Path(__file__).parents[1])
 Result = TypeVar("Result")
@@ -55,12 +55,17 @@ def guard_pid() -> int:
 
 
 def ask(
-    asked: Pool, panel: str, amount: float = 0, *, page: str = "a", asker: str = "", seconds: float = 5
+    asked: Pool,
+    panel: str,
+    amount: float = 0,
+    *,
+    page: str = "a",
+    asker: str = "",
+    first: bool = False,
+    seconds: float = 5,
 ) -> asyncio.Task[Reply]:
-    question = json.dumps({"amount": amount}).encode()
-    return asyncio.ensure_future(
-        asked.ask(panel, "", question, page=page, asker=asker or object(), seconds=seconds)
-    )
+    message = (panel, "", json.dumps({"amount": amount}).encode())
+    return asyncio.ensure_future(asked.ask(message, Asking(page, asker or object(), first), seconds))
 
 
 def told(reply: Reply) -> Any:
@@ -173,6 +178,33 @@ def test_pages_take_turns() -> None:
         return order
 
     assert run(work, size=2).index("one") < 3
+
+
+def test_what_a_keystroke_waits_for_goes_first() -> None:
+    async def work(asked: Pool) -> list[str]:
+        order: list[str] = []
+        tasks: list[asyncio.Task[Reply]] = []
+        for page in ("running", "later", "later", "first"):
+            tasks.append(ask(asked, "sleep", 0.05, page=page, first=page == "first"))
+            tasks[-1].add_done_callback(lambda _, page=page: order.append(page))
+        await asyncio.gather(*tasks)
+        return order
+
+    assert run(work) == ["running", "first", "later", "later"]
+
+
+def test_a_page_is_answered_by_the_worker_that_knows_it() -> None:
+    async def work(asked: Pool) -> list[list[int]]:
+        both = [ask(asked, "sleep", 0.1, page=page) for page in ("a", "b")]
+        pids = [told(await task)["pid"] for task in both]
+        return [
+            [pid, told(await ask(asked, "sleep", page=page))["pid"]]
+            for pid, page in zip(pids, "ab", strict=True)
+        ]
+
+    (a, again_a), (b, again_b) = run(work, size=2)
+    assert (a, b) == (again_a, again_b)
+    assert a != b
 
 
 def test_a_newer_question_takes_the_place_of_an_older() -> None:

@@ -119,6 +119,40 @@ def test_what_cannot_be_answered_says_why(address: str, panel: str, name: str) -
     assert 0 < len(problem["message"]) < 2000
 
 
+def lines(address: str, body: bytes) -> tuple[int, list[Any]]:
+    """Status, and the lines of the answer to several questions."""
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection:
+        connection.request("POST", "/api/ask", body, {"content-type": "application/json"})
+        found = connection.getresponse()
+        return found.status, [json.loads(line) for line in found.read().splitlines()]
+
+
+def test_several_questions_are_answered_each_by_itself(address: str) -> None:
+    asked = [
+        ["count", "1", {"rule": "causal"}],
+        ["read", "2", {"rule": "k <= "}],
+        ["nothing", "3", {}],
+        ["count", "4", {"rule": 1}],
+        ["count", "5", {"rule": "causal", "numbers": {"n": 8}}],
+    ]
+    status, found = lines(address, json.dumps(asked).encode())
+    assert status == 200
+    assert {place: status for place, status, _ in found} == {0: 200, 1: 422, 2: 404, 3: 422, 4: 200}
+    answers = {place: answer for place, _, answer in found}
+    assert answers[0] == ask(address, "count", b'{"rule": "causal"}')[1]
+    assert answers[3]["field"] == "rule"
+    assert answers[4]["value"] == "36"
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, [1], [["count"]], [["count", "1", "causal"]], [["start", "1", {}]] * 33]
+)
+def test_what_is_not_several_questions_is_refused(address: str, asked: Any) -> None:
+    status, (problem,) = lines(address, json.dumps(asked).encode())
+    assert status == 422
+    assert problem["kind"] == "input"
+
+
 def test_a_sequence_length_of_any_size_is_answered(address: str) -> None:
     body = json.dumps({"rule": "causal", "numbers": {"n": str(10**30)}}).encode()
     status, answer = ask(address, "count", body)

@@ -1,6 +1,7 @@
 // Asks the server: one question a panel at a time, the newest first; the last answer stays until the next is here.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../schema";
+import { HEADERS, send } from "./batch";
 import { recorded } from "./recorded";
 import { turn } from "./turns";
 
@@ -11,10 +12,8 @@ export interface Reading<Answer> {
   busy: boolean;
 }
 
-const PAGE = Math.random().toString(36).slice(2); // whose questions take turns with those of other pages
 let askers = 0; // each asker's older question makes way for its newer one
 const PATIENCE = 120; // ms after which a newer question no longer waits for the older
-const RETRIES = [300, 1000]; // ms
 const known = new Map<string, unknown>();
 const KNOWN = 300;
 
@@ -28,8 +27,7 @@ export class Refused extends Error {
 
 /** The answer of a panel, or Refused with the reason. Of one asker's questions only the newest is worked on. */
 export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal, asker = ++askers): Promise<Answer> {
-  const body = JSON.stringify(question);
-  const key = panel + body;
+  const key = panel + JSON.stringify(question);
   if (known.has(key)) return known.get(key) as Answer;
   const replayed = await recorded(panel, question);
   if (replayed) {
@@ -37,9 +35,8 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
     return replayed.answer as Answer;
   }
   const done = await turn(panel, signal);
-  const response = await send(`api/${panel}`, body, asker, signal).finally(done);
-  const found = (await response.json()) as unknown;
-  if (!response.ok) throw new Refused(found as Problem);
+  const { status, found } = await send(panel, question, asker, signal).finally(done);
+  if (status !== 200) throw new Refused(found as Problem);
   if (known.size >= KNOWN) known.delete(known.keys().next().value!);
   known.set(key, found);
   return found as Answer;
@@ -50,24 +47,9 @@ export async function askPicture(panel: string, question: object, form: "svg" | 
   const path = `api/${panel}/picture.${form}`;
   const replayed = await recorded(path, question);
   if (replayed) throw new Refused(replayed.problem!);
-  const response = await send(path, JSON.stringify(question), ++askers);
+  const response = await fetch(path, { method: "POST", headers: HEADERS, body: JSON.stringify(question) });
   if (!response.ok) throw new Refused((await response.json()) as Problem);
   return response.blob();
-}
-
-async function send(path: string, body: string, asker: number, signal?: AbortSignal): Promise<Response> {
-  const headers = { "content-type": "application/json", "x-lattend-page": PAGE, "x-lattend-asker": String(asker) };
-  for (const wait of [...RETRIES, 0]) {
-    try {
-      const response = await fetch(path, { method: "POST", headers, body, signal: signal ?? null });
-      const again = response.status === 429 || response.status === 503; // too much at once; later it may go
-      if (!again || wait === 0) return response;
-    } catch (error) {
-      if (signal?.aborted || wait === 0) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, wait));
-  }
-  throw new Error("unreachable");
 }
 
 /** What a panel answers to a question, as the question changes; null asks nothing. */

@@ -1,13 +1,11 @@
 // Questions take turns, so that what a person looks at first is not kept waiting by the rest of the page.
 
 const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them
-const AT_ONCE = 3;
 const PAUSE = 80; // ms after the last of the first, so that what is typed in one go is asked once
 const LONGEST = 500; // ms for which they are waited for
 const LOOK = 15; // ms
 let first = 0; // of the first that run
 let begun = -PAUSE; // when the last of them began
-let others = 0;
 
 /** Waits for the panel's turn, and gives what ends it; raises where the question is aborted before. */
 export async function turn(panel: string, signal?: AbortSignal): Promise<() => void> {
@@ -18,10 +16,9 @@ export async function turn(panel: string, signal?: AbortSignal): Promise<() => v
   }
   const here = performance.now();
   const early = () => (first > 0 || performance.now() - begun < PAUSE) && performance.now() - here < LONGEST;
-  while (others >= AT_ONCE || early()) {
+  while (early()) {
     await new Promise((resolve) => setTimeout(resolve, LOOK));
     signal?.throwIfAborted();
   }
-  others += 1;
-  return () => void (others -= 1);
+  return () => undefined;
 }

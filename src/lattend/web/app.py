@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 
 from lattend import __version__
@@ -17,7 +18,8 @@ from lattend.web.answers import Answers
 from lattend.web.guards import ASKER, PAGE, Guards, Hosts
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
-from lattend.web.pool import Pool
+from lattend.web.pool import Asking, Pool, Reply
+from lattend.web.several import SEVERAL, several
 from lattend.web.static import page_files
 
 Format = Literal["svg", "png"]
@@ -47,18 +49,30 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
     )
     app.add_middleware(Guards, hosts=hosts)
 
-    async def reply(panel: Panel, form: str, question: Any, request: Request) -> Response:
+    async def answer(panel: Panel, form: str, question: BaseModel, page: str, asker: str) -> Reply:
         body = question.model_dump_json().encode()
-        key = (panel.name, form, body)
-        found = known.get(key)
+        found = known.get((panel.name, form, body))
         if found is None:
-            page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
-            found = await pools[panel.torch].ask(
-                panel.name, form, body, page=page, asker=asker or object(), seconds=panel.seconds
-            )
+            whose = Asking(page, asker or object(), panel.first)
+            found = await pools[panel.torch].ask((panel.name, form, body), whose, panel.seconds)
             if found.status in (200, 422):
-                known.keep(key, found)
+                known.keep((panel.name, form, body), found)
+        return found
+
+    async def reply(panel: Panel, form: str, question: BaseModel, request: Request) -> Response:
+        page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
+        found = await answer(panel, form, question, page, asker)
         return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
+
+    @app.post("/api/ask", include_in_schema=False)
+    async def ask(request: Request) -> Response:
+        """Several questions at once, as the page asks them; a line for each answer as it comes."""
+        page = request.headers.get(PAGE, "")[:64]
+        try:
+            asked = SEVERAL.validate_json(await request.body())
+        except ValidationError as error:
+            return _problem(422, problem_of_question(error.errors()))
+        return StreamingResponse(several(asked, page, answer), media_type="application/x-ndjson")
 
     for panel in PANELS.values():
         app.post(
@@ -98,10 +112,10 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
     return app
 
 
-Asking = Callable[[Panel, str, Any, Request], Awaitable[Response]]
+Replying = Callable[[Panel, str, Any, Request], Awaitable[Response]]
 
 
-def _route(panel: Panel, reply: Asking) -> Callable[..., Awaitable[Response]]:
+def _route(panel: Panel, reply: Replying) -> Callable[..., Awaitable[Response]]:
     async def ask(question: Any, request: Request) -> Response:
         return await reply(panel, "", question, request)
 
@@ -110,7 +124,7 @@ def _route(panel: Panel, reply: Asking) -> Callable[..., Awaitable[Response]]:
     return ask
 
 
-def _picture_route(panel: Panel, reply: Asking) -> Callable[..., Awaitable[Response]]:
+def _picture_route(panel: Panel, reply: Replying) -> Callable[..., Awaitable[Response]]:
     async def picture(form: Format, question: Any, request: Request) -> Response:
         return await reply(panel, form, question, request)
 

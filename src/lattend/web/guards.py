@@ -114,7 +114,7 @@ class Guards:
         if refusal is None and scope["method"] == "POST":
             body = await _read(receive, headers.get("content-length", "0"))
             if isinstance(body, bytes):
-                receive = _given(body)
+                receive = _given(body, receive)
             else:
                 refusal = body
         if refusal is None:
@@ -170,9 +170,12 @@ async def _read(receive: Receive, announced: str) -> bytes | Refusal:
     return bytes(found)
 
 
-def _given(body: bytes) -> Receive:
+def _given(body: bytes, after: Receive) -> Receive:
+    """Gives the body that was read, once, and then what comes after: that the client is gone."""
+    left = [body]
+
     async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": left.pop(), "more_body": False} if left else await after()
 
     return receive
 

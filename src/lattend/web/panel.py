@@ -83,7 +83,10 @@ class Problem(BaseModel):
 
 @dataclass(frozen=True)
 class Panel:
-    """One kind of question. `answer` and `picture` run in a worker; `torch` says whether they need it."""
+    """One kind of question. `answer` and `picture` run in a worker; `torch` says whether they need it.
+
+    `first` says that a keystroke waits for it: where many ask, it goes before the others, of all pages.
+    """
 
     name: str
     title: str
@@ -92,6 +95,7 @@ class Panel:
     answer: Callable[[Any], BaseModel]
     picture: Callable[[Any], Picture] | None = None
     torch: bool = False
+    first: bool = False
     seconds: float = SECONDS
 
 

@@ -3,7 +3,7 @@
 Quick questions share `size` places. A question that has run for SLOW seconds leaves its place to the next
 and goes on beside, in the slow lane; where the lane is full, the one there that has run longest, of the page
 that has most, is ended. So a place is free within SLOW seconds. Of those who wait, the page with the fewest
-running is next, and of what one asker asks only the newest counts.
+running is next, after all that a keystroke waits for; of what one asker asks only the newest counts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from lattend.web.worker import HEADER, packed
 START = 60.0  # seconds until a worker is ready
 SLOW = 0.3  # seconds after which a question leaves its place to the next
 LANE = 2  # slow questions for each place
-WAITING = 400  # questions in line
+WAITING = 2000  # questions in line
 WORN = 2000  # answers after which a worker is replaced by a fresh one
+
+
+Message = tuple[str, str, bytes]  # panel, format, question as JSON
 
 
 class Reply(NamedTuple):
@@ -36,6 +39,14 @@ class Reply(NamedTuple):
     status: int
     media: str
     body: bytes
+
+
+class Asking(NamedTuple):
+    """Who asks: a page, and what on it, whose older question makes way; `first`, if before all others."""
+
+    page: Hashable
+    asker: Hashable
+    first: bool = False
 
 
 class Ended(Exception):
@@ -54,6 +65,7 @@ class Worker:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     answered: int = 0
+    page: Hashable = None  # which asked last: what was found for it is still known here
 
     @classmethod
     async def start(cls, nursery: Nursery) -> Worker:
@@ -66,7 +78,7 @@ class Worker:
             writer.close()
             raise
 
-    async def ask(self, message: tuple[str, str, bytes]) -> Reply:
+    async def ask(self, message: Message) -> Reply:
         """The reply; EOFError or ConnectionError where the process died over it."""
         self.writer.write(packed(message))
         found = Reply(*await _received(self.reader))
@@ -84,8 +96,7 @@ class Worker:
 class Ticket:
     """A question on its way: who asks, and since when it runs."""
 
-    page: Hashable
-    asker: Hashable
+    asking: Asking
     turn: asyncio.Future[None]
     begun: float = 0.0
     superseded: bool = False
@@ -130,19 +141,17 @@ class Pool:
             worker.end()
         self._nursery.stop()
 
-    async def ask(
-        self, panel: str, form: str, question: bytes, *, page: Hashable, asker: Hashable, seconds: float
-    ) -> Reply:
-        """The answer of a panel. An older question of the same asker on the same page makes way."""
+    async def ask(self, message: Message, asking: Asking, seconds: float) -> Reply:
+        """The answer to (panel, format, question). An older question of the same asker makes way."""
         if len(self._waiting) >= WAITING:
             return problem(503, "busy", "too many questions are waiting; try again in a moment")
-        ticket = Ticket(page, asker, asyncio.get_running_loop().create_future())
+        ticket = Ticket(asking, asyncio.get_running_loop().create_future())
         self._supersede(ticket)
         self._waiting.append(ticket)
         self._seat()
         try:
             await ticket.turn
-            ticket.task = asyncio.ensure_future(self._answer(ticket, (panel, form, question), seconds))
+            ticket.task = asyncio.ensure_future(self._answer(ticket, message, seconds))
             return await ticket.task
         except Ended as ended:
             return ended.reply
@@ -157,7 +166,7 @@ class Pool:
         """Older questions of the same asker: those that wait or are slow are ended."""
         now = time.monotonic()
         for older in (*self._waiting, *self._quick, *self._slow):
-            if (older.page, older.asker) == (newer.page, newer.asker):
+            if older.asking == newer.asking:
                 older.superseded = True
                 if not older.begun or now - older.begun >= SLOW:
                     older.end(SUPERSEDED)
@@ -166,8 +175,8 @@ class Pool:
         """Give free places to those who wait, the page with the fewest running first."""
         self._waiting = [ticket for ticket in self._waiting if not ticket.turn.done()]
         while self._waiting and len(self._quick) < self.size:
-            running = Counter(ticket.page for ticket in (*self._quick, *self._slow))
-            ticket = min(self._waiting, key=lambda one: running[one.page])
+            running = Counter(ticket.asking.page for ticket in (*self._quick, *self._slow))
+            ticket = min(self._waiting, key=lambda one: (not one.asking.first, running[one.asking.page]))
             self._waiting.remove(ticket)
             self._quick.add(ticket)
             ticket.turn.set_result(None)
@@ -181,8 +190,8 @@ class Pool:
         self._quick.discard(ticket)
         self._slow.append(ticket)
         if len(self._slow) > self.size * LANE:
-            pages = Counter(one.page for one in self._slow)
-            max(self._slow, key=lambda one: (pages[one.page], -one.begun)).end(CROWDED)
+            pages = Counter(one.asking.page for one in self._slow)
+            max(self._slow, key=lambda one: (pages[one.asking.page], -one.begun)).end(CROWDED)
         self._seat()
 
     def _leave(self, ticket: Ticket) -> None:
@@ -192,11 +201,11 @@ class Pool:
                 line.remove(ticket)
         self._seat()
 
-    async def _answer(self, ticket: Ticket, message: tuple[str, str, bytes], seconds: float) -> Reply:
+    async def _answer(self, ticket: Ticket, message: Message, seconds: float) -> Reply:
         """The reply, asked for again where the worker died over it."""
         for _ in range(2):
             try:
-                worker = self._free.pop() if self._free else await Worker.start(self._nursery)
+                worker = self._take(ticket.asking.page) or await Worker.start(self._nursery)
             except (OSError, EOFError) as error:  # a TimeoutError is an OSError
                 return problem(503, "busy", f"no worker could be started: {error or 'it took too long'}")
             kept = False
@@ -215,6 +224,15 @@ class Pool:
             finally:
                 self._give_back(worker, kept)
         return problem(504, "no answer", "the process that worked on this died, twice")
+
+    def _take(self, page: Hashable) -> Worker | None:
+        """A free worker, the one that answered this page before if it is there."""
+        if not self._free:
+            return None
+        found = next((worker for worker in self._free if worker.page == page), self._free[-1])
+        self._free.remove(found)
+        found.page = page
+        return found
 
     def _give_back(self, worker: Worker, kept: bool) -> None:
         if kept and not self._stopped and worker.answered < WORN and len(self._free) < self.size:

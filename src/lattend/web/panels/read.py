@@ -129,5 +129,5 @@ def tree(node: Node) -> Tree:
             return ["not", tree(node.arg), place]
 
 
-PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer)
-OTHER = Panel("other", "What the text of a second rule means", OtherQuestion, ReadAnswer, other)
+PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, first=True)
+OTHER = Panel("other", "What the text of a second rule means", OtherQuestion, ReadAnswer, other, first=True)

@@ -1,0 +1,83 @@
+// Sends the questions of one moment together and gives each its answer as it comes: a browser opens few connections.
+
+export interface Reply {
+  status: number;
+  found: unknown; // the answer, or the problem
+}
+interface Asked {
+  panel: string;
+  question: object;
+  asker: number;
+  signal: AbortSignal | undefined;
+  tries: number;
+  resolve(reply: Reply): void;
+  reject(error: unknown): void;
+}
+
+const PAGE = Math.random().toString(36).slice(2); // whose questions take turns with those of other pages
+export const HEADERS = { "content-type": "application/json", "x-lattend-page": PAGE };
+const TOGETHER = 32; // questions, the most that the server takes at once
+const RETRIES = [300, 1000]; // ms
+let waiting: Asked[] = [];
+
+/** The reply to one question. Of one asker's questions only the newest is worked on. */
+export function send(panel: string, question: object, asker: number, signal?: AbortSignal): Promise<Reply> {
+  return new Promise((resolve, reject) => enqueue({ panel, question, asker, signal, tries: 0, resolve, reject }));
+}
+
+function enqueue(asked: Asked): void {
+  if (waiting.push(asked) === 1) setTimeout(flush);
+}
+
+function flush(): void {
+  const wanted = waiting.filter((asked) => !asked.signal?.aborted);
+  waiting = [];
+  for (let from = 0; from < wanted.length; from += TOGETHER) void post(wanted.slice(from, from + TOGETHER));
+}
+
+async function post(batch: Asked[]): Promise<void> {
+  const open = new Set(batch);
+  const settle = (asked: Asked, reply: Reply) => {
+    open.delete(asked);
+    const crowded = reply.status === 429 || reply.status === 503; // too much at once; later it may go
+    if (!(crowded && again(asked))) asked.resolve(reply);
+  };
+  let failure: unknown = new Error("the answer ended before its end");
+  try {
+    const body = JSON.stringify(batch.map(({ panel, asker, question }) => [panel, String(asker), question]));
+    const response = await fetch("api/ask", { method: "POST", headers: HEADERS, body });
+    if (response.ok)
+      for await (const line of lines(response.body!)) {
+        const [place, status, found] = JSON.parse(line) as [number, number, unknown];
+        settle(batch[place]!, { status, found });
+      }
+    else {
+      const found = (await response.json()) as unknown;
+      for (const asked of batch) settle(asked, { status: response.status, found });
+    }
+  } catch (error) {
+    failure = error;
+  }
+  for (const asked of open) if (!again(asked)) asked.reject(failure);
+}
+
+/** Asks once more after a while, unless it was tried often enough. */
+function again(asked: Asked): boolean {
+  const wait = RETRIES[asked.tries];
+  if (wait === undefined) return false;
+  setTimeout(() => enqueue({ ...asked, tries: asked.tries + 1 }), wait);
+  return true;
+}
+
+async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
+    rest = parts.pop()!;
+    yield* parts;
+  }
+}
