@@ -30,7 +30,11 @@ function enqueue(asked: Asked): void {
 }
 
 function flush(): void {
-  const wanted = waiting.filter((asked) => !asked.signal?.aborted);
+  const wanted: Asked[] = [];
+  for (const asked of waiting) {
+    if (asked.signal?.aborted) asked.reject(asked.signal.reason);
+    else wanted.push(asked);
+  }
   waiting = [];
   for (let from = 0; from < wanted.length; from += TOGETHER) void post(wanted.slice(from, from + TOGETHER));
 }
