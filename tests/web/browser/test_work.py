@@ -71,7 +71,7 @@ def test_matrices_come_and_go_and_mistakes_are_marked(page: Any) -> None:
     page.goto("/#work")
     page.get_by_role("button", name="Leave Value matrix out").click()
     expect(page.get_by_text("without W_v, the identity")).to_be_visible()
-    page.get_by_role("button", name="Give value matrix W_v").click()
+    page.get_by_role("button", name="Give value matrix").click()
     expect(page.get_by_label("Value matrix, row 1, column 1")).to_have_value("1")
     page.get_by_role("button", name="Add a row to Tokens").click()
     expect(page.locator("[data-step=outputs] tbody tr")).to_have_count(5)

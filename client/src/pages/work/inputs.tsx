@@ -91,8 +91,8 @@ function GivenMatrix({ name, state, problem, pointed }: Props & { name: MatrixNa
   const wide = rowsOf(state.tokens)[0]?.length ?? 1;
   if (cells.length === 0)
     return (
-      <button class="quiet work-absent" onClick={() => change({ [name]: beginning(name, wide, rowsOf(state.tokens)) })} aria-label={`Give ${label.toLowerCase()} ${sign}; now ${without}`}>
-        + <var><Sign of={sign} /></var> <small>{without}</small>
+      <button class="quiet work-absent" onClick={() => change({ [name]: beginning(name, wide, rowsOf(state.tokens)) })}>
+        <span class="hidden">Give {label.toLowerCase()} </span>+ <var><Sign of={sign} /></var> <small>{without}</small>
       </button>
     );
   const wrong = cellOf(problem, name);
