@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -51,9 +52,15 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def explained(question: PlanQuestion) -> Explanation:
-    """The explanation of the call."""
+    """The explanation of the call, remembered: its map is asked for after it, at one zoom after another."""
+    return _explained(question.model_dump_json(include={*PlanQuestion.model_fields}))
+
+
+@lru_cache(maxsize=8)
+def _explained(text: str) -> Explanation:
     from lattend.attend.explain.explain import explain
 
+    question = PlanQuestion.model_validate_json(text)
     given, examples = numbers_in(question)
     rule = read(question.rule)
     known = given | examples

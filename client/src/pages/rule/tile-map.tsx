@@ -84,8 +84,10 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
         <span class="waste">executed, not attended</span>
         <span class="none">skipped</span>
         <span class="grow" />
-        <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>
-        {all}
+        <div>
+          <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>
+          {all}
+        </div>
       </div>
       {problem && <ProblemText problem={problem} />}
     </figure>

@@ -1,7 +1,7 @@
 """TileMap: where on the grid a plan computes pairs, and how many of them are attended, at any zoom.
 
 A tile takes some slots of queries and some of keys. How many of these lie between two edges is a closed form
-of the orders, so a million positions cost one matrix product over the tiles, and no pair is looked at.
+of the orders, so a million positions cost a product for each tile and box, and no pair is looked at.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 Span = tuple[int, int]
 MOST_BOXES = 64  # along a side
 MOST_TILES = 400_000
-AT_ONCE = 1 << 14  # tiles of one matrix product
+AT_ONCE = 1 << 14  # tiles
 
 
 @dataclass(frozen=True)
@@ -109,21 +109,26 @@ def _executed(kernel: str, asked: MetaCall, part: Part, cut: Cut, rows: Ints, co
     table, _ = table_of(kernel, asked.call, part, tiles(part, cut.rows))
     if table.shape[2] > MOST_TILES:
         raise TooLarge(f"{table.shape[2]:,} tiles are more than are mapped, {MOST_TILES:,}")
-    axis, total = part.axes[0], np.zeros((len(rows) - 1, len(cols) - 1))
-    for begin in range(0, table.shape[2], AT_ONCE):
-        some = table[0, 0, begin : begin + AT_ONCE].astype(np.int64)
-        slot, base = some[:, OUTER_SLOT], some[:, OUTER_BASE]
-        inner = some[:, INNER_BASE], some[:, INNER_FIRST], some[:, INNER_END]
-        last = slot + rows_along(axis, cut.rows[0], slot, base)
-        outer = _between(axis.outer_order, rows, base, slot, last)
-        total += outer.T @ _between(axis.inner_order, cols, *inner)  # whole numbers below 2^53
-    return np.rint(total).astype(np.int64)
+    axis, total = part.axes[0], np.zeros((len(rows) - 1, len(cols) - 1), np.int64)
+    found = table[0, 0].astype(np.int64)
+    slot, base = found[:, OUTER_SLOT], found[:, OUTER_BASE]
+    last = slot + rows_along(axis, cut.rows[0], slot, base)
+    seen = _between(axis.outer_order, rows[[0, -1]], base, slot, last)[:, 0] > 0
+    found, slot, base, last = found[seen], slot[seen], base[seen], last[seen]
+    for begin in range(0, len(found), AT_ONCE):
+        some = slice(begin, begin + AT_ONCE)
+        inner = (found[some, column] for column in (INNER_BASE, INNER_FIRST, INNER_END))
+        outer = _between(axis.outer_order, rows, base[some], slot[some], last[some])
+        within = _between(axis.inner_order, cols, *inner)
+        tile, row = np.nonzero(outer)  # a tile lies in few rows of boxes
+        np.add.at(total, row, outer[tile, row][:, None] * within[tile])
+    return total
 
 
-def _between(order: Order, edges: Ints, base: Ints, first: Ints, end: Ints) -> NDArray[np.float64]:
+def _between(order: Order, edges: Ints, base: Ints, first: Ints, end: Ints) -> Ints:
     """How many of each tile's slots lie between each two edges: [tiles, boxes]."""
     below = np.clip(order.below(edges[None, :], base[:, None]), first[:, None], end[:, None])
-    return np.diff(below, axis=1).astype(np.float64)
+    return np.diff(below, axis=1)
 
 
 def _needed(rule: Rule, rows: Ints, cols: Ints) -> Ints | None:
