@@ -129,8 +129,8 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, layout: Layou
   if (cursor) {
     const [x, y, width, height] = frame(cursor);
     if (scene.cross) {
-      context.globalAlpha = 0.18;
-      context.fillStyle = colours.accent;
+      context.globalAlpha = 0.14;
+      context.fillStyle = colours.text;
       context.fillRect(0, y, layout.width, height);
       context.fillRect(x, 0, width, layout.height);
       context.globalAlpha = 1;

@@ -62,6 +62,25 @@ def test_a_square_is_filled_where_the_mask_is_true(text: str, numbers: dict[str,
     assert not attended & empty
 
 
+@pytest.mark.parametrize("n", [320, 3200])  # looked at in the page, and counted by the server
+def test_the_shade_of_a_cell_is_the_share_of_its_pairs(n: int, page: Any) -> None:
+    text, numbers = "k <= q and (q - k <= t or (q - k) % 3 == 0)", {"n": n, "t": n // 9}
+    canvas = visit(page, text, numbers=numbers)
+    how = page.locator(".grid-how[data-exact=true]")
+    expect(how).to_contain_text("exact share")
+    side = int(re.findall(r"each cell is (\d+)", how.inner_text())[0])
+    cells = lt.rule(text).mask(**numbers).reshape(n // side, side, n // side, side).sum((1, 3))
+    levels = -(-20 * cells // side**2)
+    shades: dict[int, set[str]] = {}
+    for level, colour in zip(
+        levels.ravel().tolist(), canvas.evaluate(SQUARES, list(cells.shape)), strict=True
+    ):
+        shades.setdefault(level, set()).add(colour)
+    assert len(shades) > 3
+    assert all(len(colours) == 1 for colours in shades.values())  # one shade a level,
+    assert len(set.union(*shades.values())) == len(shades)  # and one level a shade
+
+
 def test_pointing_at_a_square_tells_which_clause_decides(page: Any) -> None:
     canvas = visit(page, "k <= q and q - k <= t", numbers={"n": 12, "t": 3})
     told = page.locator(".grid-readout")
