@@ -29,7 +29,7 @@ export function PricePanel({ state }: { state: ConvState }) {
           </div>
         ))}
       </dl>
-      <div class={same.problem || !same.answer ? "stale" : ""} aria-busy={same.busy} data-panel="conv_same">
+      <div aria-busy={same.busy} data-panel="conv_same">
         {same.problem && !price.problem && <ProblemText problem={same.problem} />}
         {!same.answer && !same.problem && <p class="conv-words">proving that both cost the same at every size …</p>}
         <ul class="conv-proofs">
