@@ -158,13 +158,13 @@ def test_hard_questions_delay_nobody() -> None:
 
 def test_where_the_slow_lane_is_full_the_page_with_most_gives_way() -> None:
     async def work(asked: Pool) -> list[Reply]:
-        other = ask(asked, "sleep", 2, page="other")
-        greedy = [ask(asked, "sleep", 2, page="greedy") for _ in range(pool.LANE)]
+        other = ask(asked, "sleep", 4, page="other")
+        greedy = [ask(asked, "sleep", 4, page="greedy") for _ in range(pool.LANE)]
         return [await other, *await asyncio.gather(*greedy)]
 
     other, *greedy = run(work)
     assert other.status == 200
-    assert sorted(reply.status for reply in greedy) == [200, 503]
+    assert sorted(reply.status for reply in greedy) == [200, 200, 503]
 
 
 def test_pages_take_turns() -> None:

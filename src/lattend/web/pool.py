@@ -25,7 +25,8 @@ from lattend.web.worker import HEADER, packed
 
 START = 60.0  # seconds until a worker is ready
 SLOW = 0.3  # seconds after which a question leaves its place to the next
-LANE = 2  # slow questions for each place
+LANE = 3  # slow questions for each place
+ENOUGH = 1.0  # seconds that each may run however full it is: on a busy machine all are slow
 WAITING = 2000  # questions in line
 WORN = 2000  # answers after which a worker is replaced by a fresh one
 
@@ -189,10 +190,20 @@ class Pool:
             return
         self._quick.discard(ticket)
         self._slow.append(ticket)
-        if len(self._slow) > self.size * LANE:
-            pages = Counter(one.asking.page for one in self._slow)
-            max(self._slow, key=lambda one: (pages[one.asking.page], -one.begun)).end(CROWDED)
+        self._thin_out()
         self._seat()
+
+    def _thin_out(self) -> None:
+        """Where the slow lane is too full, end the longest of the page with most, once it had its time."""
+        if len(self._slow) <= self.size * LANE:
+            return
+        pages = Counter(one.asking.page for one in self._slow)
+        longest = max(self._slow, key=lambda one: (pages[one.asking.page], -one.begun))
+        left = ENOUGH - (time.monotonic() - longest.begun)
+        if left <= 0:
+            longest.end(CROWDED)
+        else:
+            asyncio.get_running_loop().call_later(left, self._thin_out)
 
     def _leave(self, ticket: Ticket) -> None:
         self._quick.discard(ticket)
