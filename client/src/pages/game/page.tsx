@@ -44,12 +44,12 @@ function GamePage({ state }: { state: GameState }) {
       <div class="columns">
         <div>
           <Portrait {...props} />
-          <Curves {...props} />
+          <StepsPanel state={state} />
         </div>
         <div>
           <Outcomes state={state} />
+          <Curves {...props} />
           <Places {...props} />
-          <StepsPanel state={state} />
         </div>
       </div>
     </>

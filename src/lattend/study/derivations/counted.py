@@ -51,7 +51,8 @@ class Counted:
         """That what is shown is what is claimed: two grammars read the formula, with one value."""
         names = [*self.count.names]
         claimed = parse_formula(text, names)
-        assert not isinstance(claimed, BigO)
+        if isinstance(claimed, BigO):
+            raise DerivationError(f"{text} is a growth rate, not a number of pairs")
         for numbers in product(range(1, LARGEST + 1), repeat=len(names)):
             values = dict(zip(names, numbers, strict=True))
             exactly = {name: exact(number) for name, number in values.items()}

@@ -14,9 +14,11 @@ import numpy as np
 from lattend.errors import DomainError, NamingError
 from lattend.study.derivations.term import Term, bound_index, signature
 from lattend.study.exact.formula import FUNCTIONS as EXACT
+from lattend.study.exact.formula import LARGEST_POWER
 from lattend.study.exact.numbers import exact
 
 Environment = dict[str, Any]
+MOST_TERMS = 10_000  # of a sum
 
 
 def evaluate(term: Term, names: Mapping[str, Any]) -> Any:
@@ -85,6 +87,8 @@ def _bound(term: Term, names: Mapping[str, Any]) -> Any:
     name = bound_index(term)
     if len(term.args) == 4:
         low, high = (int(evaluate(limit, names)) for limit in term.args[2:])
+        if high - low >= MOST_TERMS:
+            raise DomainError(f"a sum of {high - low + 1:,} terms is too long; at most {MOST_TERMS:,}")
         values: Sequence[Any] = range(low, high + 1)
     else:
         values = _look_up(f"each {name}", names)
@@ -119,7 +123,7 @@ def _applied(term: Term, values: list[Any]) -> Any:
         case "%":
             return first % rest[0]
         case "^":
-            return first ** rest[0]
+            return _power(first, rest[0])
         case "=":
             return bool(np.all(first == rest[0]))
         case "!=":
@@ -134,6 +138,13 @@ def _applied(term: Term, values: list[Any]) -> Any:
             return vector(values)
         case _:
             return _called(term.text, values)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    for one in np.ravel(exponent):
+        if one.is_number and abs(one) > LARGEST_POWER:
+            raise DomainError(f"a power of at most {LARGEST_POWER:,} is meant to be enough")
+    return base**exponent
 
 
 def _at(value: Any, keys: Sequence[Any]) -> Any:

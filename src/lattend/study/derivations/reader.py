@@ -97,6 +97,8 @@ class _TermParser(Parser[Parsed]):
 
     def call(self, name: Token) -> Parsed:
         found, end = self.arguments()
+        if name.value in BINDERS and not _is_bound([one.node for one in found]):
+            raise self.fail(f"{name.value} runs over an index: {name.value}(a, i) or (a, i, 1, n)", name)
         op = name.value if name.value in BINDERS else "indicator" if name.value == "is" else "call"
         return Parsed(Term(op, tuple(one.node for one in found), name.value), name.start, end)
 
@@ -114,3 +116,9 @@ class _TermParser(Parser[Parsed]):
             raise self.left_over(token)
         self.at += 1
         return Parsed(Term(token.kind, text=token.value), token.start, token.end)
+
+
+def _is_bound(parts: list[Term]) -> bool:
+    """Whether these are a body, an index or a condition on one, and limits or none."""
+    index = parts[1] if len(parts) in (2, 4) else None
+    return index is not None and "name" in (index.op, *(part.op for part in index.args[:1]))

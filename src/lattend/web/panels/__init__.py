@@ -12,6 +12,7 @@ from lattend.web.panels import (
     cost,
     cost_claim,
     count,
+    derive,
     draw,
     elbo,
     elbo_discrete,
@@ -57,6 +58,7 @@ _ALL = (
     *(explain.PANEL, tile_map.PANEL, rule_cost.PANEL),
     *(work.PANEL, check.PANEL),
     *(heads.PANEL, heads_moment.PANEL, heads_findings.PANEL),
+    derive.PANEL,
     *(layers.PANEL, cost.PANEL, cost_claim.PANEL, cost_claim.CHECK),
     *(compare.PANEL, tables.PANEL, model.PANEL),
 )

@@ -1,0 +1,11 @@
+// What a person sets on the page of derivations.
+
+export type DeriveState = {
+  derivation: string;
+  f: string;
+  method: string;
+  step: string;
+  changes: { [line: string]: string }; // right sides that were typed, by the number of their line
+};
+
+export const START: DeriveState = { derivation: "elbo", f: "p*q", method: "alternating", step: "1", changes: {} };

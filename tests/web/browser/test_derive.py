@@ -1,0 +1,36 @@
+"""The page of derivations: a line is changed, refuted, mended and undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+
+def test_a_changed_line_is_refuted_then_holds(page: Any) -> None:
+    page.goto("/#derive?derivation=causal")
+    line = page.locator("[data-line='6']")
+    expect(line).to_have_attribute("data-verdict", "holds")
+    line.get_by_role("button", name="Change").click()
+    field = line.get_by_label("Right side of line 6")
+    field.fill("n (n - 1)/2")
+    expect(line).to_have_attribute("data-verdict", "refuted")
+    expect(line).to_contain_text("the count is")
+    field.fill("n (n - ")
+    expect(line).to_have_attribute("data-verdict", "unread")
+    field.fill("(n^2 + n)/2")
+    expect(line).to_have_attribute("data-verdict", "holds")
+    page.reload()
+    expect(line).to_contain_text("changed by you")
+    line.get_by_role("button", name="Undo").click()
+    expect(line).to_contain_text("n equal terms")
+
+
+def test_another_derivation_is_one_click_away(page: Any) -> None:
+    page.goto("/#derive")
+    page.get_by_role("button", name="game").click()
+    expect(page.get_by_role("heading", name="One step of the game")).to_be_visible()
+    page.get_by_label("step, or h").fill("h")
+    expect(page.locator("[data-line='3'] .formula").last).to_have_attribute(
+        "data-latex", "= \\displaystyle q + h p"
+    )
