@@ -145,6 +145,18 @@ def test_copies_run_as_they_stand(capsys: pytest.CaptureFixture[str]) -> None:
     assert str(config(PUBLISHED["gpt2"][0]).training(64)) in printed
 
 
+def test_pictures_are_the_librarys() -> None:
+    question = {"layers": ["rnn", "attention(causal, projections=none)"], "over": "t", "numbers": {"d": 512}}
+    status, media, body = reply("compare", "svg", json.dumps(question).encode())
+    assert (status, media) == (200, "image/svg+xml")
+    assert "t = 1,023" in body.decode()
+    status, media, body = reply("cost", "png", json.dumps({"layer": "vit"}).encode())
+    assert (status, media, body[1:4]) == (200, "image/png", b"PNG")
+    status, _, body = reply("cost", "svg", b'{"layer": "rnn"}')
+    assert status == 422
+    assert "a chart needs a number for every size" in json.loads(body)["message"]
+
+
 def test_curves_are_the_comparisons() -> None:
     texts = ["rnn", "attention(causal, projections=none)"]
     found = answer("compare", layers=texts, over="t", numbers={"d": 512, "heads": 3}, span=[16, 5000])
