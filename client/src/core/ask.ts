@@ -17,6 +17,7 @@ const PATIENCE = 120; // ms after which a newer question no longer waits for the
 const known = new Map<string, unknown>();
 const KNOWN = 300;
 
+const NOTHING = { answer: null, to: null };
 const BUSY: Problem = { kind: "busy", message: "", field: "", text: "", start: 0, end: 0, fixes: [] };
 
 export class Refused extends Error {
@@ -52,16 +53,17 @@ export async function askPicture(panel: string, question: object, form: "svg" | 
   return response.blob();
 }
 
-/** What a panel answers to a question, as the question changes; null asks nothing. */
-export function useAnswer<Answer>(panel: string, question: object | null): Reading<Answer> {
-  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, to: null, problem: null, busy: question !== null });
+/** What a panel answers to a question, as the question changes. null asks nothing; undefined asks nothing now, and
+ * what was answered before stays. */
+export function useAnswer<Answer>(panel: string, question: object | null | undefined): Reading<Answer> {
+  const [reading, setReading] = useState<Reading<Answer>>({ answer: null, to: null, problem: null, busy: Boolean(question) });
   const asker = useRef(0);
   asker.current ||= ++askers;
   const running = useRef<{ abort: AbortController; begun: number; done: Promise<void> } | null>(null);
   const key = question && JSON.stringify(question);
   useEffect(() => {
     if (!question) {
-      setReading({ answer: null, to: null, problem: null, busy: false });
+      setReading((old) => ({ ...(question === null ? NOTHING : old), problem: null, busy: false }));
       return;
     }
     let newest = true;
@@ -75,7 +77,7 @@ export function useAnswer<Answer>(panel: string, question: object | null): Readi
         before.abort.abort();
       }
       const asking = ask<Answer>(panel, question, abort.signal, asker.current).then(
-        (answer) => newest && setReading({ answer, to: key, problem: null, busy: false }),
+        (answer) => newest && setReading({ answer, to: key ?? null, problem: null, busy: false }),
         (error: unknown) => {
           if (!newest || abort.signal.aborted) return;
           const problem =

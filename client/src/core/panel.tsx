@@ -10,7 +10,7 @@ interface Props {
   title: string;
   about: ComponentChildren; // what am I looking at
   panel: string;
-  question: object | null;
+  question: object | null | undefined; // undefined: what is shown belongs to an older one
   reading: Reading<{ copies: Copies }>;
   picture?: boolean; // whether the server draws it
   controls?: ComponentChildren; // what a person sets; never dimmed
@@ -43,7 +43,7 @@ export function Panel({ title, about, panel, question, reading, picture, control
       {told && <p class="about">{about}</p>}
       {controls}
       {reading.problem && <ProblemText problem={reading.problem} />}
-      <div class={reading.problem || !reading.answer ? "stale" : ""}>{children}</div>
+      <div class={reading.problem || !reading.answer || question === undefined ? "stale" : ""}>{children}</div>
     </section>
   );
 }

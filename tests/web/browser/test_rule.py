@@ -140,6 +140,7 @@ def test_nonsense_in_the_field_leaves_the_rest_standing(page: Any) -> None:
     for text in ("(" * 2000, "", "<img src=x onerror=alert(1)>", "q" * 5000):
         field(page).fill(text)
         expect(page.locator(".text-field .problem")).to_be_visible()
+        expect(page.locator("[data-panel=count] .stale .formula").first).to_be_visible()
     field(page).fill("k <= q")
     expect(page.locator(".text-field .problem")).to_have_count(0)
     expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")

@@ -7,7 +7,7 @@ import type { CodeAnswer } from "../../schema";
 import type { RuleProps } from "./state";
 
 export function CodePanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const code = useAnswer<CodeAnswer>("code", question);
   const [chosen, setChosen] = useState("Lattend");
   const snippets = code.answer?.snippets ?? [];

@@ -13,7 +13,7 @@ const ABOUT =
 const FIELDS = ["rule", "numbers", "heads", "kv_heads", "head_dim"] as const;
 
 export function CostPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, FIELDS);
+  const question = read.problem ? undefined : pick(state, FIELDS);
   const reading = useAnswer<RuleCostAnswer>("rule_cost", question);
   const answer = reading.answer;
   const at = answer && Object.entries(answer.at).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`).join(", ");

@@ -7,9 +7,9 @@ import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, R
 import type { RuleProps } from "./state";
 
 export function CountPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const count = useAnswer<CountAnswer>("count", question);
-  const growth = useAnswer<GrowthAnswer>("growth", read.problem ? null : pick(state, ["rule"]));
+  const growth = useAnswer<GrowthAnswer>("growth", read.problem ? undefined : pick(state, ["rule"]));
   const found = count.answer;
   return (
     <Panel
@@ -56,7 +56,7 @@ export function CountPanel({ state, read }: RuleProps) {
 }
 
 export function KeysPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const keys = useAnswer<KeysAnswer>("keys", question);
   return (
     <Panel
@@ -79,7 +79,7 @@ export function KeysPanel({ state, read }: RuleProps) {
 }
 
 export function SpanPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const reach = useAnswer<ReachAnswer>("reach", question);
   return (
     <Panel
@@ -106,7 +106,7 @@ export function SpanPanel({ state, read }: RuleProps) {
 }
 
 export function CachePanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const cache = useAnswer<CacheAnswer>("cache", question);
   const found = cache.answer;
   return (
@@ -132,7 +132,7 @@ export function CachePanel({ state, read }: RuleProps) {
 }
 
 export function NamesPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, ["rule", "numbers"]);
+  const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const names = useAnswer<NamesAnswer>("rules", question);
   const found = names.answer;
   const given = found && Object.entries(found.arguments).map(([name, term]) => `${name} = ${term}`).join(", ");

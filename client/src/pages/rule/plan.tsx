@@ -17,7 +17,7 @@ const KERNELS = ["sdpa", "triton", "cpu", "dense", "reference"];
 const SIZES = [4096, 65536, 1_000_000];
 
 export function PlanPanel({ state, read }: RuleProps) {
-  const question = read.problem ? null : pick(state, CALL);
+  const question = read.problem ? undefined : pick(state, CALL);
   const reading = useAnswer<ExplainAnswer>("explain", question);
   const answer = reading.answer;
   return (

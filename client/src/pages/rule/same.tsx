@@ -10,10 +10,10 @@ import { marks, type RuleProps } from "./state";
 const WHOSE: { [whose: string]: string } = { both: "attended by both", rule: "by A only", other: "by B only" };
 
 export function SamePanel({ state, read, other }: RuleProps) {
-  const question = read.problem || other.problem || !state.other ? null : pick(state, ["rule", "other", "numbers"]);
+  const question = !state.other ? null : read.problem || other.problem ? undefined : pick(state, ["rule", "other", "numbers"]);
   const same = useAnswer<SameAnswer>("same", question);
   const shared = useAnswer<SharedAnswer>("shared", question);
-  const found = question && same.answer;
+  const found = question === null ? null : same.answer;
   const first = found?.first ?? null;
   useEffect(() => {
     marks.value = { ...marks.value, same: first ? [{ pair: first.pair, label: "first difference" }] : [] };
