@@ -101,7 +101,7 @@ ANSWER = {
 
 
 def test_an_answer_is_judged_as_the_library_does() -> None:
-    status, found = asked("check", **CASE, answer=ANSWER)
+    status, found = asked("check", **CASE, answer=ANSWER, places=6)
     right = lt.study.work(**EXAMPLE).check({name: tables[0] for name, tables in ANSWER.items()})
     assert status == 200
     assert (found["right"], found["summary"]) == (False, right.json()["summary"])
@@ -112,6 +112,9 @@ def test_an_answer_is_judged_as_the_library_does() -> None:
     followed = verdicts["weights", 1, 0]
     assert followed["verdict"] == "follows"
     assert followed["roots"] == [{"step": "sums", "head": 0, "row": 1, "column": 0}]
+    assert found["copies"]["command"].endswith(
+        "--wv '0,0;0,1' --check answer.json"
+    )  # places would be stricter
     names: dict[str, Any] = {"print": lambda found: names.update(judged=found)}
     exec(found["copies"]["python"], names)
     assert names["judged"].json() == right.json()

@@ -10,7 +10,7 @@ import { completions } from "../rule/completion";
 import { isDirect, isSource, sharedPlace, type WorkState } from "./state";
 
 type MatrixName = "tokens" | "wq" | "wk" | "wv" | "wo" | "memory" | "q" | "k" | "v";
-const FROM_TOKENS_ON: MatrixName[] = ["tokens", "wq", "wk", "wv", "wo", "memory"];
+const WITH_TOKENS: MatrixName[] = ["tokens", "wq", "wk", "wv", "wo", "memory"];
 const DIRECT: MatrixName[] = ["q", "k", "v", "wo"];
 const TITLES: { [name in MatrixName]: [string, string, string] } = {
   tokens: ["X", "Tokens", ""],
@@ -45,7 +45,7 @@ export function Inputs({ state, problem, pointed, steps }: Props) {
   return (
     <>
       <div class="work-inputs">
-        {(direct ? DIRECT : FROM_TOKENS_ON).map((name) => (
+        {(direct ? DIRECT : WITH_TOKENS).map((name) => (
           <GivenMatrix name={name} state={state} problem={problem} pointed={pointed} steps={steps} />
         ))}
       </div>

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from lattend.web.copies import call, python
 from lattend.web.matrices import Rows
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.panels.work import WorkQuestion, arguments, copies, worked_of
+from lattend.web.panels.work import WorkQuestion, call_of, command_of, worked_of
 
 Tables = Annotated[list[Rows], Field(max_length=16)]
 
@@ -56,8 +55,8 @@ def answer(question: CheckQuestion) -> CheckAnswer:
     from lattend.study.worked.judge import judge
     from lattend.study.worked.judgement_text import format_true
 
-    worked = worked_of(WorkQuestion(**question.model_dump(exclude={"answer"})))
-    given = {
+    worked = worked_of(question)
+    given: dict[str, Any] = {
         name: tables if name in worked.parts and worked.parts[name].per_head else tables[0]
         for name, tables in question.answer.items()
         if any(cell.strip() for rows in tables for row in rows for cell in row)
@@ -83,18 +82,16 @@ def answer(question: CheckQuestion) -> CheckAnswer:
             )
             for verdict in found.verdicts
         ],
-        copies=taken(question, given),
+        copies=copies(question, given),
     )
 
 
-def taken(question: CheckQuestion, given: Mapping[str, object]) -> Copies:
+def copies(question: CheckQuestion, given: dict[str, Any]) -> Copies:
     """The same check in Python and in the shell."""
-    work = copies(question, worked_of(WorkQuestion(**question.model_dump(exclude={"answer"}))))
-    file = f"echo {shlex.quote(json.dumps(dict(given)))} > answer.json"
-    made = call("worked = lt.study.work", **arguments(question))
+    file = f"echo {shlex.quote(json.dumps(given))} > answer.json"
     return Copies(
-        python=python(made, call("print(worked.check", dict(given)) + ")"),
-        command=f"{file}\n{work.command} --check answer.json",
+        python=python(call_of(question), call("print(worked.check", given) + ")"),
+        command=f"{file}\n{command_of(question)} --check answer.json",
     )
 
 

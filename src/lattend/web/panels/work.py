@@ -178,25 +178,34 @@ def step_view(worked: Worked, step: Step, formula: str, places: int) -> StepView
 
 def copies(question: WorkQuestion, worked: Worked) -> Copies:
     """The same work in Python, in the shell and in LaTeX."""
-    given = arguments(question)
+    places = "" if question.places == 4 else f" --places {question.places}"
+    return Copies(
+        python=python(call_of(question), "print(worked)"),
+        command=command_of(question) + places,
+        latex=worked.latex(question.places),
+    )
+
+
+def call_of(question: WorkQuestion) -> str:
+    """The line of Python that works it through."""
     named = {
         name: literals(value) if isinstance(value, list) else literal(value) if name == "scale" else value
-        for name, value in given.items()
+        for name, value in arguments(question).items()
     }
-    letters = letters_of(question) if "rule" in given else {}
-    return Copies(
-        python=python(call("worked = lt.study.work", **named), "print(worked)"),
-        command=command(
-            "work",
-            at=letters,
-            **{name: rows_text(given[name]) for name in (*MATRICES, "wo", *DIRECT) if name in given},
-            rule=given.get("rule", ""),
-            scale=given.get("scale", ""),
-            heads=str(given.get("heads", "")),
-            columns=given.get("columns", False),
-            places="" if question.places == 4 else str(question.places),
-        ),
-        latex=worked.latex(question.places),
+    return call("worked = lt.study.work", **named)
+
+
+def command_of(question: WorkQuestion) -> str:
+    """The command that works it through."""
+    given = arguments(question)
+    return command(
+        "work",
+        at=letters_of(question) if "rule" in given else {},
+        **{name: rows_text(given[name]) for name in (*MATRICES, "wo", *DIRECT) if name in given},
+        rule=given.get("rule", ""),
+        scale=given.get("scale", ""),
+        heads=str(given.get("heads", "")),
+        columns=given.get("columns", False),
     )
 
 
