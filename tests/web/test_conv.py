@@ -60,6 +60,12 @@ def test_the_leak_is_the_curve_of_the_picture():
     assert found["needed"][2]["smallest"] == format_number(least.smallest, 5)
 
 
+def test_the_curve_ends_where_a_chart_can_show_it():
+    _, found = ask("conv_leak", alpha=900)
+    assert found["alphas"][-1] == pytest.approx(44) and found["leak"] == "0"
+    assert min(value for curve in found["curves"] for value in curve["values"]) > 1e-20
+
+
 def test_the_difference_is_that_of_the_layer():
     _, found = ask("conv_error", kernel="3", stride="2", size="7x9", alpha=1.0, filter="sharpen")
     trial = try_heads(read_geometry(3, 2), 7, 9, 1.0, "sharpen")

@@ -27,6 +27,16 @@ def test_the_wavefront_steps_and_plays(page: Any) -> None:
     expect(page).to_have_url(re.compile(f"step={step}" if step != "–" else "#grid"))
 
 
+def test_a_link_may_hold_any_number(page: Any) -> None:
+    page.goto("/#grid?size=5&step=-99&speed=-5&pixel=99,99")
+    expect(page.locator(".grid-count")).to_have_text("Before the first step.")
+    expect(page.locator(".grid-fields figcaption strong").first).to_have_text("25 of 25")
+    page.goto("/#conv?alpha=500&head=99")
+    expect(page.locator("[data-panel=conv_leak] .chart-box")).to_be_visible()
+    page.goto("/#patches?token=1.5")
+    expect(page.locator(".patches-told").first).to_contain_text("token 1: position (0, 1)")
+
+
 def test_what_a_pixel_sees_follows_it(page: Any) -> None:
     page.goto("/#grid?size=6&pixel=2,3")
     seen = page.locator(".grid-fields figcaption strong")

@@ -31,7 +31,7 @@ export function LeakPanel({ state }: { state: ConvState }) {
             xName="α"
             yLog={10}
             height={240}
-            marks={[{ x: state.alpha, y: found.level, label: `α = ${state.alpha}` }]}
+            marks={state.alpha > found.alphas.at(-1)! ? [] : [{ x: state.alpha, y: found.level, label: `α = ${state.alpha}` }]}
           />
           <div class="scroll" tabIndex={0} role="group" aria-label="α for a leak">
             <table class="report-table">

@@ -18,9 +18,12 @@ export function PricePanel({ state }: { state: ConvState }) {
       panel="conv_price"
       question={question}
       reading={price}
+      wide
     >
-      <Slider name="channels in" label="Channels in" value={state.channels} example={16} min={1} max={1024} log onChange={(channels) => change({ channels: channels ?? 1 })} />
-      <Slider name="channels out" label="Channels out" value={state.out_channels} example={32} min={1} max={1024} log onChange={(out) => change({ out_channels: out ?? 1 })} />
+      <div class="sliders">
+        <Slider name="channels in" label="Channels in" value={state.channels} example={16} min={1} max={1024} log onChange={(channels) => change({ channels: channels ?? 1 })} />
+        <Slider name="channels out" label="Channels out" value={state.out_channels} example={32} min={1} max={1024} log onChange={(out) => change({ out_channels: out ?? 1 })} />
+      </div>
       <dl class="facts">
         {price.answer?.facts.map(([name, words]) => (
           <div>

@@ -37,15 +37,16 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
   const last = found.depth - 1;
   const [playing, setPlaying] = useState(false);
   const [shown, setShown] = useState(state.step);
-  const now = Math.min(playing ? shown : state.step, last);
+  const now = Math.max(-1, Math.min(Math.floor(playing ? shown : state.step), last)); // a link may hold any number
+  const speed = Math.max(SPEEDS[0]!, Math.min(SPEEDS.at(-1)!, state.speed));
   const newest = useRef(now);
   newest.current = now;
 
   useEffect(() => {
     if (!playing) return;
-    const timer = setInterval(() => setShown(newest.current >= last ? -1 : newest.current + 1), 1000 / state.speed);
+    const timer = setInterval(() => setShown(newest.current >= last ? -1 : newest.current + 1), 1000 / speed);
     return () => clearInterval(timer);
-  }, [playing, state.speed, last]);
+  }, [playing, speed, last]);
 
   const stop = (step: number) => {
     setPlaying(false);
@@ -72,7 +73,7 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
         </label>
         <label>
           Speed{" "}
-          <select value={String(state.speed)} onChange={(event) => change({ speed: Number(event.currentTarget.value) })}>
+          <select value={String(speed)} onChange={(event) => change({ speed: Number(event.currentTarget.value) })}>
             {SPEEDS.map((speed) => (
               <option value={String(speed)}>{speed} a second</option>
             ))}

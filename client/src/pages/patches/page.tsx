@@ -56,7 +56,7 @@ function PatchesPage({ state }: { state: PatchesState }) {
           picture
           wide
         >
-          {reading.answer && <Patches found={reading.answer} token={Math.max(0, Math.min(state.token, reading.answer.tokens - 1))} />}
+          {reading.answer && <Patches found={reading.answer} token={Math.max(0, Math.min(Math.floor(state.token), reading.answer.tokens - 1))} />}
         </Panel>
         <PricePanel state={state} />
       </div>

@@ -8,6 +8,7 @@ from lattend.web.copies import command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
+FARTHEST = 40.0  # the end of the curve: beyond it float64 has no digit for the leak beside 1
 ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
 LATEX = (
     r"1 - w \le \frac{1}{\cosh^2(\alpha/2)}, \qquad "
@@ -59,7 +60,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
     check_alpha(question.alpha)
     geometry, rows, cols = question.small()
     leaks = Leaks.of(geometry.keys(rows, cols), geometry.centres(rows, cols))
-    curve: dict[str, list[list[float]]] = leaks.data(question.alpha, None)["curve"]
+    curve: dict[str, list[list[float]]] = leaks.data(min(question.alpha, FARTHEST), None)["curve"]
     worst = leaks.worst.at(question.alpha)
     return LeakAnswer(
         alphas=[alpha for alpha, _ in next(iter(curve.values()))],
