@@ -24,36 +24,33 @@ const UNDRAWN = { copies: { python: "", command: "", latex: "" } };
 export function GridPanel({ state, read, other }: RuleProps) {
   const question = read.problem || other.problem ? null : pick(state, ["rule", "other", "numbers", "pixel", "flat"]);
   const drawing = useAnswer<DrawAnswer>("draw", question);
+  const undrawn = drawing.problem?.kind === "no answer" && { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null };
   const second = state.other ? other.answer : null;
   const { numbers, head, pixel, slice, flat } = state;
-  const model = useMemo(
-    () => (read.answer ? modelOrReason([read.answer, ...(second ? [second] : [])], state) : null),
+  const { model, reason } = useMemo(
+    () => modelOrReason(read.answer ? [read.answer, ...(second ? [second] : [])] : [], state),
     [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
   );
-  const [plan, planProblem] = usePlan(state, model && typeof model !== "string" ? model : null);
-  const hover = (at: { row: number; col: number } | null) => {
-    hoveredSpan.value = at && read.answer?.source && model && typeof model !== "string" ? spanAt(model, at) : null;
-  };
-  const asked = question && model && typeof model !== "string" ? { ...pick(state, ["rule", "other", "numbers"]), ...model.chosen } : null;
+  const [plan, planProblem] = usePlan(state, model);
   return (
-    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={drawing.problem?.kind === "no answer" ? { ...drawing, answer: drawing.answer ?? UNDRAWN, problem: null } : drawing} picture>
-      {typeof model === "string" && <p role="status">{model}</p>}
-      {model && typeof model !== "string" && (
-          <Grid
-            model={model}
-            view={state.view}
-            plan={plan}
-            asked={asked}
-            marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
-            onView={(view) => change({ view })}
-            onPixel={(pixel) => change({ pixel })}
-            onCursor={hover}
-          >
-            <Choosing model={model} read={read.answer!} state={state} />
-            <Places model={model} />
-            {model.kind === "line" && <button aria-pressed={state.runs} onClick={() => change({ runs: !state.runs })} title="Outline the pairs that the plan below computes">What runs</button>}
-            {planProblem && <span role="status">{planProblem}</span>}
-          </Grid>
+    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={undrawn || drawing} picture>
+      {reason && <p role="status">{reason}</p>}
+      {model && (
+        <Grid
+          model={model}
+          view={state.view}
+          plan={plan}
+          asked={question && { ...pick(state, ["rule", "other", "numbers"]), ...model.chosen }}
+          marks={Object.values(marks.value).flat().flatMap((mark) => markedAt(model, mark) ?? [])}
+          onView={(view) => change({ view })}
+          onPixel={(pixel) => change({ pixel })}
+          onCursor={(at) => (hoveredSpan.value = at && model.rules[0]!.read.source ? spanAt(model, at) : null)}
+        >
+          <Choosing model={model} state={state} />
+          <Places model={model} />
+          {model.kind === "line" && <button aria-pressed={state.runs} onClick={() => change({ runs: !state.runs })} title="Outline the pairs that the plan below computes">What runs</button>}
+          {planProblem && <span role="status">{planProblem}</span>}
+        </Grid>
       )}
     </Panel>
   );
@@ -69,11 +66,12 @@ function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
   return [wanted && plan, problem?.message ?? (busy && !plan ? "planning…" : "")];
 }
 
-function modelOrReason(reads: ReadAnswer[], state: RuleState): Model | string {
+function modelOrReason(reads: ReadAnswer[], state: RuleState): { model: Model | null; reason: string } {
+  if (reads.length === 0) return { model: null, reason: "" };
   try {
-    return modelOf(reads, state);
+    return { model: modelOf(reads, state), reason: "" };
   } catch (error) {
-    if (error instanceof Unable) return error.message;
+    if (error instanceof Unable) return { model: null, reason: error.message };
     throw error;
   }
 }
@@ -87,11 +85,11 @@ function spanAt(model: Model, { row, col }: { row: number; col: number }): [numb
 }
 
 /** Which head, and of an image which of its pictures. */
-function Choosing({ model, read, state }: { model: Model; read: ReadAnswer; state: RuleState }) {
-  const image = read.axes.length > 1, volume = read.axes.length > 2 && model.kind === "pixel";
+function Choosing({ model, state }: { model: Model; state: RuleState }) {
+  const { axes } = model.rules[0]!.read;
+  const image = axes.length > 1, volume = axes.length > 2 && model.kind === "pixel";
   const heads = model.sizes.heads ?? 0;
   if (!image && !heads) return null;
-  const slice = model.rules[0]!.values[read.axes[0]![1]!]!;
   return (
     <>
       {image && (
@@ -100,8 +98,8 @@ function Choosing({ model, read, state }: { model: Model; read: ReadAnswer; stat
           <button aria-pressed={state.flat} onClick={() => change({ flat: true, view: [] })}>All pairs</button>
         </div>
       )}
-      {volume && <Whole label="slice" value={slice} most={model.sizes[read.axes[0]![2]!]! - 1} onChange={(slice) => change({ slice })} />}
-      {heads > 0 && <Whole label="head" value={model.rules[0]!.values.head!} most={heads - 1} onChange={(head) => change({ head })} />}
+      {volume && <Whole label="slice" value={model.chosen.slice} most={model.sizes[axes[0]![2]!]! - 1} onChange={(slice) => change({ slice })} />}
+      {heads > 0 && <Whole label="head" value={model.chosen.head} most={heads - 1} onChange={(head) => change({ head })} />}
     </>
   );
 }
