@@ -180,3 +180,15 @@ def test_an_answer_that_came_too_late_is_not_kept(monkeypatch: pytest.MonkeyPatc
     status, _, body = reply("count", "", b'{"rule": "q - 7*k <= t"}')
     assert status == 504  # which the server does not keep
     assert json.loads(body)["kind"] == "no answer"
+
+
+@pytest.mark.parametrize("name", ["strided", "windowed", "sinks", "dilated", "neighbourhood"])
+def test_numbers_beyond_64_bits_are_numbers(name: str) -> None:
+    rule = lt.rule(name)
+    huge = {letter: str(10**30) for letter in rule.free}
+    for panel in ("count", "keys", "reach", "cache", "rules", "code"):
+        status, _, body = reply(panel, "", json.dumps({"rule": name, "numbers": huge}).encode())
+        assert status in (200, 422, 504)
+        assert json.loads(body).get("kind") != "mistake", body
+    every = 10 ** (60 * len(rule.axes))
+    assert (ask("count", rule=name, numbers=huge)["dense"]) == f"{every:,}"

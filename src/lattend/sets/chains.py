@@ -135,7 +135,7 @@ def _moved(points: isl.Set, wait: Shift) -> isl.Set:
     local = isl.LocalSpace.from_space(space)
     image: isl.Map | None = None
     for place, by in enumerate(wait):
-        back = isl.Aff.var_on_domain(local, isl.dim_type.set, place).add_constant_val(isl.Val(-by))
+        back = isl.Aff.var_on_domain(local, isl.dim_type.set, place).add_constant_val(isl.Val(str(-by)))
         image = isl.Map.from_aff(back) if image is None else image.flat_range_product(isl.Map.from_aff(back))
     if image is None:
         return points

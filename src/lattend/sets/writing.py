@@ -239,8 +239,8 @@ class _Window:
         blocks: list[isl.PwAff] = []
         for name in (self.axis.query, self.axis.key):
             kind, place = names[f"v_{name}"]
-            aff = isl.Aff.var_on_domain(local, kind, place).add_constant_val(isl.Val(self.shift))
-            blocks.append(isl.PwAff.from_aff(aff.scale_down_val(isl.Val(self.size)).floor()))
+            aff = isl.Aff.var_on_domain(local, kind, place).add_constant_val(isl.Val(str(self.shift)))
+            blocks.append(isl.PwAff.from_aff(aff.scale_down_val(isl.Val(str(self.size))).floor()))
         return blocks[0].eq_set(blocks[1])
 
 
