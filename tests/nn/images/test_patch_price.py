@@ -22,9 +22,10 @@ def test_every_size_costs_what_its_layers_cost(rows, cols):
 
 def test_a_vit_has_these_parts():
     """The parameters of ViT-B/16 before its blocks: embedding, a class token, positions."""
-    with_blocks, more = (lt.cost.vit(layers=layers).parameters for layers in (1, 2))
+    with_blocks, more = (lt.cost.vit(layers=layers).total("parameters") for layers in (1, 2))
     head = 768 * 1000 + 1000 + 2 * 768
-    parts = embedding_cost(patch_grid(224, 16), 3, 768).parameters + position_cost(196, 768).parameters
+    layers = embedding_cost(patch_grid(224, 16), 3, 768), position_cost(196, 768)
+    parts = sum(layer.total("parameters") for layer in layers)
     assert with_blocks - (more - with_blocks) - head == parts + 768
 
 

@@ -19,9 +19,7 @@ export function DiagramPanel({ state }: { state: GridState }) {
       picture
     >
       {found && (
-        <>
-          <img class="grid-diagram" src={`data:image/svg+xml,${encodeURIComponent(found.svg)}`} alt={`A 2-D RNN as two planes. ${found.facts.map(([name, words]) => `${name}: ${words}`).join(". ")}`} />
-        </>
+        <img class="grid-diagram" src={`data:image/svg+xml,${encodeURIComponent(found.svg)}`} alt={`A 2-D RNN as two planes. ${found.facts.map(([name, words]) => `${name}: ${words}`).join(". ")}`} />
       )}
     </Panel>
   );
