@@ -96,7 +96,8 @@ function add(counts: Float64Array, a: Row, b: Row | null, starts: Int32Array): v
   }
   for (let j = 0; j < counts.length; j++) {
     let sum = 0;
-    for (let at = starts[j]!; at < starts[j + 1]!; at++) sum += a[at & left]! * other[at & right]!;
+    if (!b) for (let at = starts[j]!; at < starts[j + 1]!; at++) sum += a[at]!;
+    else for (let at = starts[j]!; at < starts[j + 1]!; at++) sum += a[at & left]! * b[at & right]!;
     counts[j]! += sum;
   }
 }

@@ -113,8 +113,8 @@ export function coordinates(place: number, { lengths }: Side): number[] {
 
 /** Of every rule: its truths along these places of one side, at a place of the other. */
 export function rowsOf({ rules }: Model, along: Side, places: Float64Array, across: Side): ((place: number) => Row)[] {
-  const vectors = along.names.map(() => new Float64Array(places.length));
-  places.forEach((place, i) => coordinates(place, along).forEach((at, axis) => (vectors[axis]![i] = at)));
+  const vectors = along.names.length === 1 ? [places] : along.names.map(() => new Float64Array(places.length));
+  if (vectors.length > 1) places.forEach((place, i) => coordinates(place, along).forEach((at, axis) => (vectors[axis]![i] = at)));
   const named = Object.fromEntries(along.names.map((name, axis) => [name, vectors[axis]!]));
   const ranges = Object.fromEntries(across.names.map((name, axis): [string, [number, number]] => [name, [0, across.lengths[axis]! - 1]]));
   return rules.map(({ read, values }) => {

@@ -33,7 +33,10 @@ def visit(page: Any, rule: str, **state: object) -> Any:
     }
     page.goto("/#rule?" + "&".join(f"{name}={quote(value)}" for name, value in fields.items()))
     canvas = page.locator("[data-panel=draw] canvas")
-    expect(canvas).to_have_attribute("aria-label", re.compile("are attended|by both"))
+    told = re.compile("are attended|by both")
+    expect(canvas).to_have_attribute(
+        "aria-label", told, timeout=60_000
+    )  # the first answer waits for a worker
     return canvas
 
 
