@@ -13,4 +13,4 @@ import { scoresPage } from "./scores/page";
 import { steerPage } from "./steer/page";
 import { workPage } from "./work/page";
 
-export const PAGES = [rulePage, pricePage, convPage, gridPage, patchesPage, scoresPage, workPage, steerPage, elboPage, gamePage, headsPage, apiPage, derivePage];
+export const PAGES = [rulePage, pricePage, convPage, gridPage, patchesPage, scoresPage, workPage, steerPage, elboPage, gamePage, headsPage, derivePage, apiPage];

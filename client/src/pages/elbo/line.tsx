@@ -46,15 +46,15 @@ export function LinePanels({ state, children }: { state: ElboState; children: Co
           <Panel title="The bound" about={about.terms} panel="elbo" question={question} reading={reading} picture>
             {answer && <Terms bound={answer.bound} />}
           </Panel>
-          {children}
+          <Panel title="q and the posterior" about={about.curves} panel="elbo" question={question} reading={reading}>
+            {answer && <Densities answer={answer} />}
+          </Panel>
         </div>
         <div>
           <Panel title="All q" about={about.plane} panel="elbo" question={question} reading={reading}>
             {answer && <Guesses answer={answer} />}
           </Panel>
-          <Panel title="q and the posterior" about={about.curves} panel="elbo" question={question} reading={reading}>
-            {answer && <Densities answer={answer} />}
-          </Panel>
+          {children}
         </div>
       </div>
     </>
