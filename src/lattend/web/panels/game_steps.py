@@ -94,7 +94,9 @@ def answer(question: StepsQuestion) -> StepsAnswer:
 
 
 def _periods(found: Analysis) -> list[Period]:
-    """Of each period the smallest step that can be typed."""
+    """Of each period the smallest step that can be typed; there is none where no step cycles."""
+    if not any(one.behaviour and one.behaviour.kind == "cycles" for one in found.ranges):
+        return []
     try:
         steps = [(period, map(_typed, found.steps_of_period(period))) for period in PERIODS]
     except LattendError:
