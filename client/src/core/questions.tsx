@@ -40,7 +40,7 @@ function Browser({ close }: { close: () => void }) {
   const topics = [...new Set(shown.map((one) => one.topic))];
   return (
     <>
-      <header>
+      <div class="questions-head">
         <input
           type="search"
           aria-label="Find questions"
@@ -53,7 +53,7 @@ function Browser({ close }: { close: () => void }) {
           {asked && found?.nearest && shown.length > 0 && ", the nearest"}
         </span>
         <button onClick={close}>Close</button>
-      </header>
+      </div>
       {problem && <p>{problem.message}</p>}
       {asked && found?.nearest && found.close.length > 0 && (
         <p class="questions-close">

@@ -27,7 +27,7 @@ export function CostPanel({ state, read }: RuleProps) {
               <caption>numbers at {at}</caption>
               <thead>
                 <tr>
-                  <th scope="col" />
+                  <th scope="col">quantity</th>
                   <th scope="col">formula, of attended pairs</th>
                   <th scope="col" class="number">needed</th>
                   <th scope="col" class="number">executed</th>
