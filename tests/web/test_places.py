@@ -18,7 +18,6 @@ from lattend.web.worker import reply
 LINES = list(dict.fromkeys(line for one in questions() for line, _ in one.commands))
 # Commands that no page shows, and why
 WITHOUT = {
-    "derive": "a page of its own is not there yet",
     "gradients": "trains nets",
     "complete": "trains nets",
     "ask": "is the menu itself",
@@ -39,6 +38,7 @@ MAIN = {
     "steer": ("steer", "try_query"),
     "elbo": ("elbo_linear",),
     "game": ("game",),
+    "derive": ("derive",),
 }
 
 

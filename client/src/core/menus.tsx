@@ -9,7 +9,7 @@ import { start } from "./start";
 import { visit, type State } from "./state";
 
 const SEEN = "lattend-seen";
-const OFFERED = 11; // the first is shown already, or one click away; ten more are
+const OFFERED = 12;
 const isFirstVisit = signal(!location.hash && localStorage.getItem(SEEN) === null);
 
 export const titleOf = (page: string) => PAGES.find((one) => one.name === page)?.title ?? "";
@@ -86,7 +86,7 @@ export function Welcome() {
   );
 }
 
-/** One example of every page in turn, so that the first few show what there is. */
+/** The first two, then one example of every page in turn, so that the first few show what there is. */
 function mixed(all: Example[]): Example[] {
   const turns = new Map<Example, number>();
   const seen = new Map<string, number>();
@@ -95,5 +95,6 @@ function mixed(all: Example[]): Example[] {
     turns.set(example, turn);
     seen.set(example.page, turn + 1);
   }
-  return [...all].sort((one, other) => turns.get(one)! - turns.get(other)!);
+  const [first, second, ...rest] = all;
+  return [first!, second!, ...rest.sort((one, other) => turns.get(one)! - turns.get(other)!)].filter(Boolean);
 }

@@ -278,6 +278,12 @@ def _heads(command: Command) -> Place | None:
     return Place(page="scores", state=state)
 
 
+def _derive(command: Command) -> Place:
+    name, *function = command.arguments
+    state: State = {"derivation": name, **({"f": function[0]} if function else {})}
+    return Place(page="derive", state=state | command.given("method", "step"))
+
+
 _PLACES: dict[str, Callable[[Command], Place | None]] = {
     **dict.fromkeys(("count", "draw", "reach", "same"), _rule),
     "claim": _claim,
@@ -292,4 +298,5 @@ _PLACES: dict[str, Callable[[Command], Place | None]] = {
     "elbo": _elbo,
     "game": _game,
     "heads": _heads,
+    "derive": _derive,
 }

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 def test_a_first_visit_offers_examples_and_a_later_one_does_not(page: Any) -> None:
     page.goto("/")
     welcome = page.get_by_role("complementary", name="Where to begin")
-    expect(welcome.get_by_role("button")).to_have_count(12)  # eleven examples, and close
+    expect(welcome.get_by_role("button")).to_have_count(13)  # twelve examples, and close
     welcome.get_by_role("button", name="Causal attention, and a wrong claim").click()
     expect(page.locator("[data-panel=claim] .claim-verdict")).to_contain_text("fails")
     welcome.get_by_role("button", name="close").click()
