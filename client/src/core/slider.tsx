@@ -61,7 +61,9 @@ interface BoxProps {
 function NumberBox({ name, value, whole, onChange }: BoxProps) {
   const [draft, setDraft] = useState<string | null>(null);
   const read = (text: string) => (whole ? wholeNumber(text) : text.trim() === "" ? null : Number.isNaN(Number(text)) ? undefined : Number(text));
-  const wrong = draft !== null && read(draft) === undefined;
+  const meant = draft === null ? null : read(draft);
+  const wrong = meant === undefined;
+  const shown = draft !== null && (wrong || meant === value) ? draft : value === null ? "" : String(value); // undo may have changed it
   return (
     <input
       type="text"
@@ -70,7 +72,7 @@ function NumberBox({ name, value, whole, onChange }: BoxProps) {
       aria-invalid={wrong}
       title={wrong ? "not a number; write for instance 4096, 65,536, 1e6 or 2^16" : undefined}
       placeholder={name}
-      value={draft ?? (value === null ? "" : String(value))}
+      value={shown}
       onInput={(event) => {
         const text = event.currentTarget.value;
         const found = read(text);

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import Field
 
+from lattend.errors import NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.rules import numbers_of, read
+
+if TYPE_CHECKING:
+    from lattend.rules import Rule
 
 
 class KeysQuestion(Question):
@@ -29,7 +35,7 @@ def answer(question: KeysQuestion) -> KeysAnswer:
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
-    per_query, per_key = (formula(bound.count(per=per, method="closed")) for per in ("query", "key"))
+    per_query, per_key = (_formula(rule, bound, per) for per in ("query", "key"))
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
@@ -43,6 +49,14 @@ def answer(question: KeysQuestion) -> KeysAnswer:
             latex=per_query.latex,
         ),
     )
+
+
+def _formula(rule: Rule, bound: Rule, per: str) -> Formula:
+    """The formula with the numbers put in; in letters where that would take too many cases."""
+    try:
+        return formula(bound.count(per=per, method="closed"))
+    except (NoClosedForm, NotAffineError):
+        return formula(rule.count(per=per, method="closed"))
 
 
 PANEL = Panel("keys", "Keys of a query, queries of a key", KeysQuestion, KeysAnswer, answer)
