@@ -194,10 +194,12 @@ def test_numbers_beyond_64_bits_are_numbers(name: str) -> None:
     assert (ask("count", rule=name, numbers=huge)["dense"]) == f"{every:,}"
 
 
-def test_keys_stay_in_letters_where_numbers_take_too_many_cases() -> None:
+def test_formulas_stay_in_letters_where_numbers_take_too_many_cases() -> None:
     found = ask("keys", rule="windowed", numbers={"n": 64, "w": 16})
     assert found["per_query"]["text"]
     assert ask("count", rule="windowed", numbers={"n": 64})["formula"]["text"] == str(
         lt.rule("windowed").count()
     )
     assert ask("count", rule="windowed", numbers={"w": 16})["formula"]["text"]
+    chunked = ask("count", rule="chunked", numbers={"n": 64, "w": 4})
+    assert (chunked["formula"]["text"], chunked["partly"]) == (str(lt.rule("chunked").count()), None)

@@ -52,14 +52,20 @@ def answer(question: CountQuestion) -> CountAnswer:
     if reason is not None and bound.free:
         raise reason
     shown = None if closed is None else formula(closed)
-    found = bound.count() if numbers or closed is None else closed
+    found = closed
+    if numbers or closed is None:
+        try:
+            found = bound.count()
+        except (NoClosedForm, NotAffineError):  # numbers may take too many cases; the form in letters stands
+            if closed is None:
+                raise
     value = found if isinstance(found, int) else None
     dense = prod(bound.lengths.values()) if value is not None else 0
     return CountAnswer(
         formula=shown,
         no_formula="" if reason is None else str(reason),
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
-        partly=formula(found) if value is None and numbers else None,
+        partly=formula(found) if found is not None and found is not closed and value is None else None,
         value="" if value is None else f"{value:,}",
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
