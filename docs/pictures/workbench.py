@@ -36,8 +36,10 @@ def server() -> Iterator[str]:
         assert process.stderr is not None
         found = re.search(r"http://\S+", process.stderr.readline())
         assert found
-        yield found[0]
-        process.terminate()
+        try:
+            yield found[0]
+        finally:
+            process.terminate()
 
 
 def shoot(browser: Any, address: str, file: Path, *, whole: bool = True, **settings: Any) -> None:
@@ -59,7 +61,7 @@ def main() -> None:
         browser = engine.chromium.launch(executable_path=chromium(), args=[*FLAGS])
         if len(sys.argv) == 1:
             file = Path(__file__).parent / "workbench.png"
-            shoot(browser, address + README, file, whole=False, viewport={"width": 1280, "height": 940})
+            shoot(browser, address + README, file, whole=False, viewport={"width": 1280, "height": 1180})
             return
         folder = Path(sys.argv[1])
         folder.mkdir(parents=True, exist_ok=True)
