@@ -32,6 +32,7 @@ interface Props {
 
 const COLOURS = ["--mark", "--other", "--good", "--both", "--warn", "--bad"];
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [4, 4], [14, 4]]; // never colour alone
+const [LEAST, MOST] = [1e-40, 1e40]; // on a log axis, which has no place for 0 and gets slow over hundreds of decades
 const HEIGHT = 320;
 
 const colour = (index: number) => COLOURS[index % COLOURS.length]!;
@@ -131,7 +132,8 @@ export function Chart(props: Props) {
 }
 
 function data({ x, curves, yLog }: Props): uPlot.AlignedData {
-  const drawn = (y: number | null) => (y === null || !Number.isFinite(y) || (yLog && y <= 0) ? null : y); // a log axis has no place for 0
+  const outside = (y: number) => (yLog ? y < LEAST || y > MOST : false);
+  const drawn = (y: number | null) => (y === null || !Number.isFinite(y) || outside(y) ? null : y);
   return [x, ...curves.map((curve) => curve.y.map(drawn))];
 }
 
