@@ -17,6 +17,7 @@ interface Asked {
 const PAGE = Math.random().toString(36).slice(2); // whose questions take turns with those of other pages
 export const HEADERS = { "content-type": "application/json", "x-lattend-page": PAGE };
 const TOGETHER = 32; // questions, the most that the server takes at once
+const LONG = 20_000; // characters of a question that travels alone
 const RETRIES = [300, 1000]; // ms
 let waiting: Asked[] = [];
 
@@ -36,7 +37,10 @@ function flush(): void {
     else wanted.push(asked);
   }
   waiting = [];
-  for (let from = 0; from < wanted.length; from += TOGETHER) void post(wanted.slice(from, from + TOGETHER));
+  const long = wanted.filter((asked) => JSON.stringify(asked.question).length > LONG);
+  for (const asked of long) void post([asked]);
+  const short = wanted.filter((asked) => !long.includes(asked));
+  for (let from = 0; from < short.length; from += TOGETHER) void post(short.slice(from, from + TOGETHER));
 }
 
 async function post(batch: Asked[]): Promise<void> {

@@ -9,7 +9,7 @@ interface Recorded {
 export const isExport = document.querySelector("meta[name=lattend-recorded]") !== null;
 interface Recording {
   defaults: { [panel: string]: { [field: string]: unknown } };
-  answers: { [key: string]: unknown };
+  answers: { [key: string]: Recorded };
 }
 let recording: Promise<Recording> | null = null;
 const ONLY_EXAMPLES =
@@ -22,8 +22,8 @@ export async function recorded(panel: string, question: object): Promise<Recorde
   const { defaults, answers } = await recording;
   const usual = defaults[panel] ?? {};
   const told = Object.entries(question).filter(([field, value]) => !(field in usual) || canonical(value) !== canonical(usual[field]));
-  const answer = answers[`${panel} ${canonical(Object.fromEntries(told))}`];
-  return answer ? { answer } : { problem: { kind: "no answer", message: ONLY_EXAMPLES, field: "", text: "", start: 0, end: 0, fixes: [] } };
+  const found = answers[`${panel} ${canonical(Object.fromEntries(told))}`];
+  return found ?? { problem: { kind: "no answer", message: ONLY_EXAMPLES, field: "", text: "", start: 0, end: 0, fixes: [] } };
 }
 
 /** JSON with the fields in alphabetical order, as the export writes it. */

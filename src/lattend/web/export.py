@@ -74,8 +74,11 @@ def recorded(pages: list[dict[str, Any]]) -> dict[str, Any]:
         key = f"{panel} {canonical(_told(panel, question))}"
         if key not in found:
             status, _, body = reply(panel, "", json.dumps(question).encode())
-            if status == 200:  # what is no answer belongs to a panel of another page
-                found[key] = json.loads(body)
+            told = json.loads(body)
+            if status == 200:
+                found[key] = {"answer": told}
+            elif told["kind"] != "input":  # a question that makes no sense is of a panel of another page
+                found[key] = {"problem": told}
     return found
 
 
