@@ -47,8 +47,8 @@ def test_a_file_in_the_way_is_said(tmp_path: Path) -> None:
 
 
 def test_a_field_at_its_default_is_as_one_left_out() -> None:
-    asked = dict(export.questions({"rule": "causal", "numbers": {}, "per": "", "unknown": 1}))
-    assert asked["count"] == {"rule": "causal", "numbers": {}, "per": ""}
+    asked = dict(export.questions({"rule": "causal", "numbers": {}, "unknown": 1}))
+    assert asked["count"] == {"rule": "causal", "numbers": {}}
     assert export._told("count", asked["count"]) == {"rule": "causal"}  # pyright: ignore[reportPrivateUsage]
 
 
