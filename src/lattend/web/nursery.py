@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -90,6 +91,8 @@ def tend(place: int, torch: bool) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
     control = socket.socket(fileno=place)
     load(torch)
+    gc.collect()
+    gc.freeze()  # collections in the workers then leave the pages alone that all of them share
     while True:
         with contextlib.suppress(InterruptedError):
             word, handles, _, _ = socket.recv_fds(control, 1, 1)
