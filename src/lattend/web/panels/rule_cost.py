@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WORK = ("multiply_adds", "exponentials")
 MEMORY = ("saved_activations", "cache")
+KEPT = "keys and values of all positions, numbers"  # the rolling buffer, which drops some, is the plan's
 USUAL = {"n": 4096, "m": 4096, "rows": 64, "cols": 64, "depth": 16}  # sizes, where nobody gave any
 
 
@@ -81,7 +82,7 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     priced = formulas.cost.at(**shown)
     quantities = [
         PricedQuantity(
-            name=LABELS.get(name, name),
+            name=KEPT if name == "cache" else LABELS.get(name, name),
             formula=closed,
             **dict(zip(("needed", "executed", "dense"), _numbers(name, priced), strict=False)),
         )
