@@ -29,7 +29,7 @@ def test_the_cost_is_the_librarys(rule: str, at: dict[str, Any]) -> None:
     assert status == 200
     assert [work["needed"], work["executed"], work["dense"]] == [f"{one:,}" for one in exact.multiply_adds]
     assert work["formula"]["text"] == str(lt.cost.attention(rule, projections=None).multiply_adds.needed)
-    assert rows["KV cache, numbers"]["needed"] == f"{exact.cache:,}"
+    assert rows["keys and values of all positions, numbers"]["needed"] == f"{exact.cache:,}"
     assert found["time"] == str(exact.time())
 
 
