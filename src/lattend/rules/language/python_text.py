@@ -290,7 +290,7 @@ class _Reader:
         if name == "where" and len(arguments) == 3:
             return self.choice(arguments[0], arguments[1], arguments[2], scope, span)
         if name not in _FUNCTIONS:
-            self.refuse(part, advice.unknown_function(name))
+            self.refuse(part, f"there is no function {name}; there are abs, min and max")
         if (len(arguments) != 1) if name == "abs" else (len(arguments) < 2):
             self.refuse(part, advice.argument_count(_FUNCTIONS[name], len(arguments)))
         return Arith(_FUNCTIONS[name], tuple(self.term(one, scope) for one in arguments), span)

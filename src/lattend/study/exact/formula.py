@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import sympy
 
-from lattend.errors import TextError
+from lattend.errors import Suggestion, TextError
 from lattend.rules.language.grammar import Parsed, Parser
 from lattend.rules.language.tokens import Kind, Source, Token, scan
 
@@ -76,8 +76,9 @@ class _ExpressionParser(Parser[Parsed]):
         kind: Kind = "number" if found["number"] else "name" if found["name"] else "sign"
         return Token(kind, _SIGNS.get(found[0], found[0]), at, found.end())
 
-    def error(self, message: str, start: int, end: int) -> TextError:
-        return TextError(f"formula: {message}", self.source.text, start, end)
+    def error(self, message: str, start: int, end: int, *meant: str | Suggestion) -> TextError:
+        found = super().error(message, start, end, *meant)
+        return TextError(f"formula: {message}", found.text, start, end, found.suggestions, message)
 
     def left_over(self, token: Token) -> TextError:
         return self.fail(f"{token.value} is not expected here", token)
