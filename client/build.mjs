@@ -30,6 +30,13 @@ const options = {
 mkdirSync(out, { recursive: true });
 for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), join(out, name));
 await build({ ...options, entryPoints: { app: join(source, "main.tsx") }, outdir: out, minify: true, legalComments: "eof" });
+// What the bundle holds of others, and under which licences
+const bundled = ["preact", "@preact/signals", "@preact/signals-core", "temml", "uplot"].map((name) => {
+  const folder = new URL(`node_modules/${name}/`, import.meta.url).pathname;
+  const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  return `${name} ${version} (${license})\n\n${readFileSync(join(folder, "LICENSE"), "utf8").trim()}\n`;
+});
+writeFileSync(join(out, "licences.txt"), bundled.join(`\n${"-".repeat(72)}\n\n`));
 for (const name of ["app.js", "app.css"]) writeFileSync(join(out, `${name}.br`), brotliCompressSync(readFileSync(join(out, name))));
 
 // The pages are read here, where there is no browser: whatever they ask of it gives nothing

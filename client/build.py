@@ -34,15 +34,14 @@ def main() -> int:
     if "--install" in sys.argv[1:]:
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder)
-        write_types(made / "schema.ts")
+        types, static = Path(folder) / "schema.ts", Path(folder) / "static"
+        write_types(types)
+        stale = [str(TYPES)] if not TYPES.exists() or types.read_text() != TYPES.read_text() else []
         if not check:
-            TYPES.write_text((made / "schema.ts").read_text())
+            TYPES.write_text(types.read_text())
         run(LIBRARIES / "typescript" / "bin" / "tsc", "--project", CLIENT)
-        run(CLIENT / "build.mjs", made / "static" if check else STATIC)
-        stale = (
-            [] if not check else [*differences(made / "static", STATIC), *differences(made, CLIENT / "src")]
-        )
+        run(CLIENT / "build.mjs", static if check else STATIC)
+        stale = [*stale, *differences(static, STATIC)] if check else []
     if stale:
         print(f"not what would be built: {', '.join(stale)}; run `make page` and commit it", file=sys.stderr)
     return 1 if stale else 0
@@ -79,7 +78,7 @@ def run(script: Path, *arguments: object, quiet: bool = False) -> None:
 
 def differences(made: Path, committed: Path) -> list[str]:
     """The files that are not the same in both folders."""
-    names = sorted(file.name for file in made.iterdir() if file.is_file() and file.suffix != ".json")
+    names = sorted({file.name for folder in (made, committed) for file in folder.iterdir()})
     _, different, missing = filecmp.cmpfiles(made, committed, names, shallow=False)
     return [str(committed / name) for name in (*different, *missing)]
 

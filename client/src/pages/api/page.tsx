@@ -30,7 +30,8 @@ function ApiPage({ state }: { state: ApiState }) {
         <p>
           What cannot be answered has status 422 and says why: <code>kind</code>, <code>message</code>, the <code>field</code> it speaks of and the characters <code>start</code> to{" "}
           <code>end</code> of its text. 429 and 503 mean too much at once: ask again in a moment. 504 means no answer in time. A question has at most 1 MB.{" "}
-          <a class="api-link" href="api/schema.json" download="lattend-openapi.json">All of it as OpenAPI</a>
+          <a class="api-link" href="api/schema.json" download="lattend-openapi.json">All of it as OpenAPI</a>, and the{" "}
+          <a class="api-link" href="licences.txt">licences</a> of the libraries in this page.
         </p>
         {failed && <p class="problem">The schema could not be read; is `lattend serve` still running?</p>}
         {schema && (
