@@ -40,7 +40,7 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
         aria-valuetext={value === null ? `${name}, a letter; the picture has ${example}` : String(value)}
         onInput={(event) => onChange(read(event.currentTarget.value))}
       />
-      <NumberBox name={name} value={value} whole={step >= 1} onChange={onChange} />
+      <NumberBox name={name} value={value} example={example} whole={step >= 1} onChange={onChange} />
       {symbolic && (
         <button class="quiet" disabled={value === null} onClick={() => onChange(null)} title={`${name} becomes a letter again`} aria-label={`${name}: a letter again`}>
           ×
@@ -53,12 +53,13 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
 interface BoxProps {
   name: string;
   value: number | string | null;
+  example: number; // what the picture has while it is a letter
   whole: boolean;
   onChange: (value: number | string | null) => void;
 }
 
 /** The number as text, followed as it is typed; what is no number stays until the box is left. */
-function NumberBox({ name, value, whole, onChange }: BoxProps) {
+function NumberBox({ name, value, example, whole, onChange }: BoxProps) {
   const [draft, setDraft] = useState<string | null>(null);
   const read = (text: string) => (whole ? wholeNumber(text) : text.trim() === "" ? null : Number.isNaN(Number(text)) ? undefined : Number(text));
   const meant = draft === null ? null : read(draft);
@@ -71,7 +72,7 @@ function NumberBox({ name, value, whole, onChange }: BoxProps) {
       aria-label={`${name}, number`}
       aria-invalid={wrong}
       title={wrong ? "not a number; write for instance 4096, 65,536, 1e6 or 2^16" : undefined}
-      placeholder={name}
+      placeholder={`${name}: ${example}`}
       value={shown}
       onInput={(event) => {
         const text = event.currentTarget.value;

@@ -9,7 +9,7 @@ import type { RuleProps } from "./state";
 
 const ABOUT =
   "Attention over the attended pairs: queries times keys, the exponentials of the softmax, weights times values. Queries, keys and values are given: projections are on the page Price. " +
-  "Needed counts attended pairs, executed the tiles that run, dense all pairs. The time is the least an H200 needs, by its arithmetic or by its memory.";
+  "Needed counts attended pairs, dense all pairs; between them the pairs of every tile of 64 × 64 that holds an attended one, whatever kernel runs: the Plan above has the tiles of the one that is chosen. The time is the least an H200 needs, by its arithmetic or by its memory.";
 const FIELDS = ["rule", "numbers", "heads", "kv_heads", "head_dim"] as const;
 
 export function CostPanel({ state, read }: RuleProps) {
@@ -30,7 +30,7 @@ export function CostPanel({ state, read }: RuleProps) {
                   <th scope="col">quantity</th>
                   <th scope="col">formula, of attended pairs</th>
                   <th scope="col" class="number">needed</th>
-                  <th scope="col" class="number">executed</th>
+                  <th scope="col" class="number">in 64 × 64 tiles</th>
                   <th scope="col" class="number">dense</th>
                 </tr>
               </thead>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lattend.rules.language.signs import unknown_sign
+from lattend.rules.language.signs import split_sign, unknown_sign
 from lattend.rules.language.tokens import Source, Token, scan, scan_name, scan_number
 
 FUNCTIONS = ("abs", "min", "max")
@@ -35,6 +35,9 @@ def _token(source: Source, at: int, assumption: bool) -> Token:
     divides = _DIVIDES.match(text, at) if assumption else None
     if divides:
         return Token("sign", "|", at, divides.end())
+    split = None if assumption else split_sign(source, at)
+    if split is not None:
+        raise split
     sign = None if _LONGER.match(text, at) else _SIGN.match(text, at)
     if sign:
         return Token("sign", _SAME.get(sign[0], sign[0]), at, sign.end())

@@ -30,7 +30,21 @@ _MESSAGES = [
     (re.compile(r"."), "{0} is not in the language"),
 ]
 _POWER = re.compile(r"(?:\*\*|\^)\s*([23])(?![0-9.])|[²³]")
+_APART = re.compile(r"[<>!=]\s+=")
+_BARS = re.compile(r"\|([^|<>=!&]*[+-][^|<>=!&]*)\|(?!\|)")
 _BASE = re.compile(r"[A-Za-z][A-Za-z0-9_]*\s*$")
+
+
+def split_sign(source: Source, at: int) -> TextError | None:
+    """That a comparison is written with a space in it, `< =`, or a size with bars, `|q - k|`; else None."""
+    apart, bars = _APART.match(source.text, at), _BARS.match(source.text, at)
+    if apart is not None:
+        sign = "".join(apart[0].split())
+        return source.error(f"write {sign} without a space in it", at, apart.end(), sign)
+    if bars is not None:
+        size = f"abs({bars[1].strip()})"
+        return source.error(f"write {size} instead of {bars[0]}", at, bars.end(), size)
+    return None
 
 
 def unknown_sign(source: Source, at: int) -> TextError:
