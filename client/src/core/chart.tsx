@@ -91,7 +91,7 @@ export function Chart(props: Props) {
   };
 
   return (
-    <figure class="chart">
+    <figure class="chart" data-picture>
       <div class="chart-box">
         <div ref={host} role="img" aria-label={about} />
         <div

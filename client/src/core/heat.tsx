@@ -61,7 +61,7 @@ export function Heat({ values, range, tone = "amount", label, told, at, onPick, 
   };
   return (
     <>
-      <div class={onPick ? "heat picks" : "heat"} role="img" aria-label={label} {...choice} onPointerMove={move} onPointerLeave={() => setOver(null)}>
+      <div class={onPick ? "heat picks" : "heat"} data-picture role="img" aria-label={label} {...choice} onPointerMove={move} onPointerLeave={() => setOver(null)}>
         <canvas ref={canvas} width={cols} height={rows} aria-hidden="true" />
         {children && (
           <svg viewBox={`0 0 ${cols} ${rows}`} preserveAspectRatio="none" aria-hidden="true">
@@ -82,7 +82,7 @@ export function HeatScale({ range, tone = "amount", texts }: { range: [number, n
     paint(canvas.current!, [steps], range, tone);
   }, [range[0], range[1], tone, isDark.value]);
   return (
-    <div class="heat-scale">
+    <div class="heat-scale" data-picture>
       {texts[0]}
       <canvas ref={canvas} width={64} height={1} aria-hidden="true" />
       {texts[1]}

@@ -4,6 +4,8 @@ import { useId, useState } from "preact/hooks";
 import type { Copies, Problem } from "../schema";
 import { askPicture, Refused, type Reading } from "./ask";
 import { say } from "./live";
+import { isExport } from "./recorded";
+import { picturesOf } from "./save";
 import { change, here, linkTo } from "./state";
 
 interface Props {
@@ -35,8 +37,10 @@ export function Panel({ title, about, panel, question, reading, picture, control
           {copies?.python && <Copy name="Python" text={copies.python} />}
           {copies?.command && <Copy name="Shell" text={copies.command} />}
           {copies?.latex && <Copy name="LaTeX" text={copies.latex} />}
-          {picture && question && <Save form="svg" panel={panel} question={question} />}
-          {picture && question && <Save form="png" panel={panel} question={question} />}
+          {picture && question && !isExport && <Save form="svg" panel={panel} question={question} />}
+          {picture && question && !isExport && <Save form="png" panel={panel} question={question} />}
+          <SaveSeen form="svg" name={picture && !isExport ? "Screen SVG" : "SVG"} panel={panel} title={title} />
+          <SaveSeen form="png" name={picture && !isExport ? "Screen PNG" : "PNG"} panel={panel} title={title} />
           <Copy name="Link" text={() => new URL(linkTo(here.value), location.href).href} />
         </div>
       </header>
@@ -90,6 +94,19 @@ function Save({ form, panel, question }: { form: "svg" | "png"; panel: string; q
   return (
     <button class="quiet" onClick={save} title={`Save the picture as ${form.toUpperCase()}`}>
       {form.toUpperCase()}
+    </button>
+  );
+}
+
+/** Saves what is on the screen; hidden where the panel has no picture. */
+function SaveSeen({ form, name, panel, title }: { form: "svg" | "png"; name: string; panel: string; title: string }) {
+  const save = async (event: Event) => {
+    saveFile(`${panel}.${form}`, await picturesOf((event.currentTarget as Element).closest(".panel")!, title, form));
+    say(`${panel}.${form} saved`);
+  };
+  return (
+    <button class="quiet save-seen" onClick={save} title={`Save what is on the screen as ${form.toUpperCase()}`}>
+      {name}
     </button>
   );
 }

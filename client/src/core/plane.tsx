@@ -84,7 +84,7 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
   };
   const movable = points.some((one) => one.onMove);
   return (
-    <div class="plane" ref={place}>
+    <div class="plane" ref={place} data-picture>
       {wide > 0 && (
         <svg
           ref={svg}

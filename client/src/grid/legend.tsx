@@ -13,7 +13,7 @@ export function Legend({ model, shown, plan }: { model: Model; shown: Shown; pla
   const two = model.rules.length === 2;
   const has = (look: number) => cells.looks.includes(look);
   return (
-    <div class="grid-legend">
+    <div class="grid-legend" data-picture>
       {two ? (
         <>
           <Entry look="a" text={`only A${counts ? `: ${counts[0]}` : ""}`} />

@@ -68,7 +68,7 @@ function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; cho
           <HeatScale range={range} texts={["weight 0", share(strongest)]} />
         </div>
         <div class="conv-kernel">
-          <div class="conv-taps" role="group" aria-label="The weights of each head" style={{ gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` }}>
+          <div class="conv-taps" data-picture role="group" aria-label="The weights of each head" style={{ gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` }}>
             {heads.map((head, number) => (
               <button aria-pressed={chosen === number} title={`Head ${number}: Δ = ${place(head.shift)}, leaks ${head.leak}`} onClick={() => change({ head: chosen === number ? -1 : number })}>
                 <Heat values={head.weights} range={range} label={`Head ${number}, leaks ${head.leak}`} />

@@ -41,7 +41,7 @@ export function Bars({ bound }: { bound: BoundView }) {
   const evidence = place(rows.at(-1)!.to);
   const told = rows.map(({ term }) => `${WORDS[term.name]} ${term.text}`).join("; ");
   return (
-    <svg class="elbo-bars" viewBox={`0 0 ${WIDE} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${told}`}>
+    <svg data-picture class="elbo-bars" viewBox={`0 0 ${WIDE} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${told}`}>
       <line class="evidence" x1={evidence} x2={evidence} y1={0} y2={ROW * rows.length} />
       {rows.map(({ term, from, to }, index) => {
         const [a, b] = [place(from), place(to)].sort((one, two) => one - two) as [number, number];

@@ -71,7 +71,7 @@ function Field({ name, map, seen, labels, pixel, onPick, onStep }: FieldProps) {
   };
   const small = Math.max(map.length, map[0]!.length) <= NUMBERED;
   return (
-    <figure>
+    <figure data-picture>
       <figcaption>
         {name}: <strong>{seen}</strong>
       </figcaption>

@@ -120,7 +120,7 @@ function Sweep({ name, steps, waits, now }: { name: string; steps: number[][]; w
   const cells = steps.flatMap((row, y) => row.map((step, x) => ({ step, y, x })));
   const arrows = cells.filter(({ step }) => step === now).flatMap(({ y, x }) => waits.map(([dy, dx]) => ({ y, x, dy, dx })));
   return (
-    <figure class="grid-sweep">
+    <figure class="grid-sweep" data-picture>
       {name && <figcaption>{name}</figcaption>}
       <svg viewBox={`-0.1 -0.1 ${cols + 0.2} ${rows + 0.2}`} role="img" aria-label={`${rows} × ${cols} cells${name && `, ${name}`}: those whose step is ${now} run now, on one diagonal`}>
         {cells.map(({ step, y, x }) => (
@@ -145,7 +145,7 @@ function Sweep({ name, steps, waits, now }: { name: string; steps: number[][]; w
 function AtOnce({ many, now }: { many: number[]; now: number }) {
   const most = Math.max(...many);
   return (
-    <figure class="grid-bars">
+    <figure class="grid-bars" data-picture>
       <figcaption>cells at once, by step: up to {most}</figcaption>
       <svg viewBox={`0 0 ${many.length} 10`} preserveAspectRatio="none" role="img" aria-label={`Cells of one direction that run at each step: they grow to ${most} and fall again`}>
         {many.map((count, step) => (

@@ -20,7 +20,7 @@ export function Layer({ layer, moments, at, reach, kernel }: Props) {
   const centres = moment.centres[layer]!;
   const places = centres.map(([row, column], head) => `head ${head} at row ${row.toFixed(1)}, column ${column.toFixed(1)}`);
   return (
-    <figure class="heads-layer">
+    <figure class="heads-layer" data-picture>
       <svg viewBox={`${-side} ${-side} ${2 * side} ${2 * side}`} role="img" aria-label={`Layer ${layer + 1}, shifts from the query: ${places.join("; ")}`}>
         <g class="grid">
           {lines.map((place) => (

@@ -45,7 +45,7 @@ export function PatchImage({ found, token, onToken }: Props) {
   };
   const next = (rows.overlap > 0 || cols.overlap > 0) && token + 1 < found.tokens ? startOf(found, token + 1) : null;
   return (
-    <div class="patches-image">
+    <div class="patches-image" data-picture>
       <Scene />
       <svg
         viewBox={`0 0 ${width} ${height}`}

@@ -14,7 +14,7 @@ export function OnePatch({ found, token }: { found: PatchesAnswer; token: number
   const [row, col] = [Math.floor(token / across), token % across];
   return (
     <div class="patches-one">
-      <svg viewBox={view(found, token)} role="img" aria-label={`The patch of token ${token}, enlarged`}>
+      <svg data-picture viewBox={view(found, token)} role="img" aria-label={`The patch of token ${token}, enlarged`}>
         <Picture found={found} />
       </svg>
       <dl class="facts">
@@ -37,7 +37,7 @@ export function OnePatch({ found, token }: { found: PatchesAnswer; token: number
 export function Strip({ found, token, onToken }: { found: PatchesAnswer; token: number; onToken: (token: number) => void }) {
   const many = Math.min(SHOWN, found.tokens);
   return (
-    <figure class="patches-strip">
+    <figure class="patches-strip" data-picture>
       <figcaption>
         The sequence, row by row{many < found.tokens && `: the first ${many} of ${found.tokens.toLocaleString("en")}`}
       </figcaption>

@@ -31,7 +31,7 @@ export function CounterexampleView({ grid, verdict, numbers }: Props) {
   const sums = grid.squares.map((line) => [...line].filter((square) => square === "1").length);
   const rows = grid.squares.length;
   return (
-    <figure class="counterexample">
+    <figure class="counterexample" data-picture>
       <svg
         role="img"
         aria-label={`The rule at ${at}: ${rows} queries, ${columns} keys; attended per query: ${sums.join(", ") || "none"}`}

@@ -64,6 +64,7 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   return (
     <figure class="tile-map">
       <canvas
+        data-picture
         ref={canvas}
         class="tile-map-canvas"
         tabIndex={0}
@@ -80,9 +81,9 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
         {box ? inWords(answer, box) : summary(answer)}
       </p>
       <div class="tile-map-legend">
-        <span class="full">attended</span>
-        <span class="waste">executed, not attended</span>
-        <span class="none">skipped</span>
+        <span class="full" data-picture><i />attended</span>
+        <span class="waste" data-picture><i />executed, not attended</span>
+        <span class="none" data-picture><i />skipped</span>
         <span class="grow" />
         <div>
           <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>

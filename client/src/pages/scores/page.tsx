@@ -90,7 +90,7 @@ function Maps({ found, asked }: { found: ScoresAnswer; asked: string }) {
       <p class="scores-made">{found.made}</p>
       <div class="scores-maps">
         {maps.map(({ name, formula, values }) => (
-          <figure>
+          <figure data-picture>
             <figcaption>
               {name}
               <span class="scores-formula">{formula}</span>
