@@ -6,7 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,33 @@ REFUSED = re.compile(
 
 
 @pytest.fixture(scope="session")
-def address() -> Iterator[str]:
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the workbench of these tests says: a file, since a pipe that nobody reads stops it when full."""
+    return tmp_path_factory.mktemp("serve") / "stderr"
+
+
+@pytest.fixture(scope="session")
+def address(terminal: Path) -> Iterator[str]:
     """The address of a workbench that runs for these tests."""
     command = [sys.executable, "-m", "lattend", "serve", "--no-browser", "--port", "0", "--workers", "1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        line = server.stderr.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, line + server.stderr.read()
+    with terminal.open("w") as said, subprocess.Popen(command, stderr=said) as server:
+        while not (found := re.search(r"http://\S+(?=\s)", terminal.read_text())):
+            assert server.poll() is None, terminal.read_text()
+            time.sleep(0.01)
         yield found[0]
         server.terminate()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With a test that fails, the end of what the workbench said."""
+    report = yield
+    terminal = getattr(item, "funcargs", {}).get("terminal")
+    if report.failed and terminal is not None and terminal.exists():
+        report.sections.append(("the workbench said", terminal.read_text()[-4000:]))
+    return report
 
 
 @pytest.fixture(scope="session")

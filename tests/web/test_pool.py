@@ -6,46 +6,91 @@ import asyncio
 import json
 import os
 import signal
-import time
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from web.odd_panels import alive, gone, processes_of
+from web.gates import Gates, gates
+from web.processes import alive, gone, processes_of
 
 from lattend.sets import guard
 from lattend.web import nursery, pool
+from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
 
 TESTS = str(Path(__file__).parents[1])
+NEVER = 600.0  # seconds: no test runs so long
+HANGS = 60.0  # seconds after which a test has failed
 Result = TypeVar("Result")
 
 
 @pytest.fixture(autouse=True)
 def odd_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that know the panels of odd_panels.py, and load nothing else before they start."""
+    program("nursery.load = lambda torch: None", monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No question is slow, however busy the machine is, but where a test says so."""
+    monkeypatch.setattr(pool, "SLOW", NEVER)
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every question that waits is slow."""
+    monkeypatch.setattr(pool, "SLOW", 0.01)
+
+
+def program(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run this too in the process that is forked into workers."""
     path, _, tend = nursery.PROGRAM.partition("\n")
     odd = f"sys.path.append({TESTS!r}); import web.odd_panels, lattend.web.nursery as nursery"
-    unloaded = "nursery.load = lambda torch: None"
-    monkeypatch.setattr(nursery, "PROGRAM", "\n".join((path, odd, unloaded, tend)))
+    known = "web.odd_panels.register()"
+    monkeypatch.setattr(nursery, "PROGRAM", "\n".join((path, odd, known, line, tend)))
 
 
-def run(work: Callable[[Pool], Awaitable[Result]], size: int = 1) -> Result:
+class Asked:
+    """A pool that is ready, and gates for what is asked of it."""
+
+    def __init__(self, tested: Pool, gate: Gates) -> None:
+        self.pool, self.gate = tested, gate
+
+    async def asking(
+        self,
+        panel: str,
+        name: str = "",
+        *,
+        page: str = "a",
+        asker: str = "",
+        first: bool = False,
+        seconds: float = NEVER,
+    ) -> Reply:
+        message = (panel, "", json.dumps({"gate": self.gate.place, "name": name}).encode())
+        return await self.pool.ask(message, Asking(page, asker or object(), first), seconds)
+
+    def ask(self, *question: str, **how: Any) -> asyncio.Task[Reply]:
+        return asyncio.ensure_future(self.asking(*question, **how))
+
+
+def run(work: Callable[[Asked], Awaitable[Result]], size: int = 1) -> Result:
     """What the work gives with a pool that is ready; the pool leaves nothing behind."""
 
     async def running() -> tuple[Result, set[int]]:
-        tested = Pool(size)
-        try:
-            await tested.ready()
-            before = processes_of(os.getpid())
-            return await work(tested), before
-        finally:
-            tested.stop()
+        with tempfile.TemporaryDirectory() as folder:
+            tested = Pool(size)
+            try:
+                async with asyncio.timeout(HANGS), gates(Path(folder)) as gate:
+                    await tested.ready()
+                    before = processes_of(os.getpid())
+                    return await work(Asked(tested, gate)), before
+            finally:
+                tested.stop()
 
-    before = {os.getpid()}
     found, during = asyncio.run(running())
-    assert not gone(during - before - {guard_pid()})
+    assert not gone(during - {os.getpid(), guard_pid()})
     return found
 
 
@@ -54,48 +99,62 @@ def guard_pid() -> int:
     return process.pid if process else 0
 
 
-def ask(
-    asked: Pool,
-    panel: str,
-    amount: float = 0,
-    *,
-    page: str = "a",
-    asker: str = "",
-    first: bool = False,
-    seconds: float = 5,
-) -> asyncio.Task[Reply]:
-    message = (panel, "", json.dumps({"amount": amount}).encode())
-    return asyncio.ensure_future(asked.ask(message, Asking(page, asker or object(), first), seconds))
-
-
 def told(reply: Reply) -> Any:
     return json.loads(reply.body)
 
 
-async def running_worker(task: asyncio.Task[Reply], asked: Pool) -> pool.Worker:
-    """The worker that has taken the only question."""
-    free = asked._free[0]  # pyright: ignore[reportPrivateUsage]
-    while asked._free:  # pyright: ignore[reportPrivateUsage]
-        await asyncio.sleep(0.005)
-    assert not task.done()
-    return free
+async def statuses(*tasks: asyncio.Task[Reply]) -> list[int]:
+    return [reply.status for reply in await asyncio.gather(*tasks)]
+
+
+def test_the_panels_of_these_tests_are_not_the_servers() -> None:
+    import web.odd_panels
+
+    assert web.odd_panels.PANELS is PANELS
+    assert not PANELS.keys() & {"wait", "die", "fail"}
 
 
 def test_a_worker_killed_while_it_answers_is_replaced_and_asked_again() -> None:
-    async def work(asked: Pool) -> tuple[int, Reply]:
-        task = ask(asked, "sleep", 0.2)
-        worker = await running_worker(task, asked)
-        os.kill(worker.pid, signal.SIGKILL)
-        return worker.pid, await task
+    async def work(asked: Asked) -> tuple[int, Reply]:
+        task = asked.ask("wait", "question")
+        killed = await asked.gate.begun("question")
+        os.kill(killed, signal.SIGKILL)
+        await asked.gate.begun("question", times=2)
+        await asked.gate.open("question")
+        return killed, await task
 
     killed, reply = run(work)
     assert reply.status == 200
     assert told(reply)["pid"] != killed
 
 
+def test_a_question_asked_again_has_its_time_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would have called the first attempt slow is not there any more when the second runs."""
+
+    async def work(asked: Asked) -> list[bool]:
+        timers: list[asyncio.TimerHandle] = []
+        loop = asyncio.get_running_loop()
+        later = loop.call_later
+
+        def call_later(delay: float, call: Any, *args: Any) -> asyncio.TimerHandle:
+            timers.append(later(delay, call, *args))
+            return timers[-1]
+
+        monkeypatch.setattr(loop, "call_later", call_later)
+        task = asked.ask("wait", "question")
+        os.kill(await asked.gate.begun("question"), signal.SIGKILL)
+        await asked.gate.begun("question", times=2)
+        found = [timer.cancelled() for timer in timers if NEVER - 1 < timer.when() - loop.time() <= NEVER]
+        await asked.gate.open("question")
+        await task
+        return found
+
+    assert run(work) == [True, False]
+
+
 def test_a_question_that_kills_its_worker_says_so_and_the_next_is_answered() -> None:
-    async def work(asked: Pool) -> tuple[Reply, Reply]:
-        return await ask(asked, "die"), await ask(asked, "sleep")
+    async def work(asked: Asked) -> tuple[Reply, Reply]:
+        return await asked.ask("die"), await asked.ask("tell")
 
     died, after = run(work)
     assert (died.status, told(died)["message"]) == (504, "the process that worked on this died, twice")
@@ -103,11 +162,10 @@ def test_a_question_that_kills_its_worker_says_so_and_the_next_is_answered() -> 
 
 
 def test_a_late_answer_is_given_up_and_its_process_ended() -> None:
-    async def work(asked: Pool) -> tuple[Reply, set[int], Reply]:
-        task = ask(asked, "sleep", 60, seconds=0.2)
-        worker = await running_worker(task, asked)
-        late = await task
-        return late, gone({worker.pid}), await ask(asked, "sleep")
+    async def work(asked: Asked) -> tuple[Reply, set[int], Reply]:
+        worker = told(await asked.ask("tell"))["pid"]
+        late = await asked.ask("wait", "for ever", seconds=0.2)
+        return late, gone({worker}), await asked.ask("tell")
 
     late, left, after = run(work)
     assert late.status == 504
@@ -117,10 +175,12 @@ def test_a_late_answer_is_given_up_and_its_process_ended() -> None:
 
 
 def test_what_a_worker_started_ends_with_it() -> None:
-    async def work(asked: Pool) -> tuple[set[int], set[int]]:
-        first = told(await ask(asked, "sets"))
-        await ask(asked, "sets", 60, seconds=0.3)
-        pids = {first["pid"], first["child"]}
+    async def work(asked: Asked) -> tuple[set[int], set[int]]:
+        worker = told(await asked.ask("tell"))["pid"]
+        task = asked.ask("wait_in_sets", "for ever")
+        pids = {worker, await asked.gate.begun("for ever")}
+        task.cancel()  # the browser is gone
+        await asyncio.wait([task])
         return pids, gone(pids)
 
     pids, left = run(work)
@@ -128,77 +188,124 @@ def test_what_a_worker_started_ends_with_it() -> None:
     assert not left
 
 
-def test_memory_and_mistakes_are_told_and_the_worker_lives() -> None:
-    async def work(asked: Pool) -> list[Reply]:
-        return [await ask(asked, name, 1e12) for name in ("swallow", "fail")] + [await ask(asked, "sleep")]
+def test_memory_and_mistakes_are_told() -> None:
+    async def work(asked: Asked) -> list[Reply]:
+        return [await asked.ask(name) for name in ("swallow", "fail", "tell")]
 
     swallowed, failed, after = run(work)
-    assert (swallowed.status, told(swallowed)["kind"]) == (422, "no answer")
+    assert told(swallowed)["kind"] == "no answer"
     assert "memory" in told(swallowed)["message"]
-    assert (failed.status, told(failed)["kind"]) == (422, "mistake")
+    assert told(failed)["kind"] == "mistake"
     assert "ZeroDivisionError: one / zero" in told(failed)["message"]
     assert after.status == 200
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_worker_is_kept_after_an_answer_only(monkeypatch: pytest.MonkeyPatch, kept: bool) -> None:
+    monkeypatch.setattr(pool, "KEPT", (200,) if kept else ())
+
+    async def work(asked: Asked) -> list[int]:
+        return [told(await asked.ask("tell"))["pid"] for _ in range(2)]
+
+    first, second = run(work)
+    assert (first == second) is kept
+
+
+@pytest.mark.usefixtures("slow")
 def test_hard_questions_delay_nobody() -> None:
-    """Every place has a hard question, of several people; another's quick one waits for SLOW at most."""
+    """Every place has a hard question, of several people; another's quick one is answered before them."""
 
-    async def work(asked: Pool) -> tuple[float, list[Reply]]:
-        hard = [ask(asked, "sleep", 1.5, page=f"hard {number}") for number in range(2)]
-        await asyncio.sleep(0.05)
-        begun = time.monotonic()
-        quick = await ask(asked, "sleep", page="quick")
-        waited = time.monotonic() - begun
-        return waited, [quick, *await asyncio.gather(*hard)]
+    async def work(asked: Asked) -> tuple[Reply, list[int]]:
+        hard = [asked.ask("wait", page, page=page) for page in ("hard", "harder")]
+        for page in ("hard", "harder"):
+            await asked.gate.begun(page)
+        quick = await asked.ask("tell", page="quick")
+        await asked.gate.open("hard", "harder")
+        return quick, await statuses(*hard)
 
-    waited, replies = run(work, size=2)
-    assert [reply.status for reply in replies] == [200, 200, 200]
-    assert waited < pool.SLOW + 0.5  # and not 1.5
+    quick, hard = run(work, size=2)
+    assert (quick.status, hard) == (200, [200, 200])
 
 
-def test_where_the_slow_lane_is_full_the_page_with_most_gives_way() -> None:
-    async def work(asked: Pool) -> list[Reply]:
-        other = ask(asked, "sleep", 4, page="other")
-        greedy = [ask(asked, "sleep", 4, page="greedy") for _ in range(pool.LANE)]
-        return [await other, *await asyncio.gather(*greedy)]
+@pytest.mark.usefixtures("slow")
+def test_where_the_slow_lane_is_full_the_page_with_most_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "ENOUGH", 0.0)
 
-    other, *greedy = run(work)
-    assert other.status == 200
-    assert sorted(reply.status for reply in greedy) == [200, 200, 503]
+    async def work(asked: Asked) -> tuple[int, Reply, list[int]]:
+        names = ["other", *(f"greedy {number}" for number in range(pool.LANE))]
+        tasks: list[asyncio.Task[Reply]] = []
+        for name in names:
+            tasks.append(asked.ask("wait", name, page=name.split()[0]))
+            await asked.gate.begun(name)
+        (ended,), left = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asked.gate.open(*names)
+        return tasks.index(ended), await ended, await statuses(*left)
+
+    place, ended, left = run(work)
+    assert place == 1  # the one that has run longest, not of the page that has only one
+    assert (ended.status, told(ended)["message"].split(";")[0]) == (503, "too many hard questions at once")
+    assert left == [200] * pool.LANE
+
+
+@pytest.mark.usefixtures("slow")
+def test_on_a_busy_machine_all_have_their_time_and_no_more_run_than_it_bears(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool, "ENOUGH", NEVER)
+
+    async def work(asked: Asked) -> tuple[int, list[int]]:
+        names = [str(number) for number in range(pool.MOST + 2)]
+        tasks = [asked.ask("wait", name) for name in names]
+        for name in names[: pool.MOST]:
+            await asked.gate.begun(name)
+        while len(asked.pool._slow) < pool.MOST:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0.001)
+        running = asked.pool._slow, asked.pool._quick  # pyright: ignore[reportPrivateUsage]
+        most = sum(map(len, running))
+        await asked.gate.open(*names)
+        return most, await statuses(*tasks)
+
+    most, found = run(work)
+    assert most == pool.MOST
+    assert found == [200] * (pool.MOST + 2)
 
 
 def test_pages_take_turns() -> None:
-    async def work(asked: Pool) -> list[str]:
-        order: list[str] = []
-        tasks: list[asyncio.Task[Reply]] = []
-        for page in ("many", "many", "many", "many", "one"):
-            tasks.append(ask(asked, "sleep", 0.05, page=page))
-            tasks[-1].add_done_callback(lambda _, page=page: order.append(page))
-        await asyncio.gather(*tasks)
-        return order
+    async def work(asked: Asked) -> list[str]:
+        names = ("many 1", "many 2", "many 3", "many 4", "one")
+        tasks = [asked.ask("wait", name, page=name.split()[0]) for name in names]
+        for name in names[:2]:
+            await asked.gate.begun(name)
+        await asked.gate.open("many 1")
+        await asked.gate.begun("one")
+        came = [*asked.gate.came]
+        await asked.gate.open(*names)
+        await statuses(*tasks)
+        return came
 
-    assert run(work, size=2).index("one") < 3
+    assert sorted(run(work, size=2)) == ["many 1", "many 2", "one"]
 
 
 def test_what_a_keystroke_waits_for_goes_first() -> None:
-    async def work(asked: Pool) -> list[str]:
-        order: list[str] = []
-        tasks: list[asyncio.Task[Reply]] = []
-        for page in ("running", "later", "later", "first"):
-            tasks.append(ask(asked, "sleep", 0.05, page=page, first=page == "first"))
-            tasks[-1].add_done_callback(lambda _, page=page: order.append(page))
-        await asyncio.gather(*tasks)
-        return order
+    async def work(asked: Asked) -> list[str]:
+        names = ("running", "later", "latest", "first")
+        tasks = [asked.ask("wait", name, page=name, first=name == "first") for name in names]
+        await asked.gate.begun("running")
+        await asked.gate.open(*names)
+        await statuses(*tasks)
+        return asked.gate.came
 
-    assert run(work) == ["running", "first", "later", "later"]
+    assert run(work) == ["running", "first", "later", "latest"]
 
 
 def test_a_page_is_answered_by_the_worker_that_knows_it() -> None:
-    async def work(asked: Pool) -> list[list[int]]:
-        both = [ask(asked, "sleep", 0.1, page=page) for page in ("a", "b")]
-        pids = [told(await task)["pid"] for task in both]
+    async def work(asked: Asked) -> list[list[int]]:
+        both = [asked.ask("wait", page, page=page) for page in "ab"]
+        pids = [await asked.gate.begun(page) for page in "ab"]
+        await asked.gate.open("a", "b")
+        await statuses(*both)
         return [
-            [pid, told(await ask(asked, "sleep", page=page))["pid"]]
+            [pid, told(await asked.ask("tell", page=page))["pid"]]
             for pid, page in zip(pids, "ab", strict=True)
         ]
 
@@ -208,63 +315,128 @@ def test_a_page_is_answered_by_the_worker_that_knows_it() -> None:
 
 
 def test_a_newer_question_takes_the_place_of_an_older() -> None:
-    async def work(asked: Pool) -> list[Reply]:
-        blocking = ask(asked, "sleep", 0.2, page="b")
-        older = ask(asked, "sleep", 0.01, asker="field")
-        beside = ask(asked, "sleep", 0.02, asker="another field")
-        newer = ask(asked, "sleep", 0.03, asker="field")
-        return [await task for task in (blocking, older, beside, newer)]
+    async def work(asked: Asked) -> list[int]:
+        blocking = asked.ask("wait", "blocking", page="b")
+        await asked.gate.begun("blocking")
+        older = asked.ask("tell", asker="field")
+        beside = asked.ask("tell", asker="another field")
+        newer = asked.ask("tell", asker="field")
+        await asked.gate.open("blocking")
+        return await statuses(blocking, older, beside, newer)
 
-    assert [reply.status for reply in run(work)] == [200, 409, 200, 200]
+    assert run(work) == [200, 409, 200, 200]
 
 
-def test_a_slow_question_ends_when_a_newer_comes() -> None:
-    async def work(asked: Pool) -> tuple[float, list[int]]:
-        begun = time.monotonic()
-        older = ask(asked, "sleep", 5, asker="field")
-        await asyncio.sleep(0.05)
-        newer = ask(asked, "sleep", 0, asker="field")
-        replies = await asyncio.gather(older, newer)
-        return time.monotonic() - begun, [reply.status for reply in replies]
+def test_a_question_whose_turn_has_just_come_can_still_be_ended() -> None:
+    async def work(asked: Asked) -> tuple[list[int], list[str]]:
+        async def one_after_the_other() -> Reply:
+            """The second is asked in the very moment in which the first leaves its place."""
+            await asked.asking("wait", "blocking", page="b")
+            return await asked.asking("tell", asker="field")
 
-    took, statuses = run(work)
-    assert statuses == [409, 200]
-    assert took < 2
+        newer = asyncio.ensure_future(one_after_the_other())
+        await asked.gate.begun("blocking")
+        older = asked.ask("wait", "older", asker="field")
+        await asyncio.sleep(0)
+        await asked.gate.open("blocking")
+        return await statuses(older, newer), asked.gate.came
+
+    assert run(work) == ([409, 200], ["blocking"])
+
+
+@pytest.mark.usefixtures("slow")
+@pytest.mark.parametrize("late", [True, False])
+def test_a_slow_question_ends_when_a_newer_comes(late: bool) -> None:
+    async def work(asked: Asked) -> list[int]:
+        older = asked.ask("wait", "for ever", asker="field")
+        await asked.gate.begun("for ever")
+        while late and not asked.pool._slow:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0.001)
+        return await statuses(older, asked.ask("tell", asker="field"))
+
+    assert run(work) == [409, 200]
+
+
+def test_a_quick_question_is_answered_though_a_newer_waits() -> None:
+    async def work(asked: Asked) -> list[int]:
+        older = asked.ask("wait", "older", asker="field")
+        await asked.gate.begun("older")
+        newer = asked.ask("tell", asker="field")
+        await asyncio.sleep(0)
+        await asked.gate.open("older")
+        return await statuses(older, newer)
+
+    assert run(work) == [200, 200]
 
 
 def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "WAITING", 3)
 
-    async def work(asked: Pool) -> list[int]:
-        return [
-            reply.status for reply in await asyncio.gather(*(ask(asked, "sleep", 0.01) for _ in range(6)))
-        ]
+    async def work(asked: Asked) -> list[int]:
+        return await statuses(*(asked.ask("tell") for _ in range(6)))
 
     assert run(work) == [200, 200, 200, 200, 503, 503]
 
 
+@pytest.mark.parametrize(
+    ("ending", "reason"),
+    [
+        (
+            "raise SystemExit('no such library')",
+            "it ended before it was ready; the terminal of `lattend serve` says why",
+        ),
+        ("import time; time.sleep(600)", "it took too long"),
+    ],
+)
 def test_a_nursery_that_cannot_start_is_said(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ending: str, reason: str
 ) -> None:
-    monkeypatch.setattr(nursery, "PROGRAM", "raise SystemExit('no such library')")
-    monkeypatch.setattr(pool, "START", 5.0)
+    monkeypatch.setattr(nursery, "PROGRAM", ending)
+    if "took" in reason:
+        monkeypatch.setattr(pool, "START", 0.1)
 
-    async def work(asked: Pool) -> Reply:
-        return await ask(asked, "sleep")
+    async def work(asked: Asked) -> Reply:
+        return await asked.ask("tell")
 
     reply = run(work)
     assert (reply.status, told(reply)["kind"]) == (503, "busy")
-    assert "no worker could be started" in told(reply)["message"]
-    assert "no such library" in capfd.readouterr().err
+    assert told(reply)["message"] == f"no worker could be started: {reason}"
+    assert ("no such library" in capfd.readouterr().err) is ("ended" in reason)
+
+
+NO_SECOND = """import itertools, os
+def fork(forks=itertools.count(1), real=os.fork):
+    if next(forks) == 2:
+        raise BlockingIOError("no more processes")
+    return real()
+os.fork = fork"""
+
+
+@pytest.mark.usefixtures("slow")
+def test_where_no_process_can_be_forked_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program(NO_SECOND, monkeypatch)
+
+    async def work(asked: Asked) -> tuple[list[int], list[str]]:
+        running = asked.ask("wait", "running", page="b")
+        await asked.gate.begun("running")
+        refused = await asked.ask("tell")
+        after = await asked.ask("tell")
+        await asked.gate.open("running")
+        return [refused.status, after.status, *await statuses(running)], asked.gate.came
+
+    assert run(work) == ([503, 200, 200], ["running"])
+    assert "no worker could be started: no more processes" in capfd.readouterr().err
 
 
 def test_a_nursery_that_ended_is_started_again() -> None:
-    async def work(asked: Pool) -> tuple[Reply, bool]:
-        process = asked._nursery._process  # pyright: ignore[reportPrivateUsage]
+    async def work(asked: Asked) -> tuple[Reply, bool]:
+        process = asked.pool._nursery._process  # pyright: ignore[reportPrivateUsage]
         assert process is not None
         process.kill()
         process.wait()
-        return await ask(asked, "sleep"), alive(process.pid)
+        return await asked.ask("tell"), alive(process.pid)
 
     reply, still = run(work)
     assert reply.status == 200
@@ -274,8 +446,8 @@ def test_a_nursery_that_ended_is_started_again() -> None:
 def test_workers_are_replaced_when_worn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "WORN", 2)
 
-    async def work(asked: Pool) -> list[int]:
-        return [told(await ask(asked, "sleep"))["pid"] for _ in range(3)]
+    async def work(asked: Asked) -> list[int]:
+        return [told(await asked.ask("tell"))["pid"] for _ in range(3)]
 
     first, second, third = run(work)
     assert first == second

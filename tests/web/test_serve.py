@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from web.odd_panels import gone, processes_of
+from web.processes import gone, processes_of
 
 from lattend.errors import LattendError
 from lattend.web import serve

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 from lattend.sets.guard import die_with_parent, module_path
 from lattend.web.worker import load, serve
@@ -94,17 +95,28 @@ def tend(place: int, torch: bool) -> None:
     gc.collect()
     gc.freeze()  # collections in the workers then leave the pages alone that all of them share
     while True:
-        with contextlib.suppress(InterruptedError):
-            word, handles, _, _ = socket.recv_fds(control, 1, 1)
-            if not word:
-                os._exit(0)
-            if os.fork() == 0:
-                control.close()
-                die_with_parent()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                serve(socket.socket(fileno=handles[0]))
-                os._exit(0)
-            os.close(handles[0])
+        word, handles, _, _ = socket.recv_fds(control, 1, 1)
+        if not word:
+            os._exit(0)
+        try:
+            forked = os.fork()
+        except OSError as error:  # too many processes, or no memory: the workers that are there go on
+            print(f"no worker could be started: {error}", file=sys.stderr, flush=True)
+            forked = -1
+        if forked == 0:
+            control.close()
+            die_with_parent()
+            _end_first()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            serve(socket.socket(fileno=handles[0]))
+            os._exit(0)
+        os.close(handles[0])
+
+
+def _end_first() -> None:
+    """Where the machine's memory runs out, Linux ends a worker, not the server: it costs one question."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("800")
 
 
 async def connect(ours: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -2,8 +2,9 @@
 
 Quick questions share `size` places. A question that has run for SLOW seconds leaves its place to the next
 and goes on beside, in the slow lane; where the lane is full, the one there that has run longest, of the page
-that has most, is ended. So a place is free within SLOW seconds. Of those who wait, the page with the fewest
-running is next, after all that a keystroke waits for; of what one asker asks only the newest counts.
+that has most, is ended, once it had ENOUGH. So a place is free within SLOW seconds, or ENOUGH where all are
+slow. Of those who wait, the page with the fewest running is next, after all that a keystroke waits for; of
+what one asker asks only the newest counts.
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ from lattend.web.nursery import Nursery, connect
 from lattend.web.panel import Problem
 from lattend.web.worker import HEADER, packed
 
-START = 60.0  # seconds until a worker is ready
+START = 60.0  # seconds until a worker is ready, for all that one question needs
 SLOW = 0.3  # seconds after which a question leaves its place to the next
 LANE = 3  # slow questions for each place
+MOST = LANE + 2  # questions that run, for each place: some that are new in a full lane, and the quick ones
 ENOUGH = 1.0  # seconds that each may run however full it is: on a busy machine all are slow
 WAITING = 2000  # questions in line
 WORN = 2000  # answers after which a worker is replaced by a fresh one
+KEPT = (
+    200,
+    422,
+)  # after others, out of memory or too late, it is replaced: it may hold what it could not end
 
 
 Message = tuple[str, str, bytes]  # panel, format, question as JSON
@@ -50,14 +56,6 @@ class Asking(NamedTuple):
     first: bool = False
 
 
-class Ended(Exception):
-    """A question that is no longer worked on; the reply says why."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
-
-
 @dataclass(eq=False)
 class Worker:
     """One process, which answers one question at a time."""
@@ -69,14 +67,20 @@ class Worker:
     page: Hashable = None  # which asked last: what was found for it is still known here
 
     @classmethod
-    async def start(cls, nursery: Nursery) -> Worker:
-        """A worker that is ready."""
+    async def start(cls, nursery: Nursery, latest: float) -> Worker:
+        """A worker that is ready, by this time of the loop; OSError says why there is none."""
         reader, writer = await connect(nursery.bear())
         try:
-            async with asyncio.timeout(START):
+            async with asyncio.timeout_at(latest):
                 return cls(await _received(reader), reader, writer)
-        except BaseException:
+        except BaseException as error:
             writer.close()
+            if isinstance(error, TimeoutError):
+                raise OSError("it took too long") from None
+            if isinstance(error, EOFError | ConnectionError):
+                raise OSError(
+                    "it ended before it was ready; the terminal of `lattend serve` says why"
+                ) from None
             raise
 
     async def ask(self, message: Message) -> Reply:
@@ -99,17 +103,16 @@ class Ticket:
 
     asking: Asking
     turn: asyncio.Future[None]
+    task: asyncio.Task[Reply] | None = None  # waits for the turn, then for the answer
     begun: float = 0.0
     superseded: bool = False
-    task: asyncio.Task[Reply] | None = None
     reason: Reply | None = None  # why it was ended
 
     def end(self, reason: Reply) -> None:
-        """Give up on it."""
+        """Give up on it, wherever it is."""
         self.reason = reason
-        if not self.turn.done():
-            self.turn.set_exception(Ended(reason))
-        elif self.task is not None:
+        self.turn.cancel()
+        if self.task is not None:
             self.task.cancel()
 
 
@@ -147,17 +150,14 @@ class Pool:
         if len(self._waiting) >= WAITING:
             return problem(503, "busy", "too many questions are waiting; try again in a moment")
         ticket = Ticket(asking, asyncio.get_running_loop().create_future())
+        ticket.task = asyncio.ensure_future(self._answer(ticket, message, seconds))
         self._supersede(ticket)
         self._waiting.append(ticket)
         self._seat()
         try:
-            await ticket.turn
-            ticket.task = asyncio.ensure_future(self._answer(ticket, message, seconds))
             return await ticket.task
-        except Ended as ended:
-            return ended.reply
         except asyncio.CancelledError:
-            if ticket.reason is None:  # the server stops
+            if ticket.reason is None:  # whoever asked is gone, or the server stops
                 raise
             return ticket.reason
         finally:
@@ -175,7 +175,8 @@ class Pool:
     def _seat(self) -> None:
         """Give free places to those who wait, the page with the fewest running first."""
         self._waiting = [ticket for ticket in self._waiting if not ticket.turn.done()]
-        while self._waiting and len(self._quick) < self.size:
+        most = self.size * MOST - len(self._slow)
+        while self._waiting and len(self._quick) < min(self.size, most):
             running = Counter(ticket.asking.page for ticket in (*self._quick, *self._slow))
             ticket = min(self._waiting, key=lambda one: (not one.asking.first, running[one.asking.page]))
             self._waiting.remove(ticket)
@@ -213,19 +214,22 @@ class Pool:
         self._seat()
 
     async def _answer(self, ticket: Ticket, message: Message, seconds: float) -> Reply:
-        """The reply, asked for again where the worker died over it."""
+        """The reply when its turn has come, asked for again where the worker died over it."""
+        await ticket.turn
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + START
         for _ in range(2):
             try:
-                worker = self._take(ticket.asking.page) or await Worker.start(self._nursery)
-            except (OSError, EOFError) as error:  # a TimeoutError is an OSError
-                return problem(503, "busy", f"no worker could be started: {error or 'it took too long'}")
+                worker = self._take(ticket.asking.page) or await Worker.start(self._nursery, latest)
+            except OSError as error:
+                return problem(503, "busy", f"no worker could be started: {error}")
             kept = False
             ticket.begun = time.monotonic()
-            asyncio.get_running_loop().call_later(SLOW, self._to_slow_lane, ticket)
+            leaving = loop.call_later(SLOW, self._to_slow_lane, ticket)
             try:
                 async with asyncio.timeout(seconds):
                     found = await worker.ask(message)
-                    kept = True
+                    kept = found.status in KEPT
                     return found
             except TimeoutError:
                 late = f"no answer within {seconds:g} seconds; a simpler rule or smaller numbers may help"
@@ -233,6 +237,7 @@ class Pool:
             except (OSError, EOFError):
                 continue
             finally:
+                leaving.cancel()
                 self._give_back(worker, kept)
         return problem(504, "no answer", "the process that worked on this died, twice")
 
@@ -257,8 +262,8 @@ class Pool:
 
     async def _refill(self) -> None:
         """One more free worker; a start that fails is tried again by the next question, which says so."""
-        with contextlib.suppress(OSError, EOFError):
-            worker = await Worker.start(self._nursery)
+        with contextlib.suppress(OSError):
+            worker = await Worker.start(self._nursery, asyncio.get_running_loop().time() + START)
             if len(self._free) < self.size and not self._stopped:
                 self._free.append(worker)
             else:
