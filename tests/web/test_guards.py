@@ -22,7 +22,7 @@ JSON = {"host": HOST, "content-type": "application/json"}
 
 
 def ask(
-    headers: Mapping[str, str],
+    headers: Mapping[str, str] | list[tuple[str, str]],
     *parts: bytes,
     method: str = "POST",
     allowed: Hosts | None = None,
@@ -44,7 +44,8 @@ def ask(
         sent.append(message)
 
     waiting = [*parts] or [b"{}"]
-    coded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    given = headers if isinstance(headers, list) else [*headers.items()]
+    coded = [(name.encode(), value.encode("latin-1")) for name, value in given]
     scope = {"type": "http", "method": method, "path": "/api/count", "headers": coded}
     asyncio.run((guarded or Guards(application, allowed or hosts("127.0.0.1", 8321)))(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
@@ -154,8 +155,38 @@ def test_too_many_questions_are_told_to_wait() -> None:
     assert ask(JSON | {"x-lattend-page": "a"}, guarded=guarded)[0] == 200
     assert ask(JSON | {"x-lattend-page": "a"}, guarded=guarded)[0] == 429
     assert ask(JSON | {"x-lattend-page": "b"}, guarded=guarded)[0] == 200
+    guarded.rates_of_addresses = Rates(rate=0, burst=1)
+    assert ask(JSON | {"x-lattend-page": "c"}, guarded=guarded)[0] == 200
+    assert ask(JSON | {"x-lattend-page": "d"}, guarded=guarded)[0] == 429  # a new name is no way around it
+    guarded.rates_of_addresses = Rates()
     guarded.rate_of_all = Rates(rate=0, burst=0)
-    assert ask(JSON | {"x-lattend-page": "c"}, guarded=guarded)[0] == 429
+    assert ask(JSON | {"x-lattend-page": "e"}, guarded=guarded)[0] == 429
+
+
+def test_every_question_of_a_request_counts() -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b'{"message": "passed"}'})
+
+    guarded = Guards(application, hosts("127.0.0.1", 8321))
+    guarded.rates = Rates(rate=0, burst=5)
+    assert ask(JSON, b"[1, 2, 3]", guarded=guarded)[0] == 200
+    assert ask(JSON, b"[1, 2, 3]", guarded=guarded)[0] == 429
+    assert ask(JSON, b"[]", guarded=guarded)[0] == 200
+    assert ask(JSON, b"[]", guarded=guarded)[0] == 429
+
+
+@pytest.mark.parametrize("name", ["host", "origin"])
+def test_a_header_that_is_there_twice_is_refused(name: str) -> None:
+    """The first, or the last, may be ours: what stands before us may believe the other."""
+    own = {"host": HOST, "origin": f"http://{HOST}"}[name]
+    doubled = [(name, own), (name, own)]
+    given = [*((key, value) for key, value in JSON.items() if key != name), *doubled]
+    assert ask(given)[:2] == (400, f"there is more than one header {name}")
+
+
+def test_answers_are_not_kept_by_the_browser_unless_they_say_so() -> None:
+    assert ask(JSON)[2]["cache-control"] == "no-store"
 
 
 def test_the_rates_of_old_pages_are_forgotten() -> None:

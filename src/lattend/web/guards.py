@@ -10,7 +10,9 @@ import asyncio
 import ipaddress
 import time
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,9 +22,11 @@ from lattend.web.panel import Problem
 PAGE, ASKER = "x-lattend-page", "x-lattend-asker"  # headers: which page asks, and what on it
 MAX_BODY = 1 << 20  # bytes: a config.json has some thousands
 PATIENCE = 10.0  # seconds until a question is here whole
-RATE, BURST = 60.0, 240.0  # questions a second of one page, and how many at once
-RATE_OF_ALL, BURST_OF_ALL = 2000.0, 4000.0
+RATE, BURST = 300.0, 1200.0  # questions a second of one page, and how many at once
+RATE_OF_ADDRESS, BURST_OF_ADDRESS = 3000.0, 6000.0  # of all pages of one machine, or of many behind one proxy
+RATE_OF_ALL, BURST_OF_ALL = 6000.0, 12000.0
 PAGES = 4096  # whose rates are remembered
+ONCE = ("host", "origin", "content-length", "content-type")  # headers that decide who may ask
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -46,6 +50,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+NOT_KEPT = (b"cache-control", b"no-store")  # where the answer itself says nothing about it
 Refusal = tuple[int, str]
 
 
@@ -76,20 +81,20 @@ def _is_address(host: str) -> bool:
 
 @dataclass
 class Rates:
-    """A bucket of questions for each page, refilled as time goes by."""
+    """A bucket of questions for each who asks, refilled as time goes by."""
 
     rate: float = RATE
     burst: float = BURST
-    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+    _left: OrderedDict[Hashable, tuple[float, float]] = field(default_factory=OrderedDict)
 
-    def allows(self, page: str, now: float) -> bool:
-        """Whether this page may ask one more question now."""
-        left, then = self._left.pop(page, (self.burst, now))
+    def allows(self, who: Hashable, now: float, questions: int = 1) -> bool:
+        """Whether they may ask so many questions now."""
+        left, then = self._left.pop(who, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.rate)
-        self._left[page] = (left - 1 if left >= 1 else left, now)
+        self._left[who] = (left - questions if left >= questions else left, now)
         if len(self._left) > PAGES:
             self._left.popitem(last=False)
-        return left >= 1
+        return left >= questions
 
 
 class Guards:
@@ -97,7 +102,8 @@ class Guards:
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self.app, self.hosts = app, hosts
-        self.rates, self.rate_of_all = Rates(), Rates(RATE_OF_ALL, BURST_OF_ALL)
+        self.rates, self.rates_of_addresses = Rates(), Rates(RATE_OF_ADDRESS, BURST_OF_ADDRESS)
+        self.rate_of_all = Rates(RATE_OF_ALL, BURST_OF_ALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with the reason, or pass the request on."""
@@ -109,14 +115,20 @@ class Guards:
             await send({"type": "websocket.close"})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(scope["method"], headers)
+        given = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        headers = dict(given)
+        refusal = _doubled([name for name, _ in given]) or self._refusal(scope["method"], headers)
         if refusal is None and scope["method"] == "POST":
-            body = await _read(receive, headers.get("content-length", "0"))
-            if isinstance(body, bytes):
-                receive = _given(body, receive)
-            else:
-                refusal = body
+            client = (scope.get("client") or ("",))[0]
+            page = headers.get(PAGE, "")[:64]
+            refusal = self._too_often(client, page, 1)
+            if refusal is None:
+                body = await _read(receive, headers.get("content-length", "0"))
+                if isinstance(body, Body):
+                    receive = _given(body.text, receive)
+                    refusal = self._too_often(client, page, body.questions - 1)
+                else:
+                    refusal = body
         if refusal is None:
             await self.app(scope, receive, send)
         else:
@@ -133,18 +145,39 @@ class Guards:
             return 403, "only the workbench's own page may ask"
         if method not in ("GET", "HEAD", "POST"):
             return 405, "ask with GET or POST"
-        if method == "POST":
-            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-                return 415, "questions are JSON: send content-type: application/json"
-            now = time.monotonic()
-            if not self.rates.allows(headers.get(PAGE, "")[:64], now):
-                return 429, f"more than {RATE:g} questions a second; wait a moment"
-            if not self.rate_of_all.allows("", now):
-                return 429, f"more than {RATE_OF_ALL:g} questions a second; wait a moment"
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if method == "POST" and kind != "application/json":
+            return 415, "questions are JSON: send content-type: application/json"
+        return None
+
+    def _too_often(self, client: str, page: str, questions: int) -> Refusal | None:
+        now = time.monotonic()
+        for rates, who in (
+            (self.rates, (client, page)),
+            (self.rates_of_addresses, client),
+            (self.rate_of_all, ""),
+        ):
+            if not rates.allows(who, now, questions):
+                return 429, f"more than {rates.rate:g} questions a second; wait a moment"
         return None
 
 
-async def _read(receive: Receive, announced: str) -> bytes | Refusal:
+def _doubled(names: list[str]) -> Refusal | None:
+    """Of a header that is there twice, we and a proxy before us might each believe another."""
+    for name in ONCE:
+        if names.count(name) > 1:
+            return 400, f"there is more than one header {name}"
+    return None
+
+
+class Body(NamedTuple):
+    """The text of a request, and how many questions are in it."""
+
+    text: bytes
+    questions: int
+
+
+async def _read(receive: Receive, announced: str) -> Body | Refusal:
     """The whole body, unless it is too long, too slow or no JSON."""
     too_long = 413, f"a question has at most {MAX_BODY:,} bytes"
     if not announced.isdecimal() or int(announced[:20]) > MAX_BODY:
@@ -164,10 +197,12 @@ async def _read(receive: Receive, announced: str) -> bytes | Refusal:
     except TimeoutError:
         return 408, f"the question was not here whole within {PATIENCE:g} seconds"
     try:
-        from_json(bytes(found), allow_inf_nan=False)  # stricter than Python's: no half characters, no depths
+        asked = from_json(
+            bytes(found), allow_inf_nan=False
+        )  # stricter than Python's: no half characters, no depths
     except ValueError as error:
         return 400, f"the question is not JSON: {error}"
-    return bytes(found)
+    return Body(bytes(found), len(asked) if isinstance(asked, list) and asked else 1)
 
 
 def _given(body: bytes, after: Receive) -> Receive:
@@ -185,7 +220,9 @@ def _with_headers(send: Send) -> Send:
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *added]
+            given = [*message.get("headers", ())]
+            kept = any(name == b"cache-control" for name, _ in given)
+            message["headers"] = [*given, *added, *(() if kept else (NOT_KEPT,))]
         await send(message)
 
     return guarded

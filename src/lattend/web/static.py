@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -32,16 +33,26 @@ class File:
     def response(self, request: Request) -> Response:
         """The file, or word that the browser has it already."""
         headers = {"etag": self.tag, "cache-control": "no-cache", "vary": "accept-encoding"}
-        if request.headers.get("if-none-match") == self.tag:
+        known = {part.strip().removeprefix("W/") for part in _parts(request, "if-none-match")}
+        if known & {self.tag, "*"}:
             return Response(status_code=304, headers=headers)
-        accepted = {
-            part.partition(";")[0].strip() for part in request.headers.get("accept-encoding", "").split(",")
-        }
+        accepted = {name for part in _parts(request, "accept-encoding") if (name := _wanted(part))}
         encoding = next((name for name in self.packed if name in accepted), None)
         if encoding is None:
             return Response(self.body, media_type=self.media, headers=headers)
         headers["content-encoding"] = encoding
         return Response(self.packed[encoding], media_type=self.media, headers=headers)
+
+
+def _parts(request: Request, header: str) -> list[str]:
+    return ",".join(request.headers.getlist(header)).split(",")
+
+
+def _wanted(part: str) -> str:
+    """The encoding in a part of accept-encoding; "" where its weight is nothing, as in `br;q=0`."""
+    name, _, weight = part.partition(";")
+    nothing = re.fullmatch(r"\s*q\s*=\s*0(\.0*)?\s*", weight, re.IGNORECASE)
+    return "" if nothing else name.strip().lower()
 
 
 def page_files() -> dict[str, File]:
