@@ -10,14 +10,19 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from web.processes import gone, processes_of
 
 from lattend.errors import LattendError
 from lattend.web import serve
+from lattend.web.panels import PANELS
+from lattend.web.static import File
 
 COMMAND = (sys.executable, "-m", "lattend", "serve", "--no-browser", "--workers", "1")
 HARD = "(q % (k % (p + 1) + 1)) % (k % (s + 1) + 1) == (k % (q % (r + 1) + 1)) % 7"
@@ -162,3 +167,40 @@ def test_a_sequence_length_of_any_size_is_answered(address: str) -> None:
 def test_what_is_not_there_is_said(address: str) -> None:
     assert ask(address, "nothing", b"{}")[0] in (404, 405)
     assert ask(address, "count/picture.exe", b'{"rule": "causal"}')[0] in (404, 405, 422)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        ("gzip, br", "br"),
+        ("gzip;q=1.0, br;q=0", "gzip"),
+        ("br;q=0.0, gzip ; q = 0", None),
+        ("GZIP;q=0.5", "gzip"),
+        ("identity", None),
+        ("", None),
+    ],
+)
+def test_a_file_is_packed_as_the_browser_wants_it(accepted: str, encoding: str | None) -> None:
+    assert sent({"accept-encoding": accepted}).headers.get("content-encoding") == encoding
+
+
+@pytest.mark.parametrize(
+    ("known", "status"),
+    [('"tag"', 304), ('W/"tag"', 304), ('"old", W/"tag"', 304), ("*", 304), ('"old"', 200), ("", 200)],
+)
+def test_a_file_that_the_browser_has_is_not_sent_again(known: str, status: int) -> None:
+    assert sent({"if-none-match": known}).status_code == status
+
+
+def sent(headers: dict[str, str]) -> Response:
+    """The answer to one who asks for a file with these headers."""
+    coded = [(name.encode(), value.encode()) for name, value in headers.items()]
+    file = File("text/plain", b"text", {"br": b"b", "gzip": b"g"}, '"tag"')
+    return file.response(Request({"type": "http", "headers": coded}))
+
+
+def test_the_page_and_the_server_answer_the_same_questions_first() -> None:
+    turns = Path(__file__).parents[2] / "client" / "src" / "core" / "turns.ts"
+    (listed,) = re.findall(r"const FIRST = new Set\((\[.*?\])\)", turns.read_text())
+    assert sorted(json.loads(listed)) == sorted(name for name, panel in PANELS.items() if panel.first)
+    assert not PANELS["claim"].first  # a proof takes seconds

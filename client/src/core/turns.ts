@@ -1,6 +1,6 @@
 // Questions take turns, so that what a person looks at first is not kept waiting by the rest of the page.
 
-const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them
+const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them. The server's list is the same
 const PAUSE = 80; // ms after the last of the first, so that what is typed in one go is asked once
 const LONGEST = 500; // ms for which they are waited for
 const LOOK = 15; // ms

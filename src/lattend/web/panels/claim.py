@@ -216,6 +216,4 @@ def picture(question: ClaimQuestion) -> Picture:
     return rule.draw(**numbers, title=example.sentence)
 
 
-PANEL = Panel(
-    "claim", "Whether a formula is the count", ClaimQuestion, ClaimAnswer, answer, picture, first=True
-)
+PANEL = Panel("claim", "Whether a formula is the count", ClaimQuestion, ClaimAnswer, answer, picture)

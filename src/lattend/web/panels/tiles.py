@@ -110,4 +110,4 @@ def _edges(start: int, tile: int, many: int, length: int) -> list[int]:
     ]
 
 
-PANEL = Panel("tiles", "How full the tiles of a grid are", TilesQuestion, TilesAnswer, answer)
+PANEL = Panel("tiles", "How full the tiles of a grid are", TilesQuestion, TilesAnswer, answer, first=True)
