@@ -223,13 +223,13 @@ RAW = {
 def test_malformed_requests_are_refused_and_the_server_goes_on(address: str, name: str) -> None:
     host = urlsplit(address).netloc
     place = ("127.0.0.1", int(host.partition(":")[2]))
-    with socket.create_connection(place, timeout=10) as raw, raw.makefile("rb") as answer:
+    with socket.create_connection(place, timeout=60) as raw, raw.makefile("rb") as answer:
         try:
             raw.sendall(RAW[name].replace(b"HOST", host.encode()))
             status = answer.readline()
         except ConnectionResetError:
             status = b"HTTP/1.1 400"
     assert status.split()[1][:1] == b"4", status
-    with closing(http.client.HTTPConnection(host, timeout=10)) as connection:
+    with closing(http.client.HTTPConnection(host, timeout=60)) as connection:
         connection.request("POST", "/api/count", b'{"rule": "causal"}', {"content-type": "application/json"})
         assert connection.getresponse().status == 200

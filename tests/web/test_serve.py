@@ -30,7 +30,7 @@ HARD = "(q % (k % (p + 1) + 1)) % (k % (s + 1) + 1) == (k % (q % (r + 1) + 1)) %
 
 def ask(address: str, panel: str, body: bytes) -> tuple[int, Any]:
     """Status and answer."""
-    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
         connection.request("POST", f"/api/{panel}", body, {"content-type": "application/json"})
         found = connection.getresponse()
         return found.status, json.loads(found.read())
@@ -44,12 +44,12 @@ def test_no_process_is_left_however_it_ends(how: signal.Signals) -> None:
         address = re.findall(r"http://\S+", server.stderr.readline())[0]
         assert server.stderr.readline() == "only this machine can reach it\n"
         assert ask(address, "count", b'{"rule": "k <= q and q - k <= 5*t"}')[0] == 200
-        with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as hard:
+        with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as hard:
             body = json.dumps({"rule": HARD}).encode()
             hard.request("POST", "/api/count", body, {"content-type": "application/json"})
             processes = processes_of(server.pid)
             server.send_signal(how)
-            server.wait(10)
+            server.wait(60)
             said = server.stderr.read()
     assert len(processes) >= 4  # the server, the nursery, a worker and its set work
     assert not gone(processes)
@@ -126,7 +126,7 @@ def test_what_cannot_be_answered_says_why(address: str, panel: str, name: str) -
 
 def lines(address: str, body: bytes) -> tuple[int, list[Any]]:
     """Status, and the lines of the answer to several questions."""
-    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
         connection.request("POST", "/api/ask", body, {"content-type": "application/json"})
         found = connection.getresponse()
         return found.status, [json.loads(line) for line in found.read().splitlines()]
