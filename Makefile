@@ -62,8 +62,8 @@ pictures: $(STAMP) ## draw the pictures of the README and the docs again
 page: $(STAMP) ## build the page of `lattend serve` from client/
 	@$(PY) client/build.py
 
-bench: $(STAMP) ## counting, attention under rules, layers: on the CPU, and on the GPU where there is one
-	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu; do \
+bench: $(STAMP) ## counting, attention, layers, the page: on the CPU, and on the GPU where there is one
+	@for file in counts plans attention_cpu from_conv grid_cpu attention_gpu grid_gpu web_typing web_frames web_load; do \
 		echo "== benchmarks/$$file.py"; $(PY) "benchmarks/$$file.py" || exit 1; done
 
 clean: ## remove .venv, out/ and caches

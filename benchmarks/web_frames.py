@@ -13,15 +13,14 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import re
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from playwright.sync_api import sync_playwright
+from web_server import serving
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -53,22 +52,20 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=4.0)
     seconds = parser.parse_args().seconds
-    command = [sys.executable, "-m", "lattend", "serve", "--no-browser", "--port", "0", "--workers", "2"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server, sync_playwright() as engine:
-        assert server.stderr is not None
-        address = re.search(r"http://\S+", server.stderr.readline())
-        assert address
+    if chromium() is None:
+        print("no Chromium here: frames of the page are not timed")
+        return
+    with serving("--workers", "2") as server, sync_playwright() as engine:
         browser = engine.chromium.launch(executable_path=chromium(), args=[*FLAGS])
         print(f"{'rule':<20}{'n':>9}{'frames':>8}{'median':>10}{'95 %':>10}{'longest':>10}{'busy':>10}")
         for name, rule in RULES.items():
             for n, t in CASES.items():
                 state = f"rule={quote(rule)}&numbers={json.dumps({'n': n, 't': t})}"
-                times, busy = dragged(browser, f"{address[0]}#rule?{state}", seconds)
+                times, busy = dragged(browser, f"{server.address}#rule?{state}", seconds)
                 ordered = sorted(times)
                 shown = (statistics.median(times), ordered[int(0.95 * len(times))], ordered[-1], busy)
                 print(f"{name:<20}{n:>9,}{len(times):>8}" + "".join(f"{time:>7.1f} ms" for time in shown))
         browser.close()
-        server.terminate()
 
 
 def dragged(browser: Any, address: str, seconds: float) -> tuple[list[float], float]:

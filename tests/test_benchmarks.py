@@ -19,6 +19,9 @@ report: Any = importlib.import_module("report")
 cpu: Any = importlib.import_module("attention_cpu")
 gpu: Any = importlib.import_module("attention_gpu")
 calibrate: Any = importlib.import_module("calibrate_gpu")
+web_server: Any = importlib.import_module("web_server")
+web_load: Any = importlib.import_module("web_load")
+web_typing: Any = importlib.import_module("web_typing")
 
 # The attended pairs, and the floors of an H200: bf16, 16 heads, D = 128
 PEERS = {
@@ -208,3 +211,52 @@ def test_no_rule_of_a_table_calibrates_it() -> None:
         for rule, _ in calibrate.rules(dtype, kind).values()
     }
     assert not tables & used
+
+
+@pytest.mark.parametrize("text", [*web_load.RULES, *web_typing.RULES])
+def test_what_people_type_into_the_page_is_a_rule_with_a_formula(text: str) -> None:
+    from lattend.web.worker import reply
+
+    question = json.dumps({"rule": text.format(a=9, b=4)}).encode()
+    assert [reply(panel, "", question)[0] for panel in ("read", "count")] == [200, 200]
+
+
+def test_keystrokes_that_fail_have_no_time_and_rules_are_told_from_other_texts() -> None:
+    seen = web_load.Seen(counting=True)
+    for read, count in ((200, 200), (422, 422), (422, 0), (200, 504), (503, 200), (0, 0)):
+        seen.key({"read": read, "count": count}, 0.25)
+    assert seen.waits == {True: [0.25], False: [0.25, 0.25]}
+    assert seen.failures == {"count: 504": 1, "read: 503": 1, "read: no reply, count: no reply": 1}
+    rows = web_load.rows_of(seen, [], 1, 0, 2)
+    assert rows["keystrokes"] == "6 (3.0 a second)"
+    assert rows["failed keystrokes"].startswith("3; ")
+    seen.counting = False  # in the warm-up
+    seen.key({"read": 200, "count": 200}, 9.0)
+    assert seen.waits[True] == [0.25]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_memory_is_that_of_all_descendants() -> None:
+    import os
+
+    alone = web_server.memory(os.getpid())
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    grandchild = "held = b'1' * 50_000_000; print('held', flush=True); input()"
+    command = [sys.executable, "-c", child, grandchild]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None and started.stdout.readline() == "held\n"
+        more = web_server.memory(os.getpid())
+        started.communicate("\n")
+    assert more.processes == alone.processes + 2
+    assert more.megabytes > alone.megabytes + 45
+
+
+def test_the_table_of_memory_has_the_start_the_middle_the_end_and_the_greatest() -> None:
+    samples = [web_server.Memory(*pair) for pair in ((100, 5), (900, 7), (300, 9), (250, 6), (200, 6))]
+    assert web_server.memory_rows(samples, 2) == {
+        "memory, start": "100 MB in 5 processes",
+        "memory, middle": "300 MB in 9 processes",
+        "memory, end": "200 MB in 6 processes",
+        "memory, greatest": "900 MB; most processes 9",
+        "memory, sampled": "5 times, every 2 s",
+    }
