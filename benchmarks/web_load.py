@@ -8,8 +8,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import random
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,9 +28,10 @@ there, or the message that it is no rule; then they pause: log-normal, median 0.
 rule. A keystroke asks what the page asks: `read` and `count` first; 80 ms after these are there all other
 panels of the rule page, also in one request to /api/ask; what of these is still open 120 ms after the next
 key is given up. What the server is too busy for (429, 503) is asked again after 0.3 s and 1 s; that counts as
-waiting. A keystroke without an answer is a failure and has no time. Nothing is counted in the warm-up.
-Numbers differ from rule to rule, so that few texts were asked before. Memory is the sum of the proportional
-set sizes of the server and all its descendants. People and server share the machine; no browser runs.
+waiting. A keystroke without an answer is a failure and has no time. Nothing is counted before every panel has
+answered once and the warm-up is over. Numbers differ from rule to rule, so that few texts were asked before.
+Memory is the sum of the proportional set sizes of the server and all its descendants. People and server share
+the machine; no browser runs.
 """
 RULES = (
     *("k <= q and q - k <= {a}", "k <= q", "(q - k) % {b} == 0 and k <= q", "q // {b} == k // {b}"),
@@ -65,6 +68,7 @@ GIVEN_UP = 0.12  # seconds that a question may go on while a newer one waits
 RETRIES = (0.3, 1.0)  # seconds
 CROWDED = (429, 503)
 LONGEST = 30.0  # seconds for one request; no panel takes longer
+READY = 120.0  # seconds until every panel must have answered once
 EVERY = 2.0  # seconds between samples of memory
 
 
@@ -75,11 +79,11 @@ class Seen:
     waits: dict[bool, list[float]] = field(default_factory=lambda: {True: [], False: []})  # of rules or not
     failures: Counter[str] = field(default_factory=Counter)  # of keystrokes, by what there was in place of it
     rest: Counter[str] = field(default_factory=Counter)  # what became of the other panels' questions
-    counting: bool = False
+    since: float = math.inf  # what began before is not counted
 
-    def key(self, statuses: dict[str, int], seconds: float) -> None:
+    def key(self, statuses: dict[str, int], begun: float, seconds: float) -> None:
         """What came of a key: the statuses of its first panels, after so many seconds."""
-        if not self.counting:
+        if begun < self.since:
             return
         if statuses["read"] == 422 or set(statuses.values()) == {200}:
             self.waits[statuses["read"] == 200].append(seconds)
@@ -89,9 +93,9 @@ class Seen:
             )
             self.failures[", ".join(wrong)] += 1
 
-    def others(self, statuses: dict[str, int], without: str) -> None:
+    def others(self, statuses: dict[str, int], begun: float, without: str) -> None:
         """What came of the other panels' questions, and of those without an answer."""
-        if self.counting:
+        if begun >= self.since:
             self.rest.update(str(status or without) for status in statuses.values())
 
 
@@ -131,7 +135,7 @@ class Person:
             asyncio.get_running_loop().call_later(max(0.0, left), self._give_up, self._rest)
         statuses = dict.fromkeys(FIRST, 0)
         await self.ask("first", FIRST, text, statuses)
-        self.seen.key(statuses, time.monotonic() - begun)
+        self.seen.key(statuses, begun, time.monotonic() - begun)
         if statuses["read"] == 200:
             self._give_up()
             self._rest_begun = time.monotonic()
@@ -140,14 +144,14 @@ class Person:
     async def others(self, text: str) -> None:
         """Ask the other panels."""
         await asyncio.sleep(SETTLED)
-        found = dict.fromkeys(REST, 0)
+        begun, found = time.monotonic(), dict.fromkeys(REST, 0)
         try:
             await self.ask("rest", REST, text, found)
         except asyncio.CancelledError:
             self._close("rest")
-            self.seen.others(found, "given up")
+            self.seen.others(found, begun, "given up")
             raise
-        self.seen.others(found, "no reply")
+        self.seen.others(found, begun, "no reply")
 
     def _give_up(self, task: asyncio.Task[None] | None = None) -> None:
         if self._rest is not None and task in (None, self._rest):
@@ -172,8 +176,9 @@ class Person:
         """Send one request over HTTP/1.1, and note the statuses as they come."""
         body = json.dumps(asked).encode()
         if connection not in self._open:
+            own = (f"127.0.0.{2 + self.number % 250}", 0) if sys.platform == "linux" else None
             self._open[connection] = await asyncio.open_connection(
-                "127.0.0.1", self.port, limit=1 << 22, local_addr=(f"127.0.0.{2 + self.number % 250}", 0)
+                "127.0.0.1", self.port, limit=1 << 22, local_addr=own
             )
         reader, writer = self._open[connection]
         head = (
@@ -202,15 +207,26 @@ class Person:
             self._open.pop(connection)[1].close()
 
 
+async def ready(server: Server) -> None:
+    """Wait until workers of both kinds answer: those with torch take seconds to load."""
+    async with asyncio.timeout(READY):
+        found = dict.fromkeys(REST, 0)
+        while set(found.values()) != {200}:
+            found = dict.fromkeys(REST, 0)
+            await Person(0, server.port, Seen()).ask("first", REST, "causal", found)
+
+
 async def load(server: Server, people: int, warm_up: float, seconds: float) -> tuple[Seen, list[Memory]]:
     """Let them type for so long, and no longer; memory from the end of the warm-up on."""
-    seen, samples, end = Seen(), list[Memory](), time.monotonic() + warm_up + seconds
+    seen, samples = Seen(), list[Memory]()
+    await ready(server)
+    end = time.monotonic() + warm_up + seconds
     crowd = [Person(number, server.port, seen) for number in range(people)]
     async with asyncio.timeout(warm_up + seconds + 2 * LONGEST), asyncio.TaskGroup() as group:
         for person in crowd:
             group.create_task(person.type_until(end))
         await asyncio.sleep(warm_up)
-        seen.counting = True
+        seen.since = time.monotonic()
         while time.monotonic() < end:
             samples.append(await asyncio.to_thread(memory, server.pid))
             await asyncio.sleep(min(EVERY, max(0.0, end - time.monotonic())))

@@ -222,16 +222,15 @@ def test_what_people_type_into_the_page_is_a_rule_with_a_formula(text: str) -> N
 
 
 def test_keystrokes_that_fail_have_no_time_and_rules_are_told_from_other_texts() -> None:
-    seen = web_load.Seen(counting=True)
+    seen = web_load.Seen(since=10)
     for read, count in ((200, 200), (422, 422), (422, 0), (200, 504), (503, 200), (0, 0)):
-        seen.key({"read": read, "count": count}, 0.25)
+        seen.key({"read": read, "count": count}, 10, 0.25)
     assert seen.waits == {True: [0.25], False: [0.25, 0.25]}
     assert seen.failures == {"count: 504": 1, "read: 503": 1, "read: no reply, count: no reply": 1}
     rows = web_load.rows_of(seen, [], 1, 0, 2)
     assert rows["keystrokes"] == "6 (3.0 a second)"
     assert rows["failed keystrokes"].startswith("3; ")
-    seen.counting = False  # in the warm-up
-    seen.key({"read": 200, "count": 200}, 9.0)
+    seen.key({"read": 200, "count": 200}, 9, 5)  # begun in the warm-up
     assert seen.waits[True] == [0.25]
 
 
