@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lattend.budget import Budget
 from lattend.draw.grid.samples import catalogue
+from lattend.errors import DeadlineError
 from lattend.rules.reader import rule
 from lattend.sets.recognise import known_as
 
@@ -29,6 +33,12 @@ def test_the_condition_of_a_named_rule_is_known(name: str) -> None:
         ("abs(q - k) <= r", "band with before = r, after = r", ""),
         ("abs(qy - ky) <= 3 and -3 <= qx - kx <= 3", "neighbourhood with r = 3", "neighbourhood(r=3)"),
         ("k <= q and (k < 4 or q - k < 128)", "sinks with s = 4, t = 127", "sinks(s=4, t=127)"),
+        ("k <= q and q - k <= 2*t", "strided with t = 2 * t", ""),
+        ("k <= q and q - k <= 17*t", "strided with t = 17 * t", ""),
+        ("k <= q and q - k <= t + 5", "strided with t = t + 5", ""),
+        ("k <= q and q - k < t + 5", "strided with t = t + 4", ""),
+        ("k <= q and q - k < t - 1", "strided with t = t - 2", ""),
+        ("k <= q and (k < s + 2 or q - k <= 2*t)", "sinks with s = s + 2, t = 2 * t", ""),
         ("k <= q and q - k <= 1000000000000000000", "strided with t = 1000000000000000000", None),
     ],
 )
@@ -46,3 +56,8 @@ def test_other_letters_and_numbers_are_told(text: str, known: str, call: str | N
 )
 def test_what_has_no_name_is_not_given_one(text: str) -> None:
     assert known_as(rule(text)) is None
+
+
+def test_what_could_not_be_proved_in_time_is_not_told_as_none() -> None:
+    with pytest.raises(DeadlineError):
+        known_as(replace(rule("q - k < t and not k > q"), budget=Budget(0)))

@@ -1,7 +1,8 @@
 """Recognise: the rule of the catalogue that a condition describes, whatever it calls its numbers.
 
-Candidates are the rules of the catalogue with the condition's own letters and numbers, or one more or less,
-for theirs. Masks at small sizes tell most of them apart; what is left is proved by comparing the sets.
+Candidates are the rules of the catalogue with the condition's own letters, numbers and terms of both, or one
+more or less, for theirs. Masks at small sizes tell most of them apart; what is left is proved by comparing
+the sets.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.errors import LattendError
+from lattend.errors import DeadlineError, LattendError
 from lattend.rules.about import About
 from lattend.rules.catalogue.names import CATALOGUE
 from lattend.rules.language import expr
@@ -25,7 +26,7 @@ from lattend.sets.compare import difference
 SMALL = {"n": 11, "m": 11, "rows": 5, "cols": 4, "depth": 3, "heads": 2}
 NUMBERS = ((2, 3, 4, 5), (3, 2, 5, 4), (1, 4, 2, 3))  # of the parameters, in the masks that are compared
 MOST_NEAR = 12  # positions looked at because the rule has a number near them
-MOST_TERMS = 12  # that may stand for a parameter
+MOST_TERMS = 16  # that may stand for a parameter
 MOST_PARAMETERS = 4
 
 
@@ -51,16 +52,19 @@ class CatalogueMatch:
 
 
 def known_as(rule: Rule) -> CatalogueMatch | None:
-    """The rule of the catalogue that attends the same pairs for all sizes and parameters, if there is one.
+    """The rule of the catalogue that attends the same pairs for all sizes and parameters, if one is found.
+
+    None says that none was found among the candidates. Raises DeadlineError where one of them might be it.
 
     >>> from lattend.rules.reader import rule
     >>> print(known_as(rule("q - k < t and not k > q")))
     strided with t = t - 1
     """
-    bare = replace(rule.baked(), values={})
+    bare = replace(rule.baked(), values={}, budget=rule.budget.shared())
     if bare.data or bare.open or bare.has_heads or len(bare.parameters) > MOST_PARAMETERS:
         return None
     samples = [*_samples(bare)]
+    undecided: DeadlineError | None = None
     for name, make in CATALOGUE.items():
         if name == "documents":  # it is data
             continue
@@ -69,10 +73,19 @@ def known_as(rule: Rule) -> CatalogueMatch | None:
             continue
         told_apart: dict[object, bool] = {}
         for terms in _choices(named, bare):
-            if _alike(named, terms, bare, samples, told_apart) and _same(named, terms, bare):
+            if not _alike(named, terms, bare, samples, told_apart):
+                continue
+            try:
+                same = _same(named, terms, bare)
+            except DeadlineError as late:
+                undecided = late
+                continue
+            if same:
                 return CatalogueMatch(
                     named.about, {letter: expr.term_text(term) for letter, term in terms.items()}
                 )
+    if undecided:
+        raise undecided
     return None
 
 
@@ -109,15 +122,38 @@ def _mask(
 def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:
     """Terms for the parameters of the named rule: letters first, as they are before one more or less."""
     letters: list[Term] = [Name(name) for name in rule.parameters]
+    whole = [*_whole_terms(rule.condition, {*rule.parameters})]
     wanted = named.parameters
     for chosen in permutations(letters, len(wanted)):
         yield dict(zip(wanted, chosen, strict=True))
     numbers = sorted({node.value for node in expr.walk(rule.condition) if isinstance(node, Num)})
     near = [Num(value + more) for value in numbers for more in (0, -1, 1) if value + more >= 0]
-    shifted: list[Term] = [Arith(op, (one, Num(1))) for one in letters for op in ("-", "+")]
-    terms = list(dict.fromkeys([*letters, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
+    shifted = [_plus(one, more) for one in (*whole, *letters) for more in (-1, 1)]
+    terms = list(dict.fromkeys([*letters, *whole, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
     for chosen in product(terms, repeat=len(wanted)):
         yield dict(zip(wanted, chosen, strict=True))
+
+
+def _whole_terms(condition: expr.Condition, parameters: set[str]) -> Iterator[Term]:
+    """The largest terms of parameters and numbers alone, as 2 * t in `q - k <= 2 * t`."""
+    stack: list[expr.Node] = [condition]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Arith) and (used := {*expr.names(node)}) and used <= parameters:
+            yield node
+        else:
+            stack.extend(reversed(expr.children(node)))
+
+
+def _plus(term: Term, more: int) -> Term:
+    """The term with a number added, which is put together with one that it ends in."""
+    match term:
+        case Arith("+", (first, Num(number))):
+            return _plus(first, number + more)
+        case Arith("-", (first, Num(number))):
+            return _plus(first, more - number)
+        case _:
+            return Arith("+" if more > 0 else "-", (term, Num(abs(more)))) if more else term
 
 
 def _alike(
@@ -153,5 +189,7 @@ def _same(named: Rule, terms: dict[str, Term], rule: Rule) -> bool:
     )
     try:
         return difference(rule, renamed, rule.budget) is None
+    except DeadlineError:
+        raise
     except LattendError:  # it could not be proved
         return False

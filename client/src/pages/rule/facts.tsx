@@ -153,7 +153,7 @@ export function NamesPanel({ state, read }: RuleProps) {
               {found.call && <button onClick={() => change({ rule: found.call }, true)}>Write {found.call}</button>}
             </p>
           ) : (
-            <p class="rule-note">No rule of the catalogue attends these pairs.</p>
+            <p class="rule-note">None found: no rule of the catalogue was proved to attend the same pairs.</p>
           )}
           <dl class="rule-facts-list">
             {found.aliases.length > 0 && <Fact name="aliases" texts={found.aliases} />}
