@@ -18,9 +18,10 @@ from web.questions import good_questions, questions
 from lattend.web.panel import Problem
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
+from lattend.web.worker import LATE
 
 GOOD = good_questions()
-LATE = 0.2  # of all questions may go without an answer in time
+MOST_LATE = 0.2  # of all questions may go without an answer in time
 Ask = Callable[[str, Any], Reply]
 
 
@@ -51,24 +52,24 @@ def ask() -> Iterator[Ask]:
     running.join()
     loop.close()
     assert statuses[200] > statuses.total() / 10, statuses
-    assert statuses[504] <= 2 + LATE * statuses.total(), statuses
+    assert statuses[504] <= 2 + MOST_LATE * statuses.total(), statuses
 
 
 @pytest.mark.parametrize("name", PANELS)
 def test_good_questions_have_answers(ask: Ask, name: str) -> None:
     for question in GOOD[name][:3]:
         found = ask(name, question)
-        assert found.status in (200, 422, 504), found.body
-        if found.status == 200:
+        assert found.status in (200, LATE, 422, 504), found.body
+        if found.status in (200, LATE):
             PANELS[name].reply.model_validate_json(found.body)
 
 
 def check(ask: Ask, name: str, question: Any) -> None:
     """An answer of its type, or a problem that is no mistake of ours."""
     found = ask(name, question)
-    assert found.status in (200, 422, 504), found
+    assert found.status in (200, LATE, 422, 504), found
     from_json(found.body, allow_inf_nan=False)
-    if found.status == 200:
+    if found.status in (200, LATE):
         PANELS[name].reply.model_validate_json(found.body)
         return
     problem = Problem.model_validate_json(found.body)

@@ -195,9 +195,9 @@ def test_memory_and_mistakes_are_told() -> None:
         return [await asked.ask(name) for name in ("swallow", "fail", "tell")]
 
     swallowed, failed, after = run(work)
-    assert told(swallowed)["kind"] == "no answer"
+    assert (swallowed.status, told(swallowed)["kind"]) == (504, "no answer")
     assert "memory" in told(swallowed)["message"]
-    assert told(failed)["kind"] == "mistake"
+    assert (failed.status, told(failed)["kind"]) == (500, "mistake")
     assert "ZeroDivisionError: one / zero" in told(failed)["message"]
     assert after.status == 200
 

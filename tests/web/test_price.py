@@ -18,7 +18,7 @@ from lattend.cost.models.times import run_time
 from lattend.cost.reader import from_text, layer_names
 from lattend.web.panels import cost as cost_panel
 from lattend.web.panels.layers import models
-from lattend.web.worker import reply
+from lattend.web.worker import LATE, reply
 
 NUMBERS = {"n": 4096, "t": 255, "heads": 8, "D_hid": 64, "D_i": 512}
 
@@ -70,7 +70,8 @@ def test_numbers_are_needed_executed_and_dense() -> None:
 def test_formulas_that_take_too_long_are_left_out_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost_panel, "PATIENCE", 0.0)
     cost_panel.KNOWN.clear()
-    found = answer("cost", layer="attention(windowed)")
+    status, found = ask("cost", layer="attention(windowed)")
+    assert (status, found["late"]) == (LATE, True)
     assert [row["name"] for row in found["work"]] == ["parameters"]
     assert cost_panel.LONG in found["notes"]
     monkeypatch.undo()

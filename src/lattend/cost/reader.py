@@ -12,7 +12,7 @@ from typing import Any, cast
 from lattend import cost
 from lattend.cost.cost import Cost
 from lattend.cost.sizes import read_size
-from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
+from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TextError, TooLarge
 from lattend.rules.language.call import Call, parts, read_call, read_value, read_word
 from lattend.rules.language.expr import Span
 from lattend.rules.language.tokens import Source
@@ -176,6 +176,8 @@ class _Reading:
         except (NoClosedForm, TooLarge):
             raise
         except LattendError as problem:
+            if isinstance(problem, TextError) and problem.text != self.text and "rule" in self.given:
+                raise  # it points into the rule, which is no part of this text
             raise self.source.error(f"{lead}{problem}", *place) from None
 
 

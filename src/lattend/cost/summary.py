@@ -38,7 +38,7 @@ def report_of(cost: Cost) -> Report:
     """The cost as people read it; what is not found within the budget is said."""
     cost = within_budget(cost)
     rows = {label_and_name(name): columns for name, columns in work_of(cost)}
-    parts: list[Table | str] = [totals(_found(lambda: cost.parameters), rows)]
+    parts: list[Table | str] = [totals(found_or_why(lambda: cost.parameters), rows)]
     if len(cost.parts) > 1:
         parts.append(by_layer(cost))
     if cost.way == "forward":
@@ -62,12 +62,12 @@ def work_of(cost: Cost) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
 def memory_of(cost: Cost) -> Iterator[tuple[str, Any]]:
     """Memory and depth of a forward pass, as work_of gives them; None while a size is open."""
     for name in LINES:
-        value = _found(partial(getattr, cost, name))
+        value = found_or_why(partial(getattr, cost, name))
         if name != "cache" or value != 0:  # else nothing is decoded token by token
             yield name, value
 
 
-def _found(quantity: Callable[[], Any]) -> Any:
+def found_or_why(quantity: Callable[[], Any]) -> Any:
     """A quantity, or why it was not found: a deadline passed, or there are too many tiles to list."""
     try:
         return quantity()
@@ -77,10 +77,10 @@ def _found(quantity: Callable[[], Any]) -> Any:
 
 def _columns(cost: Cost, quantity: str) -> tuple[Any, Any, Any]:
     try:
-        executed = _found(lambda: cost.executed.value(quantity))
+        executed = found_or_why(lambda: cost.executed.value(quantity))
     except NamingError:  # a size is open
         executed = None
-    needed, dense = (_found(partial(column.value, quantity)) for column in (cost.needed, cost.dense))
+    needed, dense = (found_or_why(partial(column.value, quantity)) for column in (cost.needed, cost.dense))
     return needed, executed, dense
 
 
@@ -90,7 +90,7 @@ def by_layer(cost: Cost) -> Table:
     for times, layer in cost.parts:
         one = replace(cost, name=layer.name, parts=((Amount.number(1), layer),))
         names = ("parameters", "multiply_adds")
-        numbers = (format_value(_found(partial(one.value, name))) for name in names)
+        numbers = (format_value(found_or_why(partial(one.value, name))) for name in names)
         key = (layer.name, *numbers, "yes" if layer.mixes_tokens else "no")
         groups[key] = groups[key] + times if key in groups else times
     rows: list[tuple[str, ...]] = []
@@ -120,7 +120,7 @@ def _dependences(cost: Cost) -> list[tuple[str, str]]:
     if len(cost.parts) != 1:
         return []
     layer = cost.parts[0][1]
-    longest = _found(lambda: cost.path)
+    longest = found_or_why(lambda: cost.path)
     path = [] if longest is None else [(label_and_name("path"), format_value(longest))]
     mixes = ("mixes tokens", "yes" if layer.mixes_tokens else "no")
     return [("schedule", layer.depth.schedule), *path, mixes]

@@ -55,7 +55,16 @@ def guarded(
     """
     if budget.seconds is None or _WORKER.is_here:
         return function(*args)
-    return _WORKER.call(function, args, budget, loading)
+    try:
+        return _WORKER.call(function, args, budget, loading)
+    except DeadlineError:
+        _WORKER.missed += 1
+        raise
+
+
+def deadlines_missed() -> int:
+    """How often set work of this process ended without a result so far: another time there may be one."""
+    return _WORKER.missed
 
 
 def remembered(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
@@ -79,6 +88,7 @@ class _Worker:
         self.stderr: IO[bytes] | None = None
         self.lock = threading.Lock()
         self.is_here = False  # this process is the worker
+        self.missed = 0  # calls that ended without a result
         self.forks = False  # a worker is a copy of this process, which has loaded all and runs one thread
 
     def call(
@@ -139,13 +149,13 @@ class _Worker:
             late = isinstance(error, TimeoutError)
             reason = f"no answer within {START:g} seconds" if late else self._last_words() or str(error)
             self.stop()
-            raise LattendError(f"the process that does set work did not start: {reason}") from None
+            raise DeadlineError(f"the process that does set work did not start: {reason}") from None
         except BaseException:
             self.stop()
             raise
         if greeting != READY:
             self.stop()
-            raise LattendError(
+            raise DeadlineError(
                 f"the process that does set work did not start: {sys.executable} answered {greeting!r}"
             )
         return self.process

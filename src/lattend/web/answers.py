@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lattend.web.pool import Reply
 
+KEPT = (200, 422)  # of other statuses there may be an answer another time
 LARGEST = 1 << 18  # bytes of an answer that is kept
 MOST = 64 << 20  # bytes of all of them
 OVERHEAD = 400  # bytes that an entry takes beside its texts
@@ -30,8 +31,8 @@ class Answers:
         return found
 
     def keep(self, key: Key, reply: Reply) -> None:
-        """Keep an answer, unless it is very long."""
-        if len(reply.body) > LARGEST or key in self._known:
+        """Keep an answer, unless it is very long, or may be another next time."""
+        if reply.status not in KEPT or len(reply.body) > LARGEST or key in self._known:
             return
         self._known[key] = reply
         self.bytes += _size(key, reply)

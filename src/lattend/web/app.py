@@ -21,6 +21,7 @@ from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
 from lattend.web.several import SEVERAL, several
 from lattend.web.static import page_files
+from lattend.web.worker import LATE
 
 Format = Literal["svg", "png"]
 
@@ -55,9 +56,8 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
         if found is None:
             whose = Asking(page, asker or object(), panel.first)
             found = await pools[panel.torch].ask((panel.name, form, body), whose, panel.seconds)
-            if found.status in (200, 422):
-                known.keep((panel.name, form, body), found)
-        return found
+            known.keep((panel.name, form, body), found)
+        return found._replace(status=200) if found.status == LATE else found  # the answer says it, too
 
     async def reply(panel: Panel, form: str, question: BaseModel, request: Request) -> Response:
         page, asker = (request.headers.get(name, "")[:64] for name in (PAGE, ASKER))
@@ -80,7 +80,7 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
             name=panel.name,
             summary=panel.title,
             response_model=panel.reply,
-            responses={code: {"model": Problem} for code in (409, 422, 429, 503, 504)},
+            responses={code: {"model": Problem} for code in (409, 422, 429, 500, 503, 504)},
         )(_route(panel, reply))
         if panel.picture is not None:
             app.post(

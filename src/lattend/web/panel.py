@@ -54,9 +54,10 @@ class Copies(BaseModel):
 
 
 class Answer(BaseModel):
-    """What a panel shows."""
+    """What a panel shows; `late` says that some of it was not found in time, and may be another time."""
 
     copies: Copies
+    late: bool = False
 
 
 class Fix(BaseModel):

@@ -17,14 +17,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from lattend.errors import DeadlineError, LattendError
-from lattend.sets.guard import fork_for_sets, limit_memory
-from lattend.web.panel import Problem, problem_of, problem_of_question
+from lattend.errors import DeadlineError, LattendError, TorchMissing
+from lattend.sets.guard import deadlines_missed, fork_for_sets, limit_memory
+from lattend.web.panel import Answer, Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
 
 MEMORY = 6 << 30  # bytes of address space; torch alone maps two
 FIRST = b'{"rule": "causal"}'  # answered before any worker is there, so that all know what it takes
 HEADER = struct.Struct("<Q")
+LATE = 206  # an answer some part of which was not found in time
+NOT_NOW = 504  # another time there may be an answer
+MISTAKE = 500
 
 
 def load(torch: bool) -> None:
@@ -88,21 +91,27 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
     try:
         if form:
             return _picture(panel, form, asked)
-        return 200, "application/json", PANELS[panel].answer(asked).model_dump_json().encode()
+        missed = deadlines_missed()
+        found = PANELS[panel].answer(asked)
+        late = deadlines_missed() > missed or (isinstance(found, Answer) and found.late)
+        if isinstance(found, Answer):
+            found.late = late
+        return LATE if late else 200, "application/json", found.model_dump_json().encode()
     except LattendError as error:
-        late = isinstance(error, DeadlineError)  # another time there may be an answer: it is not kept
-        return _problem(problem_of(error, asked), 504 if late else 422)
+        passing = isinstance(error, (DeadlineError, TorchMissing))
+        return _problem(problem_of(error, asked), NOT_NOW if passing else 422)
     except MemoryError:
-        return _problem(Problem(kind="no answer", message="it needs too much memory; try smaller numbers"))
+        message = "it needs too much memory; try smaller numbers"
+        return _problem(Problem(kind="no answer", message=message), NOT_NOW)
     except RecursionError:
         return _problem(Problem(kind="no answer", message="it is nested too deeply; try a simpler text"))
     except ModuleNotFoundError as error:
         message = f"this needs {error.name}, which is not installed: pip install 'lattend[torch]'"
-        return _problem(Problem(kind="no answer", message=message))
+        return _problem(Problem(kind="no answer", message=message), NOT_NOW)
     except Exception as error:  # a mistake of ours: the page goes on, the terminal tells where
         traceback.print_exc()
         message = f"this is a mistake in lattend, please report it: {type(error).__name__}: {error}"
-        return _problem(Problem(kind="mistake", message=message[:400]))
+        return _problem(Problem(kind="mistake", message=message[:400]), MISTAKE)
 
 
 def _picture(panel: str, form: str, asked: object) -> tuple[int, str, bytes]:

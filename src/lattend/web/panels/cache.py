@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from lattend.errors import DomainError, LattendError
+from lattend.errors import DeadlineError, DomainError, LattendError
 from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.rules import numbers_of, read
@@ -32,6 +32,7 @@ class CacheAnswer(Answer):
 def answer(question: CacheQuestion) -> CacheAnswer:
     """How many keys a KV cache holds at most, when each is dropped after the last query that reaches it."""
     from lattend.plans.retention import retention
+    from lattend.sets.guard import deadlines_missed
 
     rule = read(question.rule)
     inner = {axis.queries for axis in rule.axes[1:]}  # an image is read row by row
@@ -47,11 +48,14 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     )
     if missing:
         return CacheAnswer(missing=missing, most="", sentence="", no_cache="", copies=copies)
+    missed = deadlines_missed()
     try:
         found = retention(rule, **numbers)
     except DomainError:
         raise
     except LattendError as reason:
+        if deadlines_missed() > missed:  # it is not that there is no cache
+            raise DeadlineError(str(reason)) from None
         return CacheAnswer(missing=[], most="", sentence="", no_cache=str(reason), copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
     return CacheAnswer(missing=[], most=most, sentence=str(found), no_cache="", copies=copies)

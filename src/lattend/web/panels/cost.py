@@ -85,7 +85,7 @@ def answer(question: CostQuestion) -> CostAnswer:
 
 
 def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
-    from lattend.cost.summary import by_layer, memory_of, within_budget, work_of
+    from lattend.cost.summary import by_layer, found_or_why, memory_of, within_budget, work_of
     from lattend.report.report import Report
 
     cost = within_budget(layer.cost.backward if question.backward else layer.cost)
@@ -94,7 +94,7 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
     numbers: dict[str, Any] = {}
     if layer.is_number:
         numbers = {"parameters": (cost.parameters,), **dict(work_of(cost))}
-        held = {**dict(memory_of(cost)), "path": cost.path} if forward else {}
+        held = {**dict(memory_of(cost)), "path": found_or_why(lambda: cost.path)} if forward else {}
         numbers |= {name: (value,) for name, value in held.items()}
     tables = [view(cost.parameters_by_matrix().report())] if forward else []
     tables += [view(Report("Layer by layer", [by_layer(cost)]))] if len(cost.parts) > 1 else []
@@ -109,6 +109,7 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         tables=tables,
         times=_times(cost) if layer.is_number else [],
         notes=[*([] if layer.is_number else [OPEN]), *([] if written.complete else [LONG])],
+        late=not written.complete,
         copies=_copies(question, layer, _latex(written.work)),
     )
 
@@ -151,7 +152,7 @@ def _point_rows(found: PerPoint) -> list[QuantityRow]:
 
 @dataclass(frozen=True)
 class Written:
-    """The formulas of a layer; not all of them where they took too long."""
+    """The formulas of a layer; complete, unless they took too long."""
 
     work: list[QuantityRow]
     memory: list[QuantityRow]
@@ -176,13 +177,15 @@ def _written(question: CostQuestion, layer: PricedLayer, cost: Cost) -> Written:
 
 def _formulas(cost: Cost) -> Written:
     """One quantity after another, until it takes too long."""
-    begun = monotonic()
+    from lattend.sets.guard import deadlines_missed
+
+    begun, missed = monotonic(), deadlines_missed()
     work, memory = list[QuantityRow](), list[QuantityRow]()
     for rows, row in _rows(cost, work, memory):
         rows.append(row)
         if monotonic() - begun > PATIENCE:
             return Written(work, memory, complete=False)
-    return Written(work, memory, complete=True)
+    return Written(work, memory, complete=deadlines_missed() == missed)
 
 
 def _rows(
@@ -190,7 +193,7 @@ def _rows(
 ) -> Iterator[tuple[list[QuantityRow], QuantityRow]]:
     """Each row, and the list that it belongs to."""
     from lattend.cost.quantities import label
-    from lattend.cost.summary import cache_label, memory_of, work_of
+    from lattend.cost.summary import cache_label, found_or_why, memory_of, work_of
 
     yield work, _row("parameters", "parameters", [cost.parameters])
     for name, (needed, _, dense) in work_of(cost):
@@ -198,17 +201,21 @@ def _rows(
     if cost.way == "forward":
         for name, value in memory_of(cost):
             yield memory, _row(name, cache_label(cost) if name == "cache" else label(name), [value])
-        if cost.path is not None:
-            yield memory, _row("path", label("path"), [cost.path])
+        path = found_or_why(lambda: cost.path)
+        if path is not None:
+            yield memory, _row("path", label("path"), [path])
 
 
 def _row(name: str, label: str, values: list[Any], *, same: bool = True) -> QuantityRow:
     """Values are numbers, formulas, None where a letter is open, or a text that says why there is none."""
+    from lattend.cost.summary import found_or_why
+
     words = next((value for value in values if isinstance(value, str)), "")
-    if words or values[0] is None:
-        words = words or "known when every size has a number"
-        return QuantityRow(name=name, label=label, formulas=[], numbers=[], words=words)
-    written = [formula(value) for value in values]
+    if not words and values[0] is None:
+        words = "known when every size has a number"
+    written = words or found_or_why(lambda: [formula(value) for value in values])
+    if isinstance(written, str):
+        return QuantityRow(name=name, label=label, formulas=[], numbers=[], words=written)
     first, *rest = written
     others = [None if same and cell.text == first.text else cell for cell in rest]
     return QuantityRow(name=name, label=label, formulas=[first, *others], numbers=[])
@@ -265,7 +272,8 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
 
 def _latex(rows: list[QuantityRow]) -> str:
     """The multiplies of the first column."""
-    return next((row.formulas[0].latex for row in rows if row.name == "multiplies" and row.formulas[0]), "")
+    multiplies = (row.formulas for row in rows if row.name == "multiplies" and row.formulas)
+    return next((first.latex for first, *_ in multiplies if first), "")
 
 
 def picture(question: CostQuestion) -> Picture:

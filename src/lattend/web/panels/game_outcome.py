@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import NoClosedForm, TooLarge
+from lattend.errors import DeadlineError, NoClosedForm, TooLarge
 from lattend.web.copies import call, command, python
 from lattend.web.games import (
     SteppedQuestion,
@@ -70,6 +70,8 @@ def _outcome(question: OutcomeQuestion, name: str) -> Outcome:
             here = analysis(question, name, question.at).at(step)
         else:
             here = analysis(question, name, question.at, step).at(step[0])
+    except DeadlineError:
+        raise
     except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
         return Outcome(name=name, label=label, kind="undecided", words=str(error), period=None)
     return Outcome(name=name, label=label, kind=here.kind, words=str(here), period=here.period)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import LattendError
+from lattend.errors import DeadlineError, LattendError
 from lattend.web.copies import call, command, python
 from lattend.web.games import (
     Line,
@@ -72,7 +72,7 @@ def answer(question: StepsQuestion) -> StepsAnswer:
     try:
         found = analysis(question, question.method, question.at)
     except LattendError as error:
-        if question.at.strip():
+        if question.at.strip() or isinstance(error, DeadlineError):
             raise
         report = view(game.equilibria().report())
         return StepsAnswer(
