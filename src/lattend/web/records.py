@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Question
 
 if TYPE_CHECKING:
@@ -48,3 +48,8 @@ def record_code(question: RecordQuestion, *lines: str) -> str:
         return python(call("record = lt.study.heads.Record.read", "record.json"), *lines)
     start = "from lattend.study.heads.recorded import digits_record"
     return "\n".join((start, "", "record = digits_record()", *lines))
+
+
+def record_command(question: RecordQuestion, **options: str) -> str:
+    """The command that shows the record; none for the one that comes with the page, which is no file."""
+    return command("heads", "show", "record.json", at=None, **options) if question.record else ""

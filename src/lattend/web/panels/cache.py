@@ -40,7 +40,9 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     numbers = {name: value for name, value in numbers_of(rule, question.numbers).items() if name in wanted}
     missing = [name for name in wanted if name not in numbers]
     copies = Copies(
-        python=python(
+        python=""
+        if missing
+        else python(
             call("rule = lt.rule", question.rule),
             f"cache = lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64)",
         ),

@@ -71,7 +71,7 @@ def answer(question: ElboQuestion) -> ElboAnswer:
                 ),
                 f"print({call('line.bound', mean, variance)})",
             ),
-            command="lattend derive elbo",
+            command="",
             latex=bound_latex(bound),
         ),
     )

@@ -62,7 +62,7 @@ def answer(question: DiscreteQuestion) -> DiscreteAnswer:
                 call("model = lt.study.generative.DiscreteModel", prior, likelihood),
                 f"print({call('model.bound', guess)})",
             ),
-            command="lattend derive elbo",
+            command="",
             latex=bound_latex(bound),
         ),
     )

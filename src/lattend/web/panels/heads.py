@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.records import RecordQuestion, read, record_code
+from lattend.web.records import RecordQuestion, read, record_code, record_command
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -59,9 +59,7 @@ def answer(question: RecordQuestion) -> HeadsAnswer:
         runs=[_run(name, run) for name, run in record.runs.items()],
         copies=Copies(
             python=record_code(question, "record.draw_paths()"),
-            command="lattend heads show record.json --view paths"
-            if question.record
-            else "lattend heads train",
+            command=record_command(question, view="paths"),
         ),
     )
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from lattend.web.games import Line, line
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.records import RecordQuestion, read, record_code
+from lattend.web.records import RecordQuestion, read, record_code, record_command
 from lattend.web.reports import ReportView, view
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def answer(question: RecordQuestion) -> FindingsAnswer:
         ),
         copies=Copies(
             python=record_code(question, "print(record.report().text())"),
-            command="lattend heads show record.json",
+            command=record_command(question),
         ),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lattend.errors import DomainError
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.records import MomentQuestion, read, record_code
+from lattend.web.records import MomentQuestion, read, record_code, record_command
 from lattend.web.reports import Part
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def answer(question: MomentQuestion) -> MomentAnswer:
         table=Part(kind="table", head=head, rows=rows, right=[True] * len(head)),
         copies=Copies(
             python=record_code(question, f"record.draw({moment.epoch!r}, {question.run!r})"),
-            command=f"lattend heads show record.json --at-epoch {moment.epoch:g} --run {question.run}",
+            command=record_command(question, at_epoch=f"{moment.epoch:g}", run=question.run),
         ),
     )
 

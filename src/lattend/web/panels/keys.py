@@ -45,7 +45,9 @@ def answer(question: KeysQuestion) -> KeysAnswer:
                 call("rule.count", per="query", **numbers),
                 call("rule.count", per="key", **numbers),
             ),
-            command=command("count", question.rule, at=numbers, per="query"),
+            command="\n".join(
+                command("count", question.rule, at=numbers, per=per) for per in ("query", "key")
+            ),
             latex=per_query.latex,
         ),
     )

@@ -234,7 +234,9 @@ def _copies(question: ModelQuestion, model: Model) -> Copies:
             call(f"print(model.{run}", *([length] if length else []), batch=batch) + ")",
             *cache,
         ),
-        command=command("cost", "config.json", length=str(length) if length else ""),
+        command=""
+        if batch or question.training  # which `lattend cost` does not have
+        else command("cost", "config.json", length=str(length) if length else ""),
     )
 
 

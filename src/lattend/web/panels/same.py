@@ -65,11 +65,15 @@ def answer(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
     left, right = _bound(question)
     witness = left.difference(right)
+    numbered = any(_parameters(read(text), question.numbers) for text in (question.rule, question.other))
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
         first=None if witness is None else _first(witness, left),
-        copies=_copies(question, "rule.difference(other)"),
+        copies=Copies(
+            python=_python(question, "rule.difference(other)"),
+            command="" if numbered else command("same", question.rule, question.other),
+        ),
     )
 
 
@@ -85,7 +89,12 @@ def shared(question: SameQuestion) -> SharedAnswer:
     ]
     return SharedAnswer(
         parts=counts,
-        copies=_copies(question, "(rule & other).count(), (rule - other).count(), (other - rule).count()"),
+        copies=Copies(
+            python=_python(
+                question, "(rule & other).count(), (rule - other).count(), (other - rule).count()"
+            ),
+            command="",
+        ),
     )
 
 
@@ -95,12 +104,12 @@ def _bound(question: SameQuestion) -> list[Rule]:
     return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
 
 
-def _copies(question: SameQuestion, line: str) -> Copies:
+def _python(question: SameQuestion, line: str) -> str:
     made: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
         given = _parameters(read(text), question.numbers)
         made.append(call(f"{name} = lt.rule", text) + (call(".at", **given) if given else ""))
-    return Copies(python=python(*made, line), command=command("same", question.rule, question.other))
+    return python(*made, line)
 
 
 def _parameters(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lattend.web.copies import command, python
+from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
@@ -57,14 +57,14 @@ def answer(question: ErrorQuestion) -> ErrorAnswer:
         filter=[[format_number(weight) for weight in row] for row in trial.filter.tolist()],
         copies=Copies(
             python=python(
-                "import torch",
+                "from lattend.nn.convolution.geometry import read_geometry",
+                "from lattend.nn.convolution.trial import try_heads",
                 "",
-                question.torch_line(),
-                f"layer = lt.nn.from_conv(conv, alpha={question.alpha!r})",
-                f"image = torch.rand(1, 1, {rows}, {cols}, dtype=torch.float64)",
-                "(layer(image) - conv(image)).abs().max(), lt.nn.error_bound(layer, image).max()",
+                call("geometry = read_geometry", **question.arguments()),
+                f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",
+                "trial.error, trial.bound.max()",
             ),
-            command=command("conv", **question.options(), alpha=f"{question.alpha:g}"),
+            command="",
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import command, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
@@ -84,7 +84,15 @@ def answer(question: LeakQuestion) -> LeakAnswer:
         ],
         latex=LATEX,
         copies=Copies(
-            python=python(f"lt.nn.sharpness({question.alpha!r}).leak, lt.nn.sharpness().for_error(1e-6)"),
+            python=python(
+                call(
+                    "lt.nn.draw_conv",
+                    **question.arguments(),
+                    size=(rows, cols),
+                    alpha=question.alpha,
+                    error=1e-6,
+                )
+            ),
             command=command("conv", **question.options(), alpha=f"{question.alpha:g}", error="1e-6"),
             latex=LATEX,
         ),
