@@ -14,6 +14,7 @@ from lattend.web.panel import Panel
 from lattend.web.panels import PANELS
 from lattend.web.panels.start import examples
 
+Question = dict[str, Any]
 # Texts that some reader takes, nearly takes, or should refuse
 TEXTS = (
     *(
@@ -64,20 +65,77 @@ JUNK = st.recursive(
 )
 
 
-def good_questions() -> dict[str, list[dict[str, Any]]]:
-    """What the pages ask as they begin and in their examples, by panel."""
+# What each page asks, beside `read` of its rule
+PANELS_OF = {
+    "rule": "read other count claim keys growth reach cache rules code same shared draw explain tile_map"
+    " rule_cost",
+    "price": "cost cost_claim cost_check compare tables model layers",
+    "conv": "conv conv_leak conv_error conv_price conv_same",
+    "grid": "grid grid_price grid_check grid_diagram",
+    "patches": "patches patches_price",
+    "scores": "scores",
+    "work": "work check",
+    "steer": "steer try_query",
+    "elbo": "elbo elbo_discrete elbo_linear",
+    "game": "game game_field game_outcome game_steps",
+    "heads": "heads heads_moment heads_findings",
+    "derive": "derive",
+    "api": "start questions",
+}
+# A page asks these only once the field is filled
+FILLED = {"other": "other", "same": "other", "shared": "other", "claim": "claim", "cost_claim": "claim"}
+FILLED["check"] = "answer"
+PART = {"top": 3, "left": 0, "height": 2, "width": 2, "rows": 6, "cols": 8}
+# What a person goes on to: the state as the page begins says nothing of it
+MORE: dict[str, list[Question]] = {
+    "ask": [{"words": "autoregressive token i"}, {"words": "causl"}],
+    "tiles": [
+        {"rule": "strided", "numbers": {"n": 16, "t": 4}, **PART},
+        {"rule": "causal", "other": "strided(t=2)", "numbers": {"n": 10**6}, **PART, "top": 400_000},
+    ],
+    "count": [{"rule": "causal", "numbers": {"n": "1" + "0" * 30}}],
+    "claim": [{"rule": "strided", "claim": "t + 1", "per": "query", "assume": "t < n"}],
+    "same": [{"rule": "not k > q", "other": "causal"}],
+    "draw": [{"rule": "causal", "numbers": {"n": 8}}],
+    "tile_map": [{"rule": "causal", "numbers": {"n": 4096}, "tiles_view": [0, 1024, 0, 1024]}],
+    "cost": [
+        {"layer": "rnn2d", "numbers": {"n": 8, "h": 3, "c": 3}},
+        {"layer": "attention", "rule": "causal", "backward": True},
+    ],
+    "cost_claim": [
+        {"layer": "rnn2d", "claim": "inner multiplies: h c + 2h^2", "per": "cell"},
+        {"layer": "rnn2d", "claim": "multiplies: n^2 h^2"},
+    ],
+    "cost_check": [{"layer": "rnn2d"}],
+    "check": [{"q": [["1"]], "k": [["1"]], "v": [["2"]], "answer": {"outputs": [[["2"]]]}}],
+    "work": [{"q": [["1", "0"]], "k": [["1", "0"], ["0", "1"]], "v": [["1"], ["2"]]}],
+}
+
+
+def good_questions() -> dict[str, list[Question]]:
+    """What the pages ask as they begin and in their examples, and what a person goes on to; by panel."""
     pages = json.loads(files("lattend.web").joinpath("static", export.PAGES).read_text("utf-8"))
-    begins = {page["name"]: page["state"] for page in pages}
-    states = [*begins.values(), *(begins[one.page] | one.state for one in examples() if one.page in begins)]
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in PANELS}
-    for panel, question in (asked for state in states for asked in export.questions(state)):
-        if question not in found[panel]:
-            found[panel].append(question)
+    begins: dict[str, Question] = {page["name"]: page["state"] for page in pages}
+    states = [
+        *begins.items(),
+        *((one.page, begins[one.page] | one.state) for one in examples() if one.page in begins),
+    ]
+    found: dict[str, list[Question]] = {name: list(MORE.get(name, ())) for name in PANELS}
+    for page, state in states:
+        for panel in PANELS_OF[page].split():
+            fields = PANELS[panel].question.model_fields
+            question = {name: state[name] for name in fields if name in state}
+            if panel in FILLED and not state[FILLED[panel]]:
+                continue
+            if panel == "tile_map" and "rows" in state["numbers"]:  # mapped only on a line
+                continue
+            if question not in found[panel]:
+                found[panel].append(question)
     return found
 
 
 @st.composite
-def questions(draw: st.DrawFn, panel: Panel, good: list[dict[str, Any]]) -> dict[str, Any]:
+def questions(draw: st.DrawFn, panel: Panel, good: list[Question]) -> Question:
     """A good question in which a few fields hold something else of their kind, or anything."""
     schema = panel.question.model_json_schema()
     fields: dict[str, Any] = schema.get("properties", {})
