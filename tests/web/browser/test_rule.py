@@ -9,6 +9,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import expect
 
+import lattend as lt
+
 
 def link(**state: Any) -> str:
     fields = (
@@ -99,6 +101,34 @@ def test_letters_get_numbers_and_become_letters_again(page: Any) -> None:
     page.get_by_label("n, number").fill("9" * 30)
     page.get_by_label("t, number").fill("0")
     expect(page.locator("[data-panel=count] .value")).to_contain_text(f"{int('9' * 30):,}")
+
+
+def test_a_dragged_slider_is_followed_while_it_moves(page: Any) -> None:
+    page.goto(link(rule="strided", numbers={"n": 16}))
+    expect(formulas(page, "count").first).to_be_visible()
+    slider, box = page.get_by_label("t", exact=True), page.get_by_label("t, number")
+    expect(box).to_have_value("")  # still a letter
+    slider.scroll_into_view_if_needed()
+    place = slider.bounding_box()
+    height = place["y"] + place["height"] / 2
+    page.mouse.move(place["x"] + place["width"] / 2, height)
+    page.mouse.down()
+    counts = set[str]()
+    for part in (0.3, 0.6):
+        page.mouse.move(place["x"] + part * place["width"], height, steps=4)
+        expect(slider).to_be_focused()
+        t = int(slider.input_value())
+        expect(box).to_have_value(str(t))
+        count = str(lt.rule("strided").at(n=16).count().at(t=t))
+        expect(page.locator("[data-panel=count] .value")).to_contain_text(count)
+        counts.add(count)
+    assert len(counts) == 2
+    page.mouse.move(place["x"] - 50, height, steps=4)  # beyond its end
+    expect(box).to_have_value("0")
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("%22t%22%3A0"))
+    page.get_by_role("button", name="Undo").click()
+    expect(box).not_to_have_value("0")
 
 
 def test_two_rules_differ_first_somewhere(page: Any) -> None:
