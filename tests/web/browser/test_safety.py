@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -82,13 +84,52 @@ def test_numbers_that_are_none_are_told_in_their_panel(watched: Any) -> None:
     expect(problem).to_contain_text("numbers.n: Input should be a valid integer")
 
 
-def test_no_other_site_may_frame_the_page_or_ask_through_it(browser: Any, address: str) -> None:
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The address of another site on this machine, which has no policy: an empty page."""
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>Elsewhere</title><body></body>")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as server:
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        serving.join()
+
+
+FRAME = """address => new Promise(done => {
+    const frame = document.createElement("iframe");
+    frame.onload = frame.onerror = () => done();
+    frame.src = address;
+    document.body.append(frame);
+})"""
+ASK = """address => fetch(`${address}api/count`, {
+    method: "POST", body: '{"rule": "causal"}', headers: {"content-type": "application/json"},
+}).then(() => "answered", () => "refused")"""
+
+
+def test_no_other_site_may_frame_the_page_or_ask_through_it(
+    browser: Any, address: str, elsewhere: str
+) -> None:
     """A page elsewhere, in the same browser, cannot read answers nor have questions asked."""
     context = browser.new_context()
     tab = context.new_page()
-    other = address.replace("127.0.0.1", "localhost")
-    tab.goto(other)  # another origin, though the same server
-    asking = f"""fetch("{address}api/count", {{method: "POST", body: '{{"rule": "causal"}}',
-        headers: {{"content-type": "application/json"}}}}).then(() => "answered", () => "refused")"""
-    assert tab.evaluate(asking) == "refused"
+    said: list[str] = []
+    tab.on("console", lambda message: said.append(message.text))
+    tab.goto(elsewhere)
+    tab.evaluate(FRAME, elsewhere)
+    assert [frame.title() for frame in tab.frames] == ["Elsewhere", "Elsewhere"]  # frames as such are shown
+    tab.evaluate(FRAME, address)
+    assert any("frame-ancestors 'none'" in text for text in said), said
+    assert [frame.locator("#app").count() for frame in tab.frames] == [0, 0, 0]
+    assert tab.evaluate(ASK, address) == "refused"
     context.close()
