@@ -26,7 +26,7 @@ A closed loop over the loopback address. Each person has a page and an address (
 types rules to their end, key by key. After a key they wait until the meaning of the text and its formula are
 there, or the message that it is no rule; then they pause: log-normal, median 0.35 s, 2 s more after a whole
 rule. A keystroke asks what the page asks: `read` and `count` first; 80 ms after these are there all other
-panels of the rule page, also in one request to /api/ask; what of these is still open 120 ms after the next
+panels of the rule page, also in one request to /api/batch; what of these is still open 120 ms after the next
 key is given up. What the server is too busy for (429, 503) is asked again after 0.3 s and 1 s; that counts as
 waiting. A keystroke without an answer is a failure and has no time. Nothing is counted before every panel has
 answered once and the warm-up is over. Numbers differ from rule to rule, so that few texts were asked before.
@@ -182,7 +182,7 @@ class Person:
             )
         reader, writer = self._open[connection]
         head = (
-            f"POST /api/ask HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
+            f"POST /api/batch HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
             f"X-Lattend-Page: person{self.number}\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         writer.write(head.encode() + body)

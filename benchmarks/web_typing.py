@@ -48,7 +48,7 @@ WATCH = """(() => {
     const asking = window.fetch;
     window.fetch = async (...given) => {
         const response = await asking(...given);
-        if (!String(given[0]).endsWith("api/ask") || !response.ok) return response;
+        if (!String(given[0]).endsWith("api/batch") || !response.ok) return response;
         const asked = JSON.parse(given[1].body);
         let rest = "";
         const note = (text, through) => {

@@ -1528,6 +1528,11 @@ export interface components {
          */
         CacheAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Missing */
             missing: string[];
             /** Most */
@@ -1599,6 +1604,11 @@ export interface components {
          */
         CheckAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Right */
             right: boolean;
             /** Summary */
@@ -1673,6 +1683,11 @@ export interface components {
          */
         ClaimAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Read */
             read: string;
             verdict: components["schemas"]["Judgement"] | null;
@@ -1717,6 +1732,11 @@ export interface components {
          */
         CodeAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Snippets */
             snippets: components["schemas"]["Snippet"][];
         };
@@ -1738,6 +1758,11 @@ export interface components {
          */
         CompareAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Note */
@@ -1831,6 +1856,11 @@ export interface components {
          */
         ConvAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Words */
@@ -1907,6 +1937,11 @@ export interface components {
          */
         ConvPriceAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Facts */
             facts: [
                 string,
@@ -2013,6 +2048,11 @@ export interface components {
          */
         ConvSameAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Same */
             same: components["schemas"]["SamePrice"][];
         };
@@ -2037,6 +2077,11 @@ export interface components {
          */
         CostAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Letters */
@@ -2067,6 +2112,11 @@ export interface components {
          */
         CostCheckAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Equal */
             equal: boolean;
             report: components["schemas"]["ReportView"];
@@ -2090,6 +2140,11 @@ export interface components {
          */
         CostClaimAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Quantity */
             quantity: string;
             verdict: components["schemas"]["Judgement"];
@@ -2163,6 +2218,11 @@ export interface components {
          */
         CountAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             formula: components["schemas"]["Formula"] | null;
             /** No Formula */
             no_formula: string;
@@ -2242,6 +2302,11 @@ export interface components {
          */
         DeriveAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Given */
@@ -2293,6 +2358,11 @@ export interface components {
          */
         DiagramAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Svg */
             svg: string;
             /** Facts */
@@ -2335,6 +2405,11 @@ export interface components {
          */
         DiscreteAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             bound: components["schemas"]["BoundView"];
             /** Best */
             best: string;
@@ -2368,6 +2443,11 @@ export interface components {
          */
         DrawAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Caption */
@@ -2409,6 +2489,11 @@ export interface components {
          */
         ElboAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             bound: components["schemas"]["BoundView"];
             /** Posterior */
             posterior: [
@@ -2472,6 +2557,11 @@ export interface components {
          */
         ErrorAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Image */
             image: number[][];
             /** Wanted */
@@ -2556,6 +2646,11 @@ export interface components {
          */
         ExplainAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** At */
@@ -2603,6 +2698,11 @@ export interface components {
          */
         FieldAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Arrows */
             arrows: [
                 number,
@@ -2623,6 +2723,11 @@ export interface components {
          */
         FindingsAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Findings */
             findings: string[];
             /** Spreads */
@@ -2688,6 +2793,11 @@ export interface components {
          */
         GridAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Size */
             size: [
                 number,
@@ -2724,6 +2834,11 @@ export interface components {
          */
         GridCheckAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Equal */
             equal: boolean;
             report: components["schemas"]["ReportView"];
@@ -2734,6 +2849,11 @@ export interface components {
          */
         GridPriceAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Prices */
             prices: components["schemas"]["NetPrice"][];
         };
@@ -2819,6 +2939,11 @@ export interface components {
          */
         GrowthAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             order: components["schemas"]["Formula"];
         };
         /**
@@ -2835,6 +2960,11 @@ export interface components {
          */
         HeadsAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Reach */
@@ -2920,6 +3050,11 @@ export interface components {
          */
         KeysAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             per_query: components["schemas"]["Formula"];
             per_key: components["schemas"]["Formula"];
         };
@@ -2960,6 +3095,11 @@ export interface components {
          */
         LeakAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Alphas */
             alphas: number[];
             /** Curves */
@@ -3105,6 +3245,11 @@ export interface components {
          */
         LinearAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Parts */
             parts: components["schemas"]["Part"][];
             /** Bounds */
@@ -3173,6 +3318,11 @@ export interface components {
          */
         ModelAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Parameters */
@@ -3279,6 +3429,11 @@ export interface components {
          */
         MomentAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             table: components["schemas"]["Part"];
@@ -3337,6 +3492,11 @@ export interface components {
          */
         NamesAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Name */
             name: string;
             /** Call */
@@ -3473,6 +3633,11 @@ export interface components {
          */
         OrbitAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Title */
             title: string;
             /** Names */
@@ -3597,6 +3762,11 @@ export interface components {
          */
         OutcomeAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Outcomes */
             outcomes: components["schemas"]["Outcome"][];
             /** Reach */
@@ -3765,6 +3935,11 @@ export interface components {
          */
         PatchesAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             rows: components["schemas"]["PatchAxis"];
             cols: components["schemas"]["PatchAxis"];
             /** Tokens */
@@ -3780,6 +3955,11 @@ export interface components {
          */
         PatchesPriceAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Parts */
             parts: components["schemas"]["PartPrice"][];
             attention: components["schemas"]["Formula"];
@@ -4083,6 +4263,11 @@ export interface components {
          */
         ReachAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Spans */
             spans: components["schemas"]["Span"][];
         };
@@ -4104,6 +4289,11 @@ export interface components {
          */
         ReadAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Text */
             text: string;
             /** Name */
@@ -4177,6 +4367,11 @@ export interface components {
          */
         RuleCostAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** At */
             at: {
                 [key: string]: number;
@@ -4235,6 +4430,11 @@ export interface components {
          */
         SameAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Same */
             same: boolean;
             /** At */
@@ -4289,6 +4489,11 @@ export interface components {
          */
         ScoresAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Made */
             made: string;
             /** Pixel */
@@ -4363,6 +4568,11 @@ export interface components {
          */
         SharedAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Parts */
             parts: components["schemas"]["SharedCount"][];
         };
@@ -4475,6 +4685,11 @@ export interface components {
          */
         SteerAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Reach */
             reach: string;
             /** How */
@@ -4546,6 +4761,11 @@ export interface components {
          */
         StepsAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             report: components["schemas"]["ReportView"];
             /** Factors */
             factors: components["schemas"]["Line"][];
@@ -4622,6 +4842,11 @@ export interface components {
          */
         TablesAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             architectures: components["schemas"]["ReportView"];
             train_test: components["schemas"]["ReportView"];
         };
@@ -4652,6 +4877,11 @@ export interface components {
          */
         TileMapAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Query Edges */
             query_edges: number[];
             /** Key Edges */
@@ -4814,6 +5044,11 @@ export interface components {
          */
         TryQueryAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Keys */
             keys: number[][];
             /** Values */
@@ -4872,6 +5107,11 @@ export interface components {
          */
         WorkAnswer: {
             copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
             /** Facts */
             facts: string[];
             /** Steps */
@@ -5249,6 +5489,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5311,6 +5560,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5387,6 +5645,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5449,6 +5716,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5525,6 +5801,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5594,6 +5879,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5656,6 +5950,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5765,6 +6068,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5827,6 +6139,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5903,6 +6224,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -5965,6 +6295,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6041,6 +6380,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6103,6 +6451,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6179,6 +6536,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6248,6 +6614,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6310,6 +6685,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6419,6 +6803,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6481,6 +6874,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6590,6 +6992,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6692,6 +7103,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6754,6 +7174,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6863,6 +7292,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -6958,6 +7396,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7067,6 +7514,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7169,6 +7625,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7231,6 +7696,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7307,6 +7781,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7376,6 +7859,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7438,6 +7930,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7547,6 +8048,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7616,6 +8126,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7678,6 +8197,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7787,6 +8315,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7889,6 +8426,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -7951,6 +8497,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8060,6 +8615,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8162,6 +8726,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8224,6 +8797,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8333,6 +8915,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8435,6 +9026,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8504,6 +9104,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8566,6 +9175,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8675,6 +9293,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8737,6 +9364,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8846,6 +9482,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -8941,6 +9586,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9050,6 +9704,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -9119,6 +9782,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -9181,6 +9853,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9290,6 +9971,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -9359,6 +10049,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -9421,6 +10120,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -9530,6 +10238,15 @@ export interface operations {
                     "application/json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Service Unavailable */
             503: {
                 headers: {
@@ -9592,6 +10309,15 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -127,7 +127,7 @@ def test_what_cannot_be_answered_says_why(address: str, panel: str, name: str) -
 def lines(address: str, body: bytes) -> tuple[int, list[Any]]:
     """Status, and the lines of the answer to several questions."""
     with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
-        connection.request("POST", "/api/ask", body, {"content-type": "application/json"})
+        connection.request("POST", "/api/batch", body, {"content-type": "application/json"})
         found = connection.getresponse()
         return found.status, [json.loads(line) for line in found.read().splitlines()]
 

@@ -38,7 +38,7 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
   const done = await turn(panel, signal);
   const { status, found, length } = await send(panel, question, asker, signal).finally(done);
   if (status !== 200) throw new Refused(found as Problem);
-  keep(key, found, length);
+  if (!(found as { late?: boolean }).late) keep(key, found, length); // what missed a deadline may come in time later
   return found as Answer;
 }
 

@@ -63,7 +63,7 @@ async function post(batch: Asked[]): Promise<void> {
   let failure: unknown = new Error("the answer ended before its end");
   try {
     const body = JSON.stringify(batch.map(({ panel, asker, question }) => [panel, String(asker), question]));
-    const response = await fetch("api/ask", { method: "POST", headers: HEADERS, body, signal: abort.signal });
+    const response = await fetch("api/batch", { method: "POST", headers: HEADERS, body, signal: abort.signal });
     if (response.ok)
       for await (const line of lines(response.body!)) {
         const [place, status, found] = JSON.parse(line) as [number, number, unknown];

@@ -64,7 +64,7 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
         found = await answer(panel, form, question, page, asker)
         return Response(found.body, found.status, {"cache-control": "no-store"}, found.media)
 
-    @app.post("/api/ask", include_in_schema=False)
+    @app.post("/api/batch", include_in_schema=False)
     async def ask(request: Request) -> Response:
         """Several questions at once, as the page asks them; a line for each answer as it comes."""
         page = request.headers.get(PAGE, "")[:64]

@@ -44,7 +44,7 @@ def test_the_load_asks_what_the_page_asks(page: Any, settled: Callable[[Any], No
     asked: dict[str, Any] = {}
 
     def note(request: Any) -> None:
-        if request.url.endswith("/api/ask"):
+        if request.url.endswith("/api/batch"):
             asked.update({panel: question for panel, _, question in json.loads(request.post_data)})
 
     page.on("request", note)
