@@ -28,7 +28,6 @@ from lattend.web.panels import PANELS
 GOOD = good_questions()
 LATE = 0.2  # of all questions may go without an answer in time
 SOON = 30.0  # seconds for a question, of which it works at most 5: the machine may be busy
-TOGETHER = ("ask",)  # at its address several questions are asked at once, so it is asked among them
 HOST = "127.0.0.1:8321"
 TYPES = {"svg": "image/svg+xml", "png": "image/png"}
 BEGINNINGS = {"svg": b"<svg", "png": b"\x89PNG"}
@@ -86,7 +85,7 @@ def test_every_panel_has_a_page_that_asks_it() -> None:
 
 def one_of_several(ask: Asker, name: str, question: Any) -> tuple[int, bytes]:
     """Status and body of a question, asked as the page asks."""
-    status, _, body = ask("ask", [[name, "", question]])
+    status, _, body = ask("batch", [[name, "", question]])
     if status != 200:
         return status, body
     ((_, each, found),) = map(from_json, body.splitlines())
@@ -95,10 +94,7 @@ def one_of_several(ask: Asker, name: str, question: Any) -> tuple[int, bytes]:
 
 def answered(ask: Asker, name: str, question: Any) -> dict[str, Any]:
     """The answer to a question that has one."""
-    if name in TOGETHER:
-        status, body = one_of_several(ask, name, question)
-    else:
-        status, _, body = ask.again(name, question)
+    status, _, body = ask.again(name, question)
     assert status == 200, (question, body)
     PANELS[name].reply.model_validate_json(body)
     return from_json(body, allow_inf_nan=False)
@@ -120,7 +116,7 @@ def test_good_questions_have_pictures(ask: Asker, name: str) -> None:
 
 def test_several_good_questions_are_answered_at_once(ask: Asker) -> None:
     asked = [(name, GOOD[name][0]) for name in PANELS_OF["rule"].split()]
-    status, _, body = ask("ask", [[name, "", question] for name, question in asked])
+    status, _, body = ask("batch", [[name, "", question] for name, question in asked])
     assert status == 200
     lines = [from_json(line) for line in body.splitlines()]
     assert sorted(place for place, _, _ in lines) == [*range(len(asked))]
@@ -184,7 +180,7 @@ QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.
 
 
 def draw_and_check(ask: Asker, name: str, data: st.DataObject) -> None:
-    forms = ["several"] if name in TOGETHER else ["", "several", *(TYPES if PANELS[name].picture else ())]
+    forms = ["", "several", *(TYPES if PANELS[name].picture else ())]
     form = data.draw(st.sampled_from(forms))
     check(ask, name, form, data.draw(questions(PANELS[name], GOOD[name])))
 

@@ -28,7 +28,8 @@ def test_what_is_committed_is_what_would_be_built() -> None:
 
 
 def test_the_page_is_small() -> None:
-    sent = {name: min(map(len, file.packed.values())) for name, file in page_files().items()}
+    loaded = {name: file for name, file in page_files().items() if name not in ("pages.json", "licences.txt")}
+    sent = {name: min(map(len, file.packed.values())) for name, file in loaded.items()}
     assert sum(sent.values()) < MOST, sent
 
 

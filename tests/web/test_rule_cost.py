@@ -42,7 +42,11 @@ def test_a_line_of_any_length_is_priced_without_its_tiles() -> None:
 
 def test_heads_that_share_keys_have_a_smaller_cache() -> None:
     sizes = [
-        next(one for one in ask(rule="causal", kv_heads=kv)[1]["quantities"] if "cache" in one["name"])
+        next(
+            one
+            for one in ask(rule="causal", kv_heads=kv)[1]["quantities"]
+            if "keys and values" in one["name"]
+        )
         for kv in (0, 2)
     ]
     assert [one["needed"] for one in sizes] == ["4,194,304", "1,048,576"]  # 2 * 4096 * 64 * (8, 2)

@@ -88,17 +88,17 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
         asked = PANELS[panel].question.model_validate_json(question)
     except ValidationError as error:
         return _problem(problem_of_question(error.errors()))
+    missed = deadlines_missed()
     try:
         if form:
             return _picture(panel, form, asked)
-        missed = deadlines_missed()
         found = PANELS[panel].answer(asked)
-        late = deadlines_missed() > missed or (isinstance(found, Answer) and found.late)
+        late = isinstance(found, Answer) and (found.late or deadlines_missed() > missed)
         if isinstance(found, Answer):
             found.late = late
         return LATE if late else 200, "application/json", found.model_dump_json().encode()
     except LattendError as error:
-        passing = isinstance(error, (DeadlineError, TorchMissing))
+        passing = isinstance(error, (DeadlineError, TorchMissing)) or deadlines_missed() > missed
         return _problem(problem_of(error, asked), NOT_NOW if passing else 422)
     except MemoryError:
         message = "it needs too much memory; try smaller numbers"
