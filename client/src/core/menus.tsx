@@ -5,13 +5,12 @@ import { PAGES } from "../pages";
 import type { Example } from "../schema";
 import "./menus.css";
 import { Questions } from "./questions";
-import { start, startFailed } from "./start";
+import { start } from "./start";
 import { visit, type State } from "./state";
-import { store, stored } from "./stored";
 
 const SEEN = "lattend-seen";
 const OFFERED = 12;
-const isFirstVisit = signal(!location.hash && stored(SEEN) === null);
+const isFirstVisit = signal(!location.hash && localStorage.getItem(SEEN) === null);
 
 export const titleOf = (page: string) => PAGES.find((one) => one.name === page)?.title ?? "";
 
@@ -38,7 +37,6 @@ export function Menus() {
       <details ref={menu}>
         <summary>Examples</summary>
         <div class="menu">
-          {startFailed.value && <p role="status">The examples could not be had from the server; asking again…</p>}
           {PAGES.map((page) => {
             const of = examples().filter((example) => example.page === page.name);
             return (
@@ -70,7 +68,7 @@ export function Menus() {
 export function Welcome() {
   if (!isFirstVisit.value || !start.value) return null;
   const close = () => {
-    store(SEEN, "yes");
+    localStorage.setItem(SEEN, "yes");
     isFirstVisit.value = false;
   };
   return (

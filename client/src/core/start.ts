@@ -3,18 +3,8 @@ import { signal } from "@preact/signals";
 import type { StartAnswer } from "../schema";
 import { ask } from "./ask";
 
-const AGAIN = 3000; // ms
-
 export const start = signal<StartAnswer | null>(null);
-export const startFailed = signal(false);
-
-/** Asks for them, again and again until they are here. */
-export async function loadStart(): Promise<void> {
-  try {
-    start.value = await ask<StartAnswer>("start", {});
-    startFailed.value = false;
-  } catch {
-    startFailed.value = true;
-    setTimeout(() => void loadStart(), AGAIN);
-  }
-}
+void ask<StartAnswer>("start", {}).then(
+  (answer) => (start.value = answer),
+  () => undefined,
+);

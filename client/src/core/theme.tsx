@@ -1,12 +1,10 @@
 // Light, dark, or as the system has it.
 import { signal } from "@preact/signals";
-import { store, stored } from "./stored";
 
 type Theme = "auto" | "light" | "dark";
 const NEXT: { [theme in Theme]: Theme } = { auto: "light", light: "dark", dark: "auto" };
-const KEPT = "lattend-theme";
-const chosen = stored(KEPT);
-export const theme = signal<Theme>(chosen === "light" || chosen === "dark" ? chosen : "auto");
+const stored = localStorage.getItem("lattend-theme");
+export const theme = signal<Theme>(stored === "light" || stored === "dark" ? stored : "auto");
 const system = matchMedia("(prefers-color-scheme: dark)");
 export const isDark = signal(false);
 
@@ -21,7 +19,8 @@ apply();
 export function ThemeButton() {
   const turn = () => {
     theme.value = NEXT[theme.value];
-    store(KEPT, theme.value === "auto" ? null : theme.value);
+    if (theme.value === "auto") localStorage.removeItem("lattend-theme");
+    else localStorage.setItem("lattend-theme", theme.value);
     apply();
   };
   return (
