@@ -48,7 +48,7 @@ def test_a_name_twice_in_two_options(lattend):
 @pytest.mark.parametrize(
     ("text", "message", "marks"),
     [
-        ("k < = q", 'rule "k < = q": < has nothing after it; write for instance k < q', "  ^"),
+        ("k < = q", 'rule "k < = q": write <= without a space in it', "  ^^^"),
         (
             "stridd",
             'rule "stridd": no rule is named stridd; did you mean strided? Or write a condition, such as',

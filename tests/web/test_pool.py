@@ -77,6 +77,7 @@ class Asked:
 
 def run(work: Callable[[Asked], Awaitable[Result]], size: int = 1) -> Result:
     """What the work gives with a pool that is ready; the pool leaves nothing behind."""
+    before = processes_of(os.getpid())
 
     async def running() -> tuple[Result, set[int]]:
         with tempfile.TemporaryDirectory() as folder:
@@ -84,13 +85,13 @@ def run(work: Callable[[Asked], Awaitable[Result]], size: int = 1) -> Result:
             try:
                 async with asyncio.timeout(HANGS), gates(Path(folder)) as gate:
                     await tested.ready()
-                    before = processes_of(os.getpid())
-                    return await work(Asked(tested, gate)), before
+                    with_pool = processes_of(os.getpid())
+                    return await work(Asked(tested, gate)), with_pool
             finally:
                 tested.stop()
 
     found, during = asyncio.run(running())
-    assert not gone(during - {os.getpid(), guard_pid()})
+    assert not gone(during - before - {guard_pid()})
     return found
 
 

@@ -23,7 +23,7 @@ from lattend.wording import many
 Floats = NDArray[np.float64]
 PLACES = 6
 MOST_VALUES = 12  # of z
-LARGEST = 1e6  # of a number of the Gaussian model
+LARGEST = 10**6  # of a number of the Gaussian model
 TURN = 96  # places of a line of equal gap
 
 
@@ -198,14 +198,14 @@ def _number(name: str, given: Any) -> Any:
     except DomainError as error:
         raise DomainError(f"{name}: {error}") from None
     if not found.is_Rational or abs(found) > LARGEST:
-        raise DomainError(f"{name} is a fraction or a decimal up to {LARGEST:,.0f}, got {given}")
+        raise DomainError(f"{name} is a fraction or a decimal up to {LARGEST:,}, got {given}")
     return found
 
 
 def _variance(name: str, given: Any) -> Any:
     found = _number(name, given)
     if found * LARGEST < 1:
-        raise DomainError(f"{name} must be above 0, at least {1 / LARGEST:g}: it is a variance; got {given}")
+        raise DomainError(f"{name} must be above 0, at least 1/{LARGEST}: it is a variance; got {given}")
     return found
 
 
