@@ -1,7 +1,10 @@
 // The frame of everything: the menu of pages, undo, examples and questions, light and dark.
+import { useEffect, useRef } from "preact/hooks";
 import { PAGES } from "../pages";
+import { Guard } from "./guard";
 import { Live } from "./live";
 import { canRedo, canUndo, here, linkTo, redo, undo, visit } from "./state";
+import { loadStart } from "./start";
 import { ThemeButton } from "./theme";
 import { Menus, Welcome } from "./menus";
 
@@ -9,6 +12,8 @@ export function App() {
   const { page, state } = here.value;
   const shown = PAGES.find((one) => one.name === page)!;
   const View = shown.view;
+  useEffect(() => void loadStart(), []);
+  const heading = useOpened(page, shown.title);
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")!.focus(); }}>
@@ -36,11 +41,25 @@ export function App() {
         ))}
       </nav>
       <main id="main" tabIndex={-1}>
-        <h1 class="hidden">{shown.title}</h1>
+        <h1 class="hidden" tabIndex={-1} ref={heading}>{shown.title}</h1>
         <Welcome />
-        <View key={page} state={state} />
+        <Guard key={page} of={state}>
+          <View state={state} />
+        </Guard>
       </main>
       <Live />
     </>
   );
+}
+
+/** Names the window after the page, and goes to its heading when another page is opened. */
+function useOpened(page: string, title: string) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = `${title} · Lattend`;
+    if (!first.current) heading.current!.focus();
+    first.current = false;
+  }, [page]);
+  return heading;
 }

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../schema";
 import { HEADERS, send } from "./batch";
+import { keep, recall } from "./known";
 import { recorded } from "./recorded";
 import { turn } from "./turns";
 
@@ -14,8 +15,6 @@ export interface Reading<Answer> {
 
 let askers = 0; // each asker's older question makes way for its newer one
 const PATIENCE = 120; // ms after which a newer question no longer waits for the older
-const known = new Map<string, unknown>();
-const KNOWN = 300;
 
 const NOTHING = { answer: null, to: null };
 const BUSY: Problem = { kind: "busy", message: "", field: "", text: "", start: 0, end: 0, fixes: [] };
@@ -29,17 +28,17 @@ export class Refused extends Error {
 /** The answer of a panel, or Refused with the reason. Of one asker's questions only the newest is worked on. */
 export async function ask<Answer>(panel: string, question: object, signal?: AbortSignal, asker = ++askers): Promise<Answer> {
   const key = panel + JSON.stringify(question);
-  if (known.has(key)) return known.get(key) as Answer;
+  const known = recall(key);
+  if (known) return known.answer as Answer;
   const replayed = await recorded(panel, question);
   if (replayed) {
     if (replayed.problem) throw new Refused(replayed.problem);
     return replayed.answer as Answer;
   }
   const done = await turn(panel, signal);
-  const { status, found } = await send(panel, question, asker, signal).finally(done);
+  const { status, found, length } = await send(panel, question, asker, signal).finally(done);
   if (status !== 200) throw new Refused(found as Problem);
-  if (known.size >= KNOWN) known.delete(known.keys().next().value!);
-  known.set(key, found);
+  if (!(found as { late?: boolean }).late) keep(key, found, length); // what missed a deadline may come in time later
   return found as Answer;
 }
 
@@ -63,6 +62,7 @@ export function useAnswer<Answer>(panel: string, question: object | null | undef
   const key = question && JSON.stringify(question);
   useEffect(() => {
     if (!question) {
+      running.current?.abort.abort();
       setReading((old) => ({ ...(question === null ? NOTHING : old), problem: null, busy: false }));
       return;
     }
@@ -95,5 +95,14 @@ export function useAnswer<Answer>(panel: string, question: object | null | undef
       newest = false;
     };
   }, [panel, key]);
+  useEffect(() => () => running.current?.abort.abort(), []);
   return reading;
+}
+
+/** The answer, if it belongs to this question, or to one that is other only in the field that is named. */
+export function current<Answer>(reading: Reading<Answer>, question: object | null | undefined, but = ""): Answer | null {
+  if (!question || reading.to === null) return null;
+  if (!but) return reading.to === JSON.stringify(question) ? reading.answer : null;
+  const older = JSON.parse(reading.to) as object;
+  return JSON.stringify({ ...older, [but]: null }) === JSON.stringify({ ...question, [but]: null }) ? reading.answer : null;
 }

@@ -3,6 +3,7 @@
 export interface Reply {
   status: number;
   found: unknown; // the answer, or the problem
+  length: number; // of it, in characters
 }
 interface Asked {
   panel: string;
@@ -23,7 +24,10 @@ let waiting: Asked[] = [];
 
 /** The reply to one question. Of one asker's questions only the newest is worked on. */
 export function send(panel: string, question: object, asker: number, signal?: AbortSignal): Promise<Reply> {
-  return new Promise((resolve, reject) => enqueue({ panel, question, asker, signal, tries: 0, resolve, reject }));
+  return new Promise((resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    enqueue({ panel, question, asker, signal, tries: 0, resolve, reject });
+  });
 }
 
 function enqueue(asked: Asked): void {
@@ -45,23 +49,29 @@ function flush(): void {
 
 async function post(batch: Asked[]): Promise<void> {
   const open = new Set(batch);
+  const abort = new AbortController();
+  const leave = () => {
+    if (open.size > 0 && [...open].every((asked) => asked.signal?.aborted)) abort.abort(); // nobody waits any more
+  };
+  for (const asked of batch) asked.signal?.addEventListener("abort", leave, { once: true });
   const settle = (asked: Asked, reply: Reply) => {
     open.delete(asked);
+    leave();
     const crowded = reply.status === 429 || reply.status === 503; // too much at once; later it may go
     if (!(crowded && again(asked))) asked.resolve(reply);
   };
   let failure: unknown = new Error("the answer ended before its end");
   try {
     const body = JSON.stringify(batch.map(({ panel, asker, question }) => [panel, String(asker), question]));
-    const response = await fetch("api/batch", { method: "POST", headers: HEADERS, body });
+    const response = await fetch("api/batch", { method: "POST", headers: HEADERS, body, signal: abort.signal });
     if (response.ok)
       for await (const line of lines(response.body!)) {
         const [place, status, found] = JSON.parse(line) as [number, number, unknown];
-        settle(batch[place]!, { status, found });
+        settle(batch[place]!, { status, found, length: line.length });
       }
     else {
       const found = (await response.json()) as unknown;
-      for (const asked of batch) settle(asked, { status: response.status, found });
+      for (const asked of batch) settle(asked, { status: response.status, found, length: 0 });
     }
   } catch (error) {
     failure = error;
@@ -72,7 +82,7 @@ async function post(batch: Asked[]): Promise<void> {
 /** Asks once more after a while, unless it was tried often enough. */
 function again(asked: Asked): boolean {
   const wait = RETRIES[asked.tries];
-  if (wait === undefined) return false;
+  if (wait === undefined || asked.signal?.aborted) return false;
   setTimeout(() => enqueue({ ...asked, tries: asked.tries + 1 }), wait);
   return true;
 }

@@ -5,12 +5,13 @@ import { PAGES } from "../pages";
 import type { Example } from "../schema";
 import "./menus.css";
 import { Questions } from "./questions";
-import { start } from "./start";
+import { start, startFailed } from "./start";
 import { visit, type State } from "./state";
+import { store, stored } from "./stored";
 
 const SEEN = "lattend-seen";
 const OFFERED = 12;
-const isFirstVisit = signal(!location.hash && localStorage.getItem(SEEN) === null);
+const isFirstVisit = signal(!location.hash && stored(SEEN) === null);
 
 export const titleOf = (page: string) => PAGES.find((one) => one.name === page)?.title ?? "";
 
@@ -37,6 +38,7 @@ export function Menus() {
       <details ref={menu}>
         <summary>Examples</summary>
         <div class="menu">
+          {startFailed.value && <p role="status">The examples could not be had from the server; asking again…</p>}
           {PAGES.map((page) => {
             const of = examples().filter((example) => example.page === page.name);
             return (
@@ -68,7 +70,7 @@ export function Menus() {
 export function Welcome() {
   if (!isFirstVisit.value || !start.value) return null;
   const close = () => {
-    localStorage.setItem(SEEN, "yes");
+    store(SEEN, "yes");
     isFirstVisit.value = false;
   };
   return (

@@ -1,11 +1,12 @@
 // A page: a name for links, a title for the menu, the state it begins with, and what it shows.
 import type { ComponentType } from "preact";
-import type { State } from "./state";
+import type { Json, State } from "./state";
 
 export interface Page<S extends State = State> {
   name: string;
   title: string;
   state: S;
+  like?: { [field in keyof S]?: Json }; // of fields that begin empty or hold several kinds: a value like those that a link may hold; [] and {} for any
   view: ComponentType<{ state: S }>;
 }
 

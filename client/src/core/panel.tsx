@@ -2,8 +2,10 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
 import type { Copies, Problem } from "../schema";
-import { askPicture, Refused, type Reading } from "./ask";
-import { say } from "./live";
+import { askPicture, current, Refused, type Reading } from "./ask";
+import { Guard } from "./guard";
+import { copy, say, useAnnounced } from "./live";
+import "./panel.css";
 import { isExport } from "./recorded";
 import { picturesOf } from "./save";
 import { change, here, linkTo } from "./state";
@@ -14,16 +16,18 @@ interface Props {
   panel: string;
   question: object | null | undefined; // undefined: what is shown belongs to an older one
   reading: Reading<{ copies: Copies }>;
+  stale?: boolean; // whether what is shown belongs to an older question, where that is not seen from the reading
   picture?: boolean; // whether the server draws it
   controls?: ComponentChildren; // what a person sets; never dimmed
   children?: ComponentChildren;
   wide?: boolean;
 }
 
-export function Panel({ title, about, panel, question, reading, picture, controls, children, wide }: Props) {
+export function Panel({ title, about, panel, question, reading, stale, picture, controls, children, wide }: Props) {
   const [told, setTold] = useState(false);
   const id = useId();
   const copies = reading.answer?.copies;
+  const older = reading.problem !== null || current(reading, question) === null;
   return (
     <section class={`panel${wide ? " wide" : ""}`} aria-labelledby={id} aria-busy={reading.busy} data-panel={panel}>
       <header>
@@ -34,9 +38,9 @@ export function Panel({ title, about, panel, question, reading, picture, control
         </button>
         <span class="grow" />
         <div class="take" role="group" aria-label={`Take along: ${title}`}>
-          {copies?.python && <Copy name="Python" text={copies.python} />}
-          {copies?.command && <Copy name="Shell" text={copies.command} />}
-          {copies?.latex && <Copy name="LaTeX" text={copies.latex} />}
+          {copies?.python && <Copy name="Python" text={copies.python} off={older} />}
+          {copies?.command && <Copy name="Shell" text={copies.command} off={older} />}
+          {copies?.latex && <Copy name="LaTeX" text={copies.latex} off={older} />}
           {picture && question && !isExport && <Save form="svg" panel={panel} question={question} />}
           {picture && question && !isExport && <Save form="png" panel={panel} question={question} />}
           <SaveSeen form="svg" name={picture && !isExport ? "Screen SVG" : "SVG"} panel={panel} title={title} />
@@ -45,17 +49,20 @@ export function Panel({ title, about, panel, question, reading, picture, control
         </div>
       </header>
       {told && <p class="about">{about}</p>}
-      {controls}
+      <Guard of={here.value.state}>{controls}</Guard>
       {reading.problem && <ProblemText problem={reading.problem} />}
-      <div class={reading.problem || !reading.answer || question === undefined ? "stale" : ""}>{children}</div>
+      <div class={(stale ?? older) ? "stale" : ""}>
+        <Guard of={here.value.state}>{children}</Guard>
+      </div>
     </section>
   );
 }
 
 /** What is wrong, and what would be right, one click away. */
 export function ProblemText({ problem }: { problem: Problem }) {
+  useAnnounced(problem.message);
   return (
-    <div class={`problem ${problem.kind.replace(" ", "-")}`} role="status">
+    <div class={`problem ${problem.kind.replace(" ", "-")}`}>
       <p>{problem.message}</p>
       {problem.fixes.map((fix) => (
         <button onClick={() => problem.field && change({ [problem.field]: fix.text }, true)}>{fix.label}</button>
@@ -64,19 +71,11 @@ export function ProblemText({ problem }: { problem: Problem }) {
   );
 }
 
-/** A button that copies a text. */
-export function Copy({ name, text }: { name: string; text: string | (() => string) }) {
-  const copy = async () => {
-    const found = typeof text === "string" ? text : text();
-    try {
-      await navigator.clipboard.writeText(found);
-      say(`${name} copied`);
-    } catch {
-      say(found); // a page without a secure origin may not write to the clipboard
-    }
-  };
+/** A button that copies a text; off while the text belongs to an older question. */
+export function Copy({ name, text, off }: { name: string; text: string | (() => string); off?: boolean }) {
+  const take = () => void copy(name, typeof text === "string" ? text : text());
   return (
-    <button class="quiet" onClick={copy} title={typeof text === "string" ? text : `Copy as ${name}`}>
+    <button class="quiet" onClick={take} disabled={off} title={typeof text === "string" ? text : `Copy as ${name}`}>
       {name}
     </button>
   );

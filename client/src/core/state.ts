@@ -9,6 +9,7 @@ export interface Place {
 }
 
 const defaults: { [page: string]: State } = {};
+const shapes: { [page: string]: State } = {}; // values like those that a link may hold
 let fallback = "";
 const kept = new Map<string, State>(); // of pages that were left
 const undone = signal<Place[]>([]);
@@ -23,8 +24,11 @@ const COALESCED = 700; // ms in which changes of one field are one step of undo
 const STEPS = 200;
 
 /** Says which pages there are, with the state each begins with; the first is shown where a link names none. */
-export function definePages(pages: { name: string; state: State }[]): void {
-  for (const page of pages) defaults[page.name] = page.state;
+export function definePages(pages: { name: string; state: State; like?: { [field: string]: Json | undefined } }[]): void {
+  for (const { name, state, like } of pages) {
+    defaults[name] = state;
+    shapes[name] = { ...state, ...like } as State;
+  }
   fallback = pages[0]!.name;
 }
 
@@ -41,6 +45,7 @@ export function change(patch: State, click = false): void {
 
 /** Shows a page, with this state, or as it was left. */
 export function visit(page: string, state?: State): void {
+  finishLink();
   remember();
   last = { field: "", time: 0 };
   kept.set(here.value.page, here.value.state);
@@ -67,8 +72,10 @@ function step(from: typeof done, to: typeof done): void {
   from.value = from.value.slice(0, -1);
   to.value = [...to.value, here.value];
   last = { field: "", time: 0 };
+  finishLink();
+  const turned = place.page !== here.value.page;
   here.value = place;
-  writeLink("replace");
+  writeLink(turned ? "push" : "replace");
 }
 
 /** The question of a panel: these fields of a page's state, and no others. */
@@ -98,7 +105,7 @@ export function placeOf(hash: string): Place {
     else
       try {
         const read = JSON.parse(value) as Json;
-        if (kind(read) === kind(state[field]!)) state[field] = read;
+        if (fits(read, shapes[page]![field]!)) state[field] = read;
       } catch {
         continue;
       }
@@ -106,22 +113,37 @@ export function placeOf(hash: string): Place {
   return { page, state };
 }
 
-function kind(value: Json): string {
-  return Array.isArray(value) ? "array" : value === null ? "object" : typeof value;
+/** Whether a value is of the kind of this one, and each of its parts of the kind of some part of it; where it has none, of any. */
+function fits(value: Json, like: Json): boolean {
+  if (like === null || typeof like !== "object") return typeof value === typeof like;
+  if (value === null || typeof value !== "object" || Array.isArray(value) !== Array.isArray(like)) return false;
+  const kinds = Object.values(like) as Json[];
+  return kinds.length === 0 || Object.values(value).every((part: Json) => kinds.some((one) => fits(part, one)));
 }
 
 let writing = 0;
 function writeLink(how: "push" | "replace"): void {
-  const link = () => linkTo(here.value);
   clearTimeout(writing);
-  if (how === "push") history.pushState(null, "", link());
-  else writing = window.setTimeout(() => history.replaceState(null, "", link()), 200); // browsers limit how often
+  writing = 0;
+  if (how === "push") history.pushState(null, "", linkTo(here.value));
+  else writing = window.setTimeout(finishLink, 200); // browsers limit how often
+}
+
+/** Writes the link that waits to be written, while the address is still that of its page. */
+function finishLink(): void {
+  if (!writing) return;
+  clearTimeout(writing);
+  writing = 0;
+  history.replaceState(null, "", linkTo(here.value));
 }
 
 /** Follows the address bar: at the start, on Back and Forward, and when a link is pasted. */
 export function followLinks(first?: Place): void {
   here.value = location.hash || !first ? placeOf(location.hash) : { page: first.page, state: { ...defaults[first.page], ...first.state } };
+  window.addEventListener("pagehide", finishLink);
   window.addEventListener("popstate", () => {
+    clearTimeout(writing);
+    writing = 0;
     remember();
     here.value = placeOf(location.hash);
   });

@@ -1,10 +1,12 @@
 // Light, dark, or as the system has it.
 import { signal } from "@preact/signals";
+import { store, stored } from "./stored";
 
 type Theme = "auto" | "light" | "dark";
 const NEXT: { [theme in Theme]: Theme } = { auto: "light", light: "dark", dark: "auto" };
-const stored = localStorage.getItem("lattend-theme");
-export const theme = signal<Theme>(stored === "light" || stored === "dark" ? stored : "auto");
+const KEPT = "lattend-theme";
+const chosen = stored(KEPT);
+export const theme = signal<Theme>(chosen === "light" || chosen === "dark" ? chosen : "auto");
 const system = matchMedia("(prefers-color-scheme: dark)");
 export const isDark = signal(false);
 
@@ -19,8 +21,7 @@ apply();
 export function ThemeButton() {
   const turn = () => {
     theme.value = NEXT[theme.value];
-    if (theme.value === "auto") localStorage.removeItem("lattend-theme");
-    else localStorage.setItem("lattend-theme", theme.value);
+    store(KEPT, theme.value === "auto" ? null : theme.value);
     apply();
   };
   return (

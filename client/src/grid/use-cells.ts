@@ -1,6 +1,6 @@
 // The cells of what is seen: worked out in the page where that is quick, else counted by the server and sampled until then.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { useAnswer } from "../core/ask";
+import { current, useAnswer } from "../core/ask";
 import type { TilesAnswer } from "../schema";
 import { filled, pairsOf, received, type Cells, type Tiling } from "./cells";
 import { Unable } from "./evaluate";
@@ -39,7 +39,7 @@ export function useCells(model: Model, view: View, pixels: [number, number], ask
   const direct = useMemo(() => (small ? attempt(model, fine, Infinity) : null), [model, JSON.stringify(fine), small]);
   const question = direct?.cells || model.kind === "matrix" || !asked ? null : { ...asked, ...tiling };
   const reading = useAnswer<TilesAnswer>("tiles", question);
-  const answer = question && reading.to === JSON.stringify(question) ? reading.answer : null;
+  const answer = current(reading, question);
   const key = JSON.stringify(tiling);
   const counted = useMemo(() => answer && { cells: received(tiling, answer), exact: true, reason: "" }, [answer, key]);
   const bearable = pairsOf(tiling, down, across) <= AT_REST, rested = useRested(key, model) && bearable;
@@ -82,7 +82,7 @@ export function useCount(model: Model, part: Tiling | null, asked: Asked | null)
   const question = part === null || small || model.kind === "matrix" || !asked ? null : { ...asked, ...part };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   return useMemo(() => {
-    if (question) return reading.to === JSON.stringify(question) ? reading.answer : null;
+    if (question) return current(reading, question);
     const cells = small ? attempt(model, part, Infinity).cells : null;
     return cells && { counts: cells.counts!, pairs: cells.pairs };
   }, [model, JSON.stringify(part), reading.answer, reading.to]);

@@ -16,7 +16,9 @@ from playwright.sync_api import expect
 
 from lattend.web.panels.start import Example, examples
 
-INDEX = Path(__file__).parents[3] / "client" / "src" / "pages" / "index.ts"
+ROOT = Path(__file__).parents[3]
+INDEX = ROOT / "client" / "src" / "pages" / "index.ts"
+STATIC = ROOT / "src" / "lattend" / "web" / "static"
 PAGES = re.findall(r'from "\./(\w+)/', INDEX.read_text())
 VIOLATIONS = """window.violations = [];
 addEventListener("securitypolicyviolation", (event) =>
@@ -76,6 +78,56 @@ def test_a_hostile_link_is_shown_and_the_page_goes_on(watched: Any, settled: Cal
         watched.goto("/#rule?rule=k%20%3C%3D%20q")
         formula = watched.locator("[data-panel=count] [data-latex]").first
         expect(formula, name).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
+
+
+STARTS = {page["name"]: page["state"] for page in json.loads((STATIC / "pages.json").read_text())}
+JUNK = (
+    "null",
+    "7",
+    '"x"',
+    "1e308",
+    "-0.5",
+    "[]",
+    "{}",
+    "[1]",
+    "[null]",
+    "[[1, 2]]",
+    "[[null]]",
+    '["x"]',
+    '[["x"], ["y", "z"]]',
+)
+JUNK += (
+    '{"a": 1}',
+    '{"1": 5}',
+    '{"1": null, "n": [[]]}',
+    '{"1": "x", "a": "y"}',
+    '{"queries": [[1]], "scores": [["x"]]}',
+)
+VIEWS = {  # of pages that can look otherwise than as they begin
+    "price": ("view=layer", "view=compare", "view=model", "view=tables"),
+    "rule": ("", "other=causal&claim=n", "rule=local2d&runs=true"),
+    "work": ("", "practice=true"),
+    "derive": ("derivation=game", "derivation=elbo"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_value_in_a_link_blanks_a_page(watched: Any, settled: Callable[[Any], None], name: str) -> None:
+    """Whatever a field holds, the page shows its panels; what is thrown meanwhile fails the test too."""
+    start = STARTS[name]
+    fields = [field for field, value in start.items() if not isinstance(value, str)]
+    for view in VIEWS.get(name, ("",)):
+        watched.goto(f"/#{name}?{view}")
+        settled(watched)
+        for junk in JUNK:
+            each = [f"{field}={quote(junk)}" for field in fields]
+            several = [one for one in each if isinstance(start[one.split("=")[0]], (list, dict))]
+            for fragment in {"&".join(each), *several}:
+                watched.goto(f"/#{name}?{view}&{fragment}")
+                watched.evaluate("new Promise(requestAnimationFrame)")
+                shown = watched.locator("main section.panel").count()
+                assert shown and not watched.locator("main .problem.mistake").count(), fragment
+        settled(watched)
 
 
 def test_numbers_that_are_none_are_told_in_their_panel(watched: Any) -> None:

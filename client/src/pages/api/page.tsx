@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { definePage } from "../../core/page";
 import { ProblemText } from "../../core/panel";
-import { say } from "../../core/live";
+import { copy } from "../../core/live";
 import { change } from "../../core/state";
 import { boundsOf, entries, typeOf, type Entry, type Schema, type Shape } from "./schema";
 import "./style.css";
@@ -127,8 +127,8 @@ function Try({ entry, body }: { entry: Entry; body: string }) {
         <h2 id="api-try">Try it</h2>
         <span class="grow" />
         <div class="take" role="group" aria-label="Take along">
-          <button class="quiet" onClick={() => copy(curl)}>Shell</button>
-          <button class="quiet" onClick={() => copy(JSON.stringify(reading.answer, null, 1))} disabled={!reading.answer}>JSON</button>
+          <button class="quiet" onClick={() => void copy("Shell", curl)}>Shell</button>
+          <button class="quiet" onClick={() => void copy("JSON", JSON.stringify(reading.answer, null, 1))} disabled={!reading.answer}>JSON</button>
         </div>
       </header>
       <div class="field">
@@ -158,15 +158,6 @@ function parsed(text: string): object | null {
 
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    say("copied");
-  } catch {
-    say(text);
-  }
 }
 
 export const apiPage = definePage<ApiState>({

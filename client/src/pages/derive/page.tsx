@@ -7,7 +7,7 @@ import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { DeriveAnswer } from "../../schema";
 import { LineRow } from "./line";
-import { START, type DeriveState } from "./state";
+import { LIKE, START, type DeriveState } from "./state";
 import "./style.css";
 
 const ABOUT =
@@ -101,4 +101,4 @@ function GameFields({ state }: { state: DeriveState }) {
   );
 }
 
-export const derivePage = definePage<DeriveState>({ name: "derive", title: "Derivations", state: START, view: DerivePage });
+export const derivePage = definePage<DeriveState>({ name: "derive", title: "Derivations", state: START, like: LIKE, view: DerivePage });

@@ -9,3 +9,6 @@ export type DeriveState = {
 };
 
 export const START: DeriveState = { derivation: "elbo", f: "p*q", method: "alternating", step: "1", changes: {} };
+
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { changes: { 1: "" } };

@@ -8,7 +8,7 @@ import { Controls, Typed } from "./controls";
 import { Curves, Places } from "./curves";
 import { Outcomes } from "./outcomes";
 import { Portrait } from "./portrait";
-import { START, STEPPED, type GameState } from "./state";
+import { LIKE, START, STEPPED, type GameState } from "./state";
 import { StepsPanel } from "./steps";
 import "./style.css";
 
@@ -56,4 +56,4 @@ function GamePage({ state }: { state: GameState }) {
   );
 }
 
-export const gamePage = definePage<GameState>({ name: "game", title: "Games", state: START, view: GamePage });
+export const gamePage = definePage<GameState>({ name: "game", title: "Games", state: START, like: LIKE, view: GamePage });

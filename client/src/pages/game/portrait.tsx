@@ -1,7 +1,7 @@
 // The phase portrait: where the gradients pull, lines of equal f, the orbits, and the start to drag.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { useAnswer } from "../../core/ask";
-import { Panel } from "../../core/panel";
+import { current, useAnswer } from "../../core/ask";
+import { Panel, ProblemText } from "../../core/panel";
 import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
 import { change, pick } from "../../core/state";
 import type { FieldAnswer, OrbitAnswer } from "../../schema";
@@ -15,12 +15,14 @@ const ABOUT =
   "Drag the start, or move it by arrow keys, and the orbit follows; a purple line is one that the orbit can never leave.";
 
 export function Portrait({ state, orbit }: GameProps) {
-  const field = useAnswer<FieldAnswer>("game_field", pick(state, [...GAME, "view"]));
+  const ground = pick(state, [...GAME, "view"]);
+  const drawn = useAnswer<FieldAnswer>("game_field", ground);
+  const field = drawn.problem ? null : current(drawn, ground, "view");
   const question = pick(state, [...STEPPED, "start", "steps", "view"]);
   const answer = orbit.answer;
   const [played, setPlayed] = usePlay(state.steps);
-  const ground = useMemo(() => (field.answer ? groundPaths(field.answer) : []), [field.answer]);
-  const [x, y, half] = state.view;
+  const lines = useMemo(() => (field ? groundPaths(field) : []), [field]);
+  const [x = 0, y = 0, half = 3] = state.view; // a link may hold fewer
   const box = { left: x - half, right: x + half, bottom: y - half, top: y + half };
   const last = played ?? state.steps;
   const zoom = (factor: number) => change({ view: [x, y, Math.min(1e6, Math.max(1e-5, half * factor))] });
@@ -33,10 +35,10 @@ export function Portrait({ state, orbit }: GameProps) {
     <Panel title="Phase portrait" about={ABOUT} panel="game" question={question} reading={orbit} picture>
       <div class="game-plane">
         <Plane
-          label={answer ? told(answer, field.answer) : "the plane of both players"}
+          label={answer ? told(answer, field) : "the plane of both players"}
           box={box}
-          paths={[...ground, ...(answer ? orbitPaths(answer, last) : [])]}
-          points={[...restPoints(field.answer), ...(answer ? orbitPoints(answer, last, move) : [])]}
+          paths={[...lines, ...(answer ? orbitPaths(answer, last) : [])]}
+          points={[...restPoints(field), ...(answer ? orbitPoints(answer, last, move) : [])]}
           across={answer?.names[answer.axes[0]] ?? ""}
           up={answer?.names[answer.axes[1]] ?? ""}
           onPlace={move}
@@ -50,7 +52,8 @@ export function Portrait({ state, orbit }: GameProps) {
         <button onClick={() => zoom(1 / 0.7)} aria-label="Zoom out">−</button>
         <button onClick={() => answer && change({ view: answer.fit })} disabled={!answer?.tracks.length}>Fit</button>
       </div>
-      {field.answer && <p class="game-rest">{field.answer.summary}</p>}
+      {field && <p class="game-rest">{field.summary}</p>}
+      {drawn.problem && !orbit.problem && <ProblemText problem={drawn.problem} />}
     </Panel>
   );
 }

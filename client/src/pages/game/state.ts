@@ -35,6 +35,9 @@ export const START: GameState = {
   view: [0, 0, 3],
 };
 
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { also: [""] };
+
 export interface GameProps {
   state: GameState;
   orbit: Reading<OrbitAnswer>;

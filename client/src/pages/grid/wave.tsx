@@ -87,7 +87,7 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
           ))}
         </div>
         <div class="grid-side">
-          <p class="grid-count" role="status">
+          <p class="grid-count" role="status" aria-live={playing ? "off" : "polite"}>
             {now < 0 ? "Before the first step." : `Step ${now}: ${running} of ${cells} cells run, ${done} are done.`}
           </p>
           <AtOnce many={found.at_once} now={now} />

@@ -8,7 +8,7 @@ import { CompareView } from "./compare";
 import { LayerView } from "./layer";
 import { takeFile } from "./config";
 import { ModelView } from "./model";
-import { START, type PriceState, type ViewProps } from "./state";
+import { LIKE, START, type PriceState, type ViewProps } from "./state";
 import { TablesView } from "./tables";
 import "./style.css";
 
@@ -44,4 +44,4 @@ function PricePage({ state }: { state: PriceState }) {
   );
 }
 
-export const pricePage = definePage<PriceState>({ name: "price", title: "Price", state: START, view: PricePage });
+export const pricePage = definePage<PriceState>({ name: "price", title: "Price", state: START, like: LIKE, view: PricePage });

@@ -64,3 +64,6 @@ export const START: PriceState = {
   batch: 1,
   training: false,
 };
+
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { rename: { n: "" }, span: [0, ""], hidden: [""], numbers: {}, config: {} };

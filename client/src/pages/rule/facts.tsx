@@ -1,5 +1,5 @@
 // What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
-import { useAnswer } from "../../core/ask";
+import { current, useAnswer } from "../../core/ask";
 import { FoldedFormula, Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -9,7 +9,8 @@ import type { RuleProps } from "./state";
 export function CountPanel({ state, read }: RuleProps) {
   const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
   const count = useAnswer<CountAnswer>("count", question);
-  const growth = useAnswer<GrowthAnswer>("growth", read.problem ? undefined : pick(state, ["rule"]));
+  const grows = read.problem ? undefined : pick(state, ["rule"]);
+  const growth = useAnswer<GrowthAnswer>("growth", grows);
   const found = count.answer;
   return (
     <Panel
@@ -37,9 +38,15 @@ export function CountPanel({ state, read }: RuleProps) {
         {growth.answer && !growth.problem && (
           <>
             <dt>grows as</dt>
-            <dd>
+            <dd class={current(growth, grows) ? "" : "stale"}>
               <FoldedFormula formula={growth.answer.order} />
             </dd>
+          </>
+        )}
+        {growth.problem && !count.problem && (
+          <>
+            <dt>grows as</dt>
+            <dd class="rule-note">{growth.problem.message}</dd>
           </>
         )}
         {found?.domain && (

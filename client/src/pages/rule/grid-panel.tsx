@@ -1,7 +1,7 @@
 // The grid of the rule, and of the second rule over it.
 import { useMemo } from "preact/hooks";
 import type { DrawAnswer, ReadAnswer, TileMapAnswer } from "../../schema";
-import { useAnswer } from "../../core/ask";
+import { current, useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import { covering, decidingAt } from "../../grid/clauses";
@@ -32,8 +32,9 @@ export function GridPanel({ state, read, other }: RuleProps) {
     [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
   );
   const [plan, planProblem] = usePlan(state, model);
+  const stale = !current(read, pick(state, ["rule"])) || (state.other !== "" && !current(other, pick(state, ["other"])));
   return (
-    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={undrawn || drawing} picture>
+    <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={undrawn || drawing} stale={stale} picture>
       {reason && <p role="status">{reason}</p>}
       {model && (
         <Grid
@@ -61,7 +62,10 @@ function usePlan(state: RuleState, model: Model | null): [Plan | null, string] {
   const wanted = state.runs && model?.kind === "line" ? model : null;
   const { top, left, height, width } = viewOf(state.view, wanted?.down.length ?? 1, wanted?.across.length ?? 1);
   const part = state.view.length ? [Math.floor(top), Math.ceil(top + height), Math.floor(left), Math.ceil(left + width)] : [];
-  const { answer, problem, busy } = useAnswer<TileMapAnswer>("tile_map", wanted && { ...pick(state, CALL), tiles_view: part });
+  const question = wanted && { ...pick(state, CALL), tiles_view: part };
+  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const { problem, busy } = reading;
+  const answer = problem ? null : current(reading, question, "tiles_view");
   const plan = useMemo(() => answer && { rows: answer.query_edges, cols: answer.key_edges, runs: answer.executed.map((row) => row.map((pairs) => pairs > 0)) }, [answer]);
   return [wanted && plan, problem?.message ?? (busy && !plan ? "planning…" : "")];
 }

@@ -15,7 +15,7 @@ import { GridPanel } from "./grid-panel";
 import { Letters } from "./letters";
 import { PlanPanel } from "./plan";
 import { SamePanel } from "./same";
-import { hoveredSpan, START, type RuleState } from "./state";
+import { hoveredSpan, LIKE, START, type RuleState } from "./state";
 import "./style.css";
 
 function RulePage({ state }: { state: RuleState }) {
@@ -87,4 +87,4 @@ function RulePage({ state }: { state: RuleState }) {
 const completing = (read: Reading<ReadAnswer>) => (text: string, caret: number, asked: boolean) =>
   completions(start.value?.catalogue ?? [], read.answer?.letters ?? [], text, caret, asked);
 
-export const rulePage = definePage<RuleState>({ name: "rule", title: "Rule", state: START, view: RulePage });
+export const rulePage = definePage<RuleState>({ name: "rule", title: "Rule", state: START, like: LIKE, view: RulePage });

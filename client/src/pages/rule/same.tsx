@@ -1,6 +1,6 @@
 // Two rules: whether they attend the same pairs, where they first differ, and what they share.
 import { useEffect } from "preact/hooks";
-import { useAnswer } from "../../core/ask";
+import { current, useAnswer } from "../../core/ask";
 import { FoldedFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -15,12 +15,13 @@ export function SamePanel({ state, read, other }: RuleProps) {
   const shared = useAnswer<SharedAnswer>("shared", question);
   const found = question === null ? null : same.answer;
   const first = found?.first ?? null;
+  const marked = current(same, question)?.first ?? null;
   useEffect(() => {
-    marks.value = { ...marks.value, same: first ? [{ pair: first.pair, label: "first difference" }] : [] };
+    marks.value = { ...marks.value, same: marked ? [{ pair: marked.pair, label: "first difference" }] : [] };
     return () => {
       marks.value = { ...marks.value, same: [] };
     };
-  }, [JSON.stringify(first)]);
+  }, [JSON.stringify(marked)]);
   const at = found && Object.entries(found.at).map(([name, value]) => `${name} = ${value}`).join(", ");
   return (
     <Panel
@@ -37,7 +38,8 @@ export function SamePanel({ state, read, other }: RuleProps) {
             {at && <small> with {at}</small>}
           </p>
           {first && <First first={first} />}
-          <dl class="rule-facts-list">
+          {shared.problem && !same.problem && <p class="rule-note">{shared.problem.message}</p>}
+          <dl class={current(shared, question) ? "rule-facts-list" : "rule-facts-list stale"}>
             {(shared.problem ? [] : (shared.answer?.parts ?? [])).map((part) => (
               <>
                 <dt>{WHOSE[part.whose]}</dt>

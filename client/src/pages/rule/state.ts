@@ -55,6 +55,9 @@ export const START: RuleState = {
   flat: false,
 };
 
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { rename: { n: "" }, tiles_view: [0], view: [0], pixel: [0] };
+
 /** What every panel of the page gets: the state, and what the two rules' texts mean. */
 export interface RuleProps {
   state: RuleState;

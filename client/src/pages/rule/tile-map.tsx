@@ -1,6 +1,6 @@
 // The map of a plan's tiles: where pairs run, and how many of them are attended; zooms down to single pairs.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useAnswer } from "../../core/ask";
+import { current, useAnswer } from "../../core/ask";
 import { ProblemText } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import { isDark } from "../../core/theme";
@@ -16,7 +16,9 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   const sizes = [at.n ?? 0, at.m ?? at.n ?? 0] as const;
   const [, queryEnd = 0, , keyEnd = 0] = state.tiles_view;
   const view = queryEnd <= sizes[0] && keyEnd <= sizes[1] ? state.tiles_view : []; // of a longer line
-  const { answer, problem } = useAnswer<TileMapAnswer>("tile_map", { ...pick(state, CALL), tiles_view: view });
+  const question = { ...pick(state, CALL), tiles_view: view };
+  const reading = useAnswer<TileMapAnswer>("tile_map", question);
+  const { answer, problem } = reading;
   const [place, setPlace] = useState<Place | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = isDark.value;
@@ -61,37 +63,40 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
     else return;
     event.preventDefault();
   };
+  const older = problem !== null || current(reading, question) === null;
   return (
-    <figure class="tile-map">
-      <canvas
-        data-picture
-        ref={canvas}
-        class="tile-map-canvas"
-        tabIndex={0}
-        role="application"
-        aria-roledescription="map"
-        aria-label={`${summary(answer)} Arrow keys point at a box, Enter zooms in, Escape zooms out.`}
-        onMouseMove={(event) => setPlace(pointed(event))}
-        onMouseLeave={() => setPlace(null)}
-        onClick={(event) => zoomIn(pointed(event))}
-        onKeyDown={onKeyDown}
-        onBlur={() => setPlace(null)}
-      />
-      <p class="tile-map-words" role="status">
-        {box ? inWords(answer, box) : summary(answer)}
-      </p>
-      <div class="tile-map-legend">
-        <span class="full" data-picture><i />attended</span>
-        <span class="waste" data-picture><i />executed, not attended</span>
-        <span class="none" data-picture><i />skipped</span>
-        <span class="grow" />
-        <div>
-          <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>
-          {all}
-        </div>
-      </div>
+    <>
       {problem && <ProblemText problem={problem} />}
-    </figure>
+      <figure class={older ? "tile-map stale" : "tile-map"}>
+        <canvas
+          data-picture
+          ref={canvas}
+          class="tile-map-canvas"
+          tabIndex={0}
+          role="application"
+          aria-roledescription="map"
+          aria-label={`${summary(answer)} Arrow keys point at a box, Enter zooms in, Escape zooms out.`}
+          onMouseMove={(event) => setPlace(pointed(event))}
+          onMouseLeave={() => setPlace(null)}
+          onClick={(event) => zoomIn(pointed(event))}
+          onKeyDown={onKeyDown}
+          onBlur={() => setPlace(null)}
+        />
+        <p class="tile-map-words" role="status">
+          {box ? inWords(answer, box) : summary(answer)}
+        </p>
+        <div class="tile-map-legend">
+          <span class="full" data-picture><i />attended</span>
+          <span class="waste" data-picture><i />executed, not attended</span>
+          <span class="none" data-picture><i />skipped</span>
+          <span class="grow" />
+          <div>
+            <button class="quiet" disabled={!view.length} onClick={zoomOut}>Zoom out</button>
+            {all}
+          </div>
+        </div>
+      </figure>
+    </>
   );
 }
 

@@ -8,7 +8,7 @@ import { PartView, type ReportView } from "../../core/report";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
 import { OutputPlane, QueryPlane, WhyPlane } from "./planes";
-import { BEGIN, read, setKeys, type SteerState } from "./state";
+import { BEGIN, LIKE, read, setKeys, type SteerState } from "./state";
 import "./style.css";
 import { Growth, Wanted, Weights } from "./weights";
 
@@ -115,4 +115,4 @@ function Inputs({ state, problem }: { state: SteerState; problem: { message: str
   );
 }
 
-export const steerPage = definePage<SteerState>({ name: "steer", title: "Steering", state: BEGIN, view: SteerPage });
+export const steerPage = definePage<SteerState>({ name: "steer", title: "Steering", state: BEGIN, like: LIKE, view: SteerPage });

@@ -21,6 +21,9 @@ export const BEGIN: SteerState = {
   sharpness: "",
 };
 
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { keys: [["", 0]], values: [["", 0]], query: ["", 0], wanted: ["", 0] };
+
 export const TONES: Tone[] = ["mark", "other", "good", "both", "warn", "bad"]; // as charts have them
 export const toneOf = (key: number): Tone => TONES[key % TONES.length]!;
 export const nameOf = (key: number): string => `key ${key}`;

@@ -8,7 +8,7 @@ import { change, pick } from "../../core/state";
 import { Inputs } from "./inputs";
 import { Practice } from "./practice";
 import { OriginLine, Steps } from "./steps";
-import { BEGIN, numberAt, WORK_FIELDS, type Place, type WorkState } from "./state";
+import { BEGIN, LIKE, numberAt, WORK_FIELDS, type Place, type WorkState } from "./state";
 import "./style.css";
 
 const ABOUT = (
@@ -70,4 +70,4 @@ function Options({ state, markdown }: { state: WorkState; markdown: string }) {
   );
 }
 
-export const workPage = definePage<WorkState>({ name: "work", title: "Worked attention", state: BEGIN, view: WorkPage });
+export const workPage = definePage<WorkState>({ name: "work", title: "Worked attention", state: BEGIN, like: LIKE, view: WorkPage });

@@ -44,6 +44,10 @@ export const BEGIN: WorkState = {
   answer: {},
 };
 
+const ROWS = [["", 0]]; // rows of texts or numbers
+/** Of fields whose start does not tell: what a link may hold. */
+export const LIKE = { tokens: ROWS, wq: ROWS, wk: ROWS, wv: ROWS, wo: ROWS, memory: ROWS, q: ROWS, k: ROWS, v: ROWS, answer: { scores: [[[""]]] } };
+
 export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k", "v", "rule", "numbers", "scale", "heads", "columns", "places"] as const;
 
 /** Whether queries, keys and values are given themselves. */
