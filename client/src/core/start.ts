@@ -1,5 +1,5 @@
+// The page's menus, asked for until they come: the catalogue, the examples, the questions.
 import { signal } from "@preact/signals";
-
 import type { StartAnswer } from "../schema";
 import { ask } from "./ask";
 
