@@ -6,7 +6,8 @@ import pytest
 from cost.models.published import PUBLISHED
 
 from lattend.cost.models import config
-from lattend.cost.models.lengths import attention_passes, chart_lengths
+from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
+from lattend.cost.models.summary import report_of
 from lattend.cost.models.times import decode_time, run_time
 from lattend.errors import DomainError
 from lattend.machines import Machine
@@ -65,3 +66,26 @@ def test_charts_go_to_the_longest_sequence() -> None:
     assert chart_lengths(config(PUBLISHED["gpt2"][0]))[-1] == 1024
     assert chart_lengths(LLAMA)[:4] == [1, 2, 3, 4]
     assert chart_lengths(LLAMA, 3 << 20)[-1] == 3 << 20
+
+
+def sentence(name: str) -> str:
+    model = config(PUBLISHED[name][0])
+    return passing_sentence(model, attention_passes(model))
+
+
+def test_from_which_length_on_attention_is_most_of_the_work_is_said() -> None:
+    assert sentence("Meta-Llama-3-8B").endswith("all matrices together from 57,256 tokens on.")
+    assert sentence("Mistral-7B-v0.1").endswith("at every length up to 1,099,511,627,776 tokens.")
+    assert sentence("gpt2").endswith("at every length up to its 1,024 learned positions.")
+    assert sentence("vit-base-patch16-224") == ""
+
+
+def test_attention_in_chunks_is_said_to_begin_anew() -> None:
+    assert sentence("Llama-4-Scout (text)") == "Attention in chunks begins anew with every chunk."
+
+
+def test_what_to_type_for_a_length_may_be_left_out() -> None:
+    full, short = (report_of(LLAMA, usage=usage).parts for usage in (True, False))
+    left_out = [part for part in full if isinstance(part, str) and part not in short]
+    assert len(full) == len(short) + 1
+    assert left_out == ["attention's depend on the length: --length N, in Python forward(N)"]

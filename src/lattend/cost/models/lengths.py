@@ -28,8 +28,7 @@ def attention_passes(model: Model) -> int | None:
     >>> attention_passes(config(small))  # 8n(n + 1) > (128 + 256 + 44)n: n + 1 > 53.5
     53
     """
-    spans = [layer.attention.span for layer in model.layers if layer.attention]
-    if model.image or any(getattr(span, "kind", "") == "chunk" for span in spans):
+    if model.image or _in_chunks(model):
         return None
 
     def passed(length: int) -> bool:
@@ -45,3 +44,20 @@ def attention_passes(model: Model) -> int | None:
         middle = (low + high) // 2
         low, high = (low, middle) if passed(middle) else (middle, high)
     return high
+
+
+def passing_sentence(model: Model, passes: int | None) -> str:
+    """Whether `passes`, which `attention_passes` found, is ever reached, as a sentence; "" of an image."""
+    if model.image:
+        return ""
+    if passes is not None:
+        return f"Attention needs more multiply-adds than all matrices together from {passes:,} tokens on."
+    if _in_chunks(model):
+        return "Attention in chunks begins anew with every chunk."
+    last = f"up to its {model.longest:,} learned positions" if model.longest else f"up to {FAR:,} tokens"
+    return f"The matrices need more multiply-adds than attention at every length {last}."
+
+
+def _in_chunks(model: Model) -> bool:
+    spans = [layer.attention.span for layer in model.layers if layer.attention]
+    return any(getattr(span, "kind", "") == "chunk" for span in spans)

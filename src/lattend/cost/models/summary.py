@@ -14,14 +14,15 @@ from lattend.report.table import Table
 ENDLESS = 1 << 60
 
 
-def report_of(model: Model) -> Report:
-    """Parameters, kinds of layers, what a token costs, notes."""
+def report_of(model: Model, *, usage: bool = True) -> Report:
+    """Parameters, kinds of layers, what a token costs, notes; `usage`: and what to type for a length."""
     rows = [(name, f"{count:,}", words) for name, count, words in _parameters(model)]
     what = "an image" if model.image else "a token"
     each = [(name, f"{count:,}") for name, count in a_token(model).items()]
     parts: list[Table | str] = [Table(("parameters", "", ""), rows), _layer_table(model)]
     parts.append(Table((f"multiply-adds {what}", ""), each))
-    parts += [] if model.image else ["attention's depend on the length: --length N, in Python forward(N)"]
+    if usage and not model.image:
+        parts.append("attention's depend on the length: --length N, in Python forward(N)")
     if a_sequence(model):
         parts.append(f"once a sequence: {a_sequence(model):,}")
     remarks = list(_remarks(model))

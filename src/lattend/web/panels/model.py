@@ -99,7 +99,8 @@ def answer(question: ModelQuestion) -> ModelAnswer:
     """The price of the model."""
     from lattend.cost.models import config
     from lattend.cost.models.configuration import read_fields
-    from lattend.cost.models.lengths import attention_passes, chart_lengths
+    from lattend.cost.models.lengths import attention_passes, chart_lengths, passing_sentence
+    from lattend.cost.models.summary import report_of
     from lattend.report.numbers import format_bytes, percent
 
     model = config(question.config)
@@ -129,12 +130,12 @@ def answer(question: ModelQuestion) -> ModelAnswer:
             if part.dense
         ],
         times=_times(work),
-        about=_about(model),
+        about=view(report_of(model, usage=False)),  # the page has a slider for the length
         lengths=lengths,
         curves=_curves(model, question, lengths),
         cached=None if held is None else _cached(model, question, lengths),
         passes=None if passes is None else Passes(length=passes, value=_attention(model, question, passes)),
-        passes_text="" if model.image else _passes(model, passes),
+        passes_text=passing_sentence(model, passes),
         length=work.length,
         longest=model.longest,
         fixed=model.image is not None,
@@ -179,12 +180,6 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
     return WorkCurve(name="KV cache", values=[float(v) for v in held], texts=[format_bytes(v) for v in held])
 
 
-def _about(model: Model) -> ReportView:
-    """What the model prints, without what to type for a length: the page has a slider."""
-    found = view(model.report())
-    return found.model_copy(update={"parts": [part for part in found.parts if "--length" not in part.text]})
-
-
 def _times(work: ModelWork) -> list[ModelTime]:
     from lattend.cost.models.times import decode_time, run_time
     from lattend.machines import MACHINES
@@ -206,18 +201,6 @@ def _times(work: ModelWork) -> list[ModelTime]:
             )
         )
     return found
-
-
-def _passes(model: Model, passes: int | None) -> str:
-    """From which length on attention is most of the work, as a sentence."""
-    from lattend.cost.models.lengths import FAR
-
-    if passes is not None:
-        return f"Attention needs more multiply-adds than all matrices together from {passes:,} tokens on."
-    if any("chunk" in layer.attention.span.words for layer in model.layers if layer.attention):
-        return "Attention in chunks begins anew with every chunk."
-    upto = f"up to its {model.longest:,} learned positions" if model.longest else f"up to {FAR:,} tokens"
-    return f"The matrices need more multiply-adds than attention at every length {upto}."
 
 
 def _copies(question: ModelQuestion, model: Model) -> Copies:
