@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,11 +111,24 @@ def test_two_rules_are_the_same_or_differ_first_somewhere() -> None:
     assert witness is not None
     assert found["first"] == {"numbers": {"n": 5}, "pair": {"q": 4, "k": 1}, "rule": "rule"}
     assert (witness.values, witness.pair) == ({"n": 5}, (4, 1))
+    assert found["here"] == {"numbers": {"n": 64}, "pair": {"q": 4, "k": 1}, "rule": "rule"}
     parts = ask("shared", rule="strided", other="windowed", numbers={"t": 3, "w": 4, "n": 64})["parts"]
     a, b = (lt.rule(text).mask(n=64) for text in ("strided(3)", "windowed(4)"))
     assert [part["value"] for part in parts] == [str(int(m.sum())) for m in (a & b, a & ~b, b & ~a)]
     assert "different axes" in refused("same", rule="causal", other="raster")["message"]
     assert refused("same", rule="causal", other="casual")["fixes"][0]["text"] == "causal"
+
+
+def test_two_rules_differ_first_at_the_numbers_of_the_grid() -> None:
+    window = "k <= q and q - k <= t"
+    found = ask("same", rule=window, other="k <= q and q - k <= 5")
+    assert found["first"]["numbers"] == {"n": 2, "t": 0}
+    only_b = lt.rule("k <= q and 3 < q - k <= 5").mask(n=12)
+    q, k = (int(place) for place in np.argwhere(only_b)[0])
+    assert (found["drawn"], found["here"]["pair"]) == ({"n": 12, "t": 3}, {"q": q, "k": k})
+    assert found["here"]["rule"] == "other"
+    alike = ask("same", rule=window, other="k <= q and q - k <= 5", numbers={"n": 4})
+    assert (alike["same"], alike["here"], alike["drawn"]["n"]) == (False, None, 4)
 
 
 @pytest.mark.parametrize("name", [name for name in catalogue() if name != "documents"])

@@ -30,7 +30,10 @@ class Witness:
 
 
 def difference(left: Rule, right: Rule, budget: Budget = DEFAULT) -> Witness | None:
-    """The smallest pair that only one rule has: least sizes, then parameters, then position."""
+    """The smallest pair that only one rule has: least sizes, then parameters, then position.
+
+    Parameters are looked for from 0 up; below 0 only where the rules differ nowhere else.
+    """
     left, right = aligned(left.baked(), right.baked())
     if left.data or right.data:
         raise NoClosedForm(
@@ -56,7 +59,9 @@ def _difference(left: Rule, right: Rule) -> Witness | None:
     points = _points(whole, fixed, {})
     if points.is_empty():
         return None
-    found = _least(whole, fixed, points)
+    counted = expr.all_of(fixed, *(expr.Compare(">=", Name(name), Num(0)) for name in whole.parameters))
+    usual = _points(whole, counted, {})
+    found = _least(whole, fixed, points) if usual.is_empty() else _least(whole, counted, usual)
     pair = tuple(found[name] for name in whole.positions)
     values = {name: found[name] for name in (*whole.sizes, *whole.parameters)}
     return Witness(values, pair, left.text if left.contains(*pair, **_own(left, values)) else right.text)

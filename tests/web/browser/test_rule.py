@@ -138,6 +138,7 @@ def test_two_rules_differ_first_somewhere(page: Any) -> None:
     expect(verdict).to_contain_text("the same pairs, always")
     page.get_by_label("B: the rule to compare with").fill("strided")
     expect(verdict).to_contain_text("They differ first at n = 2, t = 0: only A attends (q = 1, k = 0)")
+    expect(verdict).to_contain_text("At n = 12, t = 3, as drawn, only A attends (q = 4, k = 0)")
     page.get_by_role("button", name="Go there").click()
     expect(page.get_by_label("n, number")).to_have_value("2")
     page.get_by_role("button", name="Swap").click()

@@ -14,8 +14,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
   const same = useAnswer<SameAnswer>("same", question);
   const shared = useAnswer<SharedAnswer>("shared", question);
   const found = question === null ? null : same.answer;
-  const first = found?.first ?? null;
-  const marked = current(same, question)?.first ?? null;
+  const marked = current(same, question)?.here ?? null; // the ring belongs to the numbers of the grid
   useEffect(() => {
     marks.value = { ...marks.value, same: marked ? [{ pair: marked.pair, label: "first difference" }] : [] };
     return () => {
@@ -37,7 +36,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
             {found.same ? "= the same pairs, always" : "≠ different"}
             {at && <small> with {at}</small>}
           </p>
-          {first && <First first={first} />}
+          {found.first && <Differences first={found.first} here={found.here} drawn={found.drawn} />}
           {shared.problem && !same.problem && <p class="rule-note">{shared.problem.message}</p>}
           <dl class={current(shared, question) ? "rule-facts-list" : "rule-facts-list stale"}>
             {(shared.problem ? [] : (shared.answer?.parts ?? [])).map((part) => (
@@ -57,14 +56,28 @@ export function SamePanel({ state, read, other }: RuleProps) {
   );
 }
 
-function First({ first }: { first: FirstDifference }) {
-  const numbers = Object.entries(first.numbers);
-  const pair = Object.entries(first.pair).map(([name, place]) => `${name} = ${place}`);
-  const go = () => change({ numbers: Object.fromEntries(numbers), view: [] }, true);
+/** Where the rules differ: on the grid as it is drawn, and at the smallest numbers. */
+function Differences({ first, here, drawn }: { first: FirstDifference; here: FirstDifference | null; drawn: { [name: string]: number } }) {
+  const isSmallest = here !== null && JSON.stringify(here) === JSON.stringify(first);
+  const go = () => change({ numbers: first.numbers, view: [] }, true);
   return (
-    <p>
-      They differ first at {numbers.map(([name, value]) => `${name} = ${value}`).join(", ")}: only {first.rule === "rule" ? "A" : "B"} attends ({pair.join(", ")}).{" "}
-      <button onClick={go}>Go there</button>
-    </p>
+    <>
+      {!isSmallest && (
+        <p>
+          At {numbersText(drawn)}, as drawn, {here ? <>{onlyText(here)}.</> : "they attend the same pairs."}
+        </p>
+      )}
+      <p>
+        They differ first at {numbersText(first.numbers)}: {onlyText(first)}. {!isSmallest && <button onClick={go}>Go there</button>}
+      </p>
+    </>
   );
+}
+
+function numbersText(numbers: { [name: string]: number }): string {
+  return Object.entries(numbers).map(([name, value]) => `${name} = ${value.toLocaleString("en")}`).join(", ");
+}
+
+function onlyText({ rule, pair }: FirstDifference): string {
+  return `only ${rule === "rule" ? "A" : "B"} attends (${numbersText(pair)})`;
 }

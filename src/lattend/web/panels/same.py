@@ -12,6 +12,7 @@ from lattend.errors import LattendError
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class SameQuestion(Question):
 
 
 class FirstDifference(BaseModel):
-    """The smallest pair that only one of the rules has."""
+    """The first pair that only one of the rules has, and the numbers at which it does."""
 
     numbers: dict[str, int]
     pair: dict[str, int]
@@ -48,11 +49,17 @@ class SharedCount(BaseModel):
 
 
 class SameAnswer(Answer):
-    """Whether the sets are the same for all numbers left open; `at` are those that were put in."""
+    """Whether the sets are the same for all numbers left open; `at` are those that were put in.
+
+    `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
+    `drawn`: None where they are the same there.
+    """
 
     same: bool
     at: dict[str, int]
     first: FirstDifference | None
+    here: FirstDifference | None
+    drawn: dict[str, int]
 
 
 class SharedAnswer(Answer):
@@ -63,13 +70,24 @@ class SharedAnswer(Answer):
 
 def answer(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
+    from lattend.draw.grid.bind import bound
+
     left, right = _bound(question)
     witness = left.difference(right)
+    here, drawn = None, dict[str, int]()
+    if witness is not None:
+        rules = rules_of(question.rule, question.other)
+        drawn = drawn_at(rules, question.numbers)
+        a, b = bound(rules, drawn)
+        pair = a.difference(b)
+        here = None if pair is None else _first(pair, a)
     numbered = any(_parameters(read(text), question.numbers) for text in (question.rule, question.other))
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
         first=None if witness is None else _first(witness, left),
+        here=here,
+        drawn=drawn,
         copies=Copies(
             python=_python(question, "rule.difference(other)"),
             command="" if numbered else command("same", question.rule, question.other),
