@@ -14,6 +14,7 @@ from lattend.errors import DeadlineError
 from lattend.sets import guard
 from lattend.web import formulas, rules
 from lattend.web.answers import Answers
+from lattend.web.meaning import Meaning
 from lattend.web.panels import PANELS, cost, rule_cost
 from lattend.web.pool import Reply
 from lattend.web.worker import LATE, reply
@@ -72,11 +73,11 @@ def test_a_cost_cut_by_its_budget_is_late_and_not_remembered(monkeypatch: pytest
 @pytest.mark.parametrize("status", [LATE, 409, 500, 503, 504])
 def test_only_what_stays_so_is_kept(status: int) -> None:
     known = Answers()
-    known.keep(("count", "", b"{}"), Reply(status, "application/json", b"{}"))
-    assert known.get(("count", "", b"{}")) is None
+    known.keep("count", "", Meaning(b"{}", {}), Reply(status, "application/json", b"{}"))
+    assert known.get("count", "", Meaning(b"{}", {})) is None
     for kept in (200, 422):
-        known.keep(("count", "", b"%d" % kept), Reply(kept, "application/json", b"{}"))
-        assert known.get(("count", "", b"%d" % kept)) is not None
+        known.keep("count", "", Meaning(b"%d" % kept, {}), Reply(kept, "application/json", b"{}"))
+        assert known.get("count", "", Meaning(b"%d" % kept, {})) is not None
 
 
 def test_a_mistake_in_the_mask_is_shown_in_the_mask() -> None:

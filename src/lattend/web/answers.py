@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from lattend.web.meaning import Meaning, Typed, retyped
 from lattend.web.pool import Reply
 
 KEPT = (200, 422)  # of other statuses there may be an answer another time
@@ -15,29 +17,45 @@ OVERHEAD = 400  # bytes that an entry takes beside its texts
 Key = tuple[str, str, bytes]
 
 
+class Known(NamedTuple):
+    """An answer, and the rules as they were typed when it was given."""
+
+    typed: Typed
+    reply: Reply
+
+
 @dataclass
 class Answers:
-    """What was answered to (panel, format, question); what was not asked for longest makes room."""
+    """What was answered, by panel, format and meaning; what was not asked for longest makes room."""
 
     most: int = MOST
     bytes: int = 0
-    _known: OrderedDict[Key, Reply] = field(default_factory=OrderedDict)
+    _known: OrderedDict[Key, Known] = field(default_factory=OrderedDict)
 
-    def get(self, key: Key) -> Reply | None:
-        """The answer, if it is still here."""
+    def get(self, panel: str, form: str, meaning: Meaning) -> Reply | None:
+        """The answer, if it is still here, with the rules as they are typed now."""
+        key = (panel, form, meaning.key)
         found = self._known.get(key)
-        if found is not None:
-            self._known.move_to_end(key)
-        return found
+        if found is None:
+            return None
+        self._known.move_to_end(key)
+        if found.typed == meaning.typed:
+            return found.reply
+        if found.reply.status != 200:  # what is wrong is said of the text
+            return None
+        body = retyped(found.reply.body, found.typed, meaning.typed)
+        return found.reply._replace(body=body) if body is not None else None
 
-    def keep(self, key: Key, reply: Reply) -> None:
+    def keep(self, panel: str, form: str, meaning: Meaning, reply: Reply) -> None:
         """Keep an answer, unless it is very long, or may be another next time."""
+        key = (panel, form, meaning.key)
         if reply.status not in KEPT or len(reply.body) > LARGEST or key in self._known:
             return
-        self._known[key] = reply
+        self._known[key] = Known(meaning.typed, reply)
         self.bytes += _size(key, reply)
         while self.bytes > self.most:
-            self.bytes -= _size(*self._known.popitem(last=False))
+            oldest, known = self._known.popitem(last=False)
+            self.bytes -= _size(oldest, known.reply)
 
 
 def _size(key: Key, reply: Reply) -> int:

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from lattend import __version__
 from lattend.web.answers import Answers
 from lattend.web.guards import ASKER, PAGE, Guards, Hosts
+from lattend.web.meaning import meaning_of
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
@@ -51,12 +52,13 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
     app.add_middleware(Guards, hosts=hosts)
 
     async def answer(panel: Panel, form: str, question: BaseModel, page: str, asker: str) -> Reply:
-        body = question.model_dump_json().encode()
-        found = known.get((panel.name, form, body))
+        meaning = meaning_of(panel, form, question)
+        found = known.get(panel.name, form, meaning)
         if found is None:
+            message = (panel.name, form, question.model_dump_json().encode())
             whose = Asking(page, asker or object(), panel.first)
-            found = await pools[panel.torch].ask((panel.name, form, body), whose, panel.seconds)
-            known.keep((panel.name, form, body), found)
+            found = await pools[panel.torch].ask(message, whose, panel.seconds)
+            known.keep(panel.name, form, meaning, found)
         return found._replace(status=200) if found.status == LATE else found  # the answer says it, too
 
     async def reply(panel: Panel, form: str, question: BaseModel, request: Request) -> Response:

@@ -87,6 +87,7 @@ class Panel:
     """One kind of question. `answer` and `picture` run in a worker; `torch` says whether they need it.
 
     `first` says that a keystroke waits for it: where many ask, it goes before the others, of all pages.
+    `as_typed` says that the answer tells of a rule's spelling, and not of its pairs alone.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Panel:
     picture: Callable[[Any], Picture] | None = None
     torch: bool = False
     first: bool = False
+    as_typed: bool = False
     seconds: float = SECONDS
 
 

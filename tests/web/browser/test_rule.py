@@ -43,7 +43,7 @@ def test_a_mistake_is_underlined_and_mended_by_a_click(page: Any) -> None:
     field(page).fill("j =< i && i - j < 8")
     expect(page.locator(".mirror .wrong")).to_have_text("=<")
     expect(field(page)).to_have_attribute("aria-invalid", "true")
-    page.get_by_role("button", name="k <= q and q - k < 8").click()
+    page.locator(".text-field").get_by_role("button", name="k <= q and q - k < 8").click()
     expect(field(page)).to_have_value("k <= q and q - k < 8")
     expect(page.locator(".mirror .wrong")).to_have_count(0)
     page.keyboard.press("Control+z")

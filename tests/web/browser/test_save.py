@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -27,15 +28,13 @@ def saved(page: Any, panel: Any, form: str) -> Path:
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_what_is_seen_is_saved(page: Any, name: str) -> None:
+def test_what_is_seen_is_saved(page: Any, settled: Callable[[Any], None], name: str) -> None:
     page.goto(LINKS[name])
     expect(page.locator("[data-picture]").first).to_be_visible()
-    expect(page.locator("[aria-busy=true]")).to_have_count(0)
+    settled(page)
     panels = page.locator(".panel:has([data-picture])")
-    assert (
-        page.locator(".panel canvas:visible").count()
-        == page.locator("[data-picture] canvas:visible, canvas[data-picture]:visible").count()
-    )
+    drawn = page.locator("[data-picture] canvas:visible, canvas[data-picture]:visible")
+    expect(page.locator(".panel canvas:visible")).to_have_count(drawn.count())
     assert panels.count()
     for place, panel in enumerate(panels.all()):
         text = saved(page, panel, "SVG").read_text("utf-8")

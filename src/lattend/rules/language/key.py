@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition
+from lattend.rules.language.normal import normal_text
 from lattend.rules.language.parser import parse
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ def key_of(rule: Rule) -> str:
     arrays = {name: _digest(array) for name, array in rule.data.items()} | dict.fromkeys(rule.open, OPEN)
     given = " ".join(f"{name}={arrays[name]}" for name in sorted(arrays))
     return "\n".join((places, expr.text(rule.condition), expr.text(rule.where), given))
+
+
+def spelling_of(rule: Rule) -> str:
+    """A key that is one for all the ways to write a rule, as far as its text shows it, with its numbers."""
+    places, _, _, given = rule.key.split("\n")
+    conditions = (normal_text(rule.condition), normal_text(rule.where))
+    numbers = (f"{name}={rule.values.get(name, OPEN)}" for name in sorted({*rule.sizes, *rule.parameters}))
+    return "\n".join((places, *conditions, given, " ".join(numbers)))
 
 
 def first_of(rule: Rule) -> Rule | None:

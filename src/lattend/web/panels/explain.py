@@ -80,7 +80,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
     facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
     facts = [] if found.refused else facts
     return ExplainAnswer(
-        title=found.title,
+        title=", ".join(f"{name} = {value:,}" for name, value in found.at.items()),
         at=found.at,
         examples=[
             name for name in read(question.rule).free if name in found.at and name not in (*given, "heads")

@@ -129,5 +129,13 @@ def tree(node: Node) -> Tree:
             return ["not", tree(node.arg), place]
 
 
-PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, first=True)
-OTHER = Panel("other", "What the text of a second rule means", OtherQuestion, ReadAnswer, other, first=True)
+PANEL = Panel("read", "What a rule's text means", ReadQuestion, ReadAnswer, answer, first=True, as_typed=True)
+OTHER = Panel(
+    "other",
+    "What the text of a second rule means",
+    OtherQuestion,
+    ReadAnswer,
+    other,
+    first=True,
+    as_typed=True,
+)

@@ -1,0 +1,68 @@
+"""Questions that mean the same: a rule is typed in many ways, and answered once."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from lattend.errors import LattendError
+from lattend.rules.language.key import spelling_of
+from lattend.rules.reader import read_rule
+from lattend.web.panel import RULES, Panel
+
+LONG = 1000  # characters of a rule that is taken as it is typed
+Typed = Mapping[str, str]  # the rules of a question, by the field they stand in
+
+
+class Meaning(NamedTuple):
+    """What is asked, in one spelling, and the rules as they were typed."""
+
+    key: bytes
+    typed: Typed
+
+
+def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
+    """Equal keys have equal answers, but for the rules in their copies."""
+    typed = {name: getattr(question, name) for name in RULES if name in panel.question.model_fields}
+    if form or panel.as_typed or not typed:  # a picture has the rule in its title
+        return Meaning(question.model_dump_json().encode(), {})
+    spelled: dict[str, Any] = {name: _spelling(text) for name, text in typed.items()}
+    if "numbers" in panel.question.model_fields:
+        spelled["numbers"] = dict(sorted(question.numbers.items()))
+    return Meaning(question.model_copy(update=spelled).model_dump_json().encode(), typed)
+
+
+@lru_cache(maxsize=1024)
+def _spelling(text: str) -> str:
+    try:
+        return spelling_of(read_rule(text)) if len(text) <= LONG else text
+    except LattendError:
+        return text
+
+
+def retyped(body: bytes, before: Typed, now: Typed) -> bytes | None:
+    """An answer, its copies with these rules in place of those; None where they cannot be told apart."""
+    if before == now:
+        return body
+    replaced = {before[name]: now[name] for name in now}
+    if any(replaced[before[name]] != now[name] for name in now):
+        return None
+    answer = json.loads(body)
+    if copies := answer.get("copies"):
+        copies["python"] = _replaced(copies["python"], replaced, repr, "")
+        copies["command"] = _replaced(copies["command"], replaced, shlex.quote, r"(?<!\S)")
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _replaced(text: str, rules: Mapping[str, str], quoted: Callable[[str], str], before: str) -> str:
+    written = {quoted(old): quoted(new) for old, new in rules.items()}
+    longest = sorted(written, key=len, reverse=True)
+    after = r"(?!\S)" if before else ""
+    pattern = f"{before}({'|'.join(map(re.escape, longest))}){after}"
+    return re.sub(pattern, lambda found: written[found[1]], text)
