@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -29,13 +29,12 @@ class Meaning(NamedTuple):
 
 def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
     """Equal keys have equal answers, but for the rules in their copies."""
-    typed = {name: getattr(question, name) for name in RULES if name in panel.question.model_fields}
-    if form or panel.as_typed or not typed:  # a picture has the rule in its title
-        return Meaning(question.model_dump_json().encode(), {})
-    spelled: dict[str, Any] = {name: _spelling(text) for name, text in typed.items()}
-    if "numbers" in panel.question.model_fields:
-        spelled["numbers"] = dict(sorted(question.numbers.items()))
-    return Meaning(question.model_copy(update=spelled).model_dump_json().encode(), typed)
+    asked = question.model_dump(mode="json")
+    typed = {name: asked[name] for name in RULES if name in asked}
+    if form or panel.as_typed:  # a picture has the rule in its title
+        typed = {}
+    spelled = {name: _spelling(text) for name, text in typed.items()}
+    return Meaning(json.dumps(asked | spelled, sort_keys=True).encode(), typed)
 
 
 @lru_cache(maxsize=1024)
