@@ -45,6 +45,18 @@ def test_reach_of_the_band_decides_the_cache() -> None:
         print(image.back)
 
 
+def test_spans_have_a_direction_on_a_line_and_in_an_image() -> None:
+    line = lt.rules.strided().reach()
+    assert [span[:2] for span in line.spans] == [("back", "q - k"), ("ahead", "k - q")]
+    assert [span.most for span in line.spans] == [line.back, line.ahead]
+    image = lt.rules.neighbourhood(3).reach().spans
+    assert {span.distance: span.direction for span in image} == {
+        **{"qy - ky": "up", "ky - qy": "down", "qx - kx": "left", "kx - qx": "right"}
+    }
+    volume = lt.rule("abs(qz - kz) + abs(qy - ky) + abs(qx - kx) <= 1").reach().spans
+    assert [span.direction for span in volume] == ["back", "ahead", "up", "down", "left", "right"]
+
+
 @settings(max_examples=40)
 @given(
     st.sampled_from(LINES),

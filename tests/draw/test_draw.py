@@ -34,6 +34,24 @@ def counted(it, query_edges, key_edges):
     return np.add.reduceat(np.add.reduceat(mask, query_edges[:-1], 0), key_edges[:-1], 1)
 
 
+@settings(max_examples=30)
+@given(st.integers(1, 30), st.integers(0, 9), st.integers(1, 9), st.integers(1, 7))
+def test_tiles_of_two_rules_hold_only_a_only_b_and_both(n, t, w, tile):
+    first, second = BAND.at(n=n, t=t), WINDOWED.at(n=n, w=w)
+    rows, cols = view.edges(n, tile), view.edges(n, tile + 1)
+    a, b = first.mask(), second.mask()
+    wanted = [only.astype(int) for only in (a & ~b, b & ~a, a & b)]
+    found = view.tile_classes([first, second], counted, rows, cols)
+    for tiles, mask in zip(found, wanted, strict=True):
+        by_rows = np.add.reduceat(mask, rows[:-1], 0)
+        assert (tiles == np.add.reduceat(by_rows, cols[:-1], 1)).all()
+    assert view.tile_areas(rows, cols).sum() == n * n
+
+
+def test_areas_of_tiles_are_whole_numbers_of_any_size():
+    assert view.tile_areas([0, 10**18], [0, 10**18, 3 * 10**18]).tolist() == [[10**36, 2 * 10**36]]
+
+
 def marked(picture, panel=0):
     return picture.panels[panel].cells > 0
 

@@ -132,3 +132,13 @@ def test_a_rule_that_grows_too_deep_is_refused() -> None:
     with pytest.raises(LattendError, match=r"nested \d+ deep, and at most 200 are allowed"):
         for _ in range(300):
             rule = ~(rule | lt.rule("k == q")) & lt.rule("k < 3")
+
+
+def test_dense_is_the_size_of_the_mask() -> None:
+    for text, numbers in (
+        ("k <= q", {"n": 7}),
+        ("abs(qy - ky) <= 1 and abs(qx - kx) <= 1", {"rows": 2, "cols": 3}),
+        ("k <= q and q - k <= head", {"n": 5, "heads": 3}),
+    ):
+        complete = lt.rule(text).at(**numbers)
+        assert complete.dense == complete.mask().size

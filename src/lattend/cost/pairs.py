@@ -134,7 +134,7 @@ def _touched(given: Rule, sizes: Sizes, side: str) -> Amount:
 def _touched_by_data(bound: Rule, side: str) -> int:
     """The same for a rule that looks up data: from its mask, or where all attend to themselves."""
     line = len(bound.axes) == 1 and not bound.has_heads and len(set(bound.lengths.values())) == 1
-    if prod(bound.lengths.values()) > MOST_MASK:
+    if bound.dense > MOST_MASK:
         n = next(iter(bound.lengths.values()))
         itself = {name: np.arange(n) for name in bound.positions}
         if (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
 
 from lattend.budget import Budget
 from lattend.counts.closed import closed_form, forget_lines
@@ -91,7 +90,7 @@ def _number(rule: Rule, places: Mapping[str, int], first: int, budget: Budget) -
         return enumerated_per(rule, places, first)
     if expr.arrays(rule.condition):
         return counted_from_data(rule)
-    if prod(rule.lengths.values()) <= MAX_PAIRS // 16:
+    if rule.dense <= MAX_PAIRS // 16:
         return enumerated(rule)
     try:
         return guarded(_counted_at, rule, budget=budget)

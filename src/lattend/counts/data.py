@@ -7,7 +7,6 @@ counted by its closed form.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,7 @@ def counted_from_data(rule: Rule, enumerate_below: int = MAX_PAIRS // 256) -> in
 
     Grids of fewer pairs than `enumerate_below` are simply enumerated.
     """
-    pairs = prod(rule.lengths.values())
-    if len(rule.axes) > 1 or rule.has_heads or pairs < enumerate_below:
+    if len(rule.axes) > 1 or rule.has_heads or rule.dense < enumerate_below:
         return enumerated(rule)
     rows, cols = (np.array([0, length]) for length in rule.lengths.values())
     try:

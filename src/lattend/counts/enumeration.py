@@ -16,8 +16,7 @@ CHUNK = 1 << 22  # pairs looked at in one go
 
 def enumerated(rule: Rule) -> int:
     """The number of attended pairs of a complete rule, found by looking at each, some rows at a time."""
-    lengths = rule.lengths
-    pairs = prod(lengths.values())
+    lengths, pairs = rule.lengths, rule.dense
     _check(pairs)
     if not pairs:
         return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
@@ -15,6 +16,9 @@ from lattend.rules.rule import Rule
 from lattend.sets import PointSet
 from lattend.sets.guard import remembered
 
+# Towards earlier and later keys, by what follows q in the name of the axis
+DIRECTIONS = {"": ("back", "ahead"), "y": ("up", "down"), "x": ("left", "right")}
+
 
 @dataclass(frozen=True)
 class AxisReach:
@@ -22,6 +26,14 @@ class AxisReach:
 
     back: Count
     ahead: Count
+
+
+class Span(NamedTuple):
+    """The greatest distance of an attended key in one direction: `distance` is q - k, or k - q."""
+
+    direction: str
+    distance: str
+    most: Count
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,21 @@ class Reach:
     def ahead(self) -> Count:
         return self._line().ahead
 
+    @property
+    def spans(self) -> list[Span]:
+        """Both directions along each axis: back and ahead on a line, up, down, left and right in an image.
+
+        >>> from lattend.rules.reader import rule
+        >>> [span.direction for span in rule("abs(qy - ky) <= 1 and kx <= qx").reach().spans]
+        ['up', 'down', 'left', 'right']
+        """
+        found: list[Span] = []
+        for query, both in self.axes.items():
+            key = self.keys[query]
+            back, ahead = DIRECTIONS.get(query[1:], DIRECTIONS[""])
+            found += [Span(back, f"{query} - {key}", both.back), Span(ahead, f"{key} - {query}", both.ahead)]
+        return found
+
     def _line(self) -> AxisReach:
         if len(self.axes) != 1:
             raise NamingError(
@@ -57,16 +84,14 @@ class Reach:
     def text(self, width: int | None = None) -> str:
         """In lines of at most `width` characters; where one is too long, each piece has lines of its own."""
         found: list[str] = []
-        for query, reach in self.axes.items():
-            key = self.keys[query]
-            for text, count in ((f"{query} - {key}", reach.back), (f"{key} - {query}", reach.ahead)):
-                pieces = [" ".join(line.split()) for line in str(count).splitlines()]
-                line = f"{text} is at most: {'; '.join(pieces)}"
-                if width is None or len(line) <= width:
-                    found.append(line)
-                else:
-                    found.append(f"{text} is at most:")
-                    found += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
+        for span in self.spans:
+            pieces = [" ".join(line.split()) for line in str(span.most).splitlines()]
+            line = f"{span.distance} is at most: {'; '.join(pieces)}"
+            if width is None or len(line) <= width:
+                found.append(line)
+            else:
+                found.append(f"{span.distance} is at most:")
+                found += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
         return "\n".join(found)
 
     def __str__(self) -> str:

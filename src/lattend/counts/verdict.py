@@ -69,6 +69,12 @@ class Verdict:
         order: tuple[Status, ...] = ("fails", "undecided", "holds only where")
         return next((link for status in order for link in self.links if link.status == status), None)
 
+    @property
+    def first_counterexample(self) -> Counterexample | None:
+        """That of the claim itself, or of the first link of a chain that has one."""
+        all_of_them = (self.counterexample, *(link.counterexample for link in self.links))
+        return next((found for found in all_of_them if found is not None), None)
+
     def __str__(self) -> str:
         lines = [self._sentence()]
         lines += [f"  {link}" for link in self.links]

@@ -220,6 +220,11 @@ class Rule:
         return {position: self.values[size] for position, size in self.limits.items()}
 
     @property
+    def dense(self) -> int:
+        """All (query, key) pairs, attended or not, over all heads, for a complete rule."""
+        return prod(self.lengths.values())
+
+    @property
     def limits(self) -> dict[str, str]:
         """The size that bounds each coordinate of a pair: q is below n."""
         sizes = {HEAD: HEADS} | {a.query: a.queries for a in self.axes} | {a.key: a.keys for a in self.axes}
@@ -281,9 +286,8 @@ class Rule:
         [[1, 0], [1, 1]]
         """
         bound = self.complete(**values)
-        pairs = prod(bound.lengths.values())
-        if pairs > MAX_MASK:
-            raise DomainError(f"a mask of {pairs:,} pairs is too large to hold; use count or draw")
+        if bound.dense > MAX_MASK:
+            raise DomainError(f"a mask of {bound.dense:,} pairs is too large to hold; use count or draw")
         return bound.mask_at({name: np.arange(length) for name, length in bound.lengths.items()})
 
     def mask_at(self, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:

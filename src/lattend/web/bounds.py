@@ -26,15 +26,6 @@ class BoundView(BaseModel):
     proved: bool
 
 
-SIGNS = {
-    "reconstruction": r"\mathbb{E}_q[\log p(x \mid z)]",
-    "kl": r"\mathrm{KL}(q \,\|\, p(z))",
-    "elbo": r"\mathrm{ELBO}",
-    "gap": r"\mathrm{KL}(q \,\|\, p(z \mid x))",
-    "log_prob": r"\log p(x)",
-}
-
-
 def view(bound: ExactBound) -> BoundView:
     """The bound as typed data."""
     from lattend.study.exact.function import as_float
@@ -50,11 +41,3 @@ def view(bound: ExactBound) -> BoundView:
         for name, term in bound.terms.items()
     ]
     return BoundView(terms=terms, proved=bound.proved)
-
-
-def bound_latex(bound: ExactBound) -> str:
-    """The terms as lines of LaTeX."""
-    from lattend.study.exact.writing import latex
-
-    lines = [f"{SIGNS[name]} &= {latex(term)}" for name, term in bound.terms.items()]
-    return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"

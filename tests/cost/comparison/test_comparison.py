@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 
 import lattend as lt
 from lattend.cost.comparison import compare
+from lattend.cost.comparison.chart import chart_crossings, chart_height
+from lattend.cost.comparison.comparison import powers_between
 from lattend.errors import DomainError, LattendError, NamingError
 
 
@@ -225,3 +227,24 @@ def test_labels_of_lines_do_not_touch():
 def test_a_chart_of_one_size_is_refused():
     with pytest.raises(LattendError, match="a chart needs two sizes"):
         compare([rnn(), attention()], over="t", at=[8]).draw()
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 8), (8, 8), (9, 8), (1, 2**60 + 1)])
+def test_a_table_between_sizes_that_cannot_be(low, high):
+    with pytest.raises(DomainError, match=r"from 1 or more to at most 2\^60"):
+        powers_between(low, high)
+
+
+def test_a_table_between_two_sizes_has_the_powers_of_two():
+    assert powers_between(1, 8) == [1, 2, 4, 8]
+    assert powers_between(5, 6) == [5, 6]
+    assert powers_between(2**59, 2**60) == [2**59, 2**60]
+
+
+def test_crossings_of_a_chart_lie_on_both_curves():
+    found = compare({"rnn": rnn(), "full": attention()}, over="t", at={"n": 8})
+    (crossing,) = chart_crossings(found)
+    assert crossing[:3] == ("full", "rnn", 8.0)
+    assert crossing.height == pytest.approx(2 * 8**3)
+    assert crossing.label == "t = 8"
+    assert [chart_height(value) for value in (None, 2**1000, 7)] == [None, None, 7.0]

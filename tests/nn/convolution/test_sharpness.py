@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.errors import DomainError, NamingError
+from lattend.nn.convolution.sharpness import BOUND_LATEX, bound, enough
 
 DIGITS = 400
 
@@ -176,3 +177,11 @@ def odd(**given: Any) -> dict[str, Any]:
 def test_bad_numbers(make: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_the_bound_as_latex_is_the_bound() -> None:
+    first, second = BOUND_LATEX.split(r", \qquad ")
+    assert r"\frac{1}{\cosh^2(\alpha/2)}" in first and r"2\operatorname{arcosh}" in second
+    for alpha in (0.1, 1.0, 7.0):
+        assert bound(alpha) == pytest.approx(1 / math.cosh(alpha / 2) ** 2)
+        assert enough(bound(alpha)) == pytest.approx(2 * math.acosh(1 / math.sqrt(bound(alpha))))

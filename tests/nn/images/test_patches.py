@@ -136,3 +136,11 @@ def test_channels_last_are_noticed() -> None:
         Patches(16)(torch.zeros(1, 224, 224, 3))
     narrow = torch.zeros(1, 3, 224, 3)  # channels first, and columns to be filled up
     assert Patches(16, padding="zeros")(narrow).shape == (1, 14, 1, 768)
+
+
+@given(PAIR, st.integers(1, 4))
+def test_numbers_of_a_patch(patch: tuple[int, int], channels: int) -> None:
+    grid = Patches(patch).grid(*patch)
+    found = Patches(patch)(image_of(channels, *patch))
+    assert grid.numbers(channels) == found.shape[-1]
+    assert grid.numbers_text(channels) == f"{patch[0]} × {patch[1]} × {channels} = {found.shape[-1]}"

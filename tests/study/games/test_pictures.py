@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lattend.draw.charts.chart import Arrows, Dots, Stroke
 from lattend.errors import DomainError, LattendError
 from lattend.study.games.game import Game
-from lattend.study.games.phase import _contours, followed, rest_of
+from lattend.study.games.phase import _contours, followed, orbit_window, rest_of
 from lattend.study.games.pictures import compare_orbits, distances, portrait, with_pictures
 
 PQ = Game("p*q")
@@ -320,3 +320,9 @@ def test_a_chart_is_drawn_into_axes_that_are_given():
     assert "orbit" in left.get_legend_handles_labels()[1]
     with pytest.raises(LattendError, match="has 2 charts, and axes take one: draw one of"):
         SIX.draw().onto(left)
+
+
+@pytest.mark.parametrize("game", [PQ, WELLS, Game("(p - q)^2"), Game("p^3*q")])
+def test_the_window_of_orbits_is_that_of_their_portrait(game):
+    orbits = [game.orbit(("1/2", 3), "1/4", 5, method) for method in ("alternating", "simultaneous")]
+    assert orbit_window(orbits) == compare_orbits(*orbits).charts[0].ends()

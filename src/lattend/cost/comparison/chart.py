@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lattend.cost.quantities import label as label_of
 from lattend.draw.charts.chart import Chart, Dots, curves
@@ -55,29 +55,45 @@ def chart_sizes(found: Comparison, points: int = POINTS) -> list[int]:
     return sorted({low, high, *between})
 
 
-def crossing_heights(found: Comparison) -> list[tuple[str, str, float, float]]:
-    """Of each crossing in numbers: its two layers, its size, and the quantity there."""
-    heights: list[tuple[str, str, float, float]] = []
+class ChartCrossing(NamedTuple):
+    """A place where two layers' curves cross: the size and the quantity there; `label` tells the size."""
+
+    first: str
+    second: str
+    size: float
+    height: float
+    label: str
+
+
+def chart_height(value: int | None) -> float | None:
+    """The value as a float; None where it has none, or is too large for a chart."""
+    return None if value is None or value.bit_length() > BITS else float(value)
+
+
+def chart_crossings(found: Comparison) -> list[ChartCrossing]:
+    """All crossings in numbers, as far as a chart has a place for them."""
+    crossings: list[ChartCrossing] = []
     for pair, place in found.crossings:
         below, above = math.floor(place), math.ceil(place)
-        values = [value for value in found.values(pair.first, [below, above]) if value]
-        if values and max(values).bit_length() < BITS:
+        values = [value for value in map(chart_height, found.values(pair.first, [below, above])) if value]
+        if values:
             share = place - below
             height = values[0] ** (1 - share) * values[-1] ** share
-            heights.append((pair.first, pair.second, place, height))
-    return heights
+            label = f"{found.over} = {rounded(place, 2)}"
+            crossings.append(ChartCrossing(pair.first, pair.second, place, height, label))
+    return crossings
 
 
 def _crossings(found: Comparison, chart: Chart) -> tuple[Dots, ...]:
     """A ring at each crossing in view, with its size beside it."""
     (low, high), (least, most) = chart.ends()
     places: dict[tuple[float, float], str] = {}
-    for _, _, place, height in crossing_heights(found):
+    for _, _, place, height, label in chart_crossings(found):
         if not low <= place <= high:
             continue
         apart = [max(_apart(place, x, high / low), _apart(height, y, most / least)) for x, y in places]
         if min(apart, default=1.0) > NEAR:
-            places[place, height] = f"{found.over} = {rounded(place, 2)}"
+            places[place, height] = label
     return (Dots(list(places), "", TEXT, 4.0, "ring", list(places.values())),) if places else ()
 
 

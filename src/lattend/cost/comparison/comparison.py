@@ -39,6 +39,7 @@ At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
 # Where a number is needed and none was given
 CHOSEN, CHOSEN_BY_NAME = 64, {"heads": 8, "layers": 12, "l": 12, "k": 3}
 MOST_ROWS = 8
+LARGEST = 2**60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -330,6 +331,17 @@ def _read_at(at: At, over: str) -> tuple[dict[str, int], tuple[int, ...]]:
         check_integer(name, value)
         numbers_[name] = value
     return numbers_, sizes
+
+
+def powers_between(low: int, high: int) -> list[int]:
+    """Both ends, and the powers of two between them: rows of a table from one size to another.
+
+    >>> powers_between(3, 20)
+    [3, 4, 8, 16, 20]
+    """
+    if not 1 <= low < high <= LARGEST:
+        raise DomainError(f"sizes grow from 1 or more to at most 2^60, not from {low:,} to {high:,}")
+    return [low, *(2**power for power in range(60) if low < 2**power < high), high]
 
 
 def _sizes(over: str, sizes: Sequence[int]) -> tuple[int, ...]:

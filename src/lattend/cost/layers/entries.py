@@ -58,7 +58,7 @@ def used_entries(pairs: AttendedPairs, radius: tuple[int, ...] | None) -> Column
 
 def _from_mask(bound: Rule, radius: tuple[int, ...] | None) -> int:
     """The same from the pairs of a rule that looks up data."""
-    if prod(bound.lengths.values()) > MOST_MASK:
+    if bound.dense > MOST_MASK:
         raise TooLarge(f"entries are looked up in a mask of at most {MOST_MASK:,} pairs")
     places, axes = np.argwhere(bound.mask()), len(bound.axes)
     shifts = places[:, -axes:] - places[:, -2 * axes : -axes]

@@ -73,6 +73,22 @@ def classes(masks: Sequence[Bools]) -> list[Bools]:
     return [a & ~b, b & ~a, a & b]
 
 
+def tile_classes(
+    rules: Sequence[Rule], tile_counts: TileCounts, query_edges: Sequence[int], key_edges: Sequence[int]
+) -> list[NDArray[Any]]:
+    """The pairs of a rule in each tile, or of two rules A and B: only A, only B, both."""
+    counts = [tile_counts(rule, query_edges, key_edges) for rule in rules]
+    if len(counts) == 1:
+        return counts
+    both = tile_counts(rules[0] & rules[1], query_edges, key_edges)  # fewer pieces than A - B and B - A
+    return [counts[0] - both, counts[1] - both, both]
+
+
+def tile_areas(query_edges: Sequence[int], key_edges: Sequence[int]) -> NDArray[Any]:
+    """How many pairs each tile has room for, as whole numbers of any size."""
+    return np.outer(np.diff(np.array(query_edges, object)), np.diff(np.array(key_edges, object)))
+
+
 def squares(rules: Sequence[Rule], start: int = 0, own: bool = True) -> View:
     """One cell a pair; the pixels of an image follow each other row by row.
 
@@ -82,7 +98,7 @@ def squares(rules: Sequence[Rule], start: int = 0, own: bool = True) -> View:
     counts: list[list[int]] = []
     heads, notes = per_head(rules)
     for title, at_head in heads:
-        masks = [_flat(rule) for rule in at_head]
+        masks = [flat_mask(rule) for rule in at_head]
         rows, cols = _square_sides(at_head[0], masks[0].shape, start)
         if len(masks) == 1:
             tied = all(axis.queries == axis.keys for axis in at_head[0].axes)
@@ -95,11 +111,11 @@ def squares(rules: Sequence[Rule], start: int = 0, own: bool = True) -> View:
     return View(tuple(panels), tuple(map(sum, zip(*counts, strict=True))), total, notes)
 
 
-def _flat(rule: Rule) -> Bools:
+def flat_mask(rule: Rule) -> Bools:
     """The mask with one row a query and one column a key."""
     mask = rule.mask()
-    queries = math.prod(mask.shape[: len(rule.axes)])
-    return mask.reshape(queries, -1)
+    queries, keys = mask.shape[: len(rule.axes)], mask.shape[len(rule.axes) :]
+    return mask.reshape(math.prod(queries), math.prod(keys))
 
 
 def _square_sides(rule: Rule, shape: tuple[int, ...], start: int) -> tuple[Side, Side]:
@@ -133,7 +149,7 @@ def tiles(rules: Sequence[Rule], tile_counts: TileCounts, start: int = 0) -> Vie
     lengths = values[axis.queries], values[axis.keys]
     sizes = tile_sizes(*lengths)
     query_edges, key_edges = (edges(length, tile) for length, tile in zip(lengths, sizes, strict=True))
-    areas = np.outer(np.diff(np.array(query_edges, object)), np.diff(np.array(key_edges, object)))
+    areas = tile_areas(query_edges, key_edges)
     rows, cols = (
         tile_side(name, length, tile, start)
         for name, length, tile in zip(("query", "key"), lengths, sizes, strict=True)
@@ -142,11 +158,7 @@ def tiles(rules: Sequence[Rule], tile_counts: TileCounts, start: int = 0) -> Vie
     sums: list[list[int]] = []
     heads, notes = per_head(rules)
     for title, at_head in heads:
-        counts = [tile_counts(rule, query_edges, key_edges) for rule in at_head]
-        if len(at_head) == 2:  # A - B and B - A follow from A & B, whose count has fewer pieces
-            both = at_head[0] & at_head[1]
-            common = tile_counts(both, query_edges, key_edges)
-            counts = [counts[0] - common, counts[1] - common, common]
+        counts = tile_classes(at_head, tile_counts, query_edges, key_edges)
         panels.append(tile_panel(counts, areas, rows, cols, title))
         sums.append([int(count.astype(object).sum()) for count in counts])
     total = len(heads) * lengths[0] * lengths[1]

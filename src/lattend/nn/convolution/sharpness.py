@@ -30,6 +30,11 @@ UNDERFLOW = 745.2  # e to the minus this is 0
 STEPS = 160  # of a curve
 DUAL = 1.0  # below this α, sums over the whole plane are taken over its dual
 CLOSE = 1e-13  # how near to each other the two ends of a search come
+# What `bound` and `enough` say, of a head's weight w
+BOUND_LATEX = (
+    r"1 - w \le \frac{1}{\cosh^2(\alpha/2)}, \qquad "
+    r"\alpha \ge 2\operatorname{arcosh}\frac{1}{\sqrt{\varepsilon}} \implies 1 - w \le \varepsilon"
+)
 
 
 class Enough(NamedTuple):

@@ -70,6 +70,18 @@ class PatchGrid(NamedTuple):
     def tokens(self) -> int:
         return self.rows.tokens * self.cols.tokens
 
+    def numbers(self, channels: int) -> int:
+        """How many numbers a patch has."""
+        return self.rows.patch * self.cols.patch * channels
+
+    def numbers_text(self, channels: int) -> str:
+        """The same as a product.
+
+        >>> patch_grid(224, 16).numbers_text(3)
+        '16 × 16 × 3 = 768'
+        """
+        return f"{self.rows.patch} × {self.cols.patch} × {channels} = {self.numbers(channels):,}"
+
 
 def patch_grid(image: Pair, patch: Pair, stride: Pair | None = None, padding: str = "error") -> PatchGrid:
     """The patches of an image, both sizes a number or (rows, cols); `stride` is the patch if not given.

@@ -63,9 +63,9 @@ def patch_sizes(rows: int, cols: int, channels: int, width: int, heads: int) -> 
     mixing = _formula(attention_cost(width, heads))
     sizes: list[PatchSize] = []
     for patch in found[:MOST_SIZES]:
-        tokens = patch_grid((rows, cols), patch, padding="crop").tokens
-        numbers = patch * patch * channels
-        sizes.append(PatchSize(patch, tokens, over(n=tokens, d_in=numbers), mixing(n=tokens)))
+        grid = patch_grid((rows, cols), patch, padding="crop")
+        made = over(n=grid.tokens, d_in=grid.numbers(channels))
+        sizes.append(PatchSize(patch, grid.tokens, made, mixing(n=grid.tokens)))
     return sizes
 
 

@@ -85,10 +85,8 @@ def _price(grid: PatchGrid, channels: int | None, width: int | None) -> tuple[Fa
         missing = next(name for name, number in given.items() if number is None)
         raise NamingError(f"the price of an embedding needs channels and width: give {missing} too")
     embedding = embedding_cost(grid, channels, width)
-    size = f"{grid.rows.patch} × {grid.cols.patch} × {channels}"
-    numbers = grid.rows.patch * grid.cols.patch * channels
     facts = (
-        ("a token", f"{size} = {numbers:,} numbers, made {width:,}"),
+        ("a token", f"{grid.numbers_text(channels)} numbers, made {width:,}"),
         ("embedding", f"{embedding.parameters:,} parameters, {embedding.multiplies:,} multiplies"),
     )
     price = {"parameters": embedding.parameters, "multiplies": embedding.multiplies}

@@ -52,16 +52,14 @@ def phase_plane(
     y: Ends | None = None,
 ) -> tuple[Chart, tuple[str, ...]]:
     """The plane of each player's first number, and what it leaves out."""
-    axes = [0, len(game.minimise)]
+    axes = _axes(game)
     tracks = [followed(orbit, rest) for orbit in orbits]
     flat = [track[:, axes] for track in tracks]
     solved, others = (
         [(one.floats[axes[0]], one.floats[axes[1]]) for one in rest.points if (one.kind != "none") is solves]
         for solves in (True, False)
     )
-    still = [*solved, *others]
-    if rest.line and orbits:
-        still = [(place[axes[0]], place[axes[1]]) for place in map(rest.foot, orbits)]
+    still = rest.places(orbits, axes)
     around = window([*still, *(place for track in flat for place in track.tolist())])
     x, y = x or around[0], y or around[1]
     lines: list[Stroke] = []
@@ -93,6 +91,19 @@ def phase_plane(
     if len(game.names) > 2:
         notes.append(f"of {', '.join(game.names)} the first of each player; the field depends on the others")
     return chart, tuple(notes)
+
+
+def orbit_window(orbits: Sequence[Orbit]) -> tuple[Ends, Ends]:
+    """The plane that a picture of these orbits shows: they while they are near, and where they may rest."""
+    game = orbits[0].game
+    rest, axes = rest_of(game), _axes(game)
+    tracks = (followed(orbit, rest)[:, axes].tolist() for orbit in orbits)
+    return window([*rest.places(orbits, axes), *(place for track in tracks for place in track)])
+
+
+def _axes(game: Game) -> list[int]:
+    """Which of the names the plane shows: each player's first."""
+    return [0, len(game.minimise)]
 
 
 def followed(orbit: Orbit, rest: Rest) -> Floats:
@@ -230,6 +241,13 @@ class Rest:
             back = np.linalg.pinv(np.array(field.hessian(found.floats), dtype=float))
             return np.array([back @ field.all(place) for place in orbit.floats])
         return orbit.floats - (found.floats if found else 0.0)
+
+    def places(self, orbits: Sequence[Orbit], axes: Sequence[int]) -> Places:
+        """Where they are on a plane, those that solve the game first; on a line, that of each orbit."""
+        found = [one.floats for one in sorted(self.points, key=lambda one: one.kind == "none")]
+        if self.line and orbits:
+            found = [self.foot(orbit) for orbit in orbits]
+        return [(place[axes[0]], place[axes[1]]) for place in found]
 
     def foot(self, orbit: Orbit) -> list[float]:
         """The equilibrium's place for this orbit: on a line, the one nearest to the start."""

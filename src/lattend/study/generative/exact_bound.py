@@ -17,7 +17,7 @@ from lattend.report.table import Facts
 from lattend.study.exact.function import as_float
 from lattend.study.exact.identity import is_zero
 from lattend.study.exact.numbers import exact, log, one_log
-from lattend.study.exact.writing import decimal, format_exact
+from lattend.study.exact.writing import decimal, format_exact, latex
 from lattend.wording import many
 
 Floats = NDArray[np.float64]
@@ -25,6 +25,13 @@ PLACES = 6
 MOST_VALUES = 12  # of z
 LARGEST = 10**6  # of a number of the Gaussian model
 TURN = 96  # places of a line of equal gap
+TERM_LATEX = {
+    "reconstruction": r"\mathbb{E}_q[\log p(x \mid z)]",
+    "kl": r"\mathrm{KL}(q \,\|\, p(z))",
+    "elbo": r"\mathrm{ELBO}",
+    "gap": r"\mathrm{KL}(q \,\|\, p(z \mid x))",
+    "log_prob": r"\log p(x)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +55,12 @@ class ExactBound(Printed):
     @property
     def terms(self) -> dict[str, Any]:
         """All five by name, as they are best read."""
-        names = ("reconstruction", "kl", "elbo", "gap", "log_prob")
-        return {name: one_log(getattr(self, name)) for name in names}
+        return {name: one_log(getattr(self, name)) for name in TERM_LATEX}
+
+    def latex(self) -> str:
+        """The terms as aligned lines, each after its sign."""
+        lines = [f"{TERM_LATEX[name]} &= {latex(term)}" for name, term in self.terms.items()]
+        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
     def json(self) -> dict[str, Any]:
         """Formulas as texts, and decimals."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -102,14 +101,13 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
         verdict = count.claim(question.claim, rename=question.rename)
     except UnknownName as error:
         letter = _letter(error, count)
-    found = None if verdict is None else judgement(verdict)
     options = {"per": question.per, "first": question.first or None}
     return ClaimAnswer(
         read=written,
-        verdict=found,
+        verdict=None if verdict is None else judgement(verdict),
         letter=letter,
         count=formula(count),
-        drawing=None if found is None else _drawing(rule, found, question.first),
+        drawing=None if verdict is None else _drawing(rule, verdict, question.first),
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
@@ -181,39 +179,26 @@ def judgement(verdict: Verdict, how: str = "") -> Judgement:
     )
 
 
-def _example(found: Judgement) -> Counterexample | None:
-    """The counterexample of a claim, or of the first link that has one."""
-    return found.example or next((link.example for link in found.links if link.example), None)
+def _drawing(rule: Rule, verdict: Verdict, first: int) -> CounterexampleGrid | None:
+    from lattend.draw.grid.counterexample import counterexample_pairs
 
-
-def _drawing(rule: Rule, found: Judgement, first: int) -> CounterexampleGrid | None:
-    """The pairs at the counterexample, where they are few."""
-    example = _example(found)
-    if example is None:
+    example = verdict.first_counterexample
+    found = None if example is None else counterexample_pairs(rule, example, first, LONGEST_SIDE)
+    if found is None:
         return None
-    numbers = {name: value for name, value in example.values.items() if name in rule.free}
-    bound = rule.at(**numbers)
-    sides = [
-        prod(bound.values.get(size, LONGEST_SIDE + 1) for size in sizes)
-        for sizes in ([axis.queries for axis in rule.axes], [axis.keys for axis in rule.axes])
-    ]
-    if rule.has_heads or max(sides) > LONGEST_SIDE:
-        return None
-    axis, values = rule.axes[0], example.values if len(rule.axes) == 1 else {}
-    row, column = (values[name] - first if name in values else None for name in (axis.query, axis.key))
-    squares = ["".join("1" if held else "0" for held in line) for line in bound.mask().reshape(sides)]
-    return CounterexampleGrid(numbers=numbers, squares=squares, row=row, column=column)
+    squares = ["".join("1" if held else "0" for held in line) for line in found.mask]
+    return CounterexampleGrid(numbers=found.numbers, squares=squares, row=found.row, column=found.column)
 
 
 def picture(question: ClaimQuestion) -> Picture:
     """The grid of the rule at the counterexample."""
+    from lattend.draw.grid.counterexample import numbers_for
+
     rule = read(question.rule)
-    verdict = _count(rule, question).claim(question.claim, rename=question.rename)
-    example = _example(judgement(verdict))
+    example = _count(rule, question).claim(question.claim, rename=question.rename).first_counterexample
     if example is None:
         raise LattendError("there is no counterexample to draw")
-    numbers = {name: value for name, value in example.values.items() if name in rule.free}
-    return rule.draw(**numbers, title=example.sentence)
+    return rule.draw(**numbers_for(rule, example), title=str(example))
 
 
 PANEL = Panel("claim", "Whether a formula is the count", ClaimQuestion, ClaimAnswer, answer, picture)

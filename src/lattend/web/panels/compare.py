@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 POINTS = 96  # of a curve
 MOST_LAYERS = 8
-BITS = 1000  # of a whole number that a float has a place for
 
 
 class CompareQuestion(Question):
@@ -74,9 +73,9 @@ class CompareAnswer(Answer):
 
 def answer(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
-    from lattend.cost.comparison.chart import chart_sizes, crossing_heights
+    from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
     from lattend.cost.quantities import label
-    from lattend.report.numbers import format_value, rounded
+    from lattend.report.numbers import format_value
 
     named, found = _compared(question)
     sizes = chart_sizes(found, POINTS)
@@ -89,7 +88,7 @@ def answer(question: CompareQuestion) -> CompareAnswer:
                 meaning=named.meanings.get(name, ""),
                 formula=formula(count),
                 order=found.orders[name],
-                values=[_height(value) for value in values],
+                values=[chart_height(value) for value in values],
                 texts=[format_value(value) for value in values],
             )
         )
@@ -103,9 +102,9 @@ def answer(question: CompareQuestion) -> CompareAnswer:
         sizes=[float(size) for size in sizes],
         layers=layers,
         crossings=[
-            Crossing(first=first, second=second, x=x, y=y, text=f"{found.over} = {rounded(x, 2)}")
-            for first, second, x, y in crossing_heights(found)
-            if sizes[0] <= x <= sizes[-1]
+            Crossing(first=one.first, second=one.second, x=one.size, y=one.height, text=one.label)
+            for one in chart_crossings(found)
+            if sizes[0] <= one.size <= sizes[-1]
         ],
         sentences=found.crossing_lines,
         widths=[str(width) for width in found.widths],
@@ -113,19 +112,15 @@ def answer(question: CompareQuestion) -> CompareAnswer:
     )
 
 
-def _height(value: int | None) -> float | None:
-    """The value as a number of JavaScript; None where it has none."""
-    return None if value is None or value.bit_length() > BITS else float(value)
-
-
 def _compared(question: CompareQuestion) -> tuple[NamedLayers, Comparison]:
     from lattend.cost.comparison import compare
+    from lattend.cost.comparison.comparison import powers_between
     from lattend.errors import LattendError
 
     texts = tuple(text for text in question.layers if text.strip())
     if len(texts) < 2:
         raise LattendError("a comparison needs two layers or more; add another")
-    sizes = _powers(*question.span) if len(question.span) == 2 else []
+    sizes = powers_between(*question.span) if len(question.span) == 2 else []
     if not question.equal:
         named, found = _solved(texts, question.over, question.quantity, question.column)
         return named, found.at(question.numbers, sizes)
@@ -155,15 +150,6 @@ def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers,
 
     named = read_layers(texts, over)
     return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
-
-
-def _powers(low: int, high: int) -> list[int]:
-    """Both ends, and the powers of two between them."""
-    from lattend.errors import DomainError
-
-    if not 1 <= low < high <= 2**60:
-        raise DomainError(f"sizes grow from 1 or more to at most 2^60, not from {low:,} to {high:,}")
-    return [low, *(2**power for power in range(61) if low < 2**power < high), high]
 
 
 def _copies(question: CompareQuestion, named: NamedLayers, found: Comparison) -> Copies:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -60,7 +59,7 @@ def answer(question: CountQuestion) -> CountAnswer:
             if closed is None:
                 raise
     value = found if isinstance(found, int) else None
-    dense = prod(bound.lengths.values()) if value is not None else 0
+    dense = 0 if value is None else bound.dense
     return CountAnswer(
         formula=shown,
         no_formula="" if reason is None else str(reason),

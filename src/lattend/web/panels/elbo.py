@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from lattend.web.bounds import BoundView, bound_latex
+from lattend.web.bounds import BoundView
 from lattend.web.bounds import view as bound_view
 from lattend.web.copies import call, python
 from lattend.web.games import Line, line
@@ -72,7 +72,7 @@ def answer(question: ElboQuestion) -> ElboAnswer:
                 f"print({call('line.bound', mean, variance)})",
             ),
             command="",
-            latex=bound_latex(bound),
+            latex=bound.latex(),
         ),
     )
 

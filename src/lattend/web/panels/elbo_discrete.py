@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.web.bounds import BoundView, bound_latex
+from lattend.web.bounds import BoundView
 from lattend.web.bounds import view as bound_view
 from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Panel, Question
@@ -63,7 +63,7 @@ def answer(question: DiscreteQuestion) -> DiscreteAnswer:
                 f"print({call('model.bound', guess)})",
             ),
             command="",
-            latex=bound_latex(bound),
+            latex=bound.latex(),
         ),
     )
 

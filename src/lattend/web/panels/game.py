@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 400
 FARTHEST = 1e6  # coordinates beyond it are not drawn
+START_VIEW: View = (0.0, 0.0, 3.0)
 
 
 class OrbitQuestion(SteppedQuestion):
@@ -43,7 +44,7 @@ class OrbitQuestion(SteppedQuestion):
 
     start: Annotated[list[Number], Field(max_length=8)] = Field(default_factory=list)
     steps: int = Field(default=12, ge=0, le=MOST_STEPS)
-    view: View = (0.0, 0.0, 3.0)
+    view: View = START_VIEW
 
 
 class Track(BaseModel):
@@ -147,14 +148,11 @@ def _distances(orbits: list[Orbit]) -> list[Line]:
 
 
 def _fit(orbits: list[Orbit]) -> View:
-    from lattend.study.games.phase import followed, rest_of, window
+    from lattend.study.games.phase import orbit_window
 
     if not orbits:
-        return 0.0, 0.0, 3.0
-    game = orbits[0].game
-    rest, axes = rest_of(game), [0, len(game.minimise)]
-    solved = [[one.floats[axis] for axis in axes] for one in rest.points]
-    x, y = window([*solved, *(place for one in orbits for place in followed(one, rest)[:, axes].tolist())])
+        return START_VIEW
+    x, y = orbit_window(orbits)
     return (x[0] + x[1]) / 2, (y[0] + y[1]) / 2, (x[1] - x[0]) / 2
 
 

@@ -36,18 +36,10 @@ def answer(question: ReachQuestion) -> ReachAnswer:
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     found = rule.at(**numbers).reach()
-    line = len(found.axes) == 1
-    spans: list[Span] = []
-    for query, both in found.axes.items():
-        key = found.keys[query]
-        names = ("back", "ahead") if line else {"y": ("up", "down"), "x": ("left", "right")}.get(query[-1])
-        for name, towards, count in zip(
-            names or ("back", "ahead"),
-            (f"{query} - {key}", f"{key} - {query}"),
-            (both.back, both.ahead),
-            strict=True,
-        ):
-            spans.append(Span(distance=towards, direction=name, most=formula(count)))
+    spans = [
+        Span(distance=span.distance, direction=span.direction, most=formula(span.most))
+        for span in found.spans
+    ]
     return ReachAnswer(
         spans=spans,
         copies=Copies(

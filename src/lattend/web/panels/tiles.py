@@ -56,12 +56,10 @@ class TilesAnswer(BaseModel):
 
 def answer(question: TilesQuestion) -> TilesAnswer:
     """The fullness of each tile from exact counts."""
-    import numpy as np
-
     from lattend.counts import tile_counts
     from lattend.draw.grid.bind import at_head, bound
     from lattend.draw.grid.panel import Side
-    from lattend.draw.grid.view import tile_panel
+    from lattend.draw.grid.view import tile_areas, tile_classes, tile_panel
     from lattend.report.numbers import percent
 
     asked = rules_of(question.rule, question.other)
@@ -70,11 +68,7 @@ def answer(question: TilesQuestion) -> TilesAnswer:
     axis, values = rules[0].axes[0], rules[0].values
     rows = _edges(question.top, question.height, question.rows, values[axis.queries])
     cols = _edges(question.left, question.width, question.cols, values[axis.keys])
-    counts = [tile_counts(rule, rows, cols) for rule in rules]
-    if len(rules) == 2:
-        both = tile_counts(rules[0] & rules[1], rows, cols)
-        counts = [counts[0] - both, counts[1] - both, both]
-    areas = np.outer(np.diff(np.array(rows, object)), np.diff(np.array(cols, object)))
+    counts, areas = tile_classes(rules, tile_counts, rows, cols), tile_areas(rows, cols)
     cells = tile_panel(counts, areas, Side("", len(rows) - 1), Side("", len(cols) - 1), "").cells
     sums, pairs = [int(count.astype(object).sum()) for count in counts], int(areas.sum())
     return TilesAnswer(

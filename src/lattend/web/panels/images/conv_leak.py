@@ -10,10 +10,6 @@ from lattend.web.panels.images.kernels import KernelQuestion
 
 FARTHEST = 40.0  # the end of the curve: beyond it float64 has no digit for the leak beside 1
 ERRORS = (1e-2, 1e-3, 1e-6, 1e-9, 1e-15)
-LATEX = (
-    r"1 - w \le \frac{1}{\cosh^2(\alpha/2)}, \qquad "
-    r"\alpha \ge 2\operatorname{arcosh}\frac{1}{\sqrt{\varepsilon}} \implies 1 - w \le \varepsilon"
-)
 
 
 class LeakQuestion(KernelQuestion):
@@ -53,7 +49,7 @@ class LeakAnswer(Answer):
 
 def answer(question: LeakQuestion) -> LeakAnswer:
     """The leak of the worst pixel and of the corner against α, below the bound of every pixel."""
-    from lattend.nn.convolution.sharpness import check_alpha
+    from lattend.nn.convolution.sharpness import BOUND_LATEX, check_alpha
     from lattend.nn.pictures.leaks import Leaks
     from lattend.report.numbers import format_number
 
@@ -82,7 +78,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
             for error in ERRORS
             for enough in (leaks.worst.for_error(error),)
         ],
-        latex=LATEX,
+        latex=BOUND_LATEX,
         copies=Copies(
             python=python(
                 call(
@@ -94,7 +90,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
                 )
             ),
             command=command("conv", **question.options(), alpha=f"{question.alpha:g}", error="1e-6"),
-            latex=LATEX,
+            latex=BOUND_LATEX,
         ),
     )
 

@@ -82,7 +82,6 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
     from lattend.nn.pictures.patches import facts
 
     grid = question.grid()
-    one = grid.rows.patch * grid.cols.patch * question.channels
     options = {"padding": question.padding} if question.padding != "error" else {}
     sizes = question.sizes()
     channels = {"channels": question.channels, "width": question.width}
@@ -90,7 +89,7 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
         rows=_axis(grid.rows, question.padding),
         cols=_axis(grid.cols, question.padding),
         tokens=grid.tokens,
-        numbers=f"{grid.rows.patch} × {grid.cols.patch} × {question.channels} = {one:,}",
+        numbers=grid.numbers_text(question.channels),
         facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
         copies=Copies(
             python=python(
