@@ -1,10 +1,12 @@
-// The questions of course notes: found by words, answered by what the commands print, opened on their page.
+// Questions from course notes on attention: found by words, answered by what the commands print, opened on their page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AskAnswer, AskedCommand, AskedQuestion, QuestionsAnswer } from "../schema";
-import { useAnswer } from "./ask";
+import { current, useAnswer } from "./ask";
 import { titleOf } from "./menus";
 import { Copy } from "./panel";
 import { visit, type State } from "./state";
+
+const LEFT_OUT = /\.\.\./;
 
 export function Questions() {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -20,7 +22,7 @@ export function Questions() {
       <dialog
         ref={dialog}
         class="questions"
-        aria-label="Questions of course notes"
+        aria-label="Questions from course notes"
         onClose={() => setOpen(false)}
         onClick={(event) => event.target === dialog.current && dialog.current!.close()}
       >
@@ -35,11 +37,23 @@ function Browser({ close }: { close: () => void }) {
   const [chosen, setChosen] = useState(0);
   const { answer: all, problem } = useAnswer<QuestionsAnswer>("questions", {});
   const asked = words.trim();
-  const { answer: found, problem: lost } = useAnswer<AskAnswer>("ask", asked ? { words: asked } : null);
+  const question = asked ? { words: asked } : null;
+  const finding = useAnswer<AskAnswer>("ask", question);
+  const { answer: found, problem: lost } = finding;
   const shown = !all ? [] : !asked ? all.questions : lost ? containing(all.questions, asked) : all.questions.filter((one) => found?.numbers.includes(one.number));
   const topics = [...new Set(shown.map((one) => one.topic))];
+  const place = useRef<HTMLDivElement>(null);
+  const [entered, setEntered] = useState<string | null>(null); // the words with which Enter was pressed, until they are found
+  const ready = entered !== null && all && (!question || lost || current(finding, question));
+  useEffect(() => {
+    if (!ready) return;
+    setEntered(null);
+    if (entered !== asked || !shown[0]) return;
+    setChosen(shown[0].number);
+    place.current!.querySelector("summary")!.focus();
+  }, [ready]);
   return (
-    <>
+    <div ref={place}>
       <div class="questions-head">
         <input
           type="search"
@@ -47,6 +61,7 @@ function Browser({ close }: { close: () => void }) {
           placeholder="sliding window, big-O, vanish …"
           value={words}
           onInput={(event) => setWords(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && setEntered(asked)}
         />
         <span role="status">
           {all && `${shown.length} of ${all.questions.length}`}
@@ -55,6 +70,7 @@ function Browser({ close }: { close: () => void }) {
         <button onClick={close}>Close</button>
       </div>
       {problem && <p>{problem.message}</p>}
+      <p class="questions-about">Questions from course notes on attention, each with what the notes answer, commands that say what is so, and the page that shows it.</p>
       {asked && found?.nearest && found.close.length > 0 && (
         <p class="questions-close">
           did you mean{" "}
@@ -78,7 +94,7 @@ function Browser({ close }: { close: () => void }) {
             ))}
         </section>
       ))}
-    </>
+    </div>
   );
 }
 
@@ -91,7 +107,7 @@ function containing(questions: AskedQuestion[], words: string): AskedQuestion[] 
 function Answered({ question, close }: { question: AskedQuestion; close: () => void }) {
   return (
     <div class="questions-answer">
-      {question.notes && <p>The notes: {question.notes}</p>}
+      {question.notes && <p>The course notes answer: {question.notes}</p>}
       {question.commands.map((command) => (
         <Ran command={command} close={close} />
       ))}
@@ -125,6 +141,9 @@ function Ran({ command, close }: { command: AskedCommand; close: () => void }) {
         )}
       </div>
       {command.printed && <pre tabIndex={0}>{command.printed}</pre>}
+      {LEFT_OUT.test(command.printed) && (
+        <p class="questions-about">... stands for what is left out here; {title ? "the page shows it, and the command prints it" : "the command prints it"}.</p>
+      )}
     </div>
   );
 }

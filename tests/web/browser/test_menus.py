@@ -52,3 +52,14 @@ def test_a_misspelt_word_is_offered_and_escape_closes(page: Any) -> None:
     expect(dialog.get_by_label("Find questions")).to_have_value("causal")
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
+
+
+def test_enter_opens_the_first_question_found_and_what_is_left_out_is_said(page: Any) -> None:
+    page.goto("/#rule?rule=full")
+    page.get_by_role("button", name="Questions").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Find questions").fill("vanish")
+    page.keyboard.press("Enter")
+    expect(dialog.locator("details[open] summary").first).to_be_focused()
+    expect(dialog.locator(".questions-answer")).to_have_count(1)
+    expect(dialog.locator(".questions-ran")).to_contain_text("... stands for what is left out here")
