@@ -8,9 +8,13 @@ import { PAGES } from "./pages";
 definePages(PAGES);
 followLinks();
 window.addEventListener("keydown", (event) => {
-  const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
-  if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || typing) return;
+  const box = event.target as HTMLElement;
+  if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z" || box.closest("dialog")) return;
   event.preventDefault();
+  if (box instanceof HTMLInputElement) { // what is typed counts before it is taken back
+    box.blur();
+    box.focus();
+  }
   if (event.shiftKey) redo();
   else undo();
 });

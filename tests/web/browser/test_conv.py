@@ -13,6 +13,7 @@ def test_sliders_move_heads_and_sharpen_them(page: Any) -> None:
     heads = page.locator("[data-panel=conv]")
     expect(heads.get_by_role("heading")).to_have_text("A 3 × 3 convolution as 9 heads")
     expect(heads.locator(".conv-head")).to_have_count(9)
+    expect(page.locator("[data-panel=conv_error] dd strong")).to_have_text("3.25e−5")  # nearly the convolution
     page.get_by_label("Kernel", exact=True).press("ArrowRight")
     expect(heads.get_by_role("heading")).to_have_text("A 4 × 4 convolution as 16 heads")
     page.get_by_label("Sharpness α, number").fill("20")
@@ -20,6 +21,8 @@ def test_sliders_move_heads_and_sharpen_them(page: Any) -> None:
     expect(heads.locator("dd strong")).to_have_text("8.24e−9")
     expect(page.locator("[data-panel=conv_error] dd strong")).to_have_text(re.compile("e−9$"))
     page.keyboard.press("Control+z")
+    expect(page.get_by_label("Sharpness α, number")).to_have_value("10")
+    expect(page).not_to_have_url(re.compile("alpha"))
 
 
 def test_the_query_moves_by_click_and_by_keys_and_the_link_has_it(page: Any) -> None:

@@ -48,10 +48,10 @@ function ConvPage({ state }: { state: ConvState }) {
             </select>
           </label>
           <label>
-            of{" "}
+            with{" "}
             <select value={state.padding_mode} onChange={(event) => change({ padding_mode: event.currentTarget.value })}>
               <option value="zeros">zeros</option>
-              <option value="replicate">the nearest pixel</option>
+              <option value="replicate">replicate</option>
             </select>
           </label>
         </div>
@@ -76,7 +76,7 @@ export const convPage = definePage<ConvState>({
     padding: "",
     padding_mode: "zeros",
     size: "10",
-    alpha: 1,
+    alpha: 10,
     pixel: "",
     head: -1,
     filter: "edges",
