@@ -58,6 +58,7 @@ function useOpened(page: string, title: string) {
   const first = useRef(true);
   useEffect(() => {
     document.title = `${title} · Lattend`;
+    document.querySelector("nav [aria-current]")!.scrollIntoView({ block: "nearest", inline: "center" }); // in a narrow window the menu scrolls
     if (!first.current) heading.current!.focus();
     first.current = false;
   }, [page]);

@@ -36,7 +36,6 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
           <span aria-hidden="true">?</span>
           <span class="hidden">What am I looking at?</span>
         </button>
-        <span class="grow" />
         <div class="take" role="group" aria-label={`Take along: ${title}`}>
           {copies?.python && <Copy name="Python" text={copies.python} off={older} />}
           {copies?.command && <Copy name="Shell" text={copies.command} off={older} />}
@@ -51,7 +50,7 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
       {told && <p class="about">{about}</p>}
       <Guard of={here.value.state}>{controls}</Guard>
       {reading.problem && <ProblemText problem={reading.problem} />}
-      <div class={(stale ?? older) ? "stale" : ""}>
+      <div class={(stale ?? (older && copies)) ? "stale" : ""}>
         <Guard of={here.value.state}>{children}</Guard>
       </div>
     </section>

@@ -12,6 +12,8 @@ export interface ReportView {
   parts: Part[];
 }
 
+const SHORT = 16; // characters that stand on one line
+
 export function Report({ report, title }: { report: ReportView; title?: boolean }) {
   return (
     <div class="report">
@@ -37,6 +39,7 @@ export function PartView({ part }: { part: Part }) {
       </dl>
     );
   const side = (column: number) => (part.right[column] ? "number" : "");
+  const look = (cell: string, column: number) => `${side(column)}${cell.length <= SHORT ? " short" : ""}`;
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Table">
       <table class="report-table">
@@ -52,7 +55,7 @@ export function PartView({ part }: { part: Part }) {
         <tbody>
           {part.rows.map((row) => (
             <tr>
-              {row.map((cell, column) => (column === 0 ? <th scope="row" class={side(0)}>{cell}</th> : <td class={side(column)}>{cell}</td>))}
+              {row.map((cell, column) => (column === 0 ? <th scope="row" class={look(cell, 0)}>{cell}</th> : <td class={look(cell, column)}>{cell}</td>))}
             </tr>
           ))}
         </tbody>

@@ -32,7 +32,7 @@ export function GridPanel({ state, read, other }: RuleProps) {
     [read.answer, second, JSON.stringify([numbers, head, pixel, slice, flat])],
   );
   const [plan, planProblem] = usePlan(state, model);
-  const stale = !current(read, pick(state, ["rule"])) || (state.other !== "" && !current(other, pick(state, ["other"])));
+  const stale = read.answer !== null && (!current(read, pick(state, ["rule"])) || (state.other !== "" && !current(other, pick(state, ["other"]))));
   return (
     <Panel title="Grid" about={ABOUT} panel="draw" question={question} reading={undrawn || drawing} stale={stale} picture>
       {reason && <p role="status">{reason}</p>}
