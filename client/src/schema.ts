@@ -2736,7 +2736,7 @@ export interface components {
         };
         /**
          * FirstDifference
-         * @description The smallest pair that only one of the rules has.
+         * @description The first pair that only one of the rules has, and the numbers at which it does.
          */
         FirstDifference: {
             /** Numbers */
@@ -4427,6 +4427,9 @@ export interface components {
         /**
          * SameAnswer
          * @description Whether the sets are the same for all numbers left open; `at` are those that were put in.
+         *
+         *     `first` is the difference at the smallest numbers, `here` the one at those of the page's grid, which are
+         *     `drawn`: None where they are the same there.
          */
         SameAnswer: {
             copies: components["schemas"]["Copies"];
@@ -4442,6 +4445,11 @@ export interface components {
                 [key: string]: number;
             };
             first: components["schemas"]["FirstDifference"] | null;
+            here: components["schemas"]["FirstDifference"] | null;
+            /** Drawn */
+            drawn: {
+                [key: string]: number;
+            };
         };
         /**
          * SamePrice

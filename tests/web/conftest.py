@@ -105,6 +105,7 @@ def settled() -> Callable[[Any], None]:
     def wait(tab: Any) -> None:
         for _ in range(3):
             tab.evaluate(FRAMES)
+            expect(tab.locator("main > [aria-busy=true]")).to_have_count(0)  # the page's code is here
             expect(tab.locator("main section.panel").first).to_be_visible()
             expect(tab.locator("section.panel[aria-busy=true]")).to_have_count(0)
 

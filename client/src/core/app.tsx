@@ -6,14 +6,14 @@ import { Live } from "./live";
 import { canRedo, canUndo, here, linkTo, redo, undo, visit } from "./state";
 import { loadStart } from "./start";
 import { ThemeButton } from "./theme";
-import { Menus, Welcome } from "./menus";
+import { Menus, titleOf, Welcome } from "./menus";
+import { prepares, useView } from "./views";
 
 export function App() {
-  const { page, state } = here.value;
-  const shown = PAGES.find((one) => one.name === page)!;
-  const View = shown.view;
+  const { page } = here.value;
+  const title = titleOf(page);
   useEffect(() => void loadStart(), []);
-  const heading = useOpened(page, shown.title);
+  const heading = useOpened(page, title);
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")!.focus(); }}>
@@ -35,20 +35,39 @@ export function App() {
             href={linkTo({ page: one.name, state: one.state })}
             aria-current={one.name === page ? "page" : undefined}
             onClick={(event) => { event.preventDefault(); visit(one.name); }}
+            {...prepares(one.name)}
           >
             {one.title}
           </a>
         ))}
       </nav>
       <main id="main" tabIndex={-1}>
-        <h1 class="hidden" tabIndex={-1} ref={heading}>{shown.title}</h1>
+        <h1 class="hidden" tabIndex={-1} ref={heading}>{title}</h1>
         <Welcome />
-        <Guard key={page} of={state}>
-          <View state={state} />
-        </Guard>
+        <Opened />
       </main>
       <Live />
     </>
+  );
+}
+
+/** What the open page shows; while its code is on its way the page before stands there, and takes no input. */
+function Opened() {
+  const { shown, view: View, waits } = useView();
+  return (
+    <div inert={waits} aria-busy={waits} data-page={shown.page}>
+      {View === "lost" && (
+        <div class="problem" role="alert">
+          <p>This page could not be fetched; is `lattend serve` still running?</p>
+          <button onClick={() => location.reload()}>Fetch it again</button>
+        </div>
+      )}
+      {View && View !== "lost" && (
+        <Guard key={shown.page} of={shown.state}>
+          <View state={shown.state} />
+        </Guard>
+      )}
+    </div>
   );
 }
 

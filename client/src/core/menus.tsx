@@ -8,6 +8,7 @@ import { Questions } from "./questions";
 import { start, startFailed } from "./start";
 import { visit, type State } from "./state";
 import { store, stored } from "./stored";
+import { prepares } from "./views";
 
 const SEEN = "lattend-seen";
 const OFFERED = 12;
@@ -51,6 +52,7 @@ export function Menus() {
                         open(example);
                         menu.current!.open = false;
                       }}
+                      {...prepares(page.name)}
                     >
                       {example.title}
                     </button>
@@ -81,7 +83,7 @@ export function Welcome() {
       </p>
       <div>
         {mixed(examples()).slice(0, OFFERED).map((example) => (
-          <button onClick={() => open(example)}>{example.title}</button>
+          <button onClick={() => open(example)} {...prepares(example.page)}>{example.title}</button>
         ))}
       </div>
     </aside>

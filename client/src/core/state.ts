@@ -24,7 +24,7 @@ const COALESCED = 700; // ms in which changes of one field are one step of undo
 const STEPS = 200;
 
 /** Says which pages there are, with the state each begins with; the first is shown where a link names none. */
-export function definePages(pages: { name: string; state: State; like?: { [field: string]: Json | undefined } }[]): void {
+export function definePages(pages: readonly { name: string; state: State; like?: { [field: string]: Json | undefined } }[]): void {
   for (const { name, state, like } of pages) {
     defaults[name] = state;
     shapes[name] = { ...state, ...like } as State;

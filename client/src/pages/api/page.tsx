@@ -1,16 +1,14 @@
 // API: the questions of all panels as JSON, for scripts; any of them tried here.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { ProblemText } from "../../core/panel";
 import { copy } from "../../core/live";
 import { change } from "../../core/state";
 import { boundsOf, entries, typeOf, type Entry, type Schema, type Shape } from "./schema";
+import type { ApiState } from "./state";
 import "./style.css";
 
-type ApiState = { panel: string; body: string };
-
-function ApiPage({ state }: { state: ApiState }) {
+export default function ApiPage({ state }: { state: ApiState }) {
   const [schema, setSchema] = useState<Schema | null>(null);
   const [failed, setFailed] = useState(false);
   useEffect(() => {
@@ -159,10 +157,3 @@ function parsed(text: string): object | null {
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
-
-export const apiPage = definePage<ApiState>({
-  name: "api",
-  title: "API",
-  state: { panel: "count", body: '{"rule": "k <= q and q - k <= t"}' },
-  view: ApiPage,
-});

@@ -6,7 +6,7 @@ import { Heat, HeatScale, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { ConvAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./page";
+import { KERNEL, type ConvState } from "./state";
 
 export function HeadsPanel({ state }: { state: ConvState }) {
   const question = pick(state, [...KERNEL, "alpha", "pixel"]);

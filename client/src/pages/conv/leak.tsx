@@ -5,7 +5,7 @@ import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { LeakAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./page";
+import { KERNEL, type ConvState } from "./state";
 
 export function LeakPanel({ state }: { state: ConvState }) {
   const question = pick(state, [...KERNEL, "alpha"]);

@@ -4,7 +4,7 @@ import { Heat, HeatScale, type Cell, type Tone } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { ErrorAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./page";
+import { KERNEL, type ConvState } from "./state";
 
 const FILTERS = ["edges", "average", "sharpen", "random"];
 

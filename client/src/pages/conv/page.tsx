@@ -1,5 +1,4 @@
 // Convolution as attention: a head for each tap of the kernel, sharper as α grows.
-import { definePage } from "../../core/page";
 import { SizeSlider } from "../../core/size-slider";
 import { change } from "../../core/state";
 import { AlphaSlider } from "../../core/alpha-slider";
@@ -7,27 +6,12 @@ import { HeadsPanel } from "./heads";
 import { LeakPanel } from "./leak";
 import { OutputsPanel } from "./outputs";
 import { PricePanel } from "./price";
+import type { ConvState } from "./state";
 import "./style.css";
 
-export type ConvState = {
-  kernel: string;
-  stride: string;
-  dilation: string;
-  padding: string;
-  padding_mode: string;
-  size: string;
-  alpha: number;
-  pixel: string;
-  head: number; // the one that is shown large; -1 for all
-  filter: string;
-  channels: number | string;
-  out_channels: number | string;
-};
-
-export const KERNEL = ["kernel", "stride", "dilation", "padding", "padding_mode", "size"] as const;
 const PADDINGS: [string, string][] = [["", "half the kernel"], ["valid", "none"], ["1", "1"], ["2", "2"], ["3", "3"], ["4", "4"]];
 
-function ConvPage({ state }: { state: ConvState }) {
+export default function ConvPage({ state }: { state: ConvState }) {
   const known = PADDINGS.some(([value]) => value === state.padding);
   return (
     <>
@@ -65,23 +49,3 @@ function ConvPage({ state }: { state: ConvState }) {
     </>
   );
 }
-
-export const convPage = definePage<ConvState>({
-  name: "conv",
-  title: "Convolution",
-  state: {
-    kernel: "3",
-    stride: "1",
-    dilation: "1",
-    padding: "",
-    padding_mode: "zeros",
-    size: "10",
-    alpha: 10,
-    pixel: "",
-    head: -1,
-    filter: "edges",
-    channels: 16,
-    out_channels: 32,
-  },
-  view: ConvPage,
-});

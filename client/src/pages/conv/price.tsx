@@ -5,7 +5,7 @@ import { Panel, ProblemText } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
 import type { ConvPriceAnswer, ConvSameAnswer } from "../../schema";
-import { KERNEL, type ConvState } from "./page";
+import { KERNEL, type ConvState } from "./state";
 
 export function PricePanel({ state }: { state: ConvState }) {
   const question = pick(state, [...KERNEL, "channels", "out_channels"]);

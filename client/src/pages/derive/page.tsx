@@ -2,19 +2,18 @@
 import { useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
-import { definePage } from "../../core/page";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { DeriveAnswer } from "../../schema";
 import { LineRow } from "./line";
-import { LIKE, START, type DeriveState } from "./state";
+import type { DeriveState } from "./state";
 import "./style.css";
 
 const ABOUT =
   "Every line is checked before it is shown: against the exact count for all sizes at once, or in exact numbers and symbols. " +
   "Change a line: it is judged as it follows from the line before, and the next line as it follows from yours. A refuted line says on what it fails.";
 
-function DerivePage({ state }: { state: DeriveState }) {
+export default function DerivePage({ state }: { state: DeriveState }) {
   const question = pick(state, ["derivation", "f", "method", "step", "changes"]);
   const reading = useAnswer<DeriveAnswer>("derive", question);
   const answer = reading.answer;
@@ -100,5 +99,3 @@ function GameFields({ state }: { state: DeriveState }) {
     </div>
   );
 }
-
-export const derivePage = definePage<DeriveState>({ name: "derive", title: "Derivations", state: START, like: LIKE, view: DerivePage });

@@ -1,12 +1,11 @@
 // ELBO: the evidence lower bound where everything is known, term by term.
-import { definePage } from "../../core/page";
 import { DiscretePanel } from "./discrete";
 import { LinePanels } from "./line";
 import { LinearPanel } from "./linear";
-import { START, type ElboState } from "./state";
+import type { ElboState } from "./state";
 import "./style.css";
 
-function ElboPage({ state }: { state: ElboState }) {
+export default function ElboPage({ state }: { state: ElboState }) {
   return (
     <>
       <LinePanels state={state}>
@@ -18,5 +17,3 @@ function ElboPage({ state }: { state: ElboState }) {
     </>
   );
 }
-
-export const elboPage = definePage<ElboState>({ name: "elbo", title: "ELBO", state: START, view: ElboPage });

@@ -1,6 +1,5 @@
 // Game: one player makes f small, the other makes it large, and both follow their gradients.
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { change, pick } from "../../core/state";
 import { TextField } from "../../core/text-field";
 import type { OrbitAnswer } from "../../schema";
@@ -8,13 +7,13 @@ import { Controls, Typed } from "./controls";
 import { Curves, Places } from "./curves";
 import { Outcomes } from "./outcomes";
 import { Portrait } from "./portrait";
-import { LIKE, START, STEPPED, type GameState } from "./state";
+import { STEPPED, type GameState } from "./state";
 import { StepsPanel } from "./steps";
 import "./style.css";
 
 const SUGGESTED = ["p*q", "p*q - p^2/4", "p^2/2 + p*q - q^2/2", "p*q + p^4/4 - q^4/4", "dirac"];
 
-function GamePage({ state }: { state: GameState }) {
+export default function GamePage({ state }: { state: GameState }) {
   const orbit = useAnswer<OrbitAnswer>("game", pick(state, [...STEPPED, "start", "steps", "view"]));
   const props = { state, orbit };
   return (
@@ -55,5 +54,3 @@ function GamePage({ state }: { state: GameState }) {
     </>
   );
 }
-
-export const gamePage = definePage<GameState>({ name: "game", title: "Games", state: START, like: LIKE, view: GamePage });

@@ -4,7 +4,7 @@ import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { pick } from "../../core/state";
 import type { GridCheckAnswer } from "../../schema";
-import type { GridState } from "./page";
+import type { GridState } from "./state";
 
 export function CheckPanel({ state }: { state: GridState }) {
   const question = pick(state, ["size", "directions", "cell"]);

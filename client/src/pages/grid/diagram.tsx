@@ -3,7 +3,7 @@ import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { pick } from "../../core/state";
 import type { DiagramAnswer } from "../../schema";
-import type { GridState } from "./page";
+import type { GridState } from "./state";
 
 export function DiagramPanel({ state }: { state: GridState }) {
   const question = pick(state, ["size", "directions", "cell", "pixel"]);

@@ -1,7 +1,6 @@
 // A 2-D RNN on an image: the wavefront of its steps, what a pixel sees, what it costs.
 import type { GridAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { SizeSlider } from "../../core/size-slider";
 import { change, pick } from "../../core/state";
 import { CheckPanel } from "./check";
@@ -9,24 +8,12 @@ import { DiagramPanel } from "./diagram";
 import { FieldPanel } from "./field";
 import { PricePanel } from "./price";
 import { WavePanel } from "./wave";
+import type { GridState } from "./state";
 import "./style.css";
-
-export type GridState = {
-  size: string;
-  directions: number;
-  cell: string;
-  pixel: string;
-  kernel: number;
-  layers: number;
-  c: number | string;
-  h: number | string;
-  step: number; // of the wavefront that is shown; -1 before the first
-  speed: number; // steps a second
-};
 
 const DIRECTIONS: [number, string][] = [[1, "1: down and right"], [2, "2: and down and left"], [4, "4: from every corner"]];
 
-function GridPage({ state }: { state: GridState }) {
+export default function GridPage({ state }: { state: GridState }) {
   const question = pick(state, ["size", "directions", "cell", "pixel", "kernel", "layers"]);
   const grid = useAnswer<GridAnswer>("grid", question);
   const props = { state, grid, question };
@@ -65,10 +52,3 @@ function GridPage({ state }: { state: GridState }) {
     </>
   );
 }
-
-export const gridPage = definePage<GridState>({
-  name: "grid",
-  title: "2-D RNN",
-  state: { size: "8x12", directions: 1, cell: "rnn", pixel: "", kernel: 3, layers: 3, c: 3, h: 64, step: 6, speed: 4 },
-  view: GridPage,
-});

@@ -5,7 +5,7 @@ import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
 import type { GridPriceAnswer } from "../../schema";
-import type { GridState } from "./page";
+import type { GridState } from "./state";
 
 export function PricePanel({ state }: { state: GridState }) {
   const question = pick(state, ["size", "directions", "cell", "kernel", "layers", "c", "h"]);

@@ -5,7 +5,7 @@ import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change } from "../../core/state";
 import type { GridAnswer } from "../../schema";
-import type { GridState } from "./page";
+import type { GridState } from "./state";
 
 export interface GridProps {
   state: GridState;

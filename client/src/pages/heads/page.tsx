@@ -1,7 +1,6 @@
 // Heads in training: where every head of every layer attends, from the first step to the last.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { Panel } from "../../core/panel";
 import { PartView } from "../../core/report";
 import { change, pick } from "../../core/state";
@@ -9,7 +8,7 @@ import type { FindingsAnswer, HeadsAnswer, MomentAnswer, RunView } from "../../s
 import { Findings, Numbers, Results } from "./findings";
 import { Layer } from "./layer";
 import { RecordField, type RecordFile } from "./record_file";
-import { START, type HeadsState } from "./state";
+import type { HeadsState } from "./state";
 import "./style.css";
 
 const FRAME = 300; // ms
@@ -17,7 +16,7 @@ const ABOUT =
   "Each circle is a head: half of what it attends to lies inside, seen from the query in the middle square; its line is the way its centre came. " +
   "Small crosses are the taps of a convolution with as many heads. In the control the centres are held fixed.";
 
-function HeadsPage({ state }: { state: HeadsState }) {
+export default function HeadsPage({ state }: { state: HeadsState }) {
   const [file, setFile] = useState<RecordFile | null>(null);
   const asked = { ...state, record: file?.text ?? state.record };
   const question = pick(asked, ["record"]);
@@ -127,5 +126,3 @@ function MomentPanel({ state }: { state: HeadsState }) {
     </Panel>
   );
 }
-
-export const headsPage = definePage<HeadsState>({ name: "heads", title: "Heads in training", state: START, view: HeadsPage });

@@ -2,30 +2,18 @@
 import type { PatchesAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
-import { definePage } from "../../core/page";
 import { Panel } from "../../core/panel";
 import { SizeSlider } from "../../core/size-slider";
 import { change, pick } from "../../core/state";
 import { PatchImage } from "./image";
 import { PricePanel } from "./price";
 import { OnePatch, Strip } from "./tokens";
+import { PATCHES, type PatchesState } from "./state";
 import "./style.css";
 
-export type PatchesState = {
-  image: string;
-  patch: string;
-  stride: string; // "" is the patch
-  padding: string;
-  channels: number | string;
-  width: number | string;
-  heads: number | string;
-  token: number; // the one that is shown
-};
-
-export const PATCHES = ["image", "patch", "stride", "padding", "channels", "width"] as const;
 const PADDINGS: [string, string][] = [["error", "refused"], ["crop", "left out"], ["zeros", "filled up with zeros"]];
 
-function PatchesPage({ state }: { state: PatchesState }) {
+export default function PatchesPage({ state }: { state: PatchesState }) {
   const question = pick(state, PATCHES);
   const reading = useAnswer<PatchesAnswer>("patches", question);
   return (
@@ -92,10 +80,3 @@ function Patches({ found, token }: { found: PatchesAnswer; token: number }) {
     </>
   );
 }
-
-export const patchesPage = definePage<PatchesState>({
-  name: "patches",
-  title: "Patches",
-  state: { image: "224", patch: "16", stride: "", padding: "crop", channels: 3, width: 768, heads: 12, token: 137 },
-  view: PatchesPage,
-});

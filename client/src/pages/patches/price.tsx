@@ -6,7 +6,7 @@ import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
 import type { PatchesPriceAnswer } from "../../schema";
-import { PATCHES, type PatchesState } from "./page";
+import { PATCHES, type PatchesState } from "./state";
 
 export function PricePanel({ state }: { state: PatchesState }) {
   const question = pick(state, [...PATCHES, "heads"]);

@@ -2,13 +2,12 @@
 import type { ComponentType } from "preact";
 import type { LayersAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { change } from "../../core/state";
 import { CompareView } from "./compare";
 import { LayerView } from "./layer";
 import { takeFile } from "./config";
 import { ModelView } from "./model";
-import { LIKE, START, type PriceState, type ViewProps } from "./state";
+import { START, type PriceState, type ViewProps } from "./state";
 import { TablesView } from "./tables";
 import "./style.css";
 
@@ -19,7 +18,7 @@ const VIEWS: { [name: string]: { title: string; view: ComponentType<ViewProps> }
   tables: { title: "Tables", view: TablesView },
 };
 
-function PricePage({ state }: { state: PriceState }) {
+export default function PricePage({ state }: { state: PriceState }) {
   const menus = useAnswer<LayersAnswer>("layers", {}).answer;
   const chosen = Object.hasOwn(VIEWS, state.view) ? state.view : START.view;
   const View = VIEWS[chosen]!.view;
@@ -43,5 +42,3 @@ function PricePage({ state }: { state: PriceState }) {
     </div>
   );
 }
-
-export const pricePage = definePage<PriceState>({ name: "price", title: "Price", state: START, like: LIKE, view: PricePage });

@@ -1,7 +1,6 @@
 // Rule: who attends to whom, and what follows from it.
 import { useState } from "preact/hooks";
 import { useAnswer, type Reading } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { start } from "../../core/start";
 import { change, pick } from "../../core/state";
 import { TextField } from "../../core/text-field";
@@ -15,10 +14,10 @@ import { GridPanel } from "./grid-panel";
 import { Letters } from "./letters";
 import { PlanPanel } from "./plan";
 import { SamePanel } from "./same";
-import { hoveredSpan, LIKE, START, type RuleState } from "./state";
+import { hoveredSpan, type RuleState } from "./state";
 import "./style.css";
 
-function RulePage({ state }: { state: RuleState }) {
+export default function RulePage({ state }: { state: RuleState }) {
   const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
   const other = useAnswer<ReadAnswer>("other", state.other ? pick(state, ["other"]) : null);
   const [opened, setOpened] = useState(false);
@@ -86,5 +85,3 @@ function RulePage({ state }: { state: RuleState }) {
 
 const completing = (read: Reading<ReadAnswer>) => (text: string, caret: number, asked: boolean) =>
   completions(start.value?.catalogue ?? [], read.answer?.letters ?? [], text, caret, asked);
-
-export const rulePage = definePage<RuleState>({ name: "rule", title: "Rule", state: START, like: LIKE, view: RulePage });

@@ -3,28 +3,17 @@ import type { ScoresAnswer } from "../../schema";
 import { AlphaSlider } from "../../core/alpha-slider";
 import { useAnswer } from "../../core/ask";
 import { Heat, HeatScale, type Cell } from "../../core/heat";
-import { definePage } from "../../core/page";
 import { Panel } from "../../core/panel";
 import { SizeSlider } from "../../core/size-slider";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
+import type { ScoresState } from "./state";
 import "./style.css";
-
-type ScoresState = {
-  encoding: string;
-  size: string;
-  pixel: string;
-  dy: number; // the centre of a quadratic head, from the query
-  dx: number;
-  alpha: number;
-  channels: number;
-  seed: number;
-};
 
 const ENCODINGS: [string, string][] = [["quadratic", "quadratic, a Gaussian"], ["relative", "relative, sines of shifts"], ["absolute", "absolute, a learned table"], ["sinusoidal", "absolute, sines of places"]];
 const FAR = 8; // below e^-8 of the query's own pixel nothing is seen
 
-function ScoresPage({ state }: { state: ScoresState }) {
+export default function ScoresPage({ state }: { state: ScoresState }) {
   const question = pick(state, ["encoding", "size", "pixel", "dy", "dx", "alpha", "channels", "seed"]);
   const reading = useAnswer<ScoresAnswer>("scores", question);
   return (
@@ -127,10 +116,3 @@ function Maps({ found, asked }: { found: ScoresAnswer; asked: string }) {
 }
 
 const text = (value: number) => Number(value.toPrecision(3)).toString().replace("-", "−");
-
-export const scoresPage = definePage<ScoresState>({
-  name: "scores",
-  title: "Encodings",
-  state: { encoding: "quadratic", size: "9", pixel: "", dy: 1, dx: 2, alpha: 0.5, channels: 16, seed: 0 },
-  view: ScoresPage,
-});

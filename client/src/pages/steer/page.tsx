@@ -2,13 +2,13 @@
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { cellOf, Matrix, type Cell } from "../../core/matrix";
-import { definePage } from "../../core/page";
 import { Panel } from "../../core/panel";
 import { PartView, type ReportView } from "../../core/report";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
+import { read, setKeys } from "./keys";
 import { OutputPlane, QueryPlane, WhyPlane } from "./planes";
-import { BEGIN, LIKE, read, setKeys, type SteerState } from "./state";
+import type { SteerState } from "./state";
 import "./style.css";
 import { Growth, Wanted, Weights } from "./weights";
 
@@ -27,7 +27,7 @@ const STEER_ABOUT = (
   </>
 );
 
-function SteerPage({ state }: { state: SteerState }) {
+export default function SteerPage({ state }: { state: SteerState }) {
   const trying = pick(state, ["keys", "query", "wanted", "values", "scale"]);
   const aiming = pick(state, ["keys", "wanted", "values", "scale", "sharpness"]);
   const tried = useAnswer<TryQueryAnswer>("try_query", trying);
@@ -114,5 +114,3 @@ function Inputs({ state, problem }: { state: SteerState; problem: { message: str
     </div>
   );
 }
-
-export const steerPage = definePage<SteerState>({ name: "steer", title: "Steering", state: BEGIN, like: LIKE, view: SteerPage });

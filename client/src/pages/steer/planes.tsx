@@ -2,7 +2,8 @@
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
 import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
 import { change } from "../../core/state";
-import { moved, nameOf, placeOf, read, setKeys, toneOf, type SteerState } from "./state";
+import { moved, nameOf, placeOf, read, setKeys, toneOf } from "./keys";
+import type { SteerState } from "./state";
 
 type Pair = readonly number[];
 const place = (pair: Pair): Place => [pair[0]!, pair[1]!];

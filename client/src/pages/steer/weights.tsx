@@ -2,7 +2,8 @@
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
 import { Chart } from "../../core/chart";
 import { change } from "../../core/state";
-import { read, toneOf, type SteerState } from "./state";
+import { read, toneOf } from "./keys";
+import type { SteerState } from "./state";
 
 /** What every key gets, what is wanted for it, and what it gets of a query without end in this direction. */
 export function Weights({ answer }: { answer: TryQueryAnswer }) {

@@ -2,13 +2,12 @@
 import { useState } from "preact/hooks";
 import type { WorkAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
-import { definePage } from "../../core/page";
 import { Copy, Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import { Inputs } from "./inputs";
 import { Practice } from "./practice";
 import { OriginLine, Steps } from "./steps";
-import { BEGIN, LIKE, numberAt, WORK_FIELDS, type Place, type WorkState } from "./state";
+import { numberAt, WORK_FIELDS, type Place, type WorkState } from "./state";
 import "./style.css";
 
 const ABOUT = (
@@ -19,7 +18,7 @@ const ABOUT = (
   </>
 );
 
-function WorkPage({ state }: { state: WorkState }) {
+export default function WorkPage({ state }: { state: WorkState }) {
   const [pointed, point] = useState<Place | null>(null);
   const question = pick(state, WORK_FIELDS);
   const work = useAnswer<WorkAnswer>("work", question);
@@ -69,5 +68,3 @@ function Options({ state, markdown }: { state: WorkState; markdown: string }) {
     </div>
   );
 }
-
-export const workPage = definePage<WorkState>({ name: "work", title: "Worked attention", state: BEGIN, like: LIKE, view: WorkPage });

@@ -23,7 +23,7 @@ export type WorkState = {
   answer: { [step: string]: string[][][] };
 };
 
-export const BEGIN: WorkState = {
+export const START: WorkState = {
   tokens: [["1", "2"], ["2", "0"], ["0", "1"], ["1", "1"]],
   wq: [["1", "0"], ["0", "1"]],
   wk: [["1", "0"], ["0", "0"]],
