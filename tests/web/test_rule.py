@@ -60,7 +60,19 @@ def test_without_a_closed_form_the_value_is_still_exact() -> None:
     assert found["formula"] is None
     assert found["no_formula"]
     assert found["value"] == str(int(lt.rule("q*k < 40").mask(n=30).sum()))
-    assert refused("count", rule="q*k < 40")["kind"] == "no answer"
+    at_once = ask("count", rule="q*k < 40")
+    assert at_once["examples"] == {"n": 12}
+    assert at_once["value"] == str(int(lt.rule("q*k < 40").mask(n=12).sum()))
+
+
+def test_a_rule_without_formulas_says_so_in_one_way_and_without_python() -> None:
+    for text in ("k*k <= q", "documents([5, 3, 4])"):
+        for panel in ("keys", "growth", "reach"):
+            problem = refused(panel, rule=text)
+            assert problem["kind"] == "no formula"
+            assert "(method=" not in problem["message"]
+    assert refused("keys", rule="k*k <= q")["message"].startswith("k * k is not affine in k")
+    assert "k <= q and (…)" in ask("cache", rule="k*k <= q")["no_cache"]
 
 
 @pytest.mark.parametrize("text", ["causal", "strided", "windowed", "neighbourhood", "k <= q or k < p"])
@@ -88,7 +100,10 @@ def test_growth_is_the_librarys() -> None:
 def test_the_cache_is_that_of_the_rolling_buffer() -> None:
     found = ask("cache", rule="sinks", numbers={"s": 4, "t": 8})
     assert found["most"] == str(retention(lt.rules.sinks(s=4, t=8)).most)
-    assert ask("cache", rule="sinks", numbers={"s": 4})["missing"] == ["t"]
+    drawn = ask("cache", rule="sinks", numbers={"s": 4})
+    taken = drawn["examples"]
+    assert [*taken] == ["t"]
+    assert drawn["most"] == ask("cache", rule="sinks", numbers={"s": 4, **taken})["most"] != ""
     assert ask("cache", rule="causal")["most"] == ""
     assert "attend" in ask("cache", rule="full")["no_cache"]
 
@@ -99,7 +114,8 @@ def test_a_condition_is_told_its_name() -> None:
     assert found["canonical"] == "k <= q and q - k <= 255"
     assert "FlashAttention: window_size = (t, 0)" in found["elsewhere"]
     named = ask("rules", rule="strided")
-    assert (named["name"], named["missing"]) == ("strided", ["t"])
+    assert (named["name"], named["examples"]) == ("strided", {"t": 3})
+    assert named["canonical"] == "k <= q and q - k <= 3"
     assert ask("rules", rule="q + k < n")["name"] == ""
 
 

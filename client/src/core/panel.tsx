@@ -27,6 +27,7 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
   const [told, setTold] = useState(false);
   const id = useId();
   const copies = reading.answer?.copies;
+  const noFormula = reading.problem?.kind === "no formula"; // the page says why, once
   const older = reading.problem !== null || current(reading, question) === null;
   return (
     <section class={`panel${wide ? " wide" : ""}`} aria-labelledby={id} aria-busy={reading.busy} data-panel={panel}>
@@ -49,10 +50,12 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
       </header>
       {told && <p class="about">{about}</p>}
       <Guard of={here.value.state}>{controls}</Guard>
-      {reading.problem && <ProblemText problem={reading.problem} />}
-      <div class={(stale ?? (older && copies)) ? "stale" : ""}>
-        <Guard of={here.value.state}>{children}</Guard>
-      </div>
+      {noFormula ? <p class="no-formula">Not for this rule: it has no formulas.</p> : reading.problem && <ProblemText problem={reading.problem} />}
+      {!noFormula && (
+        <div class={(stale ?? (older && copies)) ? "stale" : ""}>
+          <Guard of={here.value.state}>{children}</Guard>
+        </div>
+      )}
     </section>
   );
 }

@@ -12,13 +12,15 @@ interface Props {
   log?: boolean; // the slider's places are powers, for sizes up to a million
   label?: string;
   symbolic?: boolean; // whether it can become a letter again
+  least?: number; // what the box takes; a slider may begin above it
   onChange: (value: number | string | null) => void;
 }
 
 const PLACES = 1000;
 
-export function Slider({ name, value, example, min = 0, max, step = 1, log, label, symbolic, onChange }: Props) {
+export function Slider({ name, value, example, min = 0, max, step = 1, log, label, symbolic, least, onChange }: Props) {
   const id = useId();
+  const [wrong, setWrong] = useState("");
   const number = Number(value ?? example);
   const low = Math.max(1, min);
   const place = log ? (PLACES * Math.log(Math.max(number, low) / low)) / Math.log(max / low) : number;
@@ -40,11 +42,16 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
         aria-valuetext={value === null ? `${name}, a letter; the picture has ${example}` : String(value)}
         onInput={(event) => onChange(read(event.currentTarget.value))}
       />
-      <NumberBox name={name} value={value} example={example} whole={step >= 1} onChange={onChange} />
+      <NumberBox name={name} value={value} example={example} whole={step >= 1} least={least ?? -Infinity} describedBy={wrong && `${id}-wrong`} onWrong={setWrong} onChange={onChange} />
       {symbolic && (
         <button class="quiet" disabled={value === null} onClick={() => onChange(null)} title={`${name} becomes a letter again`} aria-label={`${name}: a letter again`}>
           ×
         </button>
+      )}
+      {wrong && (
+        <p class="slider-wrong" id={`${id}-wrong`} role="status">
+          {wrong}; the page still shows {name} = {number.toLocaleString("en")}
+        </p>
       )}
     </div>
   );
@@ -55,13 +62,20 @@ interface BoxProps {
   value: number | string | null;
   example: number; // what the picture has while it is a letter
   whole: boolean;
+  least: number;
+  describedBy: string;
+  onWrong: (why: string) => void; // "" once it is right again
   onChange: (value: number | string | null) => void;
 }
 
 /** The number as text, followed as it is typed; what is no number stays until the box is left. */
-function NumberBox({ name, value, example, whole, onChange }: BoxProps) {
+function NumberBox({ name, value, example, whole, least, describedBy, onWrong, onChange }: BoxProps) {
   const [draft, setDraft] = useState<string | null>(null);
-  const read = (text: string) => (whole ? wholeNumber(text) : text.trim() === "" ? null : Number.isNaN(Number(text)) ? undefined : Number(text));
+  const read = (text: string) => {
+    const found = whole ? wholeNumber(text) : text.trim() === "" ? null : Number.isNaN(Number(text)) ? undefined : Number(text);
+    return typeof found === "number" && found < least ? undefined : found;
+  };
+  const why = (text: string) => (wholeNumber(text) !== undefined ? `${name} is at least ${least}` : whole ? `${name} is a whole number, such as 4096, 65,536, 1e6 or 2^16` : `${name} is a number, such as 0.5`);
   const meant = draft === null ? null : read(draft);
   const wrong = meant === undefined;
   const shown = draft !== null && (wrong || meant === value) ? draft : value === null ? "" : String(value); // undo may have changed it
@@ -71,16 +85,20 @@ function NumberBox({ name, value, example, whole, onChange }: BoxProps) {
       inputMode="numeric"
       aria-label={`${name}, number`}
       aria-invalid={wrong}
-      title={wrong ? "not a number; write for instance 4096, 65,536, 1e6 or 2^16" : undefined}
-      placeholder={`${name}: ${example}`}
+      aria-describedby={describedBy || undefined}
+      placeholder={String(example)}
       value={shown}
       onInput={(event) => {
         const text = event.currentTarget.value;
         const found = read(text);
         setDraft(text);
+        onWrong(found === undefined ? why(text) : "");
         if (found !== undefined) onChange(found);
       }}
-      onBlur={() => setDraft(null)}
+      onBlur={() => {
+        setDraft(null);
+        onWrong("");
+      }}
     />
   );
 }

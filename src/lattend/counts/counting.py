@@ -132,7 +132,7 @@ def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendErr
         return DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}')
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
-        return NotAffineError(message, reason.text, reason.start, reason.end)
+        return NotAffineError(message, reason.text, reason.start, reason.end, reason=reason.reason)
     if isinstance(reason, EngineMissing):
         return EngineMissing(f"{reason}. Counting at given numbers works without it")
     return reason

@@ -236,4 +236,4 @@ class _Builder:
             part = expr.text(node) if isinstance(node, Compare) else expr.term_text(node)
             start = max(0, source.find(part))
             end = start + len(part)
-        return NotAffineError(f'rule "{source}": {message}.', source, start, end)
+        return NotAffineError(f'rule "{source}": {message}.', source, start, end, reason=f"{message}.")

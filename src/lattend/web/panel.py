@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError, TooLarge
+from lattend.web.advice import for_page
 from lattend.wording import visible
 
 if TYPE_CHECKING:
@@ -70,10 +71,11 @@ class Fix(BaseModel):
 class Problem(BaseModel):
     """Why there is no answer: what was asked, what was found, where, and what to do.
 
+    The kind "no formula" is of rules that have none at all, whichever of their formulas was asked for.
     `field` is the field of the question that the message speaks of, and `start` to `end` its characters.
     """
 
-    kind: Literal["input", "no answer", "busy", "mistake"]
+    kind: Literal["input", "no answer", "no formula", "busy", "mistake"]
     message: str
     field: str = ""
     text: str = ""
@@ -104,14 +106,31 @@ class Panel:
 
 def problem_of(error: LattendError, question: Question) -> Problem:
     """The error as the page shows it, with the field whose text it points at."""
-    late = isinstance(error, (NoClosedForm, NotAffineError, TooLarge))
-    found = Problem(kind="no answer" if late else "input", message=str(error))
+    found = Problem(kind=_kind(error, question), message=for_page(str(error)))
     if not isinstance(error, TextError):
         return found
     field = next((name for name, value in question if value == error.text), "")
     place: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
-    reason = visible(error.reason) if field else found.message  # the page shows the text itself
+    reason = for_page(visible(error.reason)) if field else found.message  # the page shows the text itself
     return found.model_copy(update={**place, "message": reason, "fixes": _fixes(error, field)})
+
+
+def _kind(
+    error: LattendError, question: Question
+) -> Literal["input", "no answer", "no formula", "busy", "mistake"]:
+    """Whose fault it is: the question's, or nobody's."""
+    if isinstance(error, NotAffineError) or (isinstance(error, NoClosedForm) and _looks_up(question)):
+        return "no formula"
+    return "no answer" if isinstance(error, (NoClosedForm, TooLarge)) else "input"
+
+
+def _looks_up(question: Question) -> bool:
+    """Whether a rule of the question looks up data."""
+    from lattend.web.rules import read
+
+    texts = (getattr(question, name, "") for name in RULES)
+    rules = [read(text) for text in texts if text]
+    return any(rule.data or rule.open for rule in rules)
 
 
 def _fixes(error: TextError, field: str) -> list[Fix]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from lattend.web.panel import Numbers, Question
-from lattend.web.panels.read import letters
+from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -43,12 +43,8 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
     """The numbers given, and examples for the parameters that have none; sizes have defaults in explain."""
     rule = read(question.rule)
     given = numbers_of(rule, question.numbers)
-    examples = {
-        letter.name: letter.example
-        for letter in letters(rule)
-        if letter.name in rule.free and letter.name not in given and not letter.size
-    }
-    return given, examples
+    open_letters = (name for name in rule.parameters if name in rule.free and name not in given)
+    return given, examples(rule, open_letters)
 
 
 def explained(question: PlanQuestion) -> Explanation:
@@ -61,9 +57,9 @@ def _explained(text: str) -> Explanation:
     from lattend.attend.explain.explain import explain
 
     question = PlanQuestion.model_validate_json(text)
-    given, examples = numbers_in(question)
+    given, taken = numbers_in(question)
     rule = read(question.rule)
-    known = given | examples
+    known = given | taken
     bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
     sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
     heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number

@@ -147,6 +147,28 @@ def test_two_rules_differ_first_somewhere(page: Any) -> None:
     expect(verdict).to_have_count(0)
 
 
+def test_what_is_no_number_is_said_and_changes_nothing(page: Any) -> None:
+    page.goto(link(rule="causal", numbers={"n": 1000}))
+    count, box = page.locator("[data-panel=count]"), page.get_by_label("n, number")
+    expect(count).to_contain_text("500,500 of 1,000,000 pairs")
+    for text, why in (("1.5", "n is a whole number"), ("-5", "n is at least 1")):
+        box.fill(text)
+        expect(page.locator(".slider-wrong")).to_contain_text(f"{why}")
+        expect(page.locator(".slider-wrong")).to_contain_text("the page still shows n = 1,000")
+    box.fill("10")
+    expect(page.locator(".slider-wrong")).to_have_count(0)
+    expect(count).to_contain_text("55 of 100 pairs")
+
+
+def test_a_rule_without_formulas_is_told_why_once(page: Any, settled: Any) -> None:
+    page.goto(link(rule="k*k <= q"))
+    settled(page)
+    expect(page.get_by_text("is not affine in k")).to_have_count(1)
+    expect(page.locator("[data-panel=keys]")).to_contain_text("Not for this rule")
+    expect(page.locator("[data-panel=count]")).to_contain_text("34 of 144 pairs")
+    expect(page.locator(".problem")).to_have_count(0)
+
+
 def test_the_same_in_code_follows_the_numbers(page: Any) -> None:
     page.goto(link(rule="windowed", numbers={"n": 64, "w": 16}))
     page.get_by_role("button", name="FlexAttention").click()

@@ -39,8 +39,8 @@ export function ClaimPanel({ state, read }: RuleProps) {
           ))}
         </p>
       )}
-      {answer && (
-        <div class={reading.problem ? "stale" : ""}>
+      {answer && !reading.problem && (
+        <div>
           <p class="claim-read">
             read as <Formula latex={answer.read} block />
           </p>

@@ -1,5 +1,5 @@
 // What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
-import { current, useAnswer } from "../../core/ask";
+import { current, useAnswer, type Reading } from "../../core/ask";
 import { FoldedFormula, Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -21,7 +21,6 @@ export function CountPanel({ state, read }: RuleProps) {
       reading={count}
     >
       {found?.formula && <PiecewiseFormula formula={found.formula} />}
-      {found?.no_formula && <p class="rule-note">{found.no_formula}</p>}
       {found?.partly && (
         <div class="rule-partly">
           <span class="rule-note">at the numbers given so far</span>
@@ -34,6 +33,7 @@ export function CountPanel({ state, read }: RuleProps) {
           {found.share && <small> of {found.dense} pairs, {found.share}</small>}
         </p>
       )}
+      {found?.no_formula && <p class="rule-note">counted pair by pair{atText(found.examples)}</p>}
       <dl class="rule-facts-list">
         {growth.answer && !growth.problem && (
           <>
@@ -43,7 +43,7 @@ export function CountPanel({ state, read }: RuleProps) {
             </dd>
           </>
         )}
-        {growth.problem && !count.problem && (
+        {growth.problem && growth.problem.kind !== "no formula" && !count.problem && (
           <>
             <dt>grows as</dt>
             <dd class="rule-note">{growth.problem.message}</dd>
@@ -62,9 +62,9 @@ export function CountPanel({ state, read }: RuleProps) {
   );
 }
 
-export function KeysPanel({ state, read }: RuleProps) {
+/** Keys of a query; the page asks for them, since what has no formula here has none in any panel. */
+export function KeysPanel({ state, read, keys }: RuleProps & { keys: Reading<KeysAnswer> }) {
   const question = read.problem ? undefined : pick(state, ["rule", "numbers"]);
-  const keys = useAnswer<KeysAnswer>("keys", question);
   return (
     <Panel
       title="Keys and queries"
@@ -124,12 +124,11 @@ export function CachePanel({ state, read }: RuleProps) {
       question={question}
       reading={cache}
     >
-      {found && found.missing.length > 0 && <p class="rule-note">Give {found.missing.join(" and ")} a number to see which keys are kept.</p>}
       {found?.no_cache && <p class="rule-note">{found.no_cache}</p>}
       {found?.sentence && (
         <>
           <p class="value">
-            {found.most || "all"} <small>{found.most === "1" ? "key" : "keys"} at most</small>
+            {found.most || "all"} <small>{found.most === "1" ? "key" : "keys"} at most{atText(found.examples)}</small>
           </p>
           <p>{found.sentence}</p>
         </>
@@ -169,9 +168,12 @@ export function NamesPanel({ state, read }: RuleProps) {
             <dt>as the engine writes it</dt>
             <dd>
               {found.canonical ? (
-                <code>{found.canonical}</code>
+                <>
+                  <code>{found.canonical}</code>
+                  <span class="rule-note">{atText(found.examples)}</span>
+                </>
               ) : (
-                <span class="rule-note">{found.missing.length ? `give ${found.missing.join(" and ")} a number` : `as typed: ${found.unknown}`}</span>
+                <span class="rule-note">as typed: {found.unknown}</span>
               )}
             </dd>
           </dl>
@@ -179,6 +181,12 @@ export function NamesPanel({ state, read }: RuleProps) {
       )}
     </Panel>
   );
+}
+
+/** At which numbers, where they are examples. */
+function atText(examples: { [name: string]: number }): string {
+  const taken = Object.entries(examples).map(([name, value]) => `${name} = ${value}`);
+  return taken.length ? ` at ${taken.join(", ")}, as drawn` : "";
 }
 
 function Fact({ name, texts }: { name: string; texts: string[] }) {

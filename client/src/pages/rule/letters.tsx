@@ -8,7 +8,7 @@ const LARGEST = 1e6; // of a slider; a box takes any number
 const FEW = 32;
 const LINEAR = 256; // up to which places of a slider are numbers, not powers
 
-export function Letters({ state, read, other }: RuleProps) {
+export function Letters({ state, read, other, hasFormulas }: RuleProps & { hasFormulas: boolean }) {
   const letters = new Map<string, Letter>();
   for (const letter of [...(read.answer?.letters ?? []), ...(other.answer?.letters ?? [])])
     if (letter.value === null && !letters.has(letter.name)) letters.set(letter.name, letter);
@@ -18,25 +18,41 @@ export function Letters({ state, read, other }: RuleProps) {
   };
   const sizes = [...letters.values()].filter((letter) => letter.size);
   const most = Math.max(...sizes.map((letter) => Number(state.numbers[letter.name] ?? letter.example)));
+  const open = [...letters.values()].filter((letter) => state.numbers[letter.name] === undefined);
   return (
-    <div class="sliders" role="group" aria-label="Letters of the rule">
-      {[...letters.values()].map((letter) => {
-        const value = state.numbers[letter.name] ?? null;
-        const max = letter.size ? (letter.name === "n" || letter.name === "m" ? LARGEST : 4096) : Math.min(LARGEST, Math.max(FEW, most, Number(value ?? 0)));
-        return (
-          <Slider
-            key={letter.name}
-            name={letter.name}
-            value={value}
-            example={letter.example}
-            min={letter.least}
-            max={max}
-            log={max > LINEAR}
-            symbolic
-            onChange={set(letter.name)}
-          />
-        );
-      })}
-    </div>
+    <>
+      <div class="sliders" role="group" aria-label="Letters of the rule">
+        {[...letters.values()].map((letter) => {
+          const value = state.numbers[letter.name] ?? null;
+          const max = letter.size ? (letter.name === "n" || letter.name === "m" ? LARGEST : 4096) : Math.min(LARGEST, Math.max(FEW, most, Number(value ?? 0)));
+          return (
+            <Slider
+              key={letter.name}
+              name={letter.name}
+              value={value}
+              example={letter.example}
+              min={letter.least}
+              least={letter.least || undefined}
+              max={max}
+              log={max > LINEAR}
+              symbolic
+              onChange={set(letter.name)}
+            />
+          );
+        })}
+      </div>
+      {open.length > 0 && (
+        <p class="rule-open">
+          {listed(open.map((letter) => letter.name))} {open.length === 1 ? "is" : "are"} open: {hasFormulas && "formulas hold for every number. "}What needs one takes{" "}
+          {open.map((letter) => `${letter.name} = ${letter.example}`).join(", ")}
+          {open.some((letter) => letter.name === "n") && "; Plan and Cost take a longer n, which they name"}.
+        </p>
+      )}
+    </>
   );
+}
+
+/** n, t and w. */
+function listed(names: string[]): string {
+  return names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }

@@ -4,7 +4,7 @@ import { useAnswer, type Reading } from "../../core/ask";
 import { start } from "../../core/start";
 import { change, pick } from "../../core/state";
 import { TextField } from "../../core/text-field";
-import type { ReadAnswer } from "../../schema";
+import type { KeysAnswer, ReadAnswer } from "../../schema";
 import { ClaimPanel } from "./claim";
 import { CodePanel } from "./code";
 import { completions } from "./completion";
@@ -20,6 +20,8 @@ import "./style.css";
 export default function RulePage({ state }: { state: RuleState }) {
   const read = useAnswer<ReadAnswer>("read", pick(state, ["rule"]));
   const other = useAnswer<ReadAnswer>("other", state.other ? pick(state, ["other"]) : null);
+  const keys = useAnswer<KeysAnswer>("keys", read.problem ? undefined : pick(state, ["rule", "numbers"]));
+  const noFormula = !read.problem && keys.problem?.kind === "no formula" ? keys.problem.message : "";
   const [opened, setOpened] = useState(false);
   const two = opened || state.other !== "";
   const props = { state, read, other };
@@ -59,7 +61,8 @@ export default function RulePage({ state }: { state: RuleState }) {
           <button class="quiet" onClick={close}>Take away</button>
         </TextField>
       )}
-      <Letters {...props} />
+      {noFormula && <p class="rule-note">No formulas for this rule: {noFormula}</p>}
+      <Letters {...props} hasFormulas={!noFormula} />
       <div class="rule-layout">
         <div class="rule-picture">
           <GridPanel {...props} />
@@ -69,7 +72,7 @@ export default function RulePage({ state }: { state: RuleState }) {
         <div class="rule-facts">
           {two && <SamePanel {...props} />}
           <CountPanel {...props} />
-          <KeysPanel {...props} />
+          <KeysPanel {...props} keys={keys} />
           <SpanPanel {...props} />
           <CachePanel {...props} />
           <NamesPanel {...props} />

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from lattend.errors import DeadlineError, DomainError, LattendError
+from lattend.web.advice import for_page
 from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
 
 
@@ -20,10 +22,11 @@ class CacheQuestion(Question):
 class CacheAnswer(Answer):
     """`most` is the size of the rolling buffer, "" where it grows with the sequence.
 
-    `missing` are letters that need a number first; `no_cache` says why tokens cannot be decoded one by one.
+    `examples` are the numbers taken for letters that have none, and must have one; `no_cache` says why tokens
+    cannot be decoded one by one.
     """
 
-    missing: list[str]
+    examples: dict[str, int]
     most: str
     sentence: str
     no_cache: str
@@ -38,18 +41,15 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     inner = {axis.queries for axis in rule.axes[1:]}  # an image is read row by row
     wanted = [name for name in rule.free if name in inner or name == "heads" or name in rule.parameters]
     numbers = {name: value for name, value in numbers_of(rule, question.numbers).items() if name in wanted}
-    missing = [name for name in wanted if name not in numbers]
+    taken = examples(rule, (name for name in wanted if name not in numbers))
+    numbers |= taken
     copies = Copies(
-        python=""
-        if missing
-        else python(
+        python=python(
             call("rule = lt.rule", question.rule),
             f"cache = lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64)",
         ),
         command="",
     )
-    if missing:
-        return CacheAnswer(missing=missing, most="", sentence="", no_cache="", copies=copies)
     missed = deadlines_missed()
     try:
         found = retention(rule, **numbers)
@@ -58,9 +58,10 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     except LattendError as reason:
         if deadlines_missed() > missed:  # it is not that there is no cache
             raise DeadlineError(str(reason)) from None
-        return CacheAnswer(missing=[], most="", sentence="", no_cache=str(reason), copies=copies)
+        why = for_page(str(reason))
+        return CacheAnswer(examples=taken, most="", sentence="", no_cache=why, copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
-    return CacheAnswer(missing=[], most=most, sentence=str(found), no_cache="", copies=copies)
+    return CacheAnswer(examples=taken, most=most, sentence=str(found), no_cache="", copies=copies)
 
 
 PANEL = Panel("cache", "The KV cache that a rule needs", CacheQuestion, CacheAnswer, answer)

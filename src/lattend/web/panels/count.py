@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
+from lattend.web.advice import for_page
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class CountAnswer(Answer):
     """The closed form, or why there is none, and where it is defined.
 
     `partly` is the form with the numbers given so far. Once every letter has one, `value` is the count in
-    digits with commas, and `share` its percentage of all pairs, of which there are `dense`.
+    digits with commas, and `share` its percentage of all pairs, of which there are `dense`. Of a rule without
+    a closed form it is there at once, with the numbers of `examples` for letters that have none.
     """
 
     formula: Formula | None
@@ -36,6 +39,7 @@ class CountAnswer(Answer):
     domain: str
     partly: Formula | None
     value: str
+    examples: dict[str, int]
     dense: str
     share: str
 
@@ -48,8 +52,13 @@ def answer(question: CountQuestion) -> CountAnswer:
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
     closed, reason = _closed(rule)
+    drawn: dict[str, int] = {}
     if reason is not None and bound.free:
-        raise reason
+        if not isinstance(reason, NotAffineError):
+            raise reason
+        drawn = examples(rule, bound.free)
+        numbers = {**numbers, **drawn}
+        bound = rule.at(**numbers)
     shown = None if closed is None else formula(closed)
     found = closed
     if numbers or closed is None:
@@ -62,10 +71,11 @@ def answer(question: CountQuestion) -> CountAnswer:
     dense = 0 if value is None else bound.dense
     return CountAnswer(
         formula=shown,
-        no_formula="" if reason is None else str(reason),
+        no_formula="" if reason is None else for_page(str(reason)),
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
         partly=formula(found) if found is not None and found is not closed and value is None else None,
         value="" if value is None else f"{value:,}",
+        examples=drawn,
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
         copies=Copies(

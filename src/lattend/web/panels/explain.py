@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from lattend.web.advice import for_page
 from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.plans import PlanQuestion, explained, numbers_in
@@ -78,7 +79,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
     given, _ = numbers_in(question)
     options = {name: value for name, value in question.options.items() if name not in found.at}
     facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
-    facts = [] if found.refused else facts
+    facts = [*([] if found.refused else facts), *format_memory(found.memory)]
     return ExplainAnswer(
         title=", ".join(f"{name} = {value:,}" for name, value in found.at.items()),
         at=found.at,
@@ -107,7 +108,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
             for name, reason in found.kernels.items()
         ],
         refused=found.refused,
-        facts=[Fact(name=name, words=words) for name, words in [*facts, *format_memory(found.memory)]],
+        facts=[Fact(name=name, words=for_page(words)) for name, words in facts],
         mapped=found.has_tile_map,
         copies=Copies(
             python=python(call("lt.explain", question.rule, **found.at, **options)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -101,6 +102,12 @@ def letters(rule: Rule) -> list[Letter]:
         )
         for name in (*rule.sizes, *rule.parameters)
     ]
+
+
+def examples(rule: Rule, names: Iterable[str]) -> dict[str, int]:
+    """The numbers at which these letters of a rule are drawn until they have one."""
+    wanted = {*names}
+    return {letter.name: letter.example for letter in letters(rule) if letter.name in wanted}
 
 
 def tree(node: Node) -> Tree:

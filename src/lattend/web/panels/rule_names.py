@@ -8,6 +8,7 @@ from pydantic import Field
 
 from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
+from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class NamesAnswer(Answer):
     """The rule of the catalogue that this is, proved for all sizes, and what others call it.
 
     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
-    `canonical` is the one condition for this set at the numbers of its parameters; `unknown` why there is
-    none, `missing` the parameters that need a number first.
+    `canonical` is the one condition for this set at the numbers of its parameters, those of `examples` where
+    they have none; `unknown` says why there is none.
     """
 
     name: str
@@ -41,7 +42,7 @@ class NamesAnswer(Answer):
     domain: str
     canonical: str
     unknown: str
-    missing: list[str]
+    examples: dict[str, int]
 
 
 def answer(question: NamesQuestion) -> NamesAnswer:
@@ -53,11 +54,9 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     about, arguments, typed = _names(rule)
     numbers = numbers_of(rule, question.numbers)
     given = {name: value for name, value in numbers.items() if name in rule.parameters}
-    missing = [name for name in rule.free if name in rule.parameters and name not in given]
-    canonical, unknown = "", ""
-    if not missing:
-        found = canonical_form(rule.at(**given))
-        canonical, unknown = expr.text(found.condition), found.as_written
+    taken = examples(rule, (name for name in rule.free if name in rule.parameters and name not in given))
+    found = canonical_form(rule.at(**given, **taken))
+    unknown = found.as_written
     return NamesAnswer(
         name=about.name if about else "",
         call=typed,
@@ -68,9 +67,9 @@ def answer(question: NamesQuestion) -> NamesAnswer:
         elsewhere=[*about.elsewhere] if about else [],
         reference=about.reference if about else "",
         domain=expr.text(rule.domain),
-        canonical="" if unknown else canonical,
+        canonical="" if unknown else expr.text(found.condition),
         unknown=unknown,
-        missing=missing,
+        examples=taken,
         copies=Copies(
             python=python(call("rule = lt.rule", question.rule), "rule.about"),
             command=command("rules", about.name if about else question.rule),
