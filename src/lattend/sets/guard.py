@@ -210,6 +210,11 @@ def fork_for_sets() -> None:
     _WORKER.forks = hasattr(os, "fork")
 
 
+def stop_sets() -> None:
+    """End the process for set work; the next that is to be done starts another."""
+    _WORKER.stop()
+
+
 def module_path() -> list[str]:
     """Where this process finds its modules; never the current directory, which may hold a fractions.py."""
     home = str(Path(__file__).parents[2])  # lattend itself, also where an import hook finds it

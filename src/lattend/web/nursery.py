@@ -89,9 +89,9 @@ def _spawned(theirs: socket.socket, torch: bool) -> None:
 def tend(place: int, torch: bool) -> None:
     """The nursery's loop: for every socket that comes, a worker."""
     die_with_parent()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
     control = socket.socket(fileno=place)
     load(torch)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that end leave nothing behind
     gc.collect()
     gc.freeze()  # collections in the workers then leave the pages alone that all of them share
     while True:

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from lattend.errors import DeadlineError, LattendError, TorchMissing
-from lattend.sets.guard import deadlines_missed, fork_for_sets, limit_memory
+from lattend.sets.guard import deadlines_missed, fork_for_sets, limit_memory, stop_sets
 from lattend.web.panel import Answer, Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
 
@@ -38,10 +38,12 @@ def load(torch: bool) -> None:
     if torch:
         with contextlib.suppress(ImportError):  # workers share the cores: threads would wait for each other
             import_module("torch").set_num_threads(1)
+    fork_for_sets()
     for panel in PANELS.values():
         required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
         if required == ["rule"] and panel.torch == torch:
             reply(panel.name, "", FIRST)
+    stop_sets()  # every worker has one of its own
 
 
 def _modules(torch: bool) -> list[str]:
