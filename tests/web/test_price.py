@@ -266,3 +266,11 @@ def test_any_json_is_data(data: st.DataObject, name: str) -> None:
         fields[field] = data.draw(json_values)
     status, found = ask("model", config=fields, length=data.draw(st.integers(1, 10**6)))
     assert status == 200 or found["kind"] == "input", found
+
+
+def test_a_letter_without_a_number_stands_at_the_same_one_everywhere() -> None:
+    layers = ["linear(n, d, d)", "attention(causal)"]
+    known = {letter["name"]: letter["example"] for letter in answer("cost", layer=layers[0])["letters"]}
+    compared = {letter["name"]: letter["example"] for letter in answer("compare", layers=layers)["letters"]}
+    assert compared["d"] == known["d"]
+    assert known["n"] == answer("rule_cost", rule="causal")["at"]["n"]

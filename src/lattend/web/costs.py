@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from lattend.cost.cost import Cost
 
 LayerText = Annotated[str, Field(max_length=2000)]
-# Where a slider stands while its letter has no number
-STANDS = 64
-STANDS_BY_NAME = {
-    **{"n": 1024, "heads": 8, "d": 512, "D_i": 512, "l": 12, "layers": 12, "k": 3, "c": 3},
-    **{"rows": 32, "cols": 32, "vocabulary": 50257},
-}
 
 
 class SizeLetter(BaseModel):
@@ -31,7 +25,9 @@ class SizeLetter(BaseModel):
 
 def size_letters(names: Iterable[str]) -> list[SizeLetter]:
     """The letters in the order in which they are written."""
-    return [SizeLetter(name=name, example=STANDS_BY_NAME.get(name, STANDS)) for name in names]
+    from lattend.rules.example_numbers import priced_number
+
+    return [SizeLetter(name=name, example=priced_number(name)) for name in names]
 
 
 @dataclass(frozen=True)

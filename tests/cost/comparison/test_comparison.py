@@ -62,9 +62,9 @@ def test_different_numbers_of_positions_are_said_first():
 
 def test_what_nobody_gave_is_an_example_and_said_to_be():
     found = compare([rnn(), attention()], over="t")
-    assert (found.numbers, found.chosen) == ({"n": 64}, ("n",))
-    assert "at n = 64, with n as an example: give a number to choose another" in str(found)
-    assert found.sizes == (8, 16, 32, 64, 128, 256, 512)
+    assert (found.numbers, found.chosen) == ({"n": 4096}, ("n",))
+    assert "at n = 4,096, with n as an example: give a number to choose another" in str(found)
+    assert found.sizes == (512, 1024, 2048, 4096, 8192, 16384, 32768)
     assert max(map(len, str(found).splitlines())) <= 100
 
 

@@ -26,6 +26,7 @@ from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
+from lattend.rules.example_numbers import priced_number
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import check_integer
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from lattend.draw.picture import Picture
 
 At = Mapping[str, int | Sequence[int]] | Sequence[int] | None
-# Where a number is needed and none was given
-CHOSEN, CHOSEN_BY_NAME = 64, {"heads": 8, "layers": 12, "l": 12, "k": 3}
 MOST_ROWS = 8
 LARGEST = 2**60
 
@@ -294,7 +293,7 @@ def compare(
         raise NamingError(f"none of these has {unknown[0]}; they have {', '.join({**names, **known})}")
     others = sorted((name for name in names if name != over), key=rank)
     chosen = tuple(name for name in others if name not in numbers_)
-    values = {name: numbers_.get(name, CHOSEN_BY_NAME.get(name, CHOSEN)) for name in others}
+    values = {name: numbers_.get(name, priced_number(name)) for name in others}
     return Comparison(named, over, quantity, values, chosen, sizes, tuple(widths))
 
 

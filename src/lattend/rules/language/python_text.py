@@ -18,40 +18,22 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from lattend.rules.axes import RESERVED
-from lattend.rules.language import advice
-from lattend.rules.language.expr import (
-    And,
-    Arith,
-    ArithOp,
-    Compare,
-    CompareOp,
-    Condition,
-    Lookup,
-    Name,
-    Node,
-    Not,
-    Num,
-    Or,
-    Term,
-    Truth,
-    check_size,
-    flattened,
-)
+from lattend.rules.language import advice, expr
 from lattend.rules.language.scan import WORDS
 from lattend.rules.language.tokens import MAX_INTEGER, Source, is_name
 from lattend.rules.language.tracing import BATCH, names_of_positions
 
 _PYTHON = re.compile(r"(?:^|[=\n])\s*(?:lambda\b|def\s+\w+\s*\()")
-_ARITHMETIC: dict[type[ast.operator], ArithOp] = {
+_ARITHMETIC: dict[type[ast.operator], expr.ArithOp] = {
     **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Mod: "%"}
 }
-_COMPARISONS: dict[type[ast.cmpop], CompareOp] = {
+_COMPARISONS: dict[type[ast.cmpop], expr.CompareOp] = {
     **{ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=", ast.GtE: ">=", ast.Gt: ">"}
 }
-_FUNCTIONS: dict[str, ArithOp] = {
+_FUNCTIONS: dict[str, expr.ArithOp] = {
     **{"abs": "abs", "min": "min", "max": "max", "minimum": "min", "maximum": "max"}
 }
-_JUNCTIONS: dict[str, type[And] | type[Or]] = {"logical_and": And, "logical_or": Or}
+_JUNCTIONS: dict[str, type[expr.And] | type[expr.Or]] = {"logical_and": expr.And, "logical_or": expr.Or}
 _MODULES = ("torch", "np", "numpy", "jnp", "lt", "rules", "math")
 _Function = ast.FunctionDef | ast.Lambda
 
@@ -69,7 +51,7 @@ def is_python(text: str) -> bool:
 class PythonRule:
     """The condition of a function's source, and the arrays it looks up, which the text does not hold."""
 
-    condition: Condition
+    condition: expr.Condition
     arrays: list[str]
 
 
@@ -92,7 +74,7 @@ def read_python(text: str) -> PythonRule:
     reader = _Reader(source, places)
     block = body[0]
     condition = reader.condition(*_only_function(reader, block.body if isinstance(block, ast.If) else body))
-    check_size(condition)
+    expr.check_size(condition)
     return PythonRule(condition, reader.arrays)
 
 
@@ -111,7 +93,7 @@ class _Places:
         return min(sum(len(earlier) + 1 for earlier in self.lines[:row]) + inside, max(0, len(self.text) - 1))
 
 
-Scope = dict[str, Node]
+Scope = dict[str, expr.Node]
 
 
 def _only_function(reader: _Reader, body: list[ast.stmt]) -> tuple[_Function, Scope]:
@@ -161,15 +143,15 @@ class _Reader:
     places: _Places
     arrays: list[str] = field(default_factory=list[str])
 
-    def condition(self, function: _Function, scope: Scope) -> Condition:
+    def condition(self, function: _Function, scope: Scope) -> expr.Condition:
         """What the function returns, its names ours."""
         arguments = function.args
         if arguments.vararg or arguments.kwarg:
             self.refuse_all("name each position and parameter, as in (q, k, t)")
         given = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
         ours = names_of_positions(given, plain=not (arguments.defaults or arguments.kwonlyargs))
-        inside: Scope = {**scope, **{name: Name(our) for name, our in zip(given, ours, strict=True)}}
-        inside |= {argument.arg: Name(argument.arg) for argument in arguments.kwonlyargs}
+        inside: Scope = {**scope, **{name: expr.Name(our) for name, our in zip(given, ours, strict=True)}}
+        inside |= {argument.arg: expr.Name(argument.arg) for argument in arguments.kwonlyargs}
         if isinstance(function, ast.Lambda):
             return self.truth(self.node(function.body, inside), function.body)
         for line in function.body:
@@ -186,33 +168,34 @@ class _Reader:
                     self.refuse(line, "write assignments and one return: a rule has no if, for or while")
         return self.refuse_all("it returns nothing; end it with return and a condition, as in return k <= q")
 
-    def node(self, part: ast.expr, scope: Scope) -> Node:
+    def node(self, part: ast.expr, scope: Scope) -> expr.Node:
         """A term or a condition."""
         span = self.span(part)
         match part:
             case ast.Constant(value=bool() as value):
-                return Truth(value, span)
+                return expr.Truth(value, span)
             case ast.Constant(value=int() as value) if abs(value) <= MAX_INTEGER:
-                return Num(value, span)
+                return expr.Num(value, span)
             case ast.Name(id=name):
                 return self.name(part, scope, name)
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
-                return Num(-value, span)
+                return expr.Num(-value, span)
             case ast.UnaryOp(op=ast.USub()):
-                return Arith("neg", (self.term(part.operand, scope),), span)
+                return expr.Arith("neg", (self.term(part.operand, scope),), span)
             case ast.UnaryOp(op=ast.Not() | ast.Invert()):
-                return Not(self.truth(self.node(part.operand, scope), part.operand), span)
+                return expr.Not(self.truth(self.node(part.operand, scope), part.operand), span)
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
-                kind = And if isinstance(part.op, ast.BitAnd) else Or
+                kind = expr.And if isinstance(part.op, ast.BitAnd) else expr.Or
                 return self.junction(kind, (part.left, part.right), scope, span)
             case ast.BoolOp():
-                return self.junction(And if isinstance(part.op, ast.And) else Or, part.values, scope, span)
+                kind = expr.And if isinstance(part.op, ast.And) else expr.Or
+                return self.junction(kind, part.values, scope, span)
             case ast.BinOp() if type(part.op) in _ARITHMETIC:
                 sides = self.term(part.left, scope), self.term(part.right, scope)
                 divides = isinstance(part.op, (ast.FloorDiv, ast.Mod))
-                if divides and isinstance(sides[1], Num) and sides[1].value < 1:
+                if divides and isinstance(sides[1], expr.Num) and sides[1].value < 1:
                     self.refuse(part.right, f"the divisor is {sides[1].value}; it must be at least 1")
-                return Arith(_ARITHMETIC[type(part.op)], sides, span)
+                return expr.Arith(_ARITHMETIC[type(part.op)], sides, span)
             case ast.Compare():
                 return self.comparison(part, scope)
             case ast.IfExp():
@@ -224,37 +207,38 @@ class _Reader:
             case _:
                 return self.refuse(part, "a rule has comparisons, and, or, not, + - * // %, abs, min and max")
 
-    def name(self, part: ast.expr, scope: Scope, name: str) -> Node:
+    def name(self, part: ast.expr, scope: Scope, name: str) -> expr.Node:
         known = scope.get(name)
-        if isinstance(known, Name):
-            return Name(known.name, self.span(part))
+        if isinstance(known, expr.Name):
+            return expr.Name(known.name, self.span(part))
         if known is not None:
             return known
         if not is_name(name, WORDS):
             self.refuse(part, f"{name} cannot be a name in a rule; use letters a to z, digits and _")
-        return Name(name, self.span(part))
+        return expr.Name(name, self.span(part))
 
-    def junction(self, kind: Any, parts: Any, scope: Scope, span: tuple[int, int]) -> Condition:
-        return flattened(kind, [self.truth(self.node(part, scope), part) for part in parts], span)
+    def junction(self, kind: Any, parts: Any, scope: Scope, span: tuple[int, int]) -> expr.Condition:
+        return expr.flattened(kind, [self.truth(self.node(part, scope), part) for part in parts], span)
 
-    def comparison(self, part: ast.Compare, scope: Scope) -> Condition:
-        links: list[Condition] = []
+    def comparison(self, part: ast.Compare, scope: Scope) -> expr.Condition:
+        links: list[expr.Condition] = []
         left = part.left
         for sign, right in zip(part.ops, part.comparators, strict=True):
             if type(sign) not in _COMPARISONS:
                 self.refuse(part, "compare with < <= == != >= >")
             span = (self.span(left)[0], self.span(right)[1])
             sides = self.term(left, scope), self.term(right, scope)
-            links.append(Compare(_COMPARISONS[type(sign)], *sides, span))
+            links.append(expr.Compare(_COMPARISONS[type(sign)], *sides, span))
             left = right
-        return links[0] if len(links) == 1 else flattened(And, links, self.span(part))
+        return links[0] if len(links) == 1 else expr.flattened(expr.And, links, self.span(part))
 
-    def choice(self, test: ast.expr, yes: ast.expr, no: ast.expr, scope: Scope, span: Any) -> Condition:
+    def choice(self, test: ast.expr, yes: ast.expr, no: ast.expr, scope: Scope, span: Any) -> expr.Condition:
         """`a if c else b`, of conditions: c and a, or not c and b."""
         asked, first, second = (self.truth(self.node(one, scope), one) for one in (test, yes, no))
-        return flattened(Or, [And((asked, first), span), And((Not(asked), second), span)], span)
+        either = expr.And((asked, first), span), expr.And((expr.Not(asked), second), span)
+        return expr.flattened(expr.Or, either, span)
 
-    def lookup(self, part: ast.Subscript, scope: Scope) -> Lookup:
+    def lookup(self, part: ast.Subscript, scope: Scope) -> expr.Lookup:
         if not isinstance(part.value, ast.Name):
             self.refuse(part, "look up a named array, as in document_id[q_idx]")
         name = part.value.id
@@ -264,12 +248,12 @@ class _Reader:
             self.refuse(part, "look up one entry for each position, as in document_id[q_idx]")
         if name not in self.arrays:
             self.arrays.append(name)
-        return Lookup(name, tuple(found), self.span(part))
+        return expr.Lookup(name, tuple(found), self.span(part))
 
     def is_batch(self, part: ast.expr, scope: Scope) -> bool:
-        return isinstance(part, ast.Name) and scope.get(part.id) == Name(BATCH)
+        return isinstance(part, ast.Name) and scope.get(part.id) == expr.Name(BATCH)
 
-    def call(self, part: ast.Call, scope: Scope) -> Node:
+    def call(self, part: ast.Call, scope: Scope) -> expr.Node:
         """abs, min and max, and what torch calls them."""
         arguments, span = list(part.args), self.span(part)
         match part.func:
@@ -286,31 +270,31 @@ class _Reader:
         if name in _JUNCTIONS:
             return self.junction(_JUNCTIONS[name], arguments, scope, span)
         if name == "logical_not" and len(arguments) == 1:
-            return Not(self.truth(self.node(arguments[0], scope), arguments[0]), span)
+            return expr.Not(self.truth(self.node(arguments[0], scope), arguments[0]), span)
         if name == "where" and len(arguments) == 3:
             return self.choice(arguments[0], arguments[1], arguments[2], scope, span)
         if name not in _FUNCTIONS:
             self.refuse(part, f"there is no function {name}; there are abs, min and max")
         if (len(arguments) != 1) if name == "abs" else (len(arguments) < 2):
             self.refuse(part, advice.argument_count(_FUNCTIONS[name], len(arguments)))
-        return Arith(_FUNCTIONS[name], tuple(self.term(one, scope) for one in arguments), span)
+        return expr.Arith(_FUNCTIONS[name], tuple(self.term(one, scope) for one in arguments), span)
 
     # What was found, and whether it fits
 
-    def term(self, part: ast.expr, scope: Scope) -> Term:
+    def term(self, part: ast.expr, scope: Scope) -> expr.Term:
         found = self.node(part, scope)
-        if found == Name(BATCH):
+        if found == expr.Name(BATCH):
             self.refuse(part, "a rule is the same for every element of the batch; only an array may differ")
-        if isinstance(found, (Num, Name, Arith, Lookup)):
+        if isinstance(found, (expr.Num, expr.Name, expr.Arith, expr.Lookup)):
             return found
         return self.refuse(
             part, advice.not_a_number(self.source.part(*self.span(part)), "a number stands here")
         )
 
-    def truth(self, found: Node, part: ast.expr) -> Condition:
-        if isinstance(found, Lookup):
-            return Compare("!=", found, Num(0), self.span(part))
-        if isinstance(found, (Num, Name, Arith)):
+    def truth(self, found: expr.Node, part: ast.expr) -> expr.Condition:
+        if isinstance(found, expr.Lookup):
+            return expr.Compare("!=", found, expr.Num(0), self.span(part))
+        if isinstance(found, (expr.Num, expr.Name, expr.Arith)):
             self.refuse(part, advice.not_a_condition(self.source.part(*self.span(part))))
         return found
 

@@ -88,16 +88,16 @@ def _meaning(text: str) -> ReadAnswer:
 def letters(rule: Rule) -> list[Letter]:
     """Sizes first, then parameters, each with a number that shows what the rule is."""
     from lattend.draw.grid.samples import sample
+    from lattend.rules.example_numbers import drawn_number
 
     shown = sample(rule.about.name) if rule.about else None
     fit = shown.at if shown else {}
-    usual = {"n": 12, "m": 12, "rows": 6, "cols": 6, "depth": 3, "heads": 2}
     return [
         Letter(
             name=name,
             size=name in rule.sizes,
             least=1 if name in rule.sizes or name in rule.moduli else 0,
-            example=fit.get(name, usual.get(name, 3)),
+            example=fit.get(name, drawn_number(name)),
             value=rule.values.get(name),
         )
         for name in (*rule.sizes, *rule.parameters)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 WORK = ("multiply_adds", "exponentials")
 MEMORY = ("saved_activations", "cache")
 KEPT = "keys and values of all positions, numbers"  # the rolling buffer, which drops some, is the plan's
-USUAL = {"n": 4096, "m": 4096, "rows": 64, "cols": 64, "depth": 16}  # sizes, where nobody gave any
 
 
 class RuleCostQuestion(Question):
@@ -68,11 +67,14 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
     from lattend.cost import attention
     from lattend.cost.quantities import LABELS
+    from lattend.rules.example_numbers import priced_number
 
     rule = read(question.rule)
     if question.kv_heads:  # raises where heads cannot share them alike
         attention(heads=question.heads, kv_heads=question.kv_heads, projections=None)
-    at = {letter.name: USUAL.get(letter.name, letter.example) for letter in letters(rule)}
+    at = {
+        letter.name: priced_number(letter.name) if letter.size else letter.example for letter in letters(rule)
+    }
     at |= numbers_of(rule, question.numbers)
     shown = {name: at[name] for name in rule.free if name != "heads"}
     heads = at["heads"] if "heads" in question.numbers and rule.has_heads else question.heads
