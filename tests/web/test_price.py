@@ -269,7 +269,7 @@ def test_any_json_is_data(data: st.DataObject, name: str) -> None:
 
 
 def test_a_letter_without_a_number_stands_at_the_same_one_everywhere() -> None:
-    layers = ["linear(n, d, d)", "attention(causal)"]
+    layers = ["linear(d_in=d, d_out=d)", "attention(causal)"]
     known = {letter["name"]: letter["example"] for letter in answer("cost", layer=layers[0])["letters"]}
     compared = {letter["name"]: letter["example"] for letter in answer("compare", layers=layers)["letters"]}
     assert compared["d"] == known["d"]
