@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import inspect
 import os
 import pickle
 import signal
 import socket
 import struct
-import sys
 import traceback
-from importlib import import_module
 from typing import Any
 
 from pydantic import ValidationError
 
 from lattend.errors import DeadlineError, LattendError, TorchMissing
 from lattend.sets.guard import deadlines_missed, fork_for_sets, limit_memory, stop_sets
+from lattend.web.library import load_library
 from lattend.web.panel import Answer, Problem, problem_of, problem_of_question
 from lattend.web.panels import PANELS
 
@@ -32,31 +29,12 @@ MISTAKE = 500
 
 def load(torch: bool) -> None:
     """Load what answers need, once, before this process is forked into workers."""
-    for module in _modules(torch):
-        with contextlib.suppress(ImportError):  # torch is an extra; panels that need it say so
-            import_module(module)
-    if torch:
-        with contextlib.suppress(ImportError):  # workers share the cores: threads would wait for each other
-            import_module("torch").set_num_threads(1)
-    fork_for_sets()
+    load_library(torch)
     for panel in PANELS.values():
         required = [name for name, field in panel.question.model_fields.items() if field.is_required()]
         if required == ["rule"] and panel.torch == torch:
             reply(panel.name, "", FIRST)
     stop_sets()  # every worker has one of its own
-
-
-def _modules(torch: bool) -> list[str]:
-    """What the panels import when they are asked; with torch those too that need it, which takes seconds."""
-    asked = {panel.answer.__module__: panel.torch for panel in PANELS.values()}
-    found: dict[str, None] = {}  # a set in order
-    for name in (name for name, needs in asked.items() if torch or not needs):
-        tree = ast.parse(inspect.getsource(sys.modules[name]))
-        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        for node in (node for function in functions for node in ast.walk(function)):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                found[node.module] = None
-    return [*found]
 
 
 def serve(pipe: socket.socket) -> None:

@@ -1,0 +1,59 @@
+"""What panels use of the library, loaded before they are asked: each name brings others along."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+PLAIN = (
+    "ask.question",
+    "cost.comparison.chart",
+    "cost.comparison.defaults",
+    "cost.comparison.train_test",
+    "cost.layer_catalogue",
+    "cost.models.lengths",
+    "cost.models.summary",
+    "cost.models.times",
+    "cost.summary",
+    "counts.claim_parser",
+    "counts.formula_latex",
+    "draw.grid.counterexample",
+    "draw.grid.samples",
+    "nn.convolution.query_heads",
+    "nn.images.size_text",
+    "nn.pictures.conv",
+    "nn.pictures.grid",
+    "nn.pictures.patches",
+    "nn.pictures.scores",
+    "plans.retention",
+    "rules.code",
+    "sets.recognise",
+    "study.derivations.catalogue",
+    "study.derivations.tried",
+    "study.games.pictures",
+    "study.generative.line_picture",
+    "study.heads.pictures",
+    "study.steering.cones",
+    "study.steering.latex",
+    "study.worked.judge",
+    "study.worked.judgement_text",
+    "study.worked.latex",
+    "study.worked.origin",
+    "study.worked.work",
+)
+TORCH = (  # which takes seconds
+    "attend.explain.memory",
+    "attend.explain.text",
+    "nn.convolution.trial",
+    "nn.grid.check",
+    "study.generative.linear_picture",
+)
+
+
+def load_library(torch: bool) -> None:
+    """Load it; with torch too where that is installed: panels that need it say so."""
+    torch = torch and find_spec("torch") is not None
+    for name in (*PLAIN, *(TORCH if torch else ())):
+        import_module(f"lattend.{name}")
+    if torch:  # workers share the cores: threads would wait for each other
+        import_module("torch").set_num_threads(1)
