@@ -78,7 +78,7 @@ def rule(
         arrays = {**dict.fromkeys(written.arrays), **given}
         return _checked(Rule.of(written.condition, where=domain, cross=cross, data=arrays, source=source))
     else:
-        call = _named(source)
+        call = named_call(source)
         if call is None:
             return _checked(Rule.of(parse(source), where=domain, cross=cross, data=given, source=source))
         known = _from_catalogue(source, call)
@@ -130,7 +130,7 @@ def _checked(found: Rule) -> Rule:
 # Names of the catalogue
 
 
-def _named(text: str) -> Call | None:
+def named_call(text: str) -> Call | None:
     """The call that a text is, if it is a name of the catalogue or would have to be one."""
     if len(text) <= MAX_LENGTH and _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
         words = " ".join(text.split())

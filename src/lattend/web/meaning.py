@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from lattend.errors import LattendError
 from lattend.rules.language.key import spelling_of
-from lattend.rules.reader import read_rule
+from lattend.rules.reader import named_call, read_rule
 from lattend.web.panel import RULES, Panel
 
 LONG = 1000  # characters of a rule that is taken as it is typed
@@ -39,8 +39,11 @@ def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
 
 @lru_cache(maxsize=1024)
 def _spelling(text: str) -> str:
+    """The one spelling; the server reads it itself, so what makes arrays is taken as it is typed."""
     try:
-        return spelling_of(read_rule(text)) if len(text) <= LONG else text
+        call = named_call(text)
+        makes_arrays = call is not None and call.arguments
+        return text if makes_arrays or len(text) > LONG else spelling_of(read_rule(text))
     except LattendError:
         return text
 
