@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lattend as lt
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import DomainError, LattendError, NamingError, TextError
 from lattend.rules import Rule
 
 BAND = lt.rule("k <= q and q - k <= t")
@@ -98,7 +98,7 @@ def test_data() -> None:
     assert packed != lt.rule("doc[q] == doc[k]", data={"doc": [0, 1, 1]})
     with pytest.raises(DomainError, match=r"doc\[q\] is read at q = 3, outside the doc given \(0 … 2\)"):
         packed.mask(n=4)
-    with pytest.raises(NamingError, match=r"looks up doc\[...\], but no array of that name is given"):
+    with pytest.raises(TextError, match=r"looks up doc\[...\], but no array of that name is given"):
         lt.rule("doc[q] == 1")
     with pytest.raises(NamingError, match="both rules bring data named doc"):
         _ = packed & lt.rule("doc[q] == 1", data={"doc": [1, 1, 1]})

@@ -119,6 +119,15 @@ def test_a_condition_is_told_its_name() -> None:
     assert ask("rules", rule="q + k < n")["name"] == ""
 
 
+@pytest.mark.parametrize("text", ["ids[q] == ids[k]", "documents", "lambda q, k: ids[q] == ids[k]"])
+def test_an_array_that_is_not_given_is_one_click_away(text: str) -> None:
+    problem = refused("read", rule=text)
+    assert "write it before the rule" in problem["message"]
+    assert "data=" not in problem["message"]
+    (fix,) = problem["fixes"]
+    assert ask("count", rule=fix["text"])["value"] == str(5 * 5 + 3 * 3 + 4 * 4)
+
+
 def test_two_rules_are_the_same_or_differ_first_somewhere() -> None:
     same = ask("same", rule="k <= q", other="not k > q")
     assert (same["same"], same["first"]) == (True, None)

@@ -18,6 +18,7 @@ from lattend.errors import LattendError, Suggestion, TextError, TraceError
 from lattend.rules.axes import POSITIONS
 from lattend.rules.catalogue.names import NAMES, rules_near, unknown_rule
 from lattend.rules.language import expr
+from lattend.rules.language.arrays import array_missing, length_of, split_arrays
 from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.parser import parse
 from lattend.rules.language.python_text import is_python, read_python
@@ -65,7 +66,16 @@ def rule(
     True
     >>> rule("strided(255)")
     <Rule k <= q and q - k <= t with t = 255>
+
+    A text may hold its arrays before the rule:
+
+    >>> rule("doc = [0, 0, 1]; doc[q] == doc[k]").mask().sum()  # 2*2 + 1*1
+    np.int64(5)
     """
+    if isinstance(source, str):
+        arrays, rest = split_arrays(source)
+        if arrays:
+            return _with_arrays(source, rest, arrays, where=where, cross=cross, data=data)
     domain = parse(where) if where is not None else expr.Truth(True)
     given = dict(data or {})
     if isinstance(source, Rule):
@@ -80,7 +90,10 @@ def rule(
     else:
         call = named_call(source)
         if call is None:
-            return _checked(Rule.of(parse(source), where=domain, cross=cross, data=given, source=source))
+            condition = parse(source)
+            if missing := [name for name in expr.arrays(condition) if name not in given]:
+                raise array_missing(source, missing[0])
+            return _checked(Rule.of(condition, where=domain, cross=cross, data=given, source=source))
         known = _from_catalogue(source, call)
     if where is None and not cross and not given:
         return known
@@ -88,6 +101,28 @@ def rule(
     again = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
     axes = again.axes if cross else known.axes
     return replace(again, axes=axes, values=known.values, about=known.about, source=known.source)
+
+
+def _with_arrays(
+    source: str,
+    rest: str,
+    arrays: dict[str, list[int]],
+    *,
+    where: str | None,
+    cross: bool,
+    data: Mapping[str, Any] | None,
+) -> Rule:
+    """The rule of a text that begins with arrays, and has as many positions as they have entries."""
+    try:
+        found = rule(rest, where=where, cross=cross, data={**arrays, **(data or {})})
+    except TextError as problem:
+        spots = problem.start, problem.end
+        raise Source("rule", source).error(problem.reason, *spots, *problem.suggestions) from None
+    used = expr.arrays(found.condition)
+    held = {name: array for name, array in found.data.items() if name in used}
+    length = length_of(found.condition, arrays)
+    sizes = {} if length is None else {name: length for name in found.sizes if name in ("n", "m")}
+    return replace(found, source=source, data=held, values={**sizes, **found.values})
 
 
 def read_rule(source: RuleLike) -> Rule:

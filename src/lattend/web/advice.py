@@ -10,6 +10,7 @@ _ADVICE = (
     (r', or count by enumeration with count\(method="enumerate"\)', ", or give every letter a number"),
     (r"; counting at given numbers still works: count\(.*?\)", "; at numbers for all letters it is counted"),
     (r": compare their masks, as in .*", ": the grid shows where they differ"),
+    (r"; or pass it as data=\{[^}]*\}", ""),
     (r"; picture\(\) shows some tiles of any rule", ""),
     (r"(give \w+ a number), as in at\([^)]*\)", r"\1"),
 )

@@ -169,6 +169,17 @@ def test_a_rule_without_formulas_is_told_why_once(page: Any, settled: Any) -> No
     expect(page.locator(".problem")).to_have_count(0)
 
 
+def test_a_document_mask_is_given_an_array(page: Any, settled: Any) -> None:
+    mask = "def doc(b, h, q_idx, kv_idx):\n    return document_id[q_idx] == document_id[kv_idx]"
+    page.goto(link(rule=mask))
+    expect(page.locator(".problem")).to_have_count(1)
+    page.locator(".problem button").click()
+    expect(page.locator("[data-panel=count]")).to_contain_text("50 of 144 pairs")
+    settled(page)
+    expect(page.locator(".problem")).to_have_count(0)
+    expect(page).to_have_url(re.compile("document_id"))
+
+
 def test_the_same_in_code_follows_the_numbers(page: Any) -> None:
     page.goto(link(rule="windowed", numbers={"n": 64, "w": 16}))
     page.get_by_role("button", name="FlexAttention").click()

@@ -82,7 +82,8 @@ class _Places:
     """Where Python's lines and columns are in the text; one that is indented is read as a block."""
 
     def __init__(self, text: str) -> None:
-        indented = text.lstrip("\n")[:1] in (" ", "\t")
+        first = next((line for line in text.split("\n") if line.strip()), "")
+        indented = first[:1] in (" ", "\t")
         self.whole, self.before = (f"if 1:\n{text}", 1) if indented else (text, 0)
         self.text, self.lines = text, text.split("\n")
 

@@ -69,7 +69,11 @@ def other(question: OtherQuestion) -> ReadAnswer:
 
 
 def _meaning(text: str) -> ReadAnswer:
+    from lattend.rules.language.arrays import array_missing
+
     rule = read(text)
+    if rule.open:
+        raise array_missing(text, rule.open[0])
     return ReadAnswer(
         text=rule.text,
         name=rule.about.name if rule.about else "",
