@@ -10,7 +10,7 @@ from matplotlib.textpath import TextPath
 import lattend as lt
 from lattend.draw.formats.page import FONT
 from lattend.draw.formats.scene import Text, spelt, text_width
-from lattend.draw.formats.signs import SIGNS, TEX
+from lattend.report.signs import SIGNS, TEX
 
 
 def test_every_sign_can_be_spelt():

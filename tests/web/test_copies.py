@@ -1,14 +1,17 @@
-"""What is copied from a panel runs as it stands, and says what the panel was asked."""
+"""What is copied from a panel runs as it stands, and prints the numbers that the panel shows."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from web.latex_check import faults
 from web.questions import good_questions
 
 from lattend.cli.main import main
@@ -18,12 +21,97 @@ from lattend.web.worker import reply
 Question = dict[str, Any]
 ANSWERED = (0, 1)  # exit codes: yes and no
 NO_COPIES = ("start", "questions", "ask", "tiles", "layers")  # no panels, but what pages need to work
-OTHERS: dict[str, Question] = {  # where a page's own question is slow, or asked only after a click
-    "cost_claim": {"layer": "rnn2d", "claim": "multiplies: n"},
-    "elbo_linear": {"size": 2, "latent": 1, "examples": 1},
-    "shared": {"rule": "causal", "other": "strided(3)"},
+OTHERS: dict[str, list[Question]] = {  # where a page's own question is slow, or asked only after a click
+    "cache": [{"rule": "strided", "numbers": {"t": 3}}],
+    "cost_claim": [{"layer": "rnn2d", "claim": "multiplies: n"}],
+    "elbo_linear": [{"size": 2, "latent": 1, "examples": 1}],
+    "same": [{"rule": "strided", "other": "windowed(4)", "numbers": {"t": 3}}],
+    "shared": [{"rule": "causal", "other": "strided(3)"}],
 }
-GOOD = good_questions()
+# A command cannot say these
+NO_COMMAND = ("cache", "shared", "game_field", "conv_error", "conv_same", "elbo", "elbo_discrete", "tile_map")
+# These have no formula and no table
+NO_LATEX = (
+    "read",
+    "other",
+    "rules",
+    "code",
+    "draw",
+    "game_field",
+    "grid_diagram",
+    "tile_map",
+    "check",
+    "heads",
+)
+
+
+def cells(report: dict[str, Any]) -> list[str]:
+    """All that stands in the tables and facts of a report."""
+    return [
+        line for part in report["parts"] for row in part["rows"] for cell in row for line in cell.split("\n")
+    ]
+
+
+def lines(formula: dict[str, Any]) -> list[str]:
+    return [*formula["text"].splitlines()]
+
+
+# What a panel shows above all, and both its Python and its command print
+SHOWN: dict[str, Callable[[Any], list[str]]] = {
+    "read": lambda found: [found["text"]],
+    "other": lambda found: [found["text"]],
+    "count": lambda found: [found["value"]] if found["value"] else lines(found["partly"] or found["formula"]),
+    "claim": lambda found: [found["verdict"]["sentence"]],
+    "keys": lambda found: [*lines(found["per_query"]), *lines(found["per_key"])],
+    "growth": lambda found: [found["order"]["text"]],
+    "reach": lambda found: [found["spans"][0]["most"]["text"].splitlines()[0].split("  ")[0]],
+    "cache": lambda found: [found["sentence"]],
+    "rules": lambda found: [found["name"]],
+    "same": lambda found: [] if found["first"] is None else [str(tuple(found["first"]["pair"].values()))],
+    "shared": lambda found: [line for part in found["parts"] for line in lines(part["formula"])],
+    "draw": lambda found: found["caption"],
+    "game": lambda found: cells(found["report"]),
+    "game_outcome": lambda found: [one["words"] for one in found["outcomes"]],
+    "game_steps": lambda found: cells(found["report"]),
+    "steer": lambda found: cells(found["report"]),
+    "try_query": lambda found: cells(found["report"]),
+    "conv": lambda found: [found["leak"]],
+    "conv_leak": lambda found: [found["leak"]],
+    "conv_error": lambda found: [found["error"], found["bound"]],
+    "conv_price": lambda found: [words for _, words in found["facts"]],
+    "conv_same": lambda found: [text for one in found["same"] for text in (one["words"], one["number"])],
+    "grid": lambda found: [str(found["depth"]), found["words"]],
+    "grid_price": lambda found: [one["number"] for one in found["prices"]],
+    "grid_check": lambda found: cells(found["report"]),
+    "grid_diagram": lambda found: [words for _, words in found["facts"]],
+    "patches": lambda found: [fact["words"] for fact in found["facts"]],
+    "patches_price": lambda found: [
+        found["parts"][2]["parameters"],
+        *(one["multiplies"] for one in found["parts"]),
+    ],
+    "scores": lambda found: [words for _, words in found["facts"]],
+    "elbo": lambda found: [term["text"] for term in found["bound"]["terms"]],
+    "elbo_discrete": lambda found: [term["text"] for term in found["bound"]["terms"]],
+    "elbo_linear": cells,
+    "explain": lambda found: [one["pairs"] for one in found["amounts"]],
+    "tile_map": lambda found: [str(sum(map(sum, found["executed"])))],
+    "rule_cost": lambda found: [one["needed"] for one in found["quantities"]],
+    "work": lambda found: [
+        number["decimal"] for table in found["steps"][-1]["tables"] for row in table for number in row
+    ],
+    "check": lambda found: [found["summary"]],
+    "heads_moment": lambda found: [cell for row in found["table"]["rows"] for cell in row],
+    "heads_findings": lambda found: cells(found["report"]),
+    "derive": lambda found: [found["title"], found["given"]],
+    "cost": lambda found: [number for row in found["work"] for number in row["numbers"][:1]],
+    "cost_claim": lambda found: [found["verdict"]["sentence"]],
+    "cost_check": lambda found: cells(found["report"]),
+    "compare": lambda found: [
+        layer["formula"]["pieces"][0]["when"] and layer["label"] for layer in found["layers"]
+    ],
+    "tables": lambda found: [cells(found["architectures"])[1], found["train_test"]["title"]],
+    "model": lambda found: [found["parameters"], *found["multiply_adds"]],
+}
 
 
 def answer(panel: str, question: Question) -> dict[str, Any]:
@@ -32,12 +120,17 @@ def answer(panel: str, question: Question) -> dict[str, Any]:
 
 
 @cache
-def example(panel: str) -> tuple[Question, dict[str, str]]:
-    """The first question of a page or an example that this panel answers, and the copies of the answer."""
-    for question in [OTHERS[panel]] if panel in OTHERS else GOOD[panel]:
-        if found := answer(panel, question):
-            return question, found["copies"]
-    raise AssertionError(f"no page asks {panel} anything that it answers")
+def questions() -> list[tuple[str, Question]]:
+    """All that pages and examples ask of panels, the first of each panel before the others."""
+    asked = {name: OTHERS.get(name, good) for name, good in good_questions().items() if name not in NO_COPIES}
+    return [(name, one) for name, several in asked.items() for one in several]
+
+
+def first_of_each() -> list[tuple[str, Question]]:
+    found: dict[str, Question] = {}
+    for name, question in questions():
+        found.setdefault(name, question)
+    return [*found.items()]
 
 
 @pytest.fixture
@@ -47,20 +140,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("panel", [name for name in PANELS if name not in NO_COPIES])
-def test_copied_python_runs(panel: str, folder: Path) -> None:
-    question, copies = example(panel)
-    if panel == "cache" and not copies["python"]:  # a cache needs every number of its rule
-        copies = answer(panel, {"rule": question["rule"], "numbers": {"t": 3}})["copies"]
-    assert copies["python"]
-    exec(copies["python"], {})
+def run_python(copied: str) -> None:
+    exec(copied, {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("panel", [name for name in PANELS if name not in NO_COPIES])
-def test_copied_commands_run(panel: str, folder: Path) -> None:
-    question, copies = example(panel)
-    (folder / "config.json").write_text(json.dumps(question.get("config")))
-    for line in copies["command"].splitlines():
+def run_command(copied: str) -> None:
+    for line in copied.splitlines():
         words = shlex.split(line)
         if words[0] == "echo":  # what a person wrote, into the file that the next line reads
             _, text, arrow, name = words
@@ -71,24 +156,59 @@ def test_copied_commands_run(panel: str, folder: Path) -> None:
             assert main(words[1:]) in ANSWERED
 
 
-def test_a_command_that_cannot_say_what_was_set_is_left_out() -> None:
-    config = example("model")[0]["config"]
+def plain(text: str) -> str:
+    """Without what differs by the width of a line and by the way in which a number is written."""
+    found = "".join(text.split()).replace(",", "").replace("\N{MINUS SIGN}", "-")
+    return re.sub(r"(?<=\de)([-+]?)0(?=\d)", r"\1", found)
+
+
+def missing(panel: str, found: dict[str, Any], printed: str) -> list[str]:
+    """What the panel shows and was not printed."""
+    shown = SHOWN[panel](found) if panel in SHOWN else []
+    return [text for text in shown if plain(text) not in plain(printed)]
+
+
+def check(panel: str, question: Question, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(panel, question)
+    assert found, "the panel has no answer"
+    copies = found["copies"]
+    Path("config.json").write_text(json.dumps(question.get("config")))
+    for run, copied in ((run_python, copies["python"]), (run_command, copies["command"])):
+        capsys.readouterr()
+        run(copied)
+        printed = capsys.readouterr().out
+        assert bool(printed.strip()) == bool(copied), f"printed nothing: {copied}"
+        assert not copied or missing(panel, found, printed) == [], copied
+    assert not faults(copies["latex"]), copies["latex"]
+
+
+@pytest.mark.parametrize("panel", [name for name in PANELS if name not in NO_COPIES])
+def test_copies_run_and_print_what_the_panel_shows(
+    panel: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = dict(first_of_each())[panel]
+    check(panel, question, capsys)
+    copies = answer(panel, question)["copies"]
+    assert copies["python"]
+    assert bool(copies["command"]) == (panel not in NO_COMMAND)
+    assert bool(copies["latex"]) == (panel not in NO_LATEX)
+
+
+@pytest.mark.long
+def test_copies_of_every_example_run_and_print_what_the_panel_shows(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for panel, question in questions():
+        check(panel, question, capsys)
+
+
+def test_a_copy_says_all_that_was_set() -> None:
+    config = dict(first_of_each())["model"]["config"]
     asked: Question = {"config": config, "length": 64}
     assert answer("model", asked)["copies"]["command"] == "lattend cost config.json --length 64"
-    assert not answer("model", asked | {"training": True})["copies"]["command"]
-    assert not answer("model", asked | {"batch": 2})["copies"]["command"]
+    more = answer("model", asked | {"training": True, "batch": 2})["copies"]["command"]
+    assert more == "lattend cost config.json --length 64 --batch 2 --training"
     rules = {"rule": "strided", "other": "windowed(4)"}
     assert answer("same", rules)["copies"]["command"] == "lattend same strided 'windowed(4)'"
-    assert not answer("same", rules | {"numbers": {"t": 3}})["copies"]["command"]
-    assert not example("heads")[1]["command"]
-
-
-def test_copied_python_gives_the_numbers_of_its_panel(folder: Path) -> None:
-    kernel = {"kernel": "3", "padding": "valid", "size": "6x7", "alpha": 1.5}
-    error = answer("conv_error", kernel | {"filter": "sharpen"})
-    held: dict[str, Any] = {}
-    exec(error["copies"]["python"], held)
-    assert f"{held['trial'].error:.3g}" == f"{float(error['error']):.3g}"
-    leak = answer("conv_leak", kernel)
-    exec(leak["copies"]["python"].replace("lt.nn.draw_conv", "picture = lt.nn.draw_conv"), held)
-    assert leak["leak"] in str(held["picture"].facts)
+    at_numbers = answer("same", rules | {"numbers": {"t": 3}})["copies"]["command"]
+    assert at_numbers == "lattend same strided 'windowed(4)' --at t=3"

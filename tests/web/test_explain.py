@@ -50,7 +50,7 @@ def test_a_rule_that_speaks_of_heads_is_planned_with_its_own_number() -> None:
         assert found["at"] == {"n": 256, "heads": heads}
         assert found["amounts"][0]["pairs"] == f"{lt.explain(rule, n=256, heads=heads).needed:,}"
         scope: dict[str, Any] = {}
-        exec(found["copies"]["python"].replace("lt.explain", "made = lt.explain"), scope)
+        exec(found["copies"]["python"].replace("print(", "made = ("), scope)
         assert scope["made"].shapes[0][1] == heads
 
 

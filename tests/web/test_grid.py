@@ -153,7 +153,7 @@ def test_of_an_image_the_keys_of_a_pixel_that_it_has_are_drawn(
 def test_the_copied_python_runs() -> None:
     _, found = ask("draw", rule="neighbourhood", other="axial", numbers={"rows": 5, "cols": 4}, pixel=[1, 2])
     held: dict[str, Any] = {}
-    exec(found["copies"]["python"].replace("rule.draw", "picture = rule.draw"), held)
+    exec(found["copies"]["python"].replace("print(", "picture = ("), held)
     assert held["picture"].title == found["title"]
     assert np.array_equal(
         held["rule"].mask(rows=2, cols=2, r=0), lt.rule("qy == ky and qx == kx").mask(rows=2, cols=2)

@@ -58,7 +58,7 @@ def test_the_lines_to_copy_run() -> None:
     name, *words = shlex.split(found["copies"]["command"])
     assert (name, words[0]) == ("lattend", "cost")
     scope: dict[str, Any] = {}
-    exec(found["copies"]["python"].replace("lt.cost.attention", "made = lt.cost.attention"), scope)
+    exec(found["copies"]["python"].replace("print(", "made = ("), scope)
     assert f"{scope['made'].multiply_adds.needed:,}" == found["quantities"][0]["needed"]
 
 

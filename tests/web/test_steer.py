@@ -76,10 +76,10 @@ def test_a_command_and_python_that_ask_the_same() -> None:
     _, found = asked("steer", keys=[["1", "0"], ["0", "1/3"]], wanted=["1", "3"], scale="sqrt")
     assert found["copies"]["command"] == ("lattend steer --keys '1,0;0,1/3' --weights 1/4,3/4 --scale sqrt")
     assert found["copies"]["python"].endswith(
-        "lt.study.steer([[1, 0], [0, '1/3']], ['1/4', '3/4'], scale='sqrt')"
+        "lt.study.steer([[1, 0], [0, '1/3']], ['1/4', '3/4'], scale='sqrt'))"
     )
     names: dict[str, Any] = {}
-    exec(found["copies"]["python"].replace("lt.study.steer(", "made = lt.study.steer("), names)
+    exec(found["copies"]["python"].replace("print(", "made = ("), names)
     assert np.asarray(names["made"].query).tolist() == found["place"]
 
 

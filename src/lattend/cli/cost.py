@@ -11,7 +11,7 @@ import typer
 from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
 from lattend.cli.output import say, say_json, show, show_report, width
-from lattend.errors import LattendError, NamingError
+from lattend.errors import LattendError
 from lattend.report.numbers import format_bytes
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ EXAMPLES = (
     'lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters',
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
+    "lattend cost config.json --length 8192 --batch 8 --training",
 )
 # Options that have an answer of their own, and those that go with it
 ALONE = {
@@ -69,6 +70,10 @@ def cost(
     order: Annotated[str | None, option("QUANTITY", "The big-O of a quantity.")] = None,
     latex: Annotated[str | None, option("QUANTITY", "A quantity as LaTeX.")] = None,
     length: Annotated[int | None, option("N", "Tokens of a sequence, for a config.json.", min=1)] = None,
+    batch: Annotated[int | None, option("B", "So many sequences at once, for a config.json.", min=1)] = None,
+    training: Annotated[
+        bool, typer.Option("--training", help="Forward and backward, for a config.json.")
+    ] = False,
     out: Annotated[str | None, option("FILE", "Draw bars: .svg, .png, .pdf.", "--out", "-o")] = None,
     json: Json = False,
 ) -> int:
@@ -90,10 +95,10 @@ def cost(
         show_report(catalogue(), json)
         return YES
     if layer.endswith(".json") or Path(layer).is_dir():
-        refuse(given, given, "is for a layer, not for a model; a model takes --length and --json")
-        return _model(layer, length, json)
-    if length is not None:
-        raise NamingError("--length is for a config.json; a layer takes its size from --at n=…")
+        refuse(given, given, "is for a layer, not for a model; a model takes --length, --batch, --training")
+        return _model(layer, length, batch, training, json)
+    of_model = {"--length": length, "--batch": batch, "--training": training}
+    refuse(of_model, of_model, "is for a config.json; a layer takes its sizes from --at n=…")
     for alone, takes in ALONE.items():
         if given[alone]:
             others = [name for name in given if name not in (alone, "--rule", "--at", *takes)]
@@ -174,15 +179,18 @@ def _judged(found: Cost | PerPoint, claims: list[str], rename: dict[str, str]) -
     return verdicts
 
 
-def _model(path: str, length: int | None, json: bool) -> int:
+def _model(path: str, length: int | None, batch: int | None, training: bool, json: bool) -> int:
     """A model read from its config.json."""
     from lattend.cost.models import config
 
     model = config(path)
-    work = None if length is None else model.forward(length)
-    held = None if length is None or not model.is_causal else model.cache(length)
+    many = 1 if batch is None else batch
+    runs = length is not None or batch is not None or training or model.image is not None
+    work = (model.training if training else model.forward)(length, many) if runs else None
+    held = None if length is None or not model.is_causal else model.cache(length, many)
     if json:
-        run = {} if work is None else {"length": length, "forward": work.json(), "cache": held}
+        pass_ = "training" if training else "forward"
+        run = {} if work is None else {"length": work.length, pass_: work.json(), "cache": held}
         say_json({**model.json(), **run})
         return YES
     say(model.text(width()))

@@ -10,9 +10,11 @@ from lattend.errors import NamingError
 
 if TYPE_CHECKING:
     from lattend.draw.picture import Picture
+    from lattend.report.table import Table
     from lattend.study.heads.record import Record
 
 EXAMPLES = (
+    "lattend heads show digits",
     "lattend heads show out/heads-digits",
     "lattend heads show out/heads-digits --at-epoch 0.5",
     "lattend heads show out/heads-digits --view paths --out paths.svg",
@@ -20,13 +22,17 @@ EXAMPLES = (
     "lattend heads show seed-0 seed-1 seed-2",
 )
 VIEWS = ("heads", "paths", "spread")
+DIGITS = "digits"  # the record that comes with the package
 MOVING = (".gif", ".html")
 
 
 def heads_show(
     record: Annotated[
         list[str],
-        argument("RECORD", "The folder of `lattend heads train`, or its record.json; or several."),
+        argument(
+            "RECORD",
+            "The folder of `lattend heads train`, or its record.json; digits comes with the package.",
+        ),
     ],
     view: Annotated[str | None, option("|".join(VIEWS), "A picture instead of the numbers.")] = None,
     at_epoch: Annotated[
@@ -48,9 +54,10 @@ def heads_show(
     if view is not None and view not in VIEWS:
         raise NamingError(f"--view is one of {', '.join(VIEWS)}, not {view!r}")
     from lattend.study.heads.record import TRAINED, Record
+    from lattend.study.heads.recorded import digits_record
     from lattend.study.heads.several import compare_records
 
-    records = [Record.read(path) for path in record]
+    records = [digits_record() if path == DIGITS else Record.read(path) for path in record]
     if len(records) > 1:
         if any(given is not None for given in (view, at_epoch, run, out)):
             raise NamingError("several records are compared in numbers alone; give one RECORD for a picture")
@@ -70,7 +77,17 @@ def heads_show(
     if view is None and at_epoch is None and run is None and out is None:
         show_report(found.report(), json)
         return
+    if view is None and out is None and not json:
+        say("\n".join([*_moment(found, at_epoch, run or TRAINED).lines(), ""]))
     show(_picture(found, view, at_epoch, run or TRAINED), out, json)
+
+
+def _moment(record: Record, epoch: float | None, run: str) -> Table:
+    """The numbers of each layer then."""
+    from lattend.study.heads.findings import Measures
+
+    moments = record.run(run)
+    return Measures.of(moments.moments[-1] if epoch is None else moments.at(epoch), record).table()
 
 
 def _picture(record: Record, view: str | None, epoch: float | None, run: str) -> Picture:

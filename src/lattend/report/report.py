@@ -9,6 +9,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from lattend.report.latex import NEEDS, inline
 from lattend.report.table import GAP, WIDTH, Facts, Table
 
 
@@ -40,6 +41,13 @@ class Report:
         parts = [[p] if isinstance(p, str) else p.markdown() for p in self.parts]
         blocks = [[self.title], *(part for part in parts if any(part))]
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+    def latex(self) -> str:
+        """As LaTeX: tables as tabular environments, sentences as paragraphs, formulas as mathematics."""
+        lines = [NEEDS, rf"\noindent\textbf{{{inline(self.title)}}}\par"]
+        for part in filter(None, self.parts):
+            lines.append(rf"\noindent {inline(part) if isinstance(part, str) else part.latex()}\par")
+        return "\n".join(lines) + "\n"
 
     def json(self) -> dict[str, Any]:
         """What the report tells, as plain data."""

@@ -9,6 +9,8 @@ from html import escape
 from io import StringIO
 from textwrap import wrap
 
+from lattend.report.latex import tabular
+
 WIDTH = 100
 SAME = "="
 GAP = "  "
@@ -77,6 +79,10 @@ class Table:
         rows = [self.head, ("---",) * len(self.head), *self.rows]
         cells = ([cell.replace("|", "\\|").replace("\n", "<br>") for cell in row] for row in rows)
         return [f"| {' | '.join(row)} |" for row in cells]
+
+    def latex(self) -> str:
+        """The same as a tabular environment."""
+        return tabular(self.head, self.rows, self.numbers)
 
     def _widths(self) -> list[int]:
         from rich.cells import cell_len
@@ -167,6 +173,9 @@ class Facts:
 
     def markdown(self) -> list[str]:
         return Table(("", ""), self.rows).markdown()
+
+    def latex(self) -> str:
+        return Table(("", ""), self.rows).latex()
 
 
 def fitted(line: str, columns: int) -> list[str]:

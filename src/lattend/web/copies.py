@@ -31,6 +31,15 @@ def call(function: str, *arguments: object, **named: object) -> str:
     return f"{function}({', '.join([*map(repr, arguments), *given])})"
 
 
-def python(*lines: str) -> str:
-    """Lines that run as they stand."""
-    return "\n".join(("import lattend as lt", "", *lines))
+def show(function: str, *arguments: object, **named: object) -> str:
+    """The same call, and what it gives printed.
+
+    >>> show("rule.count", n=8)
+    'print(rule.count(n=8))'
+    """
+    return f"print({call(function, *arguments, **named)})"
+
+
+def python(*lines: str, imports: str = "") -> str:
+    """Lines that run as they stand, and print what the panel shows."""
+    return "\n".join(("import lattend as lt", *([imports] if imports else []), "", *lines))

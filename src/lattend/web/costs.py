@@ -59,4 +59,4 @@ def python_of_layer(text: str, rule: str, given: Mapping[str, int], *lines: str)
     mask: dict[str, Any] = {"rule": rule} if rule else {}
     named = {**given, **mask}
     layer = call("layer = from_text", text, *([named] if named else []))
-    return python("from lattend.cost.reader import from_text", "", layer, *lines)
+    return python(layer, *lines, imports="from lattend.cost.reader import from_text")

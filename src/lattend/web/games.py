@@ -124,8 +124,12 @@ def analysis(
 
     `steps` are those of both players where they differ: the analysis is then for all steps of their ratio.
     """
-    place = tuple(part.strip() for part in at.split(",")) if at.strip() else None
-    return _analysis(read(question), method(question, name), steps, place)
+    return _analysis(read(question), method(question, name), steps, place(at))
+
+
+def place(at: str) -> tuple[str, ...] | None:
+    """The equilibrium `0, 1/2` as a game takes it; None for the only one."""
+    return tuple(part.strip() for part in at.split(",")) if at.strip() else None
 
 
 @lru_cache(maxsize=KEPT)

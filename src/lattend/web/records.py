@@ -42,14 +42,14 @@ def _read(text: str) -> Record:
     return Record.of(text) if text else digits_record()
 
 
-def record_code(question: RecordQuestion, *lines: str) -> str:
+def record_code(question: RecordQuestion, *lines: str, imports: str = "") -> str:
     """Lines of Python that begin with the record."""
     if question.record:
-        return python(call("record = lt.study.heads.Record.read", "record.json"), *lines)
+        return python(call("record = lt.study.heads.Record.read", "record.json"), *lines, imports=imports)
     start = "from lattend.study.heads.recorded import digits_record"
-    return "\n".join((start, "", "record = digits_record()", *lines))
+    return "\n".join((*([imports] if imports else []), start, "", "record = digits_record()", *lines))
 
 
 def record_command(question: RecordQuestion, **options: str) -> str:
-    """The command that shows the record; none for the one that comes with the page, which is no file."""
-    return command("heads", "show", "record.json", at=None, **options) if question.record else ""
+    """The command that shows the record."""
+    return command("heads", "show", "record.json" if question.record else "digits", at=None, **options)

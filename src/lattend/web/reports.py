@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 if TYPE_CHECKING:
     from lattend.report.report import Report
+    from lattend.report.table import Facts, Table
 
 
 class Part(BaseModel):
@@ -34,15 +35,16 @@ def view(report: Report) -> ReportView:
     >>> view(Report("causal", ["36 pairs"])).parts[0].text
     '36 pairs'
     """
+    return ReportView(title=report.title, parts=[part_view(part) for part in report.parts if part])
+
+
+def part_view(part: Table | Facts | str) -> Part:
+    """A sentence, facts or a table as typed data."""
     from lattend.report.table import Facts
 
-    parts: list[Part] = []
-    for part in report.parts:
-        if isinstance(part, str):
-            parts += [Part(kind="text", text=part)] if part else []
-        elif isinstance(part, Facts):
-            parts.append(Part(kind="facts", rows=[list(row) for row in part.rows]))
-        else:
-            rows = [list(row) for row in part.rows]
-            parts.append(Part(kind="table", head=list(part.head), rows=rows, right=part.numbers))
-    return ReportView(title=report.title, parts=parts)
+    if isinstance(part, str):
+        return Part(kind="text", text=part)
+    rows = [list(row) for row in part.rows]
+    if isinstance(part, Facts):
+        return Part(kind="facts", rows=rows)
+    return Part(kind="table", head=list(part.head), rows=rows, right=part.numbers)

@@ -100,11 +100,11 @@ def test_what_is_no_model_is_refused(make: Any, message: str) -> None:
 
 def test_terms_as_latex() -> None:
     bound = DiscreteModel(["1/2", "1/2"], ["1/4", "1/4"]).bound(["1/2", "1/2"])  # x tells nothing of z
-    first, *lines, last = bound.latex().split(r" \\ ")
-    assert first == r"\begin{aligned}\mathbb{E}_q[\log p(x \mid z)] &= \log{\left(\frac{1}{4} \right)}"
+    first, *lines, last = bound.latex().split(" \\\\\n")
+    assert first == "\\begin{aligned}\n" r"\mathbb{E}_q[\log p(x \mid z)] &= \log{\left(\frac{1}{4} \right)}"
     assert lines == [
         r"\mathrm{KL}(q \,\|\, p(z)) &= 0",
         r"\mathrm{ELBO} &= \log{\left(\frac{1}{4} \right)}",
         r"\mathrm{KL}(q \,\|\, p(z \mid x)) &= 0",
     ]
-    assert last == r"\log p(x) &= \log{\left(\frac{1}{4} \right)}\end{aligned}"
+    assert last == r"\log p(x) &= \log{\left(\frac{1}{4} \right)}" "\n\\end{aligned}"

@@ -145,7 +145,7 @@ def test_latex():
     assert page.count(r"\left(") == page.count(r"\right)") == page.count(r"\begin{array}")
     assert page.count("$") % 2 == 0
     assert r"-\infty" in page and r"\paragraph{Outputs} $[Z_{1}, Z_{2}] W_o$" in page
-    assert r"rule k $\le$ q\par" in page
+    assert r"rule k \ensuremath{\le} q\par" in page
     plain = lt.study.work(**EXAMPLE).latex()
     assert r"\frac{e}{1 + 2 e + e^{2}}" in plain and r"\approx" in plain
 

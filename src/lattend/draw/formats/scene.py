@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from lattend.draw.formats.palette import Look
-from lattend.draw.formats.signs import SPELLINGS
+from lattend.report.signs import SPELLINGS
 from lattend.report.table import wrap_text
 
 POINTS_PER_UNIT = 0.75

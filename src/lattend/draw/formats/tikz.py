@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lattend.draw.formats.scene import POINTS_PER_UNIT, Item, Path, Rect, Scene, Segment, Text
-from lattend.draw.formats.signs import TEX
 from lattend.draw.formats.svg import number
+from lattend.report.latex import escape
 
-_ESCAPES = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "#$%&_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "-": "{-}",
-        **TEX,
-    }
-)
 _ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
 
 
@@ -52,7 +39,7 @@ def tikz(scene: Scene) -> str:
                 turn = ", rotate=90" if item.turned else ""
                 style = f"{names[item.colour]}, anchor={_ANCHORS[item.anchor]}{turn}, font={font}"
                 written = "".join(
-                    rf"\textsubscript{{{text.translate(_ESCAPES)}}}" if lower else text.translate(_ESCAPES)
+                    rf"\textsubscript{{{escape(text)}}}" if lower else escape(text)
                     for text, lower in item.pieces
                 )
                 lines.append(rf"\node[{style}] at {_place(item.x, item.y)} {{{written}}};")

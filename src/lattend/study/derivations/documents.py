@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from lattend.draw.formats.signs import TEX
+from lattend.report.signs import TEX
 from lattend.study.derivations.notations import MATHML
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DomainError
+from lattend.report.latex import aligned
 from lattend.report.report import Printed, Report
 from lattend.report.table import Facts
 from lattend.study.exact.function import as_float
@@ -59,8 +60,7 @@ class ExactBound(Printed):
 
     def latex(self) -> str:
         """The terms as aligned lines, each after its sign."""
-        lines = [f"{TERM_LATEX[name]} &= {latex(term)}" for name, term in self.terms.items()]
-        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
+        return aligned(*(f"{TERM_LATEX[name]} &= {latex(term)}" for name, term in self.terms.items()))
 
     def json(self) -> dict[str, Any]:
         """Formulas as texts, and decimals."""

@@ -43,6 +43,15 @@ class Measures:
         near = moment.grid_distances(), moment.pixel_distances()
         return Measures(moment.centre_distances(), moment.widths(), attends, *near)
 
+    def table(self) -> Table:
+        """A row for each layer."""
+        columns = (self.centres, self.width, self.attends, self.grid, self.off)
+        rows = [
+            (str(layer + 1), *(format_fixed(float(column[layer])) for column in columns))
+            for layer in range(len(self.centres))
+        ]
+        return Table(("layer", "centres", "width", "attends at", "grid", "off pixel"), rows)
+
     def json(self, layer: int) -> dict[str, float]:
         return {
             "centre_distance": float(self.centres[layer]),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from lattend.report.latex import aligned, number
 from lattend.study.steering.reports import six_digits, tidy
 from lattend.study.steering.steered import Steered, plain
 from lattend.study.steering.trial import Trial
@@ -15,7 +15,7 @@ def trial_latex(trial: Trial) -> str:
     lines = [_query(trial.query), _weights(trial.weights, trial.scale)]
     if trial.output is not None:
         lines.append(f"z = V^{{\\top}} a &\\approx {_vector(trial.output)}")
-    return _aligned(lines)
+    return aligned(*lines)
 
 
 def steered_latex(steered: Steered) -> str:
@@ -26,12 +26,8 @@ def steered_latex(steered: Steered) -> str:
     if why is not None:
         sides = (_mixture(why.relation, sign) for sign in (-1, 1))
         lines.append(f"{' &= '.join(sides)}")
-        lines.append(rf"\mathrm{{KL}}(w \,\|\, a) &\ge {six_digits(why.nats)}")
-    return _aligned(lines)
-
-
-def _aligned(lines: Iterable[str]) -> str:
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+        lines.append(rf"\mathrm{{KL}}(w \,\|\, a) &\ge {number(six_digits(why.nats))}")
+    return aligned(*lines)
 
 
 def _query(query: Any) -> str:
@@ -39,15 +35,17 @@ def _query(query: Any) -> str:
 
 
 def _weights(weights: Any, scale: float) -> str:
-    factor = "" if scale == 1 else rf"{six_digits(scale)} \cdot "
+    factor = "" if scale == 1 else rf"{number(six_digits(scale))} \cdot "
     return rf"a = \operatorname{{softmax}}({factor}K q) &\approx {_vector(weights)}"
 
 
 def _vector(numbers: Any) -> str:
-    return f"({', '.join(six_digits(number) for number in tidy(numbers))})"
+    return f"({', '.join(number(six_digits(one)) for one in tidy(numbers))})"
 
 
 def _mixture(relation: Any, sign: int) -> str:
     """One side of Σ yᵢkᵢ = 0."""
     terms = ((at, sign * float(y)) for at, y in enumerate(relation) if sign * y > 0)
-    return " + ".join(f"k_{{{at}}}" if y == 1 else rf"{six_digits(y)}\, k_{{{at}}}" for at, y in terms)
+    return " + ".join(
+        f"k_{{{at}}}" if y == 1 else rf"{number(six_digits(y))}\, k_{{{at}}}" for at, y in terms
+    )

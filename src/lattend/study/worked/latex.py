@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lattend.report.latex import NEEDS, inline
 from lattend.study.exact import writing
 from lattend.study.worked.entry import MatrixEntry
 from lattend.study.worked.inputs import Exercise
@@ -15,12 +16,11 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 16  # of given matrices in one line; a name and its brackets are as wide as two
 WIDEST = 44  # characters of a row of exact forms that have decimals beside them
-_SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "%&_#{}"} | {"^": r"\^{}", "·": r"$\cdot$"})
 
 
 def latex(worked: Worked, places: int = 4, show: str = "both") -> str:
     """All steps, each a paragraph with its formula and its matrices."""
-    lines = [r"% needs \usepackage{amsmath}", *(_words(said) + r"\par" for said in worked.statements(show))]
+    lines = [NEEDS, *(inline(said) + r"\par" for said in worked.statements(show))]
     lines += ["", r"\paragraph{Exercise}", r"\begin{gather*}"]
     wide = sum(len(rows[0]) + 2 for step in worked.exercise for rows in step.tables)
     between = r",\quad " if wide <= MOST_COLUMNS else " \\\\\n"
@@ -101,8 +101,3 @@ def _matrix(rows: Rows, form: str, places: int) -> str:
 
 def _cell(entry: MatrixEntry, form: str, places: int) -> str:
     return entry.latex if form == "exact" or not entry.value.is_finite() else entry.decimal(places)
-
-
-def _words(said: str) -> str:
-    """A sentence with the signs that LaTeX reads as its own."""
-    return said.translate(_SPECIAL).replace("<=", r"$\le$").replace(">=", r"$\ge$")

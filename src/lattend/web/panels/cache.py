@@ -35,6 +35,7 @@ class CacheAnswer(Answer):
 def answer(question: CacheQuestion) -> CacheAnswer:
     """How many keys a KV cache holds at most, when each is dropped after the last query that reaches it."""
     from lattend.plans.retention import retention
+    from lattend.report.latex import escape
     from lattend.sets.guard import deadlines_missed
 
     rule = read(question.rule)
@@ -46,7 +47,7 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     copies = Copies(
         python=python(
             call("rule = lt.rule", question.rule),
-            f"cache = lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64)",
+            f"print(lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64))",
         ),
         command="",
     )
@@ -61,6 +62,7 @@ def answer(question: CacheQuestion) -> CacheAnswer:
         why = for_page(str(reason))
         return CacheAnswer(examples=taken, most="", sentence="", no_cache=why, copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
+    copies.latex = escape(str(found))
     return CacheAnswer(examples=taken, most=most, sentence=str(found), no_cache="", copies=copies)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, UnknownName
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import MANY, Answer, Copies, Panel, Question
 from lattend.web.rules import read
@@ -112,7 +112,7 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
             python=python(
                 call("rule = lt.rule", question.rule),
                 call("count = rule.count", **options),
-                call(
+                show(
                     "count.claim",
                     question.claim,
                     assuming=question.assume or None,

@@ -69,8 +69,12 @@ def answer(question: CodeQuestion) -> CodeAnswer:
     return CodeAnswer(
         snippets=snippets,
         copies=Copies(
-            python=python(call("rule = lt.rule", question.rule), call("rule.mask", **numbers)),
-            command=command("explain", question.rule, at=numbers),
+            python=python(
+                call("rule = lt.rule", question.rule),
+                f"{call('mask = rule.mask', **numbers)}.astype(int)",
+                "print(mask)",
+            ),
+            command=command("draw", question.rule, at=numbers),
         ),
     )
 

@@ -152,9 +152,11 @@ def _costs(texts: tuple[str, ...], over: str, column: str) -> tuple[NamedLayers,
     return named, {label: getattr(cost, column) for label, cost in named.costs.items()}
 
 
-def _copies(question: CompareQuestion, named: NamedLayers, found: Comparison) -> Copies:
+def _copies(question: CompareQuestion, layers: NamedLayers, found: Comparison) -> Copies:
+    from lattend.report.latex import named
+
     texts = [text for text in question.layers if text.strip()]
-    at = _given(question, named)
+    at = _given(question, layers)
     sizes = ",".join(map(str, found.given_sizes))
     equal = "parameters" if question.equal else ""
     costs = "layers.costs" if question.column == "needed" else "{k: c.dense for k, c in layers.costs.items()}"
@@ -162,10 +164,9 @@ def _copies(question: CompareQuestion, named: NamedLayers, found: Comparison) ->
     options = call("", over=question.over, quantity=question.quantity, at={**at, **rows} or None, equal=equal)
     return Copies(
         python=python(
-            "from lattend.cost.comparison.defaults import read_layers",
-            "",
             call("layers = read_layers", texts, question.over),
             f"print(lt.cost.compare({costs}, {options[1:]})",
+            imports="from lattend.cost.comparison.defaults import read_layers",
         ),
         command=command(
             "compare",
@@ -177,10 +178,7 @@ def _copies(question: CompareQuestion, named: NamedLayers, found: Comparison) ->
             equal=equal,
             sizes=sizes,
         ),
-        latex="\\\\\n".join(
-            f"\\text{{{label}}}: {count if isinstance(count, int) else count.latex()}"
-            for label, count in found.formulas.items()
-        ),
+        latex=named((label, formula(count).latex) for label, count in found.formulas.items()),
     )
 
 

@@ -110,7 +110,7 @@ def _of_all(question: CostQuestion, layer: PricedLayer) -> CostAnswer:
         times=_times(cost) if layer.is_number else [],
         notes=[*([] if layer.is_number else [OPEN]), *([] if written.complete else [LONG])],
         late=not written.complete,
-        copies=_copies(question, layer, _latex(written.work)),
+        copies=_copies(question, layer, _latex([*written.work, *written.memory])),
     )
 
 
@@ -271,9 +271,11 @@ def _copies(question: CostQuestion, layer: PricedLayer, latex: str) -> Copies:
 
 
 def _latex(rows: list[QuantityRow]) -> str:
-    """The multiplies of the first column."""
-    multiplies = (row.formulas for row in rows if row.name == "multiplies" and row.formulas)
-    return next((first.latex for first, *_ in multiplies if first), "")
+    """Every quantity that has a formula, of the first column."""
+    from lattend.report.latex import named
+
+    first = [(row.label, row.formulas[0]) for row in rows if row.formulas]
+    return named((label, found.latex) for label, found in first if found)
 
 
 def picture(question: CostQuestion) -> Picture:

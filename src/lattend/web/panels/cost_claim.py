@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from lattend.errors import DomainError, LattendError
-from lattend.web.copies import call, command
+from lattend.web.copies import command, show
 from lattend.web.costs import LayerText, python_of_layer, read_layer
 from lattend.web.panel import MANY, Answer, Copies, Panel, Question
 from lattend.web.panels.claim import Judgement, Name, judgement
@@ -40,12 +40,17 @@ class CostClaimAnswer(Answer):
 
 def answer(question: CostClaimQuestion) -> CostClaimAnswer:
     """Proved for every size at once, or refuted with the smallest counterexample."""
+    from lattend.counts.claim_parser import parse_claim
+    from lattend.counts.formula_latex import claim_latex
+    from lattend.report.latex import named
+
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))
     if not colon or not formula:
         raise LattendError('write the quantity, a colon and the formula, as in "multiplies: n^2 h c"')
     whole = read_layer(question.layer, question.rule, {}).open
     cost = whole.per(question.per) if question.per else whole.backward if question.backward else whole
     verdict = cost.claim(quantity, formula, rename=question.rename)
+    written = claim_latex(parse_claim(formula, {*whole.names, *question.rename}))
     asked = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
     return CostClaimAnswer(
         quantity=quantity,
@@ -55,7 +60,7 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
                 question.layer,
                 question.rule,
                 {},
-                call(f"layer{asked}.claim", quantity, formula, rename=question.rename or None),
+                show(f"layer{asked}.claim", quantity, formula, rename=question.rename or None),
             ),
             command=command(
                 "cost",
@@ -66,6 +71,7 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
                 claim=question.claim,
                 rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
             ),
+            latex=named([(quantity, written)]),
         ),
     )
 
@@ -97,10 +103,9 @@ def check(question: CostCheckQuestion) -> CostCheckAnswer:
         equal=bool(found),
         report=view(found.report()),
         copies=Copies(
-            python=python_of_layer(
-                question.layer, question.rule, {}, call("print(layer.check", **numbers) + ")"
-            ),
+            python=python_of_layer(question.layer, question.rule, {}, show("layer.check", **numbers)),
             command=command("cost", question.layer, at=numbers, rule=question.rule, check=True),
+            latex=found.report().latex(),
         ),
     )
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
 from lattend.web.advice import for_page
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
@@ -79,7 +79,7 @@ def answer(question: CountQuestion) -> CountAnswer:
         dense=f"{dense:,}" if dense else "",
         share=percent(value, dense) if value is not None and dense else "",
         copies=Copies(
-            python=python(call("rule = lt.rule", question.rule), call("rule.count", **numbers)),
+            python=python(call("rule = lt.rule", question.rule), show("rule.count", **numbers)),
             command=command("count", question.rule, at=numbers),
             latex="" if shown is None else shown.latex,
         ),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel, Question
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def answer(question: DeriveQuestion) -> DeriveAnswer:
         derivations=[Listed(name=name, said=said) for name, said in listed().items()],
         copies=Copies(
             python=python(
-                call("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
+                show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
             ),
             command=command("derive", *named, **options),
             latex=_latex(draft, found),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.read import letters
 from lattend.web.rules import read
@@ -71,7 +71,7 @@ def answer(question: DrawQuestion) -> DrawAnswer:
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
-                call("rule.draw", compare=question.other, pixel=pixel, **numbers),
+                show("rule.draw", compare=question.other, pixel=pixel, **numbers),
             ),
             command=command("draw", question.rule, at=numbers, compare=question.other, pixel=named),
         ),

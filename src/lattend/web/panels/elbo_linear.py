@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lattend.web.copies import call, command
+from lattend.web.copies import command, show
 from lattend.web.games import Line, line
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import Part
+from lattend.web.reports import Part, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -37,6 +37,9 @@ class LinearAnswer(Answer):
 
 def answer(question: LinearQuestion) -> LinearAnswer:
     """ELBO + gap = log p(x) for the posterior, the best diagonal q and the prior."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts, Table
+
     found = picture(question)
     chart = found.charts[0]
     head, *rows = found.table
@@ -48,23 +51,16 @@ def answer(question: LinearQuestion) -> LinearAnswer:
         "samples": SAMPLES,
         "seed": question.seed,
     }
+    parts = [Facts(found.facts), Table(tuple(head), [tuple(row) for row in rows]), *found.caption]
     return LinearAnswer(
-        parts=[
-            Part(kind="facts", rows=[list(row) for row in found.facts]),
-            Part(
-                kind="table",
-                head=list(head),
-                rows=[list(row) for row in rows],
-                right=[False, *[True] * (len(head) - 1)],
-            ),
-            *(Part(kind="text", text=text) for text in found.caption),
-        ],
+        parts=[part_view(part) for part in parts],
         bounds=[line(stroke) for stroke in chart.lines],
         log=chart.log_y == 10,
         copies=Copies(
             python="from lattend.study.generative.linear_picture import show_linear\n\n"
-            + call("show_linear", **given),
+            + show("show_linear", **given),
             command=command("elbo", "linear", **_texts(given)),
+            latex=Report(found.title, parts).latex(),
         ),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from lattend.web.advice import for_page
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.plans import PlanQuestion, explained, numbers_in
 from lattend.web.rules import read
@@ -111,13 +111,14 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
         facts=[Fact(name=name, words=for_page(words)) for name, words in facts],
         mapped=found.has_tile_map,
         copies=Copies(
-            python=python(call("lt.explain", question.rule, **found.at, **options)),
+            python=python(show("lt.explain", question.rule, **found.at, **options)),
             command=command(
                 "explain",
                 question.rule,
                 at=found.at,
                 **{name: str(value) for name, value in options.items()},
             ),
+            latex=found.report().latex(),
         ),
     )
 

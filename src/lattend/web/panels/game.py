@@ -163,11 +163,9 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
         call("game.orbit", tuple(start), step, question.steps, name, **options(question, name))
         for name in question.methods
     ]
-    shown = (
-        f"print({orbits[0]})" if len(orbits) == 1 else f"lt.study.games.compare_orbits({', '.join(orbits)})"
-    )
+    shown = orbits[0] if len(orbits) == 1 else f"lt.study.games.compare_orbits({', '.join(orbits)})"
     return Copies(
-        python=python(game_call(question), shown),
+        python=python(game_call(question), f"print({shown})"),
         command=command(
             "game",
             question.game.strip(),
@@ -182,12 +180,12 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
 
 def _latex(orbit: Orbit) -> str:
     """One step as formulas."""
+    from lattend.report.latex import aligned
     from lattend.study.exact.writing import latex
 
     if orbit.map is None:
         return ""
-    lines = [f"{name}' &= {latex(formula)}" for name, formula in orbit.map.formulas.items()]
-    return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
+    return aligned(*(f"{name}' &= {latex(formula)}" for name, formula in orbit.map.formulas.items()))
 
 
 def picture(question: OrbitQuestion) -> Picture:

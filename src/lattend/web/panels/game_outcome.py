@@ -14,6 +14,7 @@ from lattend.web.games import (
     game_call,
     method,
     options,
+    place,
     read,
 )
 from lattend.web.panel import Answer, Copies, Panel
@@ -44,22 +45,38 @@ class OutcomeAnswer(Answer):
 
 def answer(question: OutcomeQuestion) -> OutcomeAnswer:
     """The spectral radius of one step's matrix decides, exactly."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
     game = read(question)
-    name = question.method
-    asked = call("game.analyse", name, question.pair, **options(question, name))
+    outcomes = [_outcome(question, name) for name in question.methods]
+    decided = [one.name for one in outcomes if one.kind != "undecided"]
     return OutcomeAnswer(
-        outcomes=[_outcome(question, name) for name in question.methods],
+        outcomes=outcomes,
         reach="from every start: the gradient is linear" if game.quadratic else "close to the equilibrium",
         copies=Copies(
-            python=python(game_call(question), f"print({asked}.here)"),
-            command=command(
-                "game",
-                question.game.strip(),
-                *at_words(question.at),
-                step=question.step,
-                **command_options(question, name),
-            ),
+            python=python(game_call(question), *(_line(question, name) for name in decided))
+            if decided
+            else "",
+            command="\n".join(_command(question, name) for name in decided),
+            latex=Report(str(game), [Facts([(one.label, one.words) for one in outcomes])]).latex(),
         ),
+    )
+
+
+def _line(question: OutcomeQuestion, name: str) -> str:
+    """What prints the outcome of a method."""
+    given = {"step": question.pair, "at": place(question.at), **options(question, name)}
+    return f"print({call('game.analyse', name, **given)}.here)"
+
+
+def _command(question: OutcomeQuestion, name: str) -> str:
+    return command(
+        "game",
+        question.game.strip(),
+        *at_words(question.at),
+        step=question.step,
+        **command_options(question, name),
     )
 
 

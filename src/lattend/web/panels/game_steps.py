@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, LattendError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.games import (
     Line,
     MethodQuestion,
@@ -17,6 +17,7 @@ from lattend.web.games import (
     game_call,
     line,
     options,
+    place,
     read,
 )
 from lattend.web.panel import Answer, Copies, Panel
@@ -58,9 +59,9 @@ class StepsAnswer(Answer):
 def answer(question: StepsQuestion) -> StepsAnswer:
     """The analysis near an equilibrium; where several are known and none was chosen, their report."""
     game = read(question)
-    asked = call("game.analyse", question.method, **options(question, question.method))
+    given = {"at": place(question.at), **options(question, question.method)}
     copies = Copies(
-        python=python(game_call(question), f"print({asked})"),
+        python=python(game_call(question), show("game.analyse", question.method, **given)),
         command=command(
             "game",
             question.game.strip(),
@@ -89,7 +90,7 @@ def answer(question: StepsQuestion) -> StepsAnswer:
         best=_typed(found.best.step) if found.best else "",
         periods=_periods(found),
         points=points if len(points) > 1 else [],
-        copies=copies,
+        copies=copies.model_copy(update={"latex": found.report().latex()}),
     )
 
 

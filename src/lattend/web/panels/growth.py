@@ -22,6 +22,8 @@ class GrowthAnswer(Answer):
 
 def answer(question: GrowthQuestion) -> GrowthAnswer:
     """The order of growth of the number of attended pairs."""
+    from lattend.report.latex import cases
+
     count = read(question.rule).count(method="closed")
     if isinstance(count, int):
         pieces, text, names = [Piece(latex="O(1)", when="")], "O(1)", [""]
@@ -33,11 +35,11 @@ def answer(question: GrowthQuestion) -> GrowthAnswer:
             for order, when in found.latex_pieces[: 1 if alone else None]
         ]
         text = str(found)
-    latex = r" \quad ".join(piece.latex for piece in pieces)
+    latex = cases([(piece.latex, piece.when) for piece in pieces])
     return GrowthAnswer(
         order=Formula(pieces=pieces, where="", text=text, latex=latex),
         copies=Copies(
-            python=python(call("rule = lt.rule", question.rule), "rule.count().order()"),
+            python=python(call("rule = lt.rule", question.rule), "print(rule.count().order())"),
             command=command("count", question.rule, order=",".join(names)),
             latex=latex,
         ),

@@ -58,7 +58,7 @@ def answer(question: RecordQuestion) -> HeadsAnswer:
         kernel=settings.kernel,
         runs=[_run(name, run) for name, run in record.runs.items()],
         copies=Copies(
-            python=record_code(question, "record.draw_paths()"),
+            python=record_code(question, "print(record.draw_paths())"),
             command=record_command(question, view="paths"),
         ),
     )

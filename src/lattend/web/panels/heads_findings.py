@@ -49,6 +49,7 @@ def answer(question: RecordQuestion) -> FindingsAnswer:
         copies=Copies(
             python=record_code(question, "print(record.report().text())"),
             command=record_command(question),
+            latex=report.latex(),
         ),
     )
 

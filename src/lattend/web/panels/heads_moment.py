@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lattend.errors import DomainError
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.records import MomentQuestion, read, record_code, record_command
-from lattend.web.reports import Part
+from lattend.web.reports import Part, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -23,24 +23,24 @@ class MomentAnswer(Answer):
 
 def answer(question: MomentQuestion) -> MomentAnswer:
     """How far the heads are from the query, how wide they are, and how near to a grid."""
-    from lattend.report.numbers import format_fixed
+    from lattend.report.report import Report
     from lattend.study.heads.findings import Measures
     from lattend.study.heads.pictures import moment_title
 
     record, moment = read(question), _moment(question)
-    found = Measures.of(moment, record)
-    columns = (found.centres, found.width, found.attends, found.grid, found.off)
-    rows = [
-        [str(layer + 1), *(format_fixed(float(column[layer])) for column in columns)]
-        for layer in range(record.settings.layers)
-    ]
-    head = ["layer", "centres", "width", "attends at", "grid", "off pixel"]
+    title, table = moment_title(record, moment, question.run), Measures.of(moment, record).table()
     return MomentAnswer(
-        title=moment_title(record, moment, question.run),
-        table=Part(kind="table", head=head, rows=rows, right=[True] * len(head)),
+        title=title,
+        table=part_view(table),
         copies=Copies(
-            python=record_code(question, f"record.draw({moment.epoch!r}, {question.run!r})"),
+            python=record_code(
+                question,
+                f"moment = record.run({question.run!r}).at({moment.epoch!r})",
+                'print("\\n".join(Measures.of(moment, record).table().lines()))',
+                imports="from lattend.study.heads.findings import Measures",
+            ),
             command=record_command(question, at_epoch=f"{moment.epoch:g}", run=question.run),
+            latex=Report(title, [table]).latex(),
         ),
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lattend.errors import NoClosedForm, NotAffineError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.rules import numbers_of, read
@@ -32,6 +32,8 @@ class KeysAnswer(Answer):
 
 def answer(question: KeysQuestion) -> KeysAnswer:
     """The keys of one query and the queries of one key, as formulas in its position, from 0."""
+    from lattend.report.latex import named
+
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
@@ -42,13 +44,13 @@ def answer(question: KeysQuestion) -> KeysAnswer:
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
-                call("rule.count", per="query", **numbers),
-                call("rule.count", per="key", **numbers),
+                show("rule.count", per="query", **numbers),
+                show("rule.count", per="key", **numbers),
             ),
             command="\n".join(
                 command("count", question.rule, at=numbers, per=per) for per in ("query", "key")
             ),
-            latex=per_query.latex,
+            latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
         ),
     )
 

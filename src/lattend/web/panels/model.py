@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Panel, Question
 from lattend.web.reports import ReportView, view
 
@@ -140,7 +140,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
         longest=model.longest,
         fixed=model.image is not None,
         config=read_fields(question.config),
-        copies=_copies(question, model),
+        copies=_copies(question, model, work),
     )
 
 
@@ -203,23 +203,26 @@ def _times(work: ModelWork) -> list[ModelTime]:
     return found
 
 
-def _copies(question: ModelQuestion, model: Model) -> Copies:
+def _copies(question: ModelQuestion, model: Model, work: ModelWork) -> Copies:
     length = None if model.image else question.length
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
-    cache = (
-        [call("print(model.cache", question.length, batch=batch) + ")"] if model.is_causal and length else []
-    )
+    cache = [show("model.cache", question.length, batch=batch)] if model.is_causal and length else []
     return Copies(
         python=python(
             call("model = lt.cost.config", question.config),
             "print(model)",
-            call(f"print(model.{run}", *([length] if length else []), batch=batch) + ")",
+            show(f"model.{run}", *([length] if length else []), batch=batch),
             *cache,
         ),
-        command=""
-        if batch or question.training  # which `lattend cost` does not have
-        else command("cost", "config.json", length=str(length) if length else ""),
+        command=command(
+            "cost",
+            "config.json",
+            length=str(length) if length else "",
+            batch=str(batch) if batch else "",
+            training=question.training,
+        ),
+        latex=work.report().latex(),
     )
 
 

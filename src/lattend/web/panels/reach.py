@@ -33,6 +33,8 @@ class ReachAnswer(Answer):
 
 def answer(question: ReachQuestion) -> ReachAnswer:
     """How far back and ahead of a query its keys can be, as formulas."""
+    from lattend.report.latex import aligned
+
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     found = rule.at(**numbers).reach()
@@ -43,9 +45,11 @@ def answer(question: ReachQuestion) -> ReachAnswer:
     return ReachAnswer(
         spans=spans,
         copies=Copies(
-            python=python(call("rule = lt.rule", question.rule), f"{call('rule.at', **numbers)}.reach()"),
+            python=python(
+                call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
+            ),
             command=command("reach", question.rule, at=numbers),
-            latex=r" \\ ".join(rf"{span.distance} \le {span.most.latex}" for span in spans),
+            latex=aligned(*(rf"{span.distance} &\le {span.most.latex}" for span in spans)),
         ),
     )
 

@@ -85,7 +85,9 @@ def _meaning(text: str) -> ReadAnswer:
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},
         source=rule.source == text,
         written=rule.source or "",
-        copies=Copies(python=python(call("rule = lt.rule", text)), command=command("rules", text)),
+        copies=Copies(
+            python=python(call("rule = lt.rule", text), "print(rule)"), command=command("rules", text)
+        ),
     )
 
 

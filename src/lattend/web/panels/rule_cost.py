@@ -60,13 +60,13 @@ class _Formulas(NamedTuple):
 
     cost: Cost
     closed: dict[str, Formula | None]
-    latex: str
 
 
 def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
     from lattend.cost import attention
     from lattend.cost.quantities import LABELS
+    from lattend.report.latex import named
     from lattend.rules.example_numbers import priced_number
 
     rule = read(question.rule)
@@ -95,9 +95,11 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
         copies=Copies(
-            python=python(call("lt.cost.attention", question.rule, **shown)[:-1] + ", projections=None)"),
+            python=python(
+                f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
+            ),
             command=command("cost", "attention(projections=none)", at=shown, rule=question.rule),
-            latex=formulas.latex,
+            latex=named((one.name, one.formula.latex) for one in quantities if one.formula),
         ),
     )
 
@@ -110,7 +112,7 @@ def _formulas(rule: str, shared: bool) -> _Formulas:
     found = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
     closed = {name: formula(value) for name, value in found.items()}
     path = None if cost.path is None else formula(cost.path)
-    return _Formulas(cost, {**closed, "path": path}, cost.latex("multiply_adds"))
+    return _Formulas(cost, {**closed, "path": path})
 
 
 def _numbers(name: str, priced: Cost) -> list[str]:

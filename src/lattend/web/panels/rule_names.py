@@ -71,7 +71,11 @@ def answer(question: NamesQuestion) -> NamesAnswer:
         unknown=unknown,
         examples=taken,
         copies=Copies(
-            python=python(call("rule = lt.rule", question.rule), "rule.about"),
+            python=python(
+                call("rule = lt.rule", question.rule),
+                "print(rule.about or known_as(rule))",
+                imports="from lattend.sets.recognise import known_as",
+            ),
             command=command("rules", about.name if about else question.rule),
         ),
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lattend.sets.compare import Witness
 
 
+WHOSE = {"both": "both", "rule": "only the first", "other": "only the second"}
 SECONDS = 3.0  # for all counts of two rules together
 
 
@@ -71,6 +72,7 @@ class SharedAnswer(Answer):
 def answer(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
     from lattend.draw.grid.bind import bound
+    from lattend.report.latex import escape
 
     left, right = _bound(question)
     witness = left.difference(right)
@@ -81,7 +83,11 @@ def answer(question: SameQuestion) -> SameAnswer:
         a, b = bound(rules, drawn)
         pair = a.difference(b)
         here = None if pair is None else _first(pair, a)
-    numbered = any(_parameters(read(text), question.numbers) for text in (question.rule, question.other))
+    given = {
+        name: value
+        for text in (question.rule, question.other)
+        for name, value in _parameters(read(text), question.numbers).items()
+    }
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
@@ -89,8 +95,9 @@ def answer(question: SameQuestion) -> SameAnswer:
         here=here,
         drawn=drawn,
         copies=Copies(
-            python=_python(question, "rule.difference(other)"),
-            command="" if numbered else command("same", question.rule, question.other),
+            latex=escape("the same pairs, always" if witness is None else f"different: {witness}"),
+            python=_python(question, "print(rule.difference(other) or 'the same pairs, always')"),
+            command=command("same", question.rule, question.other, at=given),
         ),
     )
 
@@ -98,6 +105,7 @@ def answer(question: SameQuestion) -> SameAnswer:
 def shared(question: SameQuestion) -> SharedAnswer:
     """How many pairs both rules attend, and how many only one of them."""
     from lattend.budget import Budget
+    from lattend.report.latex import named
 
     left, right = (replace(one.baked(), values={}) for one in _bound(question))
     parts = {"both": left & right, "rule": left - right, "other": right - left}
@@ -108,8 +116,9 @@ def shared(question: SameQuestion) -> SharedAnswer:
     return SharedAnswer(
         parts=counts,
         copies=Copies(
+            latex=named((WHOSE[one.whose], one.formula.latex) for one in counts if one.formula),
             python=_python(
-                question, "(rule & other).count(), (rule - other).count(), (other - rule).count()"
+                question, "for part in (rule & other, rule - other, other - rule):", "    print(part.count())"
             ),
             command="",
         ),
@@ -122,12 +131,12 @@ def _bound(question: SameQuestion) -> list[Rule]:
     return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
 
 
-def _python(question: SameQuestion, line: str) -> str:
+def _python(question: SameQuestion, *lines: str) -> str:
     made: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
         given = _parameters(read(text), question.numbers)
         made.append(call(f"{name} = lt.rule", text) + (call(".at", **given) if given else ""))
-    return python(*made, line)
+    return python(*made, *lines)
 
 
 def _parameters(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
 from lattend.web.panel import Answer, Copies, Panel, Question
 from lattend.web.reports import ReportView, view
@@ -106,7 +106,7 @@ def copies(question: SteerQuestion, wanted: list[str], latex: str) -> Copies:
     """The same question in Python and in the shell."""
     return Copies(
         python=python(
-            call(
+            show(
                 "lt.study.steer",
                 literals(question.keys),
                 literals([wanted])[0],

@@ -21,20 +21,29 @@ class TablesAnswer(Answer):
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[ReportView, ReportView]:
+def _tables() -> tuple[ReportView, ReportView, str]:
     from lattend.cost.comparison.architectures import architectures
     from lattend.cost.comparison.train_test import train_test
 
-    return view(architectures().report()), view(train_test().report())
+    reports = architectures().report(), train_test().report()
+    return view(reports[0]), view(reports[1]), "\n".join(report.latex() for report in reports)
 
 
 def answer(question: TablesQuestion) -> TablesAnswer:
     """Parallelism, path length, time and space, in closed form."""
-    compared, trained = _tables()
+    compared, trained, latex = _tables()
     return TablesAnswer(
         architectures=compared,
         train_test=trained,
-        copies=Copies(python=python("print(lt.cost.train_test())"), command=command("compare", tables=True)),
+        copies=Copies(
+            python=python(
+                "print(architectures())",
+                "print(lt.cost.train_test())",
+                imports="from lattend.cost.comparison.architectures import architectures",
+            ),
+            command="\n".join((command("compare", architectures=True), command("compare", tables=True))),
+            latex=latex,
+        ),
     )
 
 

@@ -52,7 +52,9 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
         copies=Copies(
             python=python(
                 call("plan = lt.explain", question.rule, **found.at, **question.options),
-                call("plan.tile_map", *spans) if view else "plan.tile_map()",
+                call("tiles = plan.tile_map", *(spans if view else ())),
+                "print(tiles.executed.sum(), 'pairs run here')",
+                *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
             command="",
         ),

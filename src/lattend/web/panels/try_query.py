@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.matrices import Row, Rows, Text, literal, literals, row_text, rows_text
 from lattend.web.panel import Answer, Copies, Panel, Question
 from lattend.web.reports import ReportView, view
@@ -123,7 +123,7 @@ def copies(question: TryQueryQuestion, latex: str) -> Copies:
     wanted = [str(share) for share in shares(question.wanted)] if question.wanted else []
     return Copies(
         python=python(
-            call(
+            show(
                 "lt.study.try_query",
                 literals(question.keys),
                 literals([question.query])[0],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import LONGEST, KernelQuestion
 
@@ -97,7 +97,7 @@ def answer(question: ConvQuestion) -> ConvAnswer:
         latex=LATEX,
         copies=Copies(
             python=python(
-                call("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
+                show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), alpha=question.alpha)
             ),
             command=command("conv", **question.options(), alpha=f"{question.alpha:g}"),
             latex=LATEX,

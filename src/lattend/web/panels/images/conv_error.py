@@ -37,6 +37,7 @@ class ErrorAnswer(Answer):
 def answer(question: ErrorQuestion) -> ErrorAnswer:
     """How far soft heads are from the convolution on a small image, in float64, and how far they can be."""
     from lattend.nn.convolution.trial import try_heads
+    from lattend.report.latex import number
     from lattend.report.numbers import format_number
 
     geometry, rows, cols = question.small()
@@ -57,14 +58,15 @@ def answer(question: ErrorQuestion) -> ErrorAnswer:
         filter=[[format_number(weight) for weight in row] for row in trial.filter.tolist()],
         copies=Copies(
             python=python(
-                "from lattend.nn.convolution.geometry import read_geometry",
-                "from lattend.nn.convolution.trial import try_heads",
-                "",
                 call("geometry = read_geometry", **question.arguments()),
                 f"trial = try_heads(geometry, {rows}, {cols}, {question.alpha!r}, {question.filter!r})",
-                "trial.error, trial.bound.max()",
+                'print(f"they differ by {trial.error:.3g}, at most {trial.bound.max():.3g}")',
+                imports="from lattend.nn.convolution.geometry import read_geometry\n"
+                "from lattend.nn.convolution.trial import try_heads",
             ),
             command="",
+            latex=r"\max_q \left| y_{\mathrm{heads}} - y_{\mathrm{conv}} \right| = "
+            rf"{number(format_number(trial.error))} \le {number(format_number(float(trial.bound.max())))}",
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
@@ -81,7 +81,7 @@ def answer(question: LeakQuestion) -> LeakAnswer:
         latex=BOUND_LATEX,
         copies=Copies(
             python=python(
-                call(
+                show(
                     "lt.nn.draw_conv",
                     **question.arguments(),
                     size=(rows, cols),

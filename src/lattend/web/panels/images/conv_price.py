@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
@@ -29,6 +29,8 @@ class ConvPriceAnswer(Answer):
 def answer(question: ConvPriceQuestion) -> ConvPriceAnswer:
     """What the convolution multiplies, and what its heads do, hard and soft."""
     from lattend.nn.pictures.conv import KernelHeads
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
 
     geometry, rows, cols = question.small()
     channels = {"c_in": question.channels, "c_out": question.out_channels}
@@ -37,8 +39,9 @@ def answer(question: ConvPriceQuestion) -> ConvPriceAnswer:
     return ConvPriceAnswer(
         facts=[*facts],
         copies=Copies(
-            python=python(call("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
+            python=python(show("lt.nn.draw_conv", **question.arguments(), size=(rows, cols), **channels)),
             command=command("conv", **question.options(), **options),
+            latex=Report(KernelHeads(geometry, rows, cols).title, [Facts(facts)]).latex(),
         ),
     )
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel
 
-from lattend.web.copies import command, python
+from lattend.web.copies import python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.conv_price import ConvPriceQuestion
 
@@ -31,31 +29,44 @@ def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
     from lattend.nn.convolution.convert import priced_heads
     from lattend.nn.convolution.price import QUANTITIES, of_conv
     from lattend.report.numbers import format_value
+    from lattend.report.report import Report
+    from lattend.report.table import Table
 
     geometry, rows, cols = question.small()
     c_in, c_out = question.channels, question.out_channels
     layer = priced_heads(geometry, c_in, c_out)
     here = of_conv(layer, rows, cols)
     verdicts = {quantity: layer.same_price(quantity) for quantity in QUANTITIES}
-    options: dict[str, Any] = {"channels": str(c_in), "out_channels": str(c_out)}
+    same = [
+        SamePrice(
+            quantity=quantity,
+            holds=bool(verdict),
+            words=str(verdict),
+            number=format_value(here.value(quantity)),
+        )
+        for quantity, verdict in verdicts.items()
+    ]
     return ConvSameAnswer(
-        same=[
-            SamePrice(
-                quantity=quantity,
-                holds=bool(verdict),
-                words=str(verdict),
-                number=format_value(here.value(quantity)),
-            )
-            for quantity, verdict in verdicts.items()
-        ],
+        same=same,
         copies=Copies(
             python=python(
-                "import torch",
-                "",
                 question.torch_line(c_in, c_out),
-                'lt.nn.from_conv(conv).same_price("multiplies")',
+                "heads = lt.nn.from_conv(conv)",
+                f"price = heads.cost(rows={rows}, cols={cols})",
+                f"for quantity in {QUANTITIES}:",
+                "    print(heads.same_price(quantity), price.value(quantity))",
+                imports="import torch",
             ),
-            command=command("conv", **question.options(), **options),
+            latex=Report(
+                "A convolution and its heads",
+                [
+                    Table(
+                        ("", "here", "at all sizes"),
+                        [(one.quantity, one.number, one.words) for one in same],
+                    )
+                ],
+            ).latex(),
+            command="",  # `lattend conv` has the prices, and no proof
         ),
     )
 

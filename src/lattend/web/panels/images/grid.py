@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.grids import FieldQuestion
@@ -55,6 +55,7 @@ def answer(question: FieldQuestion) -> GridAnswer:
     """When each cell runs, how many at once, and the receptive field of one pixel."""
     from lattend.nn.pictures.grid import waits_of
     from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
+    from lattend.report.latex import aligned
 
     nets, pixel = question.nets(), question.place()
     field, raster, until = nets.receptive_field(pixel), nets.raster_field(pixel), nets.until(pixel)
@@ -75,7 +76,7 @@ def answer(question: FieldQuestion) -> GridAnswer:
         words=nets.field_words(pixel),
         copies=Copies(
             python=python(
-                call(
+                show(
                     "lt.nn.draw_grid",
                     (nets.rows, nets.cols),
                     **question.arguments(),
@@ -92,7 +93,7 @@ def answer(question: FieldQuestion) -> GridAnswer:
                 kernel=str(question.kernel),
                 layers=str(question.layers),
             ),
-            latex=r" \\ ".join(equation),
+            latex=aligned(*(line.replace("=", "&=", 1) for line in equation)),
         ),
     )
 

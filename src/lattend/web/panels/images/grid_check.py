@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.grids import GridQuestion
 from lattend.web.reports import ReportView, view
@@ -36,8 +36,9 @@ def answer(question: GridQuestion) -> GridCheckAnswer:
         equal=bool(run),
         report=view(run.report()),
         copies=Copies(
-            python=python(call("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
+            python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
             command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),
+            latex=run.report().latex(),
         ),
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.grids import LONGEST, GridQuestion
 
@@ -47,7 +47,7 @@ def answer(question: DiagramQuestion) -> DiagramAnswer:
         svg=found.svg(),
         facts=[*found.facts],
         copies=Copies(
-            python=python(call("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
+            python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
             command=command("grid", question.size, diagram=True, **kind),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Panel
 from lattend.web.panels.images.grids import GridQuestion
@@ -43,6 +43,7 @@ def answer(question: GridPriceQuestion) -> GridPriceAnswer:
     """The price of the 2-D RNN and of the convnet, for all sizes, and here."""
     from lattend import cost
     from lattend.nn.pictures.grid import grid_nets
+    from lattend.report.latex import named
     from lattend.report.numbers import format_value
 
     rows, cols = question.image()
@@ -76,9 +77,18 @@ def answer(question: GridPriceQuestion) -> GridPriceAnswer:
     return GridPriceAnswer(
         prices=prices,
         copies=Copies(
-            python=python(call("lt.cost.rnn2d", rows=rows, cols=cols, **numbers, **question.arguments())),
+            python=python(
+                show(
+                    "lt.nn.draw_grid",
+                    (rows, cols),
+                    **question.arguments(),
+                    kernel=question.kernel,
+                    layers=question.layers,
+                    **numbers,
+                )
+            ),
             command=command("grid", question.size, at=numbers, **question.options(), **convnet),
-            latex=formula(recurrent.value("multiplies")).latex,
+            latex=named((f"{one.net}, {one.quantity}", one.formula.latex) for one in prices),
         ),
     )
 

@@ -78,4 +78,5 @@ class KernelQuestion(Question):
         """The line of Python that makes this convolution."""
         options = ", ".join(f"{name}={value!r}" for name, value in self.geometry().options.items())
         kernel = self.geometry().kernel
-        return f"conv = torch.nn.Conv2d({channels}, {out_channels}, {kernel}, {options}, dtype=torch.float64)"
+        sizes = f"{channels}, {out_channels}, {kernel}"
+        return f"conv = torch.nn.Conv2d({sizes}, {options}, bias=False, dtype=torch.float64)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Integer, Panel, Question
 
 if TYPE_CHECKING:
@@ -44,6 +44,28 @@ class PatchesQuestion(Question):
         if max(cuts.size for cuts in found) > LARGEST:
             raise DomainError(f"an image has at most {LARGEST:,} rows and columns here")
         return found
+
+    def python_line(self) -> str:
+        """What prints the patches and the price of their embedding."""
+        return show(
+            "lt.nn.draw_patches",
+            *self.sizes().values(),
+            padding="" if self.padding == "error" else self.padding,
+            channels=self.channels,
+            width=self.width,
+        )
+
+    def command_line(self) -> str:
+        """The same as a command."""
+        return command(
+            "patches",
+            self.image,
+            self.patch,
+            stride=self.stride,
+            padding="" if self.padding == "error" else self.padding,
+            channels=str(self.channels),
+            width=str(self.width),
+        )
 
 
 class PatchAxis(BaseModel):
@@ -82,9 +104,6 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
     from lattend.nn.pictures.patches import facts
 
     grid = question.grid()
-    options = {"padding": question.padding} if question.padding != "error" else {}
-    sizes = question.sizes()
-    channels = {"channels": question.channels, "width": question.width}
     return PatchesAnswer(
         rows=_axis(grid.rows, question.padding),
         cols=_axis(grid.cols, question.padding),
@@ -92,18 +111,8 @@ def answer(question: PatchesQuestion) -> PatchesAnswer:
         numbers=grid.numbers_text(question.channels),
         facts=[PatchFact(name=name, words=words) for name, words in facts(grid)],
         copies=Copies(
-            python=python(
-                call("lt.nn.draw_patches", *sizes.values(), **options, **channels),
-            ),
-            command=command(
-                "patches",
-                question.image,
-                question.patch,
-                stride=question.stride,
-                padding=options.get("padding", ""),
-                channels=str(question.channels),
-                width=str(question.width),
-            ),
+            python=python(question.python_line()),
+            command=question.command_line(),
             latex=rf"{grid.rows.latex(question.padding)}, \quad {grid.cols.latex(question.padding)}",
         ),
     )

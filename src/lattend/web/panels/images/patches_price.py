@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Panel
 from lattend.web.panels.images.patches import PatchesQuestion
@@ -59,6 +59,7 @@ def answer(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
         texts = [f"{embedded:,}", f"{attended:,}"]
         return SizePrice(patch=patch, tokens=tokens, embedding=embedded, attention=attended, texts=texts)
 
+    sizes = {"heads": question.heads, "D_i": width, "D_hid": width // question.heads}
     found = patch_price.patch_sizes(grid.rows.size, grid.cols.size, question.channels, width, question.heads)
     return PatchesPriceAnswer(
         parts=[
@@ -84,19 +85,17 @@ def answer(question: PatchesPriceQuestion) -> PatchesPriceAnswer:
         ),
         copies=Copies(
             python=python(
-                call(
-                    "lt.cost.attention",
-                    "full",
-                    n=grid.tokens,
-                    heads=question.heads,
-                    D_i=width,
-                    D_hid=width // question.heads,
-                )
+                question.python_line(),
+                show("positions", n=grid.tokens + 1, d=width),
+                call("layer = lt.cost.attention", "full", n="n", **sizes),
+                *(show("layer.at", n=tokens) for tokens in (grid.tokens, pixels)),
+                imports="from lattend.cost.layers.tokenwise import positions",
             ),
-            command=command(
-                "cost",
-                f"attention(n={grid.tokens}, heads={question.heads}, D_i={width}, "
-                f"D_hid={width // question.heads})",
+            command="\n".join(
+                (
+                    question.command_line(),
+                    *(command("cost", "attention", at={"n": n} | sizes) for n in (grid.tokens, pixels)),
+                )
             ),
             latex=formula(layer.multiplies).latex,
         ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, command, python
+from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel, Question
 
 if TYPE_CHECKING:
@@ -85,6 +85,9 @@ def picture(question: ScoresQuestion) -> Picture:
 
 def answer(question: ScoresQuestion) -> ScoresAnswer:
     """What a query pixel's score is made of, and where its weight goes."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
     drawn = picture(question)
     data: Any = drawn.data
     formulas = {term["name"] for term in data["terms"]}
@@ -99,8 +102,9 @@ def answer(question: ScoresQuestion) -> ScoresAnswer:
         weights=_rounded(data["weights"]),
         facts=[fact for fact in drawn.facts if fact[0] not in formulas],
         copies=Copies(
-            python=python(call("lt.nn.draw_scores", question.encoding, **question.arguments())),
+            python=python(show("lt.nn.draw_scores", question.encoding, **question.arguments())),
             command=command("heads", **question.options()),
+            latex=Report(drawn.title, [*drawn.subtitle, Facts(drawn.facts)]).latex(),
         ),
     )
 

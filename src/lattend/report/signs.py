@@ -28,6 +28,8 @@ SIGNS: dict[str, tuple[str, str]] = {
     "≠": ("!=", r"\ne"),
     "⌊": ("floor(", r"\lfloor"),
     "⌋": (")", r"\rfloor"),
+    "⌈": ("ceil(", r"\lceil"),
+    "⌉": (")", r"\rceil"),
     "\u0303": ("~", r"^{\sim}"),  # above the letter before it
     "⁰": ("^0", "^0"),
     "²": ("^2", "^2"),
