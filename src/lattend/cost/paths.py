@@ -19,6 +19,7 @@ from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, at_least, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import number_of
 from lattend.counts.closed import Closed
+from lattend.counts.field import depth_of_mask
 from lattend.errors import DeadlineError, LattendError
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
@@ -115,15 +116,8 @@ def longest_path(mask: NDArray[np.bool_]) -> int | None:
 
     None where two positions meet in neither direction, however many layers there are.
     """
-    n = len(mask)
-    step = mask | np.eye(n, dtype=bool)
-    seen, longest, layers = np.eye(n, dtype=bool), 0, 0
-    while True:
-        layers += 1
-        more = (step.astype(np.float32) @ seen.astype(np.float32)) > 0
-        if (more == seen).all():
-            return longest if (seen | seen.T).all() else None
-        seen, longest = more, layers
+    layers, connected = depth_of_mask(mask)
+    return layers if (connected | connected.T).all() else None
 
 
 def _reach(given: Rule) -> str | int | None:

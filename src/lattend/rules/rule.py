@@ -24,6 +24,7 @@ from lattend.rules.language.moduli import moduli_in
 
 if TYPE_CHECKING:
     from lattend.counts.count import Count
+    from lattend.counts.field import Depth
     from lattend.counts.reach import Reach
     from lattend.draw import Picture
     from lattend.sets.compare import Witness
@@ -411,6 +412,18 @@ class Rule:
         from lattend.counts.reach import reach
 
         return reach(self.given())
+
+    def receptive_field(self, layers: int, **values: int) -> Rule:
+        """The pairs that so many layers with residual connections connect, as a rule of its own."""
+        from lattend.counts.field import receptive_field
+
+        return receptive_field(self.at(**values).given(), layers)
+
+    def layers_to_reach_all(self, /, **values: int) -> Depth:
+        """After how many layers the receptive field grows no more, and whether it is everything then."""
+        from lattend.counts.field import depth
+
+        return depth(self.at(**values).given())
 
     def draw(self, /, **options: Any) -> Picture:
         """The picture of the rule at these numbers."""

@@ -122,6 +122,14 @@ def region_of(condition: Condition, space: Space, source: str | None = None) -> 
     return Region(space, points.params().coalesce())
 
 
+def points_of(condition: Condition, space: Space, box: isl.Set) -> isl.Set:
+    """The points of `box` that satisfy `condition`, in the coordinates of `space`."""
+    try:
+        return _Builder(space, box, condition, None).set_of(condition) & box
+    except NeedSplit as need:
+        raise NoClosedForm(f"{need.name} is not split by {need.modulus} here") from None
+
+
 class _Builder:
     def __init__(self, space: Space, context: isl.Set, condition: Condition, source: str | None) -> None:
         self.space = space

@@ -191,6 +191,11 @@ def _factors(points: isl.Set, frame: Frame) -> list[isl.Set] | None:
     return found if whole.is_equal(points) else None
 
 
+def written(points: isl.Set, frame: Frame) -> Condition:
+    """A condition for the set: as few pieces as can be found, each with as few bounds."""
+    return _proved(_union(_grown(points, frame), frame), expr.Truth(True), points, frame)
+
+
 def _union(pieces: list[isl.Set], frame: Frame) -> Condition:
     return expr.any_of(*sorted((_piece(piece, frame) for piece in pieces), key=_rank))
 

@@ -9,8 +9,8 @@ import islpy as isl
 from lattend.rules.axes import HEAD, HEADS, Axis
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Truth
-from lattend.sets.build import describe
-from lattend.sets.pointset import within
+from lattend.sets.build import describe, points_of
+from lattend.sets.pointset import PointSet, within
 from lattend.sets.space import Space
 
 
@@ -42,3 +42,14 @@ class Frame:
             condition, parameters=self.parameters, dims=self.dims, bounds=self.bounds, domain=self.domain
         )
         return found.points
+
+
+class LetterFrame(Frame):
+    """The frame of pairs whose parameters may be letters, and their positions split by a modulus."""
+
+    def __init__(self, pairs: PointSet, axes: tuple[Axis, ...]) -> None:
+        self.axes, self.space, self.box = axes, pairs.space, pairs.box
+        self.dims = pairs.space.dims
+
+    def points(self, condition: Condition) -> isl.Set:
+        return points_of(condition, self.space, self.box)

@@ -314,9 +314,20 @@ def bound_condition(bound: Bound, names: Sequence[str]) -> Condition:
     elif plus and form.constant and len(form.terms) == 2 and all(isinstance(a, str) for a, _ in form.terms):
         op = "<="
         left, right = Linear(form.times(-1).terms), Linear(constant=form.constant)
+    elif _is_distance(plus, minus, names):  # q - k <= t + 1
+        op, left = "<=", Linear.of([*minus, *((a, -c) for a, c in plus if a in names)])
+        right = Linear.of([(a, c) for a, c in plus if a not in names], form.constant)
     else:  # minus <= plus + constant
         op, left, right = "<=", Linear.of(minus), Linear.of(plus, form.constant)
     return Compare(op, term_of(left), term_of(right))
+
+
+def _is_distance(plus: list[tuple[Atom, int]], minus: list[tuple[Atom, int]], names: Sequence[str]) -> bool:
+    """Whether it bounds the distance of two positions by parameters."""
+    places = [(a, c) for a, c in plus if a in names]
+    return [c for _, c in places] == [c for a, c in minus if a in names] == [1] and len(minus) == 1 < len(
+        plus
+    )
 
 
 def _only_key(form: Linear, names: Sequence[str]) -> tuple[Atom, int] | None:

@@ -1,0 +1,267 @@
+"""The receptive field of a stack of layers: what a query sees through several of them.
+
+Layers have residual connections, so that a position keeps what it has seen. Heads are joined: a layer
+passes on what any of its heads attends to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.budget import DEFAULT
+from lattend.counts.closed import Closed
+from lattend.counts.count import Count
+from lattend.counts.counting import bind
+from lattend.counts.simplify import simplified
+from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
+from lattend.rules.axes import HEAD, HEADS
+from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.rule import Rule, check_integer
+from lattend.sets.guard import remembered
+from lattend.sets.powers import Extent, Relation, least_power
+from lattend.wording import many
+
+MOST_LAYERS = 1 << 20
+MOST_HEADS = 64
+QUICK_POSITIONS = 128  # so many are traversed pair by pair rather than as sets
+MOST_POSITIONS = 2048  # and so many where there is no set
+MOST_TRACED = 512  # and so many layer by layer
+
+Bools = NDArray[np.bool_]
+Numbers = tuple[tuple[str, int], ...]  # values by name
+
+
+@dataclass(frozen=True)
+class Depth:
+    """After `layers` layers the receptive field grows no more; `extent` says what it is then.
+
+    Then a query sees "every" position, every "earlier" one, of every two positions one the other ("one
+    way"), or "not all": the positions `apart` see each other in neither direction, however many layers.
+    """
+
+    layers: Count | int
+    extent: Extent
+    apart: dict[str, int] | None = None
+
+    @property
+    def all_reached(self) -> bool:
+        return self.extent != "not all"
+
+    def text(self) -> str:
+        """One sentence, or a formula and one."""
+        if isinstance(self.layers, int):
+            when = f"after {many(self.layers, 'layer')}"
+            return f"{when} {self.seen()}" if self.all_reached else f"{when} it grows no more: {self.seen()}"
+        return f"layers until it grows no more:\n{self.layers}\nthen {self.seen()}"
+
+    def seen(self) -> str:
+        """What a query sees in the end."""
+        if self.apart is None:
+            return _SEEN[self.extent]
+        queries = [place for name, place in self.apart.items() if name.startswith("q")]
+        keys = [place for name, place in self.apart.items() if name in ("k", "kz", "ky", "kx")]
+        two = [str(p[0]) if len(p) == 1 else str(tuple(p)) for p in (queries, keys)]
+        sizes = {name: value for name, value in self.apart.items() if name[0] not in "qk"}
+        where = f" (at {', '.join(f'{name} = {value}' for name, value in sizes.items())})" if sizes else ""
+        return f"positions {two[0]} and {two[1]} never see each other{where}"
+
+    __str__ = __repr__ = text
+
+
+_SEEN: dict[Extent, str] = {
+    "every": "every position sees every other",
+    "earlier": "every position sees all before it",
+    "one way": "of every two positions one sees the other",
+    "not all": "some positions never see each other",
+}
+
+
+def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> Rule:
+    """The pairs that so many layers connect, as a rule on the same axes, without heads.
+
+    >>> from lattend.rules.reader import rule
+    >>> receptive_field(rule("k <= q and q - k <= t"), 3)
+    <Rule k <= q and q - k <= 3 * t>
+    """
+    check_integer("layers", layers)
+    if not 1 <= layers <= MOST_LAYERS:
+        raise DomainError(f"layers is a number from 1 to {MOST_LAYERS:,}, got {layers}")
+    one = one_layer(rule)
+    if expr.arrays(one.condition):
+        raise NoClosedForm(f'rule "{rule.text}" looks up data, so its receptive field has no closed form')
+    symbolic = replace(one, values={})
+    condition = remembered(_condition, symbolic, layers, budget=one.budget.or_seconds(deadline))
+    moduli = [Compare(">=", Name(name), Num(1)) for name in one.moduli]
+    return replace(one, condition=condition, where=expr.all_of(*moduli, one.where))
+
+
+def one_layer(rule: Rule) -> Rule:
+    """What one layer passes on: the rule with its numbers written into it, and its heads joined."""
+    if any(axis.queries != axis.keys for axis in rule.axes):
+        raise DomainError(
+            f'rule "{rule.text}" has keys of their own number m: only layers of self-attention can be stacked'
+        )
+    # a rule of the catalogue, which is quick to count, may be slow to compose
+    rule = replace(rule.baked(), budget=rule.budget.stricter(DEFAULT))
+    if not rule.has_heads:
+        return rule
+    if HEADS not in rule.values:
+        raise NamingError(f'rule "{rule.text}" has heads, which a layer joins: give heads=…')
+    heads = rule.values[HEADS]
+    if heads > MOST_HEADS:
+        raise TooLarge(f"at most {MOST_HEADS} heads are joined, got {heads}")
+
+    def at(condition: Condition, head: int) -> Condition:
+        return expr.substituted(condition, {HEAD: Num(head), HEADS: Num(heads)})
+
+    return replace(
+        rule,
+        condition=expr.any_of(*(at(rule.condition, head) for head in range(heads))),
+        where=at(rule.where, 0),
+        values={name: value for name, value in rule.values.items() if name != HEADS},
+    )
+
+
+def depth(rule: Rule, deadline: float | None = None) -> Depth:
+    """How many layers it takes until the receptive field grows no more, and what it is then.
+
+    A formula while a size is open, where there is an exact one; a number once every name has a value.
+    """
+    one = one_layer(rule)
+    budget = one.budget.or_seconds(deadline)
+    if one.free:
+        if expr.arrays(one.condition):
+            raise NoClosedForm(f'rule "{rule.text}" looks up data: give {" and ".join(one.free)} a number')
+        symbolic = replace(one, values={})
+        closed, extent, apart = remembered(_open_depth, symbolic, _frozen(one.values), budget=budget)
+        return Depth(bind(Count(symbolic, closed, budget=budget), one), extent, apart)
+    positions = prod(one.values[axis.queries] for axis in one.axes)
+    if positions <= QUICK_POSITIONS or expr.arrays(one.condition):
+        return _traversed(one, positions)
+    try:
+        return Depth(*remembered(_depth, replace(one, values={}), _frozen(one.values), budget=budget))
+    except (NoClosedForm, NotAffineError) as reason:
+        if positions <= MOST_POSITIONS:
+            return _traversed(one, positions)
+        if isinstance(reason, DeadlineError):
+            raise DeadlineError(f'rule "{rule.text}": its depth is not known: {reason}') from None
+        raise
+
+
+def depth_of_mask(mask: Bools) -> tuple[int, Bools]:
+    """After how many layers of this mask nothing more is connected, and what then is."""
+    own = np.eye(len(mask), dtype=bool)
+    return least_power(own, mask | own, _composed, np.array_equal)
+
+
+def first_layers(rule: Rule, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The layer that first connects each pair of these ranges of positions, by the names of a complete rule.
+
+    0 from a position to itself, and -1 where no number of layers does.
+    """
+    one = one_layer(rule)
+    lengths = [one.values[axis.queries] for axis in one.axes]
+    positions = prod(lengths)
+    if positions > QUICK_POSITIONS and not expr.arrays(one.condition):
+        try:
+            closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
+            open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
+            shape = tuple(len(places) for places in ranges.values())
+            found = closed.values_at({**one.values, **open_grid}, shape).astype(np.int64)
+            same = np.all([open_grid[a.query] == open_grid[a.key] for a in one.axes], axis=0)
+            return np.where((found == 0) & ~same, -1, found)
+        except (NoClosedForm, NotAffineError):
+            if positions > MOST_TRACED:
+                raise
+    queries, keys = (
+        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), lengths)
+        for places in (
+            [ranges[axis.query] for axis in one.axes],
+            [ranges[axis.key] for axis in one.axes],
+        )
+    )
+    found = _traced(_flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
+    return found.reshape([len(places) for places in ranges.values()])
+
+
+def _condition(rule: Rule, layers: int) -> Condition:
+    return Relation(rule).condition(layers)
+
+
+def _first_layers(rule: Rule) -> Closed:
+    relation = Relation(rule)
+    pieces = relation.each(relation.lengths())
+    domain = relation.pairs.domain
+    return Closed(pieces[0].region.space if pieces else domain.space, domain, pieces).ready()
+
+
+def _open_depth(rule: Rule, numbers: Numbers) -> tuple[Closed, Extent, dict[str, int] | None]:
+    relation = Relation(rule, dict(numbers))
+    lengths = relation.lengths()
+    domain = relation.pairs.domain
+    closed = Closed(domain.space, domain, simplified(relation.most(lengths), domain))
+    return closed.ready(), *_end(relation, relation.connected(lengths))
+
+
+def _depth(rule: Rule, numbers: Numbers) -> tuple[int, Extent, dict[str, int] | None]:
+    relation = Relation(rule, dict(numbers))
+    layers, connected = relation.depth()
+    extent, apart = _end(relation, connected)
+    return layers, extent, apart and {name: at for name, at in apart.items() if name in rule.positions}
+
+
+def _end(relation: Relation, connected: Any) -> tuple[Extent, dict[str, int] | None]:
+    extent = relation.extent(connected)
+    return extent, relation.apart(connected) if extent == "not all" else None
+
+
+def _traversed(rule: Rule, positions: int) -> Depth:
+    """The depth of a complete rule, pair by pair."""
+    layers, connected = depth_of_mask(_flat_mask(rule, positions))
+    order = np.tri(positions, dtype=bool)
+    if connected.all():
+        return Depth(layers, "every")
+    if np.array_equal(connected, order):
+        return Depth(layers, "earlier")
+    either = connected | connected.T
+    if either.all():
+        return Depth(layers, "one way")
+    sizes = [rule.values[axis.queries] for axis in rule.axes]
+    two: list[int] = np.argwhere(~either)[0].tolist()
+    places = [int(at) for position in two for at in np.unravel_index(position, sizes)]
+    return Depth(layers, "not all", dict(zip(rule.positions, places, strict=True)))
+
+
+def _flat_mask(rule: Rule, positions: int) -> Bools:
+    if positions > MOST_POSITIONS:
+        raise TooLarge(f"{positions:,} positions are too many to traverse; the limit is {MOST_POSITIONS:,}")
+    return rule.mask().reshape(positions, positions)
+
+
+def _traced(mask: Bools, queries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The layer that first connects these queries to every key."""
+    step = (mask | np.eye(len(mask), dtype=bool)).astype(np.float32)
+    seen = np.eye(len(mask), dtype=bool)[queries]
+    found = np.where(seen, 0, -1)
+    layer = 0
+    while True:
+        further, layer = (seen.astype(np.float32) @ step) > 0, layer + 1
+        if np.array_equal(further, seen):
+            return found
+        found[further & ~seen] = layer
+        seen = further
+
+
+def _composed(one: Bools, other: Bools) -> Bools:
+    return (one.astype(np.float32) @ other.astype(np.float32)) > 0
+
+
+def _frozen(values: Mapping[str, int]) -> Numbers:
+    return tuple(sorted(values.items()))
