@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.budget import DEFAULT, Budget
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import DomainError, NamingError
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
+from lattend.rules.combined import combined
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.expr import Compare, Condition, Name, Num, Term, Truth
@@ -244,38 +245,16 @@ class Rule:
         )
 
     def __and__(self, other: Rule) -> Rule:
-        return self._combined(other, expr.all_of)
+        return combined(self, other, expr.all_of)
 
     def __or__(self, other: Rule) -> Rule:
-        return self._combined(other, expr.any_of)
+        return combined(self, other, expr.any_of)
 
     def __sub__(self, other: Rule) -> Rule:
         return self & ~other
 
     def __invert__(self) -> Rule:
         return replace(self, condition=expr.negated(self.condition), about=None, source=None, budget=DEFAULT)
-
-    def _combined(self, other: Rule, join: Callable[[Condition, Condition], Condition]) -> Rule:
-        left, right = aligned(self, other)
-        shared = [name for name in left.parameters if name in right.parameters]
-        if any(left.values.get(name) != right.values.get(name) for name in shared):
-            left, right = left.baked(), right.baked()
-        both = [name for name in left.data if name in right.data]
-        clash = [name for name in both if not np.array_equal(left.data[name], right.data[name])]
-        clash += [name for name in {*left.data, *right.data} if name in (*left.open, *right.open)]
-        if clash:
-            raise NamingError(f"both rules bring data named {clash[0]}, and the two differ; rename one")
-        return replace(
-            left,
-            condition=join(left.condition, right.condition),
-            where=expr.all_of(left.where, right.where),
-            values={**left.values, **right.values},
-            data={**left.data, **right.data},
-            about=None,
-            source=None,
-            open=tuple(dict.fromkeys(left.open + right.open)),
-            budget=DEFAULT,
-        )
 
     # Looking at pairs one by one: NumPy, no integer sets
 
@@ -439,16 +418,3 @@ def check_integer(name: str, value: object) -> None:
     """Raises unless the value is a whole number; True and 2.0 are not."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise DomainError(f"{name} must be an integer, got {value!r}")
-
-
-def aligned(left: Rule, right: Rule) -> tuple[Rule, Rule]:
-    """Both rules on the same axes; a line with n keys joins one with m keys of their own."""
-    if left.axes == right.axes:
-        return left, right
-    if {len(left.axes), len(right.axes)} == {1}:
-        return replace(left, axes=untied(left.axes)), replace(right, axes=untied(right.axes))
-    kinds = {1: "a line", 2: "an image", 3: "a volume"}
-    raise LattendError(
-        f'rules on different axes cannot be combined: "{left.text}" lives on {kinds[len(left.axes)]}, '
-        f'"{right.text}" on {kinds[len(right.axes)]}'
-    )

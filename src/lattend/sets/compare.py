@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from lattend.budget import DEFAULT, Budget
 from lattend.errors import NamingError, NoClosedForm
+from lattend.rules.combined import aligned
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Num
-from lattend.rules.rule import Rule, aligned
+from lattend.rules.rule import Rule
 from lattend.sets.guard import guarded
 from lattend.sets.pointset import PointSet
 

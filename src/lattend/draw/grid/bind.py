@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from lattend.errors import LattendError, NamingError
 from lattend.rules.axes import HEAD, HEADS, Axis
+from lattend.rules.combined import aligned
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Name, Num
-from lattend.rules.rule import Rule, aligned
+from lattend.rules.rule import Rule
 
 DEFAULT_SIZES = {"n": 12, "rows": 8, "cols": 8, "depth": 3, HEADS: 4}
 MOST_HEADS = 8
