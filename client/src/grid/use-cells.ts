@@ -13,8 +13,7 @@ const REST = 200; // ms
 const ROW = 1 << 17; // pairs that are counted when they are pointed at
 const SAMPLES = 4; // along a side of a tile
 const SQUARE = 2; // pixels of a cell while all its pairs are looked at
-const TILE = 3; // and beyond
-const MOST_TILES = 128; // along a side
+const TILES = 128; // along a side, beyond: whatever the screen, so that the same tiles are asked for
 
 export interface Shown {
   cells: Cells | null;
@@ -34,7 +33,7 @@ export interface Asked {
 
 export function useCells(model: Model, view: View, pixels: [number, number], asked: Asked | null): Shown {
   const down = model.down.length, across = model.across.length;
-  const fine = tilingOf(view, down, across, pixels, SQUARE), tiling = tilingOf(view, down, across, pixels, TILE, MOST_TILES);
+  const fine = tilingOf(view, down, across, pixels, SQUARE), tiling = tilingOf(view, down, across, [TILES, TILES], 1);
   const small = pairsOf(fine, down, across) <= AT_ONCE;
   const direct = useMemo(() => (small ? attempt(model, fine, Infinity) : null), [model, JSON.stringify(fine), small]);
   const question = direct?.cells || model.kind === "matrix" || !asked ? null : { ...asked, ...tiling };

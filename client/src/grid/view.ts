@@ -40,11 +40,11 @@ export function widthFor(available: number, down: number, across: number): numbe
   return Math.round(available * Math.min(1, Math.max(1 / TALLEST, across / down)));
 }
 
-/** Tiles of 1, 2, 4, 8, ... positions that cover what is seen, each at least so many pixels wide and high, at most so many along a side. */
-export function tilingOf(view: View, down: number, across: number, pixels: [number, number], smallest: number, most = Infinity): Tiling {
+/** Tiles of 1, 2, 4, 8, ... positions that cover what is seen, each at least so many pixels wide and high. */
+export function tilingOf(view: View, down: number, across: number, pixels: [number, number], smallest: number): Tiling {
   const cut = (start: number, length: number, whole: number, room: number) => {
     let size = 1;
-    while ((size * room) / length < Math.max(smallest, room / most)) size *= 2;
+    while ((size * room) / length < smallest) size *= 2;
     const first = Math.floor(start / size) * size, end = Math.min(whole, start + length);
     return [first, size, Math.max(1, Math.ceil((end - first) / size - 1e-9))] as const;
   };

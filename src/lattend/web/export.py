@@ -2,7 +2,7 @@
 
 The page asks no server there; it looks its question up in answers.json. What a panel asks is the state of its
 page, restricted to the fields of the panel's question; so the questions of an example are made here from its
-state alone, for every panel that finds its fields there.
+state alone, for every panel that finds its fields there. Only the tiles of a large grid the page cuts itself.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from lattend.errors import LattendError
 from lattend.web.app import application
 from lattend.web.guards import POLICY, Hosts
 from lattend.web.panels import PANELS
+from lattend.web.panels.draw import drawn_at, rules_of
 from lattend.web.panels.start import examples
 from lattend.web.worker import LATE, reply
 
 State = dict[str, Any]
+TILES = 128  # along a side of a grid
 PAGES = "pages.json"  # each page and the state it begins with, written when the page is built
 
 
@@ -68,9 +70,11 @@ def recorded_page(html: str) -> str:
 def recorded(pages: list[dict[str, Any]]) -> dict[str, Any]:
     """The answers to all examples and to every page as it begins, by panel and question."""
     begins: dict[str, State] = {page["name"]: page["state"] for page in pages}
-    states = [*begins.values(), *(begins[one.page] | one.state for one in examples())]
+    states = [*begins.items(), *((one.page, begins[one.page] | one.state) for one in examples())]
+    asked = [one for _, state in states for one in questions(state)]
+    grids = [("tiles", grid) for page, state in states if page == "rule" for grid in whole_grid(state)]
     found: dict[str, Any] = {}
-    for panel, question in (asked for state in states for asked in questions(state)):
+    for panel, question in (*asked, *grids):
         key = f"{panel} {canonical(_told(panel, question))}"
         if key not in found:
             status, _, body = reply(panel, "", json.dumps(question).encode())
@@ -90,6 +94,25 @@ def questions(state: Mapping[str, Any]) -> Iterator[tuple[str, State]]:
         missing = [name for name, field in fields.items() if field.is_required() and name not in state]
         if not missing and (asked or not fields):
             yield panel.name, asked
+
+
+def whole_grid(state: Mapping[str, Any]) -> list[State]:
+    """How the rule page asks for its whole grid where it does not look at every pair itself.
+
+    At most TILES tiles along a side, of 1, 2, 4, ... positions, as grid/use-cells.ts cuts them; no images.
+    """
+    from lattend.draw.grid.bind import bound
+
+    rules = rules_of(state["rule"], state["other"])
+    if len(rules[0].axes) != 1:
+        return []
+    numbers = drawn_at(rules, state["numbers"])
+    axis, values = rules[0].axes[0], bound(rules, numbers)[0].values
+    lengths = (values[axis.queries], values[axis.keys])
+    height, width = (1 << (-(-length // TILES) - 1).bit_length() for length in lengths)
+    rows, cols = -(-lengths[0] // height), -(-lengths[1] // width)
+    named = {name: state[name] for name in ("rule", "other", "numbers", "head")}
+    return [{**named, "height": height, "width": width, "rows": rows, "cols": cols}]
 
 
 def _told(panel: str, question: State) -> State:

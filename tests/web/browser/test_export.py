@@ -16,6 +16,8 @@ from playwright.sync_api import expect
 
 from lattend.web.panels.start import Example, examples
 
+ELSEWHERE = "this site has the answers to its examples only"
+
 
 class Quiet(SimpleHTTPRequestHandler):
     """Says nothing."""
@@ -66,8 +68,16 @@ def test_every_page_and_every_example_answers(visitor: Any, settled: Callable[[A
     for example in (*begins(), *examples()):
         visitor.goto(link(example.page, example.state))
         settled(visitor)
-        only = visitor.locator(".problem", has_text="this site has the answers to its examples only")
-        assert only.count() == 0, example.title
+        assert ELSEWHERE not in visitor.locator("body").inner_text(), example.title
+
+
+@pytest.mark.parametrize("width", [1600, 360])
+def test_a_grid_of_a_million_tokens_is_counted_on_any_screen(visitor: Any, width: int) -> None:
+    [million] = [example for example in examples() if example.title.startswith("A million tokens")]
+    visitor.set_viewport_size({"width": width, "height": 900})
+    visitor.goto(link(million.page, million.state))
+    expect(visitor.locator("[data-panel=draw] .grid-how")).to_have_attribute("data-exact", "true")
+    expect(visitor.locator("[data-panel=draw]")).to_contain_text("of 1,000,000,000,000 pairs")
 
 
 def test_what_is_typed_there_is_told_where_it_is_answered(visitor: Any) -> None:
