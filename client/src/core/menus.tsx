@@ -6,7 +6,7 @@ import type { Example } from "../schema";
 import "./menus.css";
 import { Questions } from "./questions";
 import { start, startFailed } from "./start";
-import { visit, type State } from "./state";
+import { here, visit, type State } from "./state";
 import { store, stored } from "./stored";
 import { prepares } from "./views";
 
@@ -68,22 +68,27 @@ export function Menus() {
   );
 }
 
-/** What one could try, for who comes without a link for the first time. */
+/** What one could try, for who comes without a link for the first time; gone once a rule is typed or a page is left. */
 export function Welcome() {
-  if (!isFirstVisit.value || !start.value) return null;
+  const { page, state } = here.value, [first] = PAGES;
   const close = () => {
     store(SEEN, "yes");
     isFirstVisit.value = false;
   };
+  const begun = page !== first!.name || state.rule !== first!.state.rule;
+  useEffect(() => {
+    if (begun && isFirstVisit.value) close();
+  }, [begun]);
+  if (!isFirstVisit.value || begun || !start.value) return null;
   return (
     <aside class="welcome" aria-label="Where to begin">
       <p>
-        Type who attends to whom, and the grid, the exact count, the plan and the price follow. Or begin with one of these:
+        <span>Type who attends to whom: the grid, the exact count, the plan and the price follow. Or try one of these:</span>
         <button class="quiet" onClick={close}>close</button>
       </p>
-      <div>
+      <div class="scroll">
         {mixed(examples()).slice(0, OFFERED).map((example) => (
-          <button onClick={() => open(example)} {...prepares(example.page)}>{example.title}</button>
+          <button onClick={() => { close(); open(example); }} {...prepares(example.page)}>{example.title}</button>
         ))}
       </div>
     </aside>

@@ -53,6 +53,7 @@ export function useGestures(place: RefObject<HTMLCanvasElement | null>, gestures
       if (event.pointerType === "mouse") now.current.leave();
     };
     const wheel = (event: WheelEvent) => {
+      if (!event.ctrlKey && !event.metaKey) return; // the page scrolls; two fingers that pinch count as Ctrl
       const { x, y } = at(event), turned = event.deltaY * (event.deltaMode === 1 ? 16 : 1);
       if (now.current.zoom(Math.exp(-turned / 500), x, y)) event.preventDefault();
     };

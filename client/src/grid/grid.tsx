@@ -127,11 +127,11 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
         <button onClick={() => onView([])} disabled={!zoomedIn} title="Show all of it (0)">Fit</button>
         {children}
       </div>
+      {cells && <Readout model={model} cursor={cursor} asked={asked} />}
       <div ref={place} class="grid-place" data-picture tabIndex={0} role="application" aria-label="The grid: arrow keys move, plus and minus zoom, 0 shows all of it" onKeyDown={press}>
         <canvas ref={canvas} role="img" aria-label={label} class={zoomedIn ? "zoomed" : ""} style={size} data-frame={frame} />
       </div>
       {cells ? <Legend model={model} shown={{ ...shown, cells }} plan={plan !== null} /> : <p role="status">{shown.reason}</p>}
-      {cells && <Readout model={model} cursor={cursor} asked={asked} />}
     </div>
   );
 }

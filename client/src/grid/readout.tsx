@@ -9,20 +9,21 @@ import { partText, placeText } from "./words";
 export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | null; asked: Asked | null }) {
   const one = cursor !== null && cursor.height === 1 && cursor.width === 1;
   const { down, across, kind } = model;
+  const place = model.rules.length > 1 ? "grid-readout two" : "grid-readout"; // as high for every pair: the grid below stays where it is
   const single = { rows: 1, cols: 1 };
   const row = one && kind !== "pixel" ? { top: cursor.row, left: 0, height: 1, width: across.length, ...single } : null;
   const col = one && kind !== "pixel" ? { top: 0, left: cursor.col, height: down.length, width: 1, ...single } : null;
   const tile = cursor && !one ? { top: cursor.row, left: cursor.col, height: cursor.height, width: cursor.width, ...single } : null;
   const keys = useCount(model, row, asked), queries = useCount(model, col, asked), inside = useCount(model, tile, asked);
-  if (!cursor) return <p class="grid-readout">{hint(model)}</p>;
+  if (!cursor) return <p class={place}>{hint(model)}</p>;
   if (!one)
     return (
-      <p class="grid-readout" aria-live="polite">
+      <p class={place} aria-live="polite">
         <b>{partText(down, cursor.row, cursor.height)}</b>, <b>{partText(across, cursor.col, cursor.width)}</b>: {inside ? <>{amount(inside.counts)} of {inside.pairs} {kind === "pixel" ? "pixels" : "pairs"}</> : "…"}
       </p>
     );
   return (
-    <div class="grid-readout" aria-live="polite">
+    <div class={place} aria-live="polite">
       <p>
         {kind === "pixel" ? <>pixel <b>{placeText(down, cursor.row)}, {placeText(across, cursor.col)}</b></> : <><b>{placeText(down, cursor.row)}</b>, <b>{placeText(across, cursor.col)}</b></>}
         : <Verdict model={model} cursor={cursor} />
@@ -37,8 +38,8 @@ export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | 
 }
 
 function hint({ kind }: Model): string {
-  if (kind === "pixel") return "Click a pixel, or move with the arrow keys, to see its keys. Wheel, + and − zoom.";
-  return "Point at a square, or press an arrow key, to see what decides about it. Wheel, + and − zoom; drag moves.";
+  if (kind === "pixel") return "Click a pixel, or move with the arrow keys, to see its keys. Zoom: + and −, Ctrl and the wheel, or two fingers.";
+  return "Point at a square, or press an arrow key, to see what decides about it. Zoom: + and −, Ctrl and the wheel, or two fingers; drag to move.";
 }
 
 /** Of one rule a number; of two, only A, only B and both. */

@@ -114,8 +114,13 @@ def test_the_wheel_zooms_at_the_pointer_a_drag_moves_and_undo_goes_back(page: An
     expect(page.locator(".grid-how")).to_have_attribute("data-exact", "true")
     expect(canvas).to_have_attribute("aria-label", re.compile("5,000,050,000 of the 10,000,000,000 pairs"))
     canvas.hover(position=at_square(canvas, 1, 1, 2))
+    page.mouse.wheel(0, 300)  # scrolls the page
+    page.mouse.wheel(0, -300)
+    expect(page.get_by_role("button", name="Fit")).to_be_disabled()
+    page.keyboard.down("Control")
     for _ in range(30):
         page.mouse.wheel(0, -500)
+    page.keyboard.up("Control")
     expect(page.locator(".grid-how")).to_have_text("each square is one pair")
     canvas.hover(position=at_square(canvas, 1, 1, 2))
     place = page.locator(".grid-readout b").first

@@ -12,11 +12,25 @@ def test_a_first_visit_offers_examples_and_a_later_one_does_not(page: Any) -> No
     welcome = page.get_by_role("complementary", name="Where to begin")
     expect(welcome.get_by_role("button")).to_have_count(13)  # twelve examples, and close
     welcome.get_by_role("button", name="Causal attention, and a wrong claim").click()
-    expect(page.locator("[data-panel=claim] .claim-verdict")).to_contain_text("fails")
-    welcome.get_by_role("button", name="close").click()
+    verdict = page.locator("[data-panel=claim] .claim-verdict")
+    expect(verdict).to_contain_text("fails")
+    expect(verdict).to_be_in_viewport()
     expect(welcome).to_have_count(0)
     page.goto("/")
     expect(page.locator("[data-panel=count] .formula").first).to_be_visible()
+    expect(welcome).to_have_count(0)
+
+
+def test_what_a_first_visit_offers_goes_when_a_rule_is_typed(page: Any) -> None:
+    page.goto("/")
+    welcome = page.get_by_role("complementary", name="Where to begin")
+    expect(welcome).to_be_visible()
+    canvas = page.locator(".grid-place canvas")
+    canvas.hover(position={"x": 200, "y": 200})
+    readout = page.locator(".grid-readout")
+    expect(readout).to_contain_text("Keys of this query")
+    expect(readout).to_be_in_viewport(ratio=1)
+    page.get_by_label("Who attends to whom").fill("k < q")
     expect(welcome).to_have_count(0)
 
 

@@ -66,15 +66,17 @@ export default function RulePage({ state }: { state: RuleState }) {
       <div class="rule-layout">
         <div class="rule-picture">
           <GridPanel {...props} />
-          <ClaimPanel {...props} />
-          <CodePanel {...props} />
         </div>
         <div class="rule-facts">
           {two && <SamePanel {...props} />}
           <CountPanel {...props} />
+          <ClaimPanel {...props} />
           <KeysPanel {...props} keys={keys} />
           <SpanPanel {...props} />
           <CachePanel {...props} />
+        </div>
+        <div class="rule-more">
+          <CodePanel {...props} />
           <NamesPanel {...props} />
         </div>
         <div class="rule-below">
