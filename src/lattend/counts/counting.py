@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from lattend.budget import Budget
@@ -20,10 +21,12 @@ from lattend.errors import (
     TooLarge,
 )
 from lattend.rules.language import expr
+from lattend.rules.language.moduli import with_modulus
 from lattend.rules.rule import Rule
 from lattend.sets.guard import forget_sets, guarded, remembered
 
 METHODS = ("auto", "closed", "enumerate")
+QUICK = Budget(0.4)  # for a form that can be found in another way
 
 
 def count(
@@ -65,10 +68,43 @@ def count(
 
 def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int = 0) -> Count:
     """The closed form with the rule's bound values put in."""
+    lettered = _with_modulus(rule) if fixed else None
+    if lettered is None:
+        return _closed_count(rule, fixed, budget, first)
+    plain: Count | DeadlineError
+    try:
+        quick = budget if budget.seconds is None else budget.stricter(QUICK)
+        plain = _closed_count(rule, fixed, quick, first)
+        if all(piece.formula.degree() <= 1 for piece in plain.pieces):
+            return plain
+    except DeadlineError as late:
+        plain = late
+    with suppress(NoClosedForm):
+        return _closed_count(lettered, fixed, budget, first)
+    if isinstance(plain, DeadlineError):
+        raise plain
+    return plain
+
+
+def _closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int) -> Count:
     symbolic = replace(rule, values={})
     closed = remembered(closed_form, symbolic, fixed, first, budget=budget)
     count = Count(symbolic, closed, fixed, budget=budget, first=first)
     return count if not rule.values else bind(count, rule)
+
+
+def _with_modulus(rule: Rule) -> Rule | None:
+    """The rule with a letter, bound, for the number it divides by.
+
+    Per position that may be simpler: `q // 64 == k // 64` goes through 64 remainders, `q // w == k // w`
+    has one case for all of them.
+    """
+    letter = next(name for name in ("w", "b", "blocks", "modulus") if name not in rule.parameters)
+    found = with_modulus(rule.condition, letter)
+    if found is None:
+        return None
+    condition, number = found
+    return replace(rule, condition=condition, values={**rule.values, letter: number})
 
 
 def bind(count: Count, rule: Rule) -> Count:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lattend.rules.axes import RESERVED
 from lattend.rules.language import expr
-from lattend.rules.language.expr import Arith, Condition, Name
+from lattend.rules.language.expr import Arith, Condition, Name, Num, Term
 
 
 def divisor_of(node: expr.Node) -> str | None:
@@ -29,3 +29,22 @@ def moduli_in(condition: Condition) -> list[str]:
     """The moduli of a condition, each once, in order."""
     found = [divisor_of(node) or scale_of(node) for node in expr.walk(condition)]
     return list(dict.fromkeys(name for name in found if name is not None))
+
+
+def with_modulus(condition: Condition, letter: str) -> tuple[Condition, int] | None:
+    """The condition with a letter for the one number that it divides by, and that number; None without one.
+
+    >>> from lattend.rules.language.parser import parse
+    >>> found = with_modulus(parse("q // 64 == k // 64 and k % 64 != 63"), "w")
+    >>> (expr.text(found[0]), found[1])
+    ('q // w == k // w and k % w != w - 1', 64)
+    """
+    divided = (node for node in expr.walk(condition) if isinstance(node, Arith) and node.op in ("//", "%"))
+    divisors = {node.args[1] for node in divided}
+    number = next(iter(divisors), None)
+    if len(divisors) != 1 or not isinstance(number, Num) or number.value < 2 or moduli_in(condition):
+        return None
+    modulus = Name(letter)
+    letters: dict[Num, Term] = {number: modulus, Num(number.value - 1): Arith("-", (modulus, Num(1)))}
+    found = expr.replaced(condition, lambda name: name, lambda one: letters.get(one, one))
+    return found, number.value
