@@ -1,8 +1,10 @@
 // A plane: axes, points that can be dragged or moved by arrow keys, paths, arrows, lines and regions.
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import "./plane.css";
 import { fit, multiples, shown, tidy, view, type Box, type Place, type View } from "./plane_box";
+import { around, overlap, placeLabels, type Rect, type Spot } from "./plane_labels";
+import { useWidth } from "./width";
 
 export type { Box, Place } from "./plane_box";
 export type Tone = "mark" | "other" | "both" | "good" | "bad" | "warn" | "soft" | "text" | "line" | "accent";
@@ -53,7 +55,7 @@ interface Props {
   up?: string;
   onPlace?: (to: Place) => void; // a click beside the points
   onHover?: (at: Place | null) => void;
-  children?: (view: View) => ComponentChildren; // more SVG, over the paths
+  children?: (view: View, taken: Rect[]) => ComponentChildren; // more SVG, over the paths; `taken` by labels and points
 }
 
 const STEPS = 20; // in the distance of two ticks: where dragged points come to rest
@@ -63,14 +65,8 @@ const NARROWEST = 160;
 export function Plane({ label, points = [], paths = [], lines = [], box, equal = true, height, across, up, onPlace, onHover, children }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const svg = useRef<SVGSVGElement>(null);
-  const [wide, setWide] = useState(0);
+  const wide = useWidth(place);
   const [held, setHeld] = useState<{ id: string; box: Box } | null>(null);
-  useLayoutEffect(() => {
-    const watch = new ResizeObserver(([entry]) => setWide(Math.round(entry!.contentRect.width)));
-    watch.observe(place.current!);
-    setWide(Math.round(place.current!.getBoundingClientRect().width));
-    return () => watch.disconnect();
-  }, []);
   const width = Math.max(NARROWEST, wide);
   const high = height ?? Math.min(width, Math.max(480, Math.round(window.innerHeight / 2)));
   const asked = held?.box ?? box ?? fit([...points.filter((one) => one.fit !== false).map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
@@ -83,6 +79,10 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
     return rest(seen, [x, y]);
   };
   const movable = points.some((one) => one.onMove);
+  const dots = points.map((one) => ({ ...pixelOf(seen, one.at), size: one.size ?? 6, label: one.label ?? "" }));
+  const regions = paths.map((one) => ({ ...pixelOf(seen, middle(one)), size: 0, label: (one.closed && one.label) || "" }));
+  const { spots, taken: labels } = placeLabels([...dots, ...regions], width, high);
+  const taken = [...labels, ...dots.map(around)];
   return (
     <div class="plane" ref={place} data-picture>
       {wide > 0 && (
@@ -97,17 +97,18 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
           onPointerMove={onHover && ((event) => onHover(numberAt(event)))}
           onPointerLeave={onHover && (() => onHover(null))}
         >
-          <Axes view={seen} across={across} up={up} />
+          <Axes view={seen} across={across} up={up} taken={taken} />
           <g aria-hidden="true">
-            {paths.map((one) => <Path view={seen} path={one} />)}
+            {paths.map((one, index) => <Path view={seen} path={one} spot={spots[points.length + index]!} />)}
             {lines.map((one) => <Path view={seen} path={lineWithin(seen, one)} />)}
-            {children?.(seen)}
+            {children?.(seen, taken)}
           </g>
-          {points.map((one) => (
+          {points.map((one, index) => (
             <Point
               key={one.id}
               view={seen}
               point={one}
+              spot={spots[index]!}
               onGrab={() => setHeld({ id: one.id, box: asked })}
               onDrag={(event) => held?.id === one.id && one.onMove?.(numberAt(event))}
               onDrop={() => setHeld(null)}
@@ -125,10 +126,23 @@ function rest({ ticks }: View, [x, y]: Place): Place {
   return [tidy(Math.round(x / step) * step, step), tidy(Math.round(y / step) * step, step)];
 }
 
-function Axes({ view, across, up }: { view: View; across: string | undefined; up: string | undefined }) {
+const pixelOf = (view: View, place: Place) => {
+  const [x, y] = view.pixel(place);
+  return { x, y };
+};
+
+/** The middle of a path's points. */
+function middle({ points }: PlanePath): Place {
+  const mean = (axis: 0 | 1) => points.reduce((sum, point) => sum + point[axis], 0) / points.length;
+  return [mean(0), mean(1)];
+}
+
+/** The axes; a number that a label or a point would cover is left out. */
+function Axes({ view, across, up, taken }: { view: View; across: string | undefined; up: string | undefined; taken: Rect[] }) {
   const { box, ticks, pixel, width, height } = view;
   const [x, y] = pixel([0, 0]);
   const [below, beside] = [Math.min(height - 16, Math.max(0, y)), Math.min(width - 26, Math.max(0, x))]; // where the numbers stand
+  const isFree = (text: string, left: number, top: number) => !taken.some((one) => overlap(one, { left, top, width: 7 * text.length, height: 11 }));
   return (
     <g class="plane-axes" aria-hidden="true">
       {multiples(box.left, box.right, ticks).map((tick) => {
@@ -136,7 +150,7 @@ function Axes({ view, across, up }: { view: View; across: string | undefined; up
         return (
           <>
             <line class={tick === 0 ? "zero" : ""} x1={at} x2={at} y1={0} y2={height} />
-            {tick !== 0 && at > 12 && at < width - 12 && <text x={at} y={below + 13} text-anchor="middle">{shown(tick)}</text>}
+            {tick !== 0 && at > 12 && at < width - 12 && isFree(shown(tick), at - 3.5 * shown(tick).length, below + 4) && <text x={at} y={below + 13} text-anchor="middle">{shown(tick)}</text>}
           </>
         );
       })}
@@ -145,7 +159,7 @@ function Axes({ view, across, up }: { view: View; across: string | undefined; up
         return (
           <>
             <line class={tick === 0 ? "zero" : ""} x1={0} x2={width} y1={at} y2={at} />
-            {tick !== 0 && at > 8 && at < height - 8 && <text x={beside + 4} y={at + 4}>{shown(tick)}</text>}
+            {tick !== 0 && at > 8 && at < height - 8 && isFree(shown(tick), beside + 4, at - 5) && <text x={beside + 4} y={at + 4}>{shown(tick)}</text>}
           </>
         );
       })}
@@ -161,7 +175,7 @@ function lineWithin({ box }: View, { through, along, tone, dashed }: PlaneLine):
   return { points: [at(-far), at(far)], tone: tone ?? "soft", dashed: dashed ?? false, width: 1 };
 }
 
-function Path({ view, path }: { view: View; path: PlanePath }) {
+function Path({ view, path, spot }: { view: View; path: PlanePath; spot?: Spot | null }) {
   const { points, tone = "mark", width = 1.6, closed, fill = 0, dashed, arrow, label } = path;
   const colour = `var(--${tone})`;
   let text = "";
@@ -177,13 +191,13 @@ function Path({ view, path }: { view: View; path: PlanePath }) {
   }
   if (!text) return null;
   const [before, last] = points.slice(-2);
-  const mean = (axis: 0 | 1) => points.reduce((sum, point) => sum + point[axis], 0) / points.length;
-  const labelled = label && points.length > 0 ? view.pixel(closed ? [mean(0), mean(1)] : points.at(-1)!) : null;
+  const labelled = label && points.length > 0 ? view.pixel(closed ? middle(path) : points.at(-1)!) : null;
+  const { x, y, anchor } = spot ?? { x: 8, y: 4, anchor: "start" as const };
   return (
     <>
       <path d={text + (closed ? "Z" : "")} fill={fill ? colour : "none"} fill-opacity={fill} stroke={width ? colour : "none"} stroke-width={width} stroke-dasharray={dashed ? "5 4" : undefined} stroke-linejoin="round" />
       {arrow && before && last && <ArrowHead from={view.pixel(before)} to={view.pixel(last)} colour={colour} size={4 + 2 * width} />}
-      {labelled && <text class="plane-label" x={labelled[0] + (closed ? 0 : 8)} y={labelled[1] + 4} text-anchor={closed ? "middle" : "start"} fill={colour}>{label}</text>}
+      {labelled && <text class="plane-label" x={labelled[0] + x} y={labelled[1] + y} text-anchor={anchor} fill={colour}>{label}</text>}
     </>
   );
 }
@@ -199,6 +213,7 @@ function ArrowHead({ from, to, colour, size }: { from: Place; to: Place; colour:
 interface PointProps {
   view: View;
   point: PlanePoint;
+  spot: Spot | null;
   onGrab: () => void;
   onDrag: (event: PointerEvent) => void;
   onDrop: () => void;
@@ -206,7 +221,7 @@ interface PointProps {
 
 const ARROWS: { [key: string]: Place } = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
-function Point({ view, point, onGrab, onDrag, onDrop }: PointProps) {
+function Point({ view, point, spot, onGrab, onDrag, onDrop }: PointProps) {
   const { at, name, label, tone = "mark", shape = "dot", size = 6, hollow, faded, onMove } = point;
   const [x, y] = view.pixel(at);
   const press = (event: KeyboardEvent) => {
@@ -237,7 +252,7 @@ function Point({ view, point, onGrab, onDrag, onDrop }: PointProps) {
     <g class={`plane-point${onMove ? " movable" : ""}${faded ? " faded" : ""}`} transform={`translate(${x.toFixed(1)} ${y.toFixed(1)})`} data-point={point.id} {...(moving ?? { "aria-hidden": true })}>
       {onMove && <circle class="reach" r={Math.max(16, size + 8)} />}
       <path d={outline(shape, size)} fill={hollow ? "var(--card)" : `var(--${tone})`} stroke={hollow || shape === "cross" ? `var(--${tone})` : "var(--card)"} stroke-width={hollow || shape === "cross" ? 2.2 : 1.5} />
-      {label && <text class="plane-label" x={size + 5} y={-size - 1}>{label}</text>}
+      {spot && <text class="plane-label" x={spot.x} y={spot.y} text-anchor={spot.anchor}>{label}</text>}
     </g>
   );
 }

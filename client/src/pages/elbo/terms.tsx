@@ -1,5 +1,7 @@
 // The terms of a bound as bars that begin where the last one ends, and as formulas.
+import { useRef } from "preact/hooks";
 import { Formula } from "../../core/formula";
+import { useWidth } from "../../core/width";
 import type { BoundView, Term } from "../../schema";
 
 const WORDS: { [name: string]: string } = {
@@ -18,7 +20,7 @@ const SIGNS: { [name: string]: string } = {
 };
 const TONES: { [name: string]: string } = { reconstruction: "mark", kl: "other", elbo: "soft", gap: "both", log_prob: "good" };
 const ROW = 30;
-const WIDE = 600;
+const LETTER = 6.9; // px, of 13 px letters
 
 /** Where each bar begins and ends, in nats. */
 function spans(bound: BoundView): { term: Term; from: number; to: number }[] {
@@ -34,35 +36,42 @@ function spans(bound: BoundView): { term: Term; from: number; to: number }[] {
 }
 
 export function Bars({ bound }: { bound: BoundView }) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
   const rows = spans(bound);
   const all = rows.flatMap((row) => [row.from, row.to]);
   const [low, high] = [Math.min(...all), Math.max(...all)];
-  const place = (nats: number) => 4 + ((nats - low) / (high - low || 1)) * (WIDE - 8);
+  const place = (nats: number) => 2 + ((nats - low) / (high - low || 1)) * Math.max(0, width - 4);
   const evidence = place(rows.at(-1)!.to);
   const told = rows.map(({ term }) => `${WORDS[term.name]} ${term.text}`).join("; ");
   return (
-    <svg data-picture class="elbo-bars" viewBox={`0 0 ${WIDE} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${told}`}>
-      <line class="evidence" x1={evidence} x2={evidence} y1={0} y2={ROW * rows.length} />
-      {rows.map(({ term, from, to }, index) => {
-        const [a, b] = [place(from), place(to)].sort((one, two) => one - two) as [number, number];
-        const outside = b - a < 190;
-        const right = outside && b > WIDE / 2;
-        return (
-          <>
-            <rect x={a} y={ROW * index + 4} width={Math.max(2, b - a)} height={ROW - 8} rx={3} style={{ fill: `var(--${TONES[term.name]})` }} />
-            <text
-              x={outside ? (right ? a - 6 : b + 6) : (a + b) / 2}
-              y={ROW * index + ROW / 2 + 5}
-              text-anchor={outside ? (right ? "end" : "start") : "middle"}
-              class={outside ? "" : "inside"}
-            >
-              {WORDS[term.name]} {term.text}
-            </text>
-          </>
-        );
-      })}
-    </svg>
+    <div ref={box} class="elbo-bars">
+      <svg data-picture width={width} height={ROW * rows.length} role="img" aria-label={`In nats: ${told}`}>
+        <line class="evidence" x1={evidence} x2={evidence} y1={0} y2={ROW * rows.length} />
+        {rows.map(({ term, from, to }, index) => {
+          const [a, b] = [place(from), place(to)].sort((one, two) => one - two) as [number, number];
+          const words = `${WORDS[term.name]} ${term.text}`;
+          const { x, anchor, inside } = labelSpot(a, b, LETTER * words.length, width);
+          return (
+            <>
+              <rect x={a} y={ROW * index + 4} width={Math.max(2, b - a)} height={ROW - 8} rx={3} style={{ fill: `var(--${TONES[term.name]})` }} />
+              <text x={x} y={ROW * index + ROW / 2 + 5} text-anchor={anchor} class={inside ? "inside" : ""}>
+                {words}
+              </text>
+            </>
+          );
+        })}
+      </svg>
+    </div>
   );
+}
+
+/** Where the words of a bar from a to b stand: in it, else right of it, else left of it, else at the edge, over it. */
+function labelSpot(a: number, b: number, long: number, width: number): { x: number; anchor: "start" | "middle" | "end"; inside: boolean } {
+  if (long + 12 <= b - a) return { x: (a + b) / 2, anchor: "middle", inside: true };
+  if (b + 6 + long <= width) return { x: b + 6, anchor: "start", inside: false };
+  if (a - 6 - long >= 0) return { x: a - 6, anchor: "end", inside: false };
+  return { x: width - 2, anchor: "end", inside: false };
 }
 
 export function Terms({ bound }: { bound: BoundView }) {
@@ -77,8 +86,8 @@ export function Terms({ bound }: { bound: BoundView }) {
                 <th scope="row">
                   <span class="elbo-swatch" style={{ background: `var(--${TONES[term.name]})` }} /> <Formula latex={SIGNS[term.name]!} />
                 </th>
-                <td><Formula latex={`= \\displaystyle ${term.latex}`} /></td>
                 <td class="number">{term.text}</td>
+                <td><Formula latex={`= \\displaystyle ${term.latex}`} /></td>
               </tr>
             ))}
           </tbody>

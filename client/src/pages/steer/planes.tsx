@@ -1,12 +1,15 @@
 // The planes of the steering page: keys with the query, values with the output, and why weights are reached or not.
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
 import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
+import { overlap } from "../../core/plane_labels";
 import { change } from "../../core/state";
 import { moved, nameOf, placeOf, read, setKeys, toneOf } from "./keys";
 import type { SteerState } from "./state";
 
 type Pair = readonly number[];
 const place = (pair: Pair): Place => [pair[0]!, pair[1]!];
+
+const NEARER = [1, 0.86, 0.72, 0.58, 0.44]; // of the way to the edge, where "k0 wins" may stand
 
 /** Keys and query; behind them the directions in which each key wins. */
 export function QueryPlane({ state, answer, steered }: { state: SteerState; answer: TryQueryAnswer | null; steered: SteerAnswer | null }) {
@@ -38,14 +41,16 @@ export function QueryPlane({ state, answer, steered }: { state: SteerState; answ
       paths={paths}
       onPlace={(to) => change({ query: [String(to[0]), String(to[1])] })}
     >
-      {(view) => {
+      {(view, taken) => {
         const [x, y] = view.pixel([0, 0]);
         return cones
           .filter((cone) => cone.start.length)
           .map((cone) => {
             const middle = (angleOf(cone.start) + endAngle(cone.start, cone.end)) / 2;
             const way: Place = [Math.cos(middle), -Math.sin(middle)];
-            const reach = Math.min(toEdge(x, way[0], view.width, 36), toEdge(y, way[1], view.height, 16));
+            const edge = Math.min(toEdge(x, way[0], view.width, 36), toEdge(y, way[1], view.height, 16));
+            const covers = (reach: number) => taken.some((one) => overlap(one, { left: x + reach * way[0] - 30, top: y + reach * way[1] - 8, width: 60, height: 15 }));
+            const reach = NEARER.map((share) => share * edge).find((far) => !covers(far)) ?? edge;
             return (
               <text class="steer-wins" x={x + reach * way[0]} y={y + reach * way[1] + 4} text-anchor="middle" fill={`var(--${toneOf(cone.keys[0]!)})`}>
                 k{cone.keys.join(", k")} wins
