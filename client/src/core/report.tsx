@@ -1,4 +1,5 @@
 // A report of the library: sentences, facts and tables.
+import { Scripts } from "./scripts";
 
 interface Part {
   kind: "text" | "facts" | "table";
@@ -14,18 +15,19 @@ export interface ReportView {
 
 const SHORT = 16; // characters that stand on one line
 
-export function Report({ report, title }: { report: ReportView; title?: boolean }) {
+/** The report; `formulas`: names of rows have subscripts, as in W_in. */
+export function Report({ report, title, formulas }: { report: ReportView; title?: boolean; formulas?: boolean }) {
   return (
     <div class="report">
       {title && <h3>{report.title}</h3>}
       {report.parts.map((part) => (
-        <PartView part={part} />
+        <PartView part={part} formulas={formulas} />
       ))}
     </div>
   );
 }
 
-export function PartView({ part }: { part: Part }) {
+export function PartView({ part, formulas }: { part: Part; formulas?: boolean | undefined }) {
   if (part.kind === "text") return <p>{part.text}</p>;
   if (part.kind === "facts")
     return (
@@ -55,7 +57,7 @@ export function PartView({ part }: { part: Part }) {
         <tbody>
           {part.rows.map((row) => (
             <tr>
-              {row.map((cell, column) => (column === 0 ? <th scope="row" class={look(cell, 0)}>{cell}</th> : <td class={look(cell, column)}>{cell}</td>))}
+              {row.map((cell, column) => (column === 0 ? <th scope="row" class={look(cell, 0)}>{formulas ? <Scripts text={cell} /> : cell}</th> : <td class={look(cell, column)}>{cell}</td>))}
             </tr>
           ))}
         </tbody>

@@ -13,9 +13,7 @@ def test_sliders_move_heads_and_sharpen_them(page: Any) -> None:
     heads = page.locator("[data-panel=conv]")
     expect(heads.get_by_role("heading")).to_have_text("A 3 × 3 convolution as 9 heads")
     expect(heads.locator(".conv-head")).to_have_count(9)
-    expect(page.locator("[data-panel=conv_error] dd strong")).to_have_text(
-        "3.25e−5"
-    )  # nearly the convolution
+    expect(page.locator("[data-panel=conv_error] dd strong")).to_have_text("3.25e−5")  # nearly equal
     page.get_by_label("Kernel", exact=True).press("ArrowRight")
     expect(heads.get_by_role("heading")).to_have_text("A 4 × 4 convolution as 16 heads")
     page.get_by_label("Sharpness α, number").fill("20")

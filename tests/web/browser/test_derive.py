@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 def test_a_changed_line_is_refuted_then_holds(page: Any) -> None:
     page.goto("/#derive?derivation=causal")
+    choice = page.get_by_role("button", name="quadratic")
+    expect(choice.locator("sub")).to_have_text("q,k")  # A_{q,k}, set as a formula
     line = page.locator("[data-line='6']")
     expect(line).to_have_attribute("data-verdict", "holds")
     line.get_by_role("button", name="Change").click()

@@ -28,6 +28,15 @@ THEME_IS = """theme => new Promise((done, fail) => requestAnimationFrame(() => r
 WIDE = """[...document.querySelectorAll("main *")]
     .filter(one => one.getBoundingClientRect().right > 361 && !one.closest(".scroll, .pieces, .formula, svg"))
     .slice(0, 5).map(one => one.outerHTML.slice(0, 150))"""
+# Letters that are smaller than 11 pixels on the screen; formulas have their own sizes
+SMALL = """[...document.querySelectorAll("main *")]
+    .filter(one => one.getClientRects().length && !one.closest("math"))
+    .filter(one => [...one.childNodes].some(part => part.nodeType === Node.TEXT_NODE && part.data.trim()))
+    .filter(one => {
+        const scale = one instanceof SVGElement ? Math.hypot(one.getScreenCTM().a, one.getScreenCTM().b) : 1;
+        return parseFloat(getComputedStyle(one).fontSize) * scale < 10.99;
+    })
+    .slice(0, 5).map(one => one.outerHTML.slice(0, 150))"""
 CONTROLS = """[...document.querySelectorAll("button, input, select, textarea, summary")]
     .filter(one => one.closest("main"))
     .filter(one => one.offsetParent !== null && !one.disabled && one.tabIndex >= 0)
@@ -146,11 +155,12 @@ def test_axe_finds_nothing_serious_in_any_view_of_prices(tab: Any) -> None:
 
 @pytest.mark.parametrize("tab", [{"viewport": {"width": 360, "height": 740}}], indirect=True, ids=["360"])
 @pytest.mark.parametrize("page", PAGES)
-def test_a_narrow_window_scrolls_only_down(tab: Any, page: str) -> None:
+def test_a_narrow_window_scrolls_only_down_and_is_read(tab: Any, page: str) -> None:
     visit(tab, page)
     width = tab.evaluate("document.documentElement.scrollWidth")
     assert width <= 360, tab.evaluate(WIDE)
     expect(tab.locator("nav [aria-current]")).to_be_in_viewport()  # the menu scrolls
+    assert tab.evaluate(SMALL) == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 OVERLAPS = """() => [...document.querySelectorAll(".plane")].flatMap(plane => {
     const texts = [...plane.querySelectorAll(".plane-label, .steer-wins, .plane-axes text")];
@@ -18,7 +18,7 @@ OVERLAPS = """() => [...document.querySelectorAll(".plane")].flatMap(plane => {
 
 
 @pytest.mark.parametrize("link", ["elbo", "elbo?mean=3%2F4&variance=1%2F2", "steer"])
-def test_labels_keep_apart(page: Any, settled: Callable[[Any], None], link: str) -> None:
+def test_labels_keep_apart(page: Any, link: str) -> None:
     page.goto(f"/#{link}")
-    settled(page)
+    expect(page.locator(".plane-label", has_text="posterior" if "elbo" in link else "v4")).to_be_visible()
     assert page.evaluate(OVERLAPS) == []

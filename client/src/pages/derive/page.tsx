@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
 import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
+import { Scripts } from "../../core/scripts";
 import { change, pick } from "../../core/state";
 import type { DeriveAnswer } from "../../schema";
 import { LineRow } from "./line";
@@ -33,7 +34,7 @@ export default function DerivePage({ state }: { state: DeriveState }) {
         {answer?.derivations.map((one) => (
           <button aria-pressed={one.name === state.derivation} onClick={() => choose(one.name)}>
             <b>{one.name}</b>
-            <span>{one.said}</span>
+            <span><Scripts text={one.said} /></span>
           </button>
         ))}
       </div>

@@ -29,10 +29,11 @@ export function Controls({ state, answer }: { state: GameState; answer: OrbitAns
   );
 }
 
-export function Typed({ name, text, onChange, hint }: { name: string; text: string; onChange: (text: string) => void; hint?: string }) {
+/** A letter, or with `plain` some words, and a box for what it is. */
+export function Typed({ name, text, onChange, hint, plain }: { name: string; text: string; onChange: (text: string) => void; hint?: string; plain?: boolean }) {
   return (
     <label class="game-typed">
-      <var>{name}</var>
+      {plain ? name : <var>{name}</var>}
       <input type="text" value={text} placeholder={hint} spellcheck={false} autocomplete="off" onInput={(event) => onChange(event.currentTarget.value)} />
     </label>
   );

@@ -81,7 +81,7 @@ function MethodOptions({ state, drawn }: { state: GameState; drawn: string[] }) 
         <label>
           who moves first{" "}
           <select value={state.first} onChange={(event) => change({ first: event.currentTarget.value })}>
-            <option value="">as usual</option>
+            <option value="">{has("momentum", "consensus", "gradient_penalty") ? "alternating: the maximiser; others: both at once" : "the maximiser, as by default"}</option>
             <option value="p">the minimiser</option>
             <option value="q">the maximiser</option>
           </select>

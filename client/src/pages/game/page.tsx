@@ -36,7 +36,7 @@ export default function GamePage({ state }: { state: GameState }) {
             </select>
           </label>
         ) : (
-          <Typed name="minimises" text={state.minimise} hint="p" onChange={(minimise) => change({ minimise })} />
+          <Typed name="variables of the minimiser" plain text={state.minimise} hint="p" onChange={(minimise) => change({ minimise })} />
         )}
       </div>
       <Controls state={state} answer={orbit.answer} />

@@ -1,5 +1,6 @@
 // lt.nn.GridRNN against plain loops of its equation.
 import { useAnswer } from "../../core/ask";
+import { Formula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { pick } from "../../core/state";
@@ -16,11 +17,17 @@ export function CheckPanel({ state }: { state: GridState }) {
       panel="grid_check"
       question={question}
       reading={reading}
+      wide
     >
       {reading.answer && (
         <>
+          <div class="pieces">
+            {reading.answer.equation.map((line) => (
+              <Formula latex={line} block />
+            ))}
+          </div>
           <p class={reading.answer.equal ? "grid-equal" : "grid-differs"}>{reading.answer.equal ? "✓ equal up to rounding" : "✗ they differ"}</p>
-          <Report report={reading.answer.report} />
+          <Report report={reading.answer.report} formulas />
         </>
       )}
     </Panel>

@@ -17,10 +17,18 @@ export function DiagramPanel({ state }: { state: GridState }) {
       question={question}
       reading={reading}
       picture
+      wide
     >
       {found && (
-        <img class="grid-diagram" src={`data:image/svg+xml,${encodeURIComponent(found.svg)}`} alt={`A 2-D RNN as two planes. ${found.facts.map(([name, words]) => `${name}: ${words}`).join(". ")}`} />
+        <div class="scroll" tabIndex={0} role="group" aria-label="The planes">
+          <img class="grid-diagram" style={{ minWidth: `${LEGIBLE * widthOf(found.svg)}px` }} src={`data:image/svg+xml,${encodeURIComponent(found.svg)}`} alt={`A 2-D RNN as two planes. ${found.facts.map(([name, words]) => `${name}: ${words}`).join(". ")}`} />
+        </div>
       )}
     </Panel>
   );
 }
+
+const LEGIBLE = 11 / 9; // the picture's smallest letters are 9 of its units high, and 11 px are read
+
+/** How many units wide a picture is. */
+const widthOf = (svg: string) => Number(/<svg[^>]* width="([\d.]+)/.exec(svg)?.[1] ?? 600);

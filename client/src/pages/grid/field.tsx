@@ -1,12 +1,12 @@
 // What one pixel sees: in the 2-D RNN, in raster order, and in a convnet.
+import { useRef } from "preact/hooks";
 import { Heat, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
 import { change } from "../../core/state";
+import { useWidth } from "../../core/width";
 import type { GridAnswer } from "../../schema";
-import type { GridProps } from "./wave";
-
-const NUMBERED = 16;
+import { hasRoom, LETTER, type GridProps } from "./wave";
 
 export function FieldPanel({ state, grid, question }: GridProps) {
   const found = grid.answer;
@@ -69,15 +69,16 @@ function Field({ name, map, seen, labels, pixel, onPick, onStep }: FieldProps) {
     const from = layer > 0 ? `, from layer ${layer} on` : "";
     return row === pixel[0] && col === pixel[1] ? `(${row}, ${col}), the pixel itself` : `(${row}, ${col}) is ${map[row]![col]! > 0 ? `seen${from}` : "not seen"}`;
   };
-  const small = Math.max(map.length, map[0]!.length) <= NUMBERED;
+  const place = useRef<HTMLElement>(null);
+  const numbered = hasRoom(useWidth(place) / map[0]!.length);
   return (
-    <figure data-picture>
+    <figure data-picture ref={place}>
       <figcaption>
         {name}: <strong>{seen}</strong>
       </figcaption>
       <Heat values={map} range={[0, 1.25]} label={`Pixel, and what it sees: ${name}, ${seen} pixels`} told={told} at={pixel} onPick={onPick} onStep={onStep}>
         {lines(map.length, map[0]!.length)}
-        {small && labels?.flatMap((row, y) => row.map((layer, x) => layer > 0 && <text class="grid-layer" x={x + 0.5} y={y + 0.55} font-size={0.4}>{layer}</text>))}
+        {numbered && labels?.flatMap((row, y) => row.map((layer, x) => layer > 0 && <text class="grid-layer" x={x + 0.5} y={y + 0.55} font-size={LETTER}>{layer}</text>))}
         <rect class="grid-pixel" x={pixel[1]} y={pixel[0]} width="1" height="1" vector-effect="non-scaling-stroke" />
       </Heat>
     </figure>

@@ -29,8 +29,8 @@ export function PricePanel({ state }: { state: GridState }) {
             <tr>
               <th scope="col">net</th>
               <th scope="col">quantity</th>
-              <th scope="col">formula</th>
               <th scope="col" class="number">here</th>
+              <th scope="col">formula</th>
             </tr>
           </thead>
           <tbody>
@@ -38,8 +38,8 @@ export function PricePanel({ state }: { state: GridState }) {
               <tr>
                 <th scope="row">{price.net}</th>
                 <td>{price.quantity === "depth" ? "sequential steps" : price.quantity}</td>
-                <td><PiecewiseFormula formula={price.formula} /></td>
                 <td class="number">{price.number}</td>
+                <td><PiecewiseFormula formula={price.formula} /></td>
               </tr>
             ))}
           </tbody>

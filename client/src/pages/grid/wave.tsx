@@ -4,6 +4,7 @@ import type { Reading } from "../../core/ask";
 import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change } from "../../core/state";
+import { useWidth } from "../../core/width";
 import type { GridAnswer } from "../../schema";
 import type { GridState } from "./state";
 
@@ -14,7 +15,11 @@ export interface GridProps {
 }
 
 const SPEEDS = [1, 2, 4, 8, 16];
-const NUMBERED = 16; // rows or columns up to which cells show their step
+export const LETTER = 0.45; // of a cell, the size of the number in it
+const READABLE = 11; // px
+const HIGHEST = 416; // px, as the style sheet has it
+/** Whether cells of this many pixels hold numbers that can be read. */
+export const hasRoom = (cell: number) => LETTER * cell >= READABLE;
 
 export function WavePanel({ state, grid, question }: GridProps) {
   const found = grid.answer;
@@ -115,19 +120,20 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
 function Sweep({ name, steps, waits, now }: { name: string; steps: number[][]; waits: [number, number][]; now: number }) {
   const rows = steps.length;
   const cols = steps[0]!.length;
-  const small = Math.max(rows, cols) <= NUMBERED;
+  const place = useRef<HTMLElement>(null);
+  const numbered = hasRoom(Math.min(useWidth(place) / cols, HIGHEST / rows));
   const look = (step: number) => (step === now ? "now" : step < now ? "done" : "");
   const cells = steps.flatMap((row, y) => row.map((step, x) => ({ step, y, x })));
   const arrows = cells.filter(({ step }) => step === now).flatMap(({ y, x }) => waits.map(([dy, dx]) => ({ y, x, dy, dx })));
   return (
-    <figure class="grid-sweep" data-picture>
+    <figure class="grid-sweep" data-picture ref={place}>
       {name && <figcaption>{name}</figcaption>}
       <svg viewBox={`-0.1 -0.1 ${cols + 0.2} ${rows + 0.2}`} role="img" aria-label={`${rows} × ${cols} cells${name && `, ${name}`}: those whose step is ${now} run now, on one diagonal`}>
         {cells.map(({ step, y, x }) => (
           <g class={`grid-cell ${look(step)}`}>
             <rect x={x + 0.03} y={y + 0.03} width="0.94" height="0.94" rx="0.08" />
-            {small && (
-              <text x={x + 0.5} y={y + 0.54} font-size={0.4}>{step}</text>
+            {numbered && (
+              <text x={x + 0.5} y={y + 0.54} font-size={LETTER}>{step}</text>
             )}
           </g>
         ))}

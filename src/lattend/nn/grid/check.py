@@ -61,7 +61,8 @@ class GridCheck(Printed):
         """The greatest difference of all."""
         return max(gap for row in self.rows for gap in row.differences.values())
 
-    def report(self) -> Report:
+    def report(self, equation: bool = True) -> Report:
+        """The table of differences; without the equation where it is shown beside it."""
         images = listed([f"{rows} × {cols}" for rows, cols in self.sizes])
         batch = ", one batch with a ragged mask," if len(self.sizes) > 1 else ""
         title = f"{self.module} on {images} pixels{batch} against plain loops, float64"
@@ -75,9 +76,10 @@ class GridCheck(Printed):
             )
             for row in self.rows
         ]
-        table = Table(("greatest difference", "of up to", *kernels, ""), cells)
+        table = Table(("greatest difference", "greatest value", *kernels, ""), cells)
         said = "equal up to rounding" if self else "they differ"
-        return Report(title, [*self.equation, table, "", f"{said}: {format_number(self.worst)} at most"])
+        above = self.equation if equation else ()
+        return Report(title, [*above, table, "", f"{said}: {format_number(self.worst)} at most"])
 
     def json(self) -> dict[str, Any]:
         """The same as plain data."""

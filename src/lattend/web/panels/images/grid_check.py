@@ -15,15 +15,17 @@ NUMBERS: dict[str, Any] = {"c": 2, "h": 2}  # of a pixel and of a state: the loo
 
 
 class GridCheckAnswer(Answer):
-    """Whether they are equal up to rounding, and each tensor's difference."""
+    """Whether they are equal up to rounding, the equation in LaTeX, and each tensor's difference."""
 
     equal: bool
+    equation: list[str]
     report: ReportView
 
 
 def answer(question: GridQuestion) -> GridCheckAnswer:
     """lt.nn.GridRNN by each of its CPU kernels, against loops in float64."""
     from lattend.nn.grid.check import check_grid
+    from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
 
     rows, cols = question.image()
     cells = rows * cols * question.directions
@@ -34,7 +36,8 @@ def answer(question: GridQuestion) -> GridCheckAnswer:
     run = check_grid((rows, cols), cell=question.cell, directions=question.directions, **NUMBERS)
     return GridCheckAnswer(
         equal=bool(run),
-        report=view(run.report()),
+        equation=[latex(line) for line in EQUATIONS[question.cell]],
+        report=view(run.report(equation=False)),
         copies=Copies(
             python=python(show("lt.nn.check_grid", (rows, cols), **question.arguments(), **NUMBERS)),
             command=command("grid", question.size, at=NUMBERS, check=True, **question.options()),
