@@ -171,6 +171,37 @@ def test_reach(lattend):
     assert lattend("reach", "documents([2, 2])").code == 3
 
 
+def test_reach_of_a_stack_of_layers(lattend):
+    ran = lattend("reach", "strided", "--at", "t=4095,n=131072", "--layers", "32")
+    assert ran.out.splitlines() == [
+        "sees: k <= q and q - k <= 131040",
+        "q - k is at most: 131040",
+        "k - q is at most: 0",
+        "keys a query sees:",
+        "  q + 1   when q <= 131040",
+        "  131041  when q >= 131041",
+        "after 33 layers every position sees all before it",
+    ]
+    found = json.loads(lattend("reach", "windowed", "--at", "w=4,n=9", "--layers", "2", "--json").out)
+    assert (found["layers"], found["field"]) == (2, "k <= q and q // 4 == k // 4")
+    assert found["until"] == {"layers": 1, "sees": "not all", "apart": {"q": 0, "k": 4}}
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ("0", "layers is a number from 1 to"),
+        ("-2", "layers is a number from 1 to"),
+        ("x", "--layers is a whole number, got x"),
+        ("9" * 40, "layers is a number from 1 to"),
+    ],
+)
+def test_layers_are_a_number_from_one_on(lattend, layers, message):
+    ran = lattend("reach", "strided", "--layers", layers)
+    assert ran.code == 2
+    assert message in ran.err
+
+
 def test_check(lattend):
     ran = lattend("check", "strided")  # 13*13 cases, and 13 times 0 + 1 + 4 + ... + 144 pairs
     assert ran == (0, "count, rows and columns agree in 169 cases, 8,450 pairs: n, t up to 12\n", "")

@@ -1,28 +1,81 @@
-"""lattend reach: the attention span of a rule."""
+"""lattend reach: the attention span of a rule, and the receptive field of a stack of its layers."""
 
 from __future__ import annotations
 
-from lattend.cli.arguments import At, Json, RuleText, read_numbers, read_rule
+from typing import TYPE_CHECKING, Annotated, Any
+
+from lattend.cli.arguments import At, Json, RuleText, option, read_numbers, read_rule
 from lattend.cli.output import say, say_json, width
+from lattend.errors import NoClosedForm, NotAffineError
+from lattend.report.table import GAP, fitted
+
+if TYPE_CHECKING:
+    from lattend.counts.reach import Reach
+    from lattend.rules import Rule
 
 EXAMPLES = (
     "lattend reach strided",
     "lattend reach sparse_strided --at l=64",
+    "lattend reach strided --at t=4095,n=131072 --layers 32",
 )
 
 
-def reach(rule: RuleText, at: At = None, json: Json = False) -> None:
+def reach(
+    rule: RuleText,
+    at: At = None,
+    layers: Annotated[
+        int | None, option("L", "Of a stack of so many layers, with residual connections.")
+    ] = None,
+    json: Json = False,
+) -> None:
     """The attention span: how far back and ahead of a query its keys can be.
 
-    As formulas, along each axis. The greatest q - k decides the size of a cache.
+    As formulas, along each axis. The greatest q - k decides the size of a cache. With --layers: the span
+    of a stack of layers, the keys that a query sees through it, and how many layers it takes to see all.
     """
     chosen, values = read_rule(rule), read_numbers(at)
-    found = chosen.at(**values).reach()
-    if not json:
-        say(found.text(width()))
+    bound = chosen.at(**values)
+    seen = bound if layers is None else bound.receptive_field(layers)
+    found = seen.reach()
+    if json:
+        about = {"rule": chosen.text, "at": {**chosen.values, **values}, "axes": _axes(found)}
+        say_json(about if layers is None else about | _field_data(bound, seen, layers))
         return
-    axes = {
+    lines = found.text(width()).splitlines()
+    if layers is not None:
+        lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
+    say("\n".join(lines))
+
+
+def _axes(found: Reach) -> dict[str, Any]:
+    return {
         query: {"back": axis.back.json()["pieces"], "ahead": axis.ahead.json()["pieces"]}
         for query, axis in found.axes.items()
     }
-    say_json({"rule": chosen.text, "at": {**chosen.values, **values}, "axes": axes})
+
+
+def _field_lines(bound: Rule, seen: Rule) -> list[str]:
+    keys = str(seen.count(per="query")).splitlines()
+    found = [f"keys a query sees: {keys[0]}"] if len(keys) == 1 else ["keys a query sees:"]
+    found += [part for line in keys if len(keys) > 1 for part in fitted(f"{GAP}{line}", width())]
+    try:
+        return [*found, *str(bound.layers_to_reach_all()).splitlines()]
+    except (NoClosedForm, NotAffineError) as reason:
+        return [*found, *fitted(f"layers until it grows no more: not known: {reason}", width())]
+
+
+def _field_data(bound: Rule, seen: Rule, layers: int) -> dict[str, Any]:
+    """`until` is null where it is not known after how many layers the field grows no more."""
+    until: dict[str, Any] | None = None
+    try:
+        depth = bound.layers_to_reach_all()
+        count = depth.layers
+        until = {
+            "layers": count if isinstance(count, int) else count.json()["pieces"],
+            "sees": depth.extent,
+            "apart": depth.apart,
+        }
+    except (NoClosedForm, NotAffineError):
+        pass
+    keys = seen.count(per="query").json()["pieces"]
+    return {"layers": layers, "field": seen.text, "keys": keys, "until": until}
