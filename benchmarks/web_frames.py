@@ -24,8 +24,7 @@ from web_server import serving
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from web.chromium import chromium
-from web.conftest import FLAGS
+from web.chromium import FLAGS, chromium
 
 CASES = {12: 3, 512: 100, 100_000: 20_000}  # n, and t to begin with
 RULES = {

@@ -18,8 +18,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from web.chromium import chromium  # noqa: E402
-from web.conftest import FLAGS  # noqa: E402
+from web.chromium import FLAGS, chromium  # noqa: E402
 
 README = (
     "#rule?rule=k+%3C%3D+q+and+q+-+k+%3C%3D+t&numbers=%7B%22n%22%3A16%2C%22t%22%3A4%7D&claim=n%28t%2B1%29"

@@ -14,6 +14,10 @@ PACKAGE = "@sparticuz/chromium@153.0.0"  # a Chromium inside a package, which ne
 HOME = Path(__file__).parents[2] / "client" / ".chromium"
 UNPACK = 'import chromium from "@sparticuz/chromium"; console.log(await chromium.executablePath())'
 SECONDS = 300
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
 
 
 @lru_cache(maxsize=1)

@@ -12,12 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web.chromium import chromium
+from web.chromium import FLAGS, chromium
 
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 PATIENCE = 15_000  # ms for something to appear, on a busy machine
 REFUSED = re.compile(
     r"status of (409|422|429|503|504)"

@@ -9,10 +9,10 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import expect
+from web.links import link_to
 
 from lattend.web.panels.start import Example, examples
 
@@ -52,11 +52,6 @@ def visitor(browser: Any, address_of_site: str) -> Iterator[Any]:
     assert all(url.startswith(address_of_site) for url in asked)
 
 
-def link(page: str, state: dict[str, Any]) -> str:
-    fields = {name: held if isinstance(held, str) else json.dumps(held) for name, held in state.items()}
-    return f"#{page}?{urlencode(fields)}"
-
-
 def begins() -> list[Example]:
     static = Path(__file__).parents[3] / "src" / "lattend" / "web" / "static" / "pages.json"
     pages = json.loads(static.read_text()) if static.exists() else []
@@ -66,7 +61,7 @@ def begins() -> list[Example]:
 def test_every_page_and_every_example_answers(visitor: Any, settled: Callable[[Any], None]) -> None:
     visitor.goto("")
     for example in (*begins(), *examples()):
-        visitor.goto(link(example.page, example.state))
+        visitor.goto(link_to(example.page, **example.state))
         settled(visitor)
         assert ELSEWHERE not in visitor.locator("body").inner_text(), example.title
 

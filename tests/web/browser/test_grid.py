@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
+from web.links import link_to
 
 import lattend as lt
 
@@ -28,10 +28,7 @@ SQUARES = """(canvas, [rows, cols]) => {
 
 def visit(page: Any, rule: str, **state: object) -> Any:
     """The canvas of the grid at this state."""
-    fields = {"rule": rule} | {
-        name: value if isinstance(value, str) else json.dumps(value) for name, value in state.items()
-    }
-    page.goto("/#rule?" + "&".join(f"{name}={quote(value)}" for name, value in fields.items()))
+    page.goto(link_to("rule", rule=rule, **state))
     canvas = page.locator("[data-panel=draw] canvas")
     told = re.compile("are attended|by both")
     expect(canvas).to_have_attribute(
@@ -167,7 +164,7 @@ def test_of_an_image_the_keys_of_a_chosen_pixel_are_shown(page: Any) -> None:
 def test_what_the_page_cannot_work_out_the_server_counts_or_it_is_told(page: Any) -> None:
     canvas = visit(page, "k <= q and q - k <= t", numbers={"n": 12, "t": "9" * 30})
     expect(canvas).to_have_attribute("aria-label", re.compile("78 of the 144 pairs in view"))
-    page.goto(f"/#rule?rule=causal&numbers={quote(json.dumps({'n': '1' + '0' * 30}))}")
+    page.goto(link_to("rule", rule="causal", numbers={"n": "1" + "0" * 30}))
     expect(page.locator("[data-panel=draw]")).to_contain_text("n is larger than what the page draws")
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
+from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from playwright.sync_api import expect
+from web.links import link_to
 
 import lattend as lt
 
-
-def link(**state: Any) -> str:
-    fields = (
-        f"{name}={quote(value if isinstance(value, str) else json.dumps(value))}"
-        for name, value in state.items()
-    )
-    return f"/#rule?{'&'.join(fields)}"
+link = partial(link_to, "rule")
 
 
 def formulas(page: Any, panel: str) -> Any:

@@ -13,8 +13,9 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
+from web.links import link_to
 
-from lattend.web.panels.start import Example, examples
+from lattend.web.panels.start import examples
 
 ROOT = Path(__file__).parents[3]
 INDEX = ROOT / "client" / "src" / "pages" / "index.ts"
@@ -34,16 +35,9 @@ def watched(page: Any) -> Iterator[Any]:
     assert page.evaluate("violations") == []
 
 
-def link(example: Example) -> str:
-    held = {
-        name: value if isinstance(value, str) else json.dumps(value) for name, value in example.state.items()
-    }
-    return f"/#{example.page}?" + "&".join(f"{name}={quote(text)}" for name, text in held.items())
-
-
 def test_nothing_goes_against_the_policy(watched: Any, settled: Callable[[Any], None]) -> None:
     """On every page and in every example."""
-    for path in (*(f"/#{page}" for page in PAGES), *map(link, examples())):
+    for path in (*(f"/#{page}" for page in PAGES), *(link_to(one.page, **one.state) for one in examples())):
         watched.goto(path)
         settled(watched)
 
