@@ -24,7 +24,7 @@ README = (
     "#rule?rule=k+%3C%3D+q+and+q+-+k+%3C%3D+t&numbers=%7B%22n%22%3A16%2C%22t%22%3A4%7D&claim=n%28t%2B1%29"
 )
 PAGES = re.findall(r'from "\./(\w+)/', (ROOT / "client" / "src" / "pages" / "index.ts").read_text())
-PATIENCE = 60_000  # ms
+TIMEOUT = 60_000  # ms
 
 
 @contextmanager
@@ -46,9 +46,9 @@ def shoot(browser: Any, address: str, file: Path, *, whole: bool = True, **setti
     context = browser.new_context(reduced_motion="reduce", **settings)
     tab = context.new_page()
     tab.goto(address)
-    tab.locator("main section.panel").first.wait_for(timeout=PATIENCE)
+    tab.locator("main section.panel").first.wait_for(timeout=TIMEOUT)
     tab.wait_for_timeout(500)
-    tab.locator("section.panel[aria-busy=true]").first.wait_for(state="detached", timeout=PATIENCE)
+    tab.locator("section.panel[aria-busy=true]").first.wait_for(state="detached", timeout=TIMEOUT)
     tab.wait_for_timeout(300)
     tab.screenshot(path=file, full_page=whole)
     context.close()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from web.chromium import FLAGS, chromium
 
-PATIENCE = 15_000  # ms for something to appear, on a busy machine
+TIMEOUT = 15_000  # ms for something to appear, on a busy machine
 REFUSED = re.compile(
     r"status of (409|422|429|503|504)"
 )  # the browser's own word about a question that was refused
@@ -69,7 +69,7 @@ def browser() -> Iterator[Any]:
         if os.environ.get("CI"):
             pytest.fail("no Chromium: in CI the browser tests must run")
         pytest.skip("no Chromium")
-    expect.set_options(timeout=PATIENCE)
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as engine:
         found = engine.chromium.launch(executable_path=program, args=[*FLAGS])
         yield found
@@ -80,7 +80,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any, address: str) -> Iterator[Any]:
     """An empty tab that knows the server; what goes wrong in it fails the test."""
     context = browser.new_context(base_url=address, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT)
     tab = context.new_page()
     wrong: list[str] = []
     tab.on("pageerror", lambda error: wrong.append(str(error)))

@@ -133,7 +133,7 @@ def test_long_bodies_are_refused_by_their_word_or_when_they_come() -> None:
 
 
 def test_slow_bodies_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "PATIENCE", 0.05)
+    monkeypatch.setattr(guards, "REQUEST_TIMEOUT", 0.05)
     assert ask(JSON, b"{", b"}")[0] == 408
 
 

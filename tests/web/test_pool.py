@@ -16,7 +16,7 @@ from web.gates import Gates, gates
 from web.processes import alive, gone, processes_of
 
 from lattend.sets import guard
-from lattend.web import nursery, pool
+from lattend.web import fork_server, pool
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
 
@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 @pytest.fixture(autouse=True)
 def odd_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers that know the panels of odd_panels.py, and load nothing else before they start."""
-    program("nursery.load = lambda torch: None", monkeypatch)
+    program("fork_server.load = lambda torch: None", monkeypatch)
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +46,10 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def program(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run this too in the process that is forked into workers."""
-    path, _, tend = nursery.PROGRAM.partition("\n")
-    odd = f"sys.path.append({TESTS!r}); import web.odd_panels, lattend.web.nursery as nursery"
+    path, _, run = fork_server.PROGRAM.partition("\n")
+    odd = f"sys.path.append({TESTS!r}); import web.odd_panels; from lattend.web import fork_server"
     known = "web.odd_panels.register()"
-    monkeypatch.setattr(nursery, "PROGRAM", "\n".join((path, odd, known, line, tend)))
+    monkeypatch.setattr(fork_server, "PROGRAM", "\n".join((path, odd, known, line, run)))
 
 
 class Asked:
@@ -232,10 +232,10 @@ def test_hard_questions_delay_nobody() -> None:
 
 @pytest.mark.usefixtures("slow")
 def test_where_the_slow_lane_is_full_the_page_with_most_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "ENOUGH", 0.0)
+    monkeypatch.setattr(pool, "LEAST_RUN", 0.0)
 
     async def work(asked: Asked) -> tuple[int, Reply, list[int]]:
-        names = ["other", *(f"greedy {number}" for number in range(pool.LANE))]
+        names = ["other", *(f"greedy {number}" for number in range(pool.SLOW_PER_PLACE))]
         tasks: list[asyncio.Task[Reply]] = []
         for name in names:
             tasks.append(asked.ask("wait", name, page=name.split()[0]))
@@ -247,21 +247,21 @@ def test_where_the_slow_lane_is_full_the_page_with_most_gives_way(monkeypatch: p
     place, ended, left = run(work)
     assert place == 1  # the one that has run longest, not of the page that has only one
     assert (ended.status, told(ended)["message"].split(";")[0]) == (503, "too many hard questions at once")
-    assert left == [200] * pool.LANE
+    assert left == [200] * pool.SLOW_PER_PLACE
 
 
 @pytest.mark.usefixtures("slow")
 def test_on_a_busy_machine_all_have_their_time_and_no_more_run_than_it_bears(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pool, "ENOUGH", NEVER)
+    monkeypatch.setattr(pool, "LEAST_RUN", NEVER)
 
     async def work(asked: Asked) -> tuple[int, list[int]]:
-        names = [str(number) for number in range(pool.MOST + 2)]
+        names = [str(number) for number in range(pool.RUNNING_PER_PLACE + 2)]
         tasks = [asked.ask("wait", name) for name in names]
-        for name in names[: pool.MOST]:
+        for name in names[: pool.RUNNING_PER_PLACE]:
             await asked.gate.begun(name)
-        while len(asked.pool._slow) < pool.MOST:  # pyright: ignore[reportPrivateUsage]
+        while len(asked.pool._slow) < pool.RUNNING_PER_PLACE:  # pyright: ignore[reportPrivateUsage]
             await asyncio.sleep(0.001)
         running = asked.pool._slow, asked.pool._quick  # pyright: ignore[reportPrivateUsage]
         most = sum(map(len, running))
@@ -269,8 +269,8 @@ def test_on_a_busy_machine_all_have_their_time_and_no_more_run_than_it_bears(
         return most, await statuses(*tasks)
 
     most, found = run(work)
-    assert most == pool.MOST
-    assert found == [200] * (pool.MOST + 2)
+    assert most == pool.RUNNING_PER_PLACE
+    assert found == [200] * (pool.RUNNING_PER_PLACE + 2)
 
 
 def test_pages_take_turns() -> None:
@@ -373,7 +373,7 @@ def test_a_quick_question_is_answered_though_a_newer_waits() -> None:
 
 
 def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "WAITING", 3)
+    monkeypatch.setattr(pool, "MOST_WAITING", 3)
 
     async def work(asked: Asked) -> list[int]:
         return await statuses(*(asked.ask("tell") for _ in range(6)))
@@ -391,10 +391,10 @@ def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
         ("import time; time.sleep(600)", "it took too long"),
     ],
 )
-def test_a_nursery_that_cannot_start_is_said(
+def test_a_fork_server_that_cannot_start_is_said(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], ending: str, reason: str
 ) -> None:
-    monkeypatch.setattr(nursery, "PROGRAM", ending)
+    monkeypatch.setattr(fork_server, "PROGRAM", ending)
     if "took" in reason:
         monkeypatch.setattr(pool, "START", 0.1)
 
@@ -433,9 +433,9 @@ def test_where_no_process_can_be_forked_the_others_go_on(
     assert "no worker could be started: no more processes" in capfd.readouterr().err
 
 
-def test_a_nursery_that_ended_is_started_again() -> None:
+def test_a_fork_server_that_ended_is_started_again() -> None:
     async def work(asked: Asked) -> tuple[Reply, bool]:
-        process = asked.pool._nursery._process  # pyright: ignore[reportPrivateUsage]
+        process = asked.pool._fork_server._process  # pyright: ignore[reportPrivateUsage]
         assert process is not None
         process.kill()
         process.wait()
@@ -447,7 +447,7 @@ def test_a_nursery_that_ended_is_started_again() -> None:
 
 
 def test_workers_are_replaced_when_worn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "WORN", 2)
+    monkeypatch.setattr(pool, "MOST_ANSWERS", 2)
 
     async def work(asked: Asked) -> list[int]:
         return [told(await asked.ask("tell"))["pid"] for _ in range(3)]

@@ -51,7 +51,7 @@ def test_no_process_is_left_however_it_ends(how: signal.Signals) -> None:
             server.send_signal(how)
             server.wait(60)
             said = server.stderr.read()
-    assert len(processes) >= 4  # the server, the nursery, a worker and its set work
+    assert len(processes) >= 4  # the server, the fork server, a worker and its set work
     assert not gone(processes)
     assert "Traceback" not in said
 

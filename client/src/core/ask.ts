@@ -14,7 +14,7 @@ export interface Reading<Answer> {
 }
 
 let askers = 0; // each asker's older question makes way for its newer one
-const PATIENCE = 120; // ms after which a newer question no longer waits for the older
+const NEWER_WAITS = 120; // ms after which a newer question no longer waits for the older
 
 const NOTHING = { answer: null, to: null };
 const BUSY: Problem = { kind: "busy", message: "", field: "", text: "", start: 0, end: 0, fixes: [] };
@@ -71,7 +71,7 @@ export function useAnswer<Answer>(panel: string, question: object | null | undef
     const begin = async () => {
       const before = running.current;
       if (before) {
-        const left = PATIENCE - (performance.now() - before.begun);
+        const left = NEWER_WAITS - (performance.now() - before.begun);
         if (left > 0) await Promise.race([before.done, new Promise((r) => setTimeout(r, left))]);
         if (!newest) return;
         before.abort.abort();

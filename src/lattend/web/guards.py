@@ -21,7 +21,7 @@ from lattend.web.panel import Problem
 
 PAGE, ASKER = "x-lattend-page", "x-lattend-asker"  # headers: which page asks, and what on it
 MAX_BODY = 1 << 20  # bytes: a config.json has some thousands
-PATIENCE = 10.0  # seconds until a question is here whole
+REQUEST_TIMEOUT = 10.0  # seconds until a question is here whole
 RATE, BURST = 300.0, 1200.0  # questions a second of one page, and how many at once
 RATE_OF_ADDRESS, BURST_OF_ADDRESS = 3000.0, 6000.0  # of all pages of one machine, or of many behind one proxy
 RATE_OF_ALL, BURST_OF_ALL = 6000.0, 12000.0
@@ -184,7 +184,7 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
         return too_long
     found = bytearray()
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(REQUEST_TIMEOUT):
             while True:
                 message = await receive()
                 found += message.get("body", b"")
@@ -195,7 +195,7 @@ async def _read(receive: Receive, announced: str) -> Body | Refusal:
                 if not message.get("more_body"):
                     break
     except TimeoutError:
-        return 408, f"the question was not here whole within {PATIENCE:g} seconds"
+        return 408, f"the question was not here whole within {REQUEST_TIMEOUT:g} seconds"
     try:
         asked = from_json(
             bytes(found), allow_inf_nan=False

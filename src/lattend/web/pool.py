@@ -2,9 +2,9 @@
 
 Quick questions share `size` places. A question that has run for SLOW seconds leaves its place to the next
 and goes on beside, in the slow lane; where the lane is full, the one there that has run longest, of the page
-that has most, is ended, once it had ENOUGH. So a place is free within SLOW seconds, or ENOUGH where all are
-slow. Of those who wait, the page with the fewest running is next, after all that a keystroke waits for; of
-what one asker asks only the newest counts.
+that has most, is ended, once it had LEAST_RUN. So a place is free within SLOW seconds, or LEAST_RUN where all
+are slow. Of those in the queue, the page with the fewest running is next, after all that a keystroke waits
+for; of what one asker asks only the newest counts.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from lattend.web.nursery import Nursery, connect
+from lattend.web.fork_server import ForkServer, connect
 from lattend.web.panel import Problem
 from lattend.web.worker import HEADER, packed
 
 START = 60.0  # seconds until a worker is ready, for all that one question needs
 SLOW = 0.3  # seconds after which a question leaves its place to the next
-LANE = 3  # slow questions for each place
-MOST = LANE + 2  # questions that run, for each place: some that are new in a full lane, and the quick ones
-ENOUGH = 1.0  # seconds that each may run however full it is: on a busy machine all are slow
-WAITING = 2000  # questions in line
-WORN = 2000  # answers after which a worker is replaced by a fresh one
+SLOW_PER_PLACE = 3  # questions in the slow lane
+RUNNING_PER_PLACE = SLOW_PER_PLACE + 2  # those that are new in a full lane too, and the quick ones
+LEAST_RUN = 1.0  # seconds that each may run however full it is: on a busy machine all are slow
+MOST_WAITING = 2000  # questions in the queue
+MOST_ANSWERS = 2000  # answers after which a worker is replaced by a fresh one
 KEPT = (
     200,
     422,
@@ -67,9 +67,9 @@ class Worker:
     page: Hashable = None  # which asked last: what was found for it is still known here
 
     @classmethod
-    async def start(cls, nursery: Nursery, latest: float) -> Worker:
+    async def start(cls, fork_server: ForkServer, latest: float) -> Worker:
         """A worker that is ready, by this time of the loop; OSError says why there is none."""
-        reader, writer = await connect(nursery.bear())
+        reader, writer = await connect(fork_server.fork())
         try:
             async with asyncio.timeout_at(latest):
                 return cls(await _received(reader), reader, writer)
@@ -98,12 +98,12 @@ class Worker:
 
 
 @dataclass(eq=False)
-class Ticket:
-    """A question on its way: who asks, and since when it runs."""
+class QueuedQuestion:
+    """A question from its place in the queue to its answer: who asks, and since when it runs."""
 
     asking: Asking
-    turn: asyncio.Future[None]
-    task: asyncio.Task[Reply] | None = None  # waits for the turn, then for the answer
+    admitted: asyncio.Future[None]
+    task: asyncio.Task[Reply] | None = None  # waits until it is admitted, then for the answer
     begun: float = 0.0
     superseded: bool = False
     reason: Reply | None = None  # why it was ended
@@ -111,7 +111,7 @@ class Ticket:
     def end(self, reason: Reply) -> None:
         """Give up on it, wherever it is."""
         self.reason = reason
-        self.turn.cancel()
+        self.admitted.cancel()
         if self.task is not None:
             self.task.cancel()
 
@@ -123,14 +123,14 @@ class Pool:
     size: int
     torch: bool = False
     _free: list[Worker] = field(default_factory=list)
-    _waiting: list[Ticket] = field(default_factory=list)
-    _quick: set[Ticket] = field(default_factory=set)
-    _slow: list[Ticket] = field(default_factory=list)
+    _waiting: list[QueuedQuestion] = field(default_factory=list)
+    _quick: set[QueuedQuestion] = field(default_factory=set)
+    _slow: list[QueuedQuestion] = field(default_factory=list)
     _starting: set[asyncio.Task[None]] = field(default_factory=set)
     _stopped: bool = False
 
     def __post_init__(self) -> None:
-        self._nursery = Nursery(self.torch)
+        self._fork_server = ForkServer(self.torch)
 
     async def ready(self) -> None:
         """Start the workers, and wait for them."""
@@ -143,27 +143,27 @@ class Pool:
             task.cancel()
         for worker in self._free:
             worker.end()
-        self._nursery.stop()
+        self._fork_server.stop()
 
     async def ask(self, message: Message, asking: Asking, seconds: float) -> Reply:
         """The answer to (panel, format, question). An older question of the same asker makes way."""
-        if len(self._waiting) >= WAITING:
+        if len(self._waiting) >= MOST_WAITING:
             return problem(503, "busy", "too many questions are waiting; try again in a moment")
-        ticket = Ticket(asking, asyncio.get_running_loop().create_future())
-        ticket.task = asyncio.ensure_future(self._answer(ticket, message, seconds))
-        self._supersede(ticket)
-        self._waiting.append(ticket)
-        self._seat()
+        queued = QueuedQuestion(asking, asyncio.get_running_loop().create_future())
+        queued.task = asyncio.ensure_future(self._answer(queued, message, seconds))
+        self._supersede(queued)
+        self._waiting.append(queued)
+        self._admit()
         try:
-            return await ticket.task
+            return await queued.task
         except asyncio.CancelledError:
-            if ticket.reason is None:  # whoever asked is gone, or the server stops
+            if queued.reason is None:  # whoever asked is gone, or the server stops
                 raise
-            return ticket.reason
+            return queued.reason
         finally:
-            self._leave(ticket)
+            self._leave(queued)
 
-    def _supersede(self, newer: Ticket) -> None:
+    def _supersede(self, newer: QueuedQuestion) -> None:
         """Older questions of the same asker: those that wait or are slow are ended."""
         now = time.monotonic()
         for older in (*self._waiting, *self._quick, *self._slow):
@@ -172,60 +172,60 @@ class Pool:
                 if not older.begun or now - older.begun >= SLOW:
                     older.end(SUPERSEDED)
 
-    def _seat(self) -> None:
+    def _admit(self) -> None:
         """Give free places to those who wait, the page with the fewest running first."""
-        self._waiting = [ticket for ticket in self._waiting if not ticket.turn.done()]
-        most = self.size * MOST - len(self._slow)
+        self._waiting = [queued for queued in self._waiting if not queued.admitted.done()]
+        most = self.size * RUNNING_PER_PLACE - len(self._slow)
         while self._waiting and len(self._quick) < min(self.size, most):
-            running = Counter(ticket.asking.page for ticket in (*self._quick, *self._slow))
-            ticket = min(self._waiting, key=lambda one: (not one.asking.first, running[one.asking.page]))
-            self._waiting.remove(ticket)
-            self._quick.add(ticket)
-            ticket.turn.set_result(None)
+            running = Counter(queued.asking.page for queued in (*self._quick, *self._slow))
+            queued = min(self._waiting, key=lambda one: (not one.asking.first, running[one.asking.page]))
+            self._waiting.remove(queued)
+            self._quick.add(queued)
+            queued.admitted.set_result(None)
 
-    def _to_slow_lane(self, ticket: Ticket) -> None:
-        if ticket not in self._quick:
+    def _to_slow_lane(self, queued: QueuedQuestion) -> None:
+        if queued not in self._quick:
             return
-        if ticket.superseded:
-            ticket.end(SUPERSEDED)
+        if queued.superseded:
+            queued.end(SUPERSEDED)
             return
-        self._quick.discard(ticket)
-        self._slow.append(ticket)
+        self._quick.discard(queued)
+        self._slow.append(queued)
         self._thin_out()
-        self._seat()
+        self._admit()
 
     def _thin_out(self) -> None:
         """Where the slow lane is too full, end the longest of the page with most, once it had its time."""
-        if len(self._slow) <= self.size * LANE:
+        if len(self._slow) <= self.size * SLOW_PER_PLACE:
             return
         pages = Counter(one.asking.page for one in self._slow)
         longest = max(self._slow, key=lambda one: (pages[one.asking.page], -one.begun))
-        left = ENOUGH - (time.monotonic() - longest.begun)
+        left = LEAST_RUN - (time.monotonic() - longest.begun)
         if left <= 0:
             longest.end(CROWDED)
         else:
             asyncio.get_running_loop().call_later(left, self._thin_out)
 
-    def _leave(self, ticket: Ticket) -> None:
-        self._quick.discard(ticket)
+    def _leave(self, queued: QueuedQuestion) -> None:
+        self._quick.discard(queued)
         for line in (self._waiting, self._slow):
-            if ticket in line:
-                line.remove(ticket)
-        self._seat()
+            if queued in line:
+                line.remove(queued)
+        self._admit()
 
-    async def _answer(self, ticket: Ticket, message: Message, seconds: float) -> Reply:
-        """The reply when its turn has come, asked for again where the worker died over it."""
-        await ticket.turn
+    async def _answer(self, queued: QueuedQuestion, message: Message, seconds: float) -> Reply:
+        """The reply once it is admitted, asked for again where the worker died over it."""
+        await queued.admitted
         loop = asyncio.get_running_loop()
         latest = loop.time() + START
         for _ in range(2):
             try:
-                worker = self._take(ticket.asking.page) or await Worker.start(self._nursery, latest)
+                worker = self._take(queued.asking.page) or await Worker.start(self._fork_server, latest)
             except OSError as error:
                 return problem(503, "busy", f"no worker could be started: {error}")
             kept = False
-            ticket.begun = time.monotonic()
-            leaving = loop.call_later(SLOW, self._to_slow_lane, ticket)
+            queued.begun = time.monotonic()
+            leaving = loop.call_later(SLOW, self._to_slow_lane, queued)
             try:
                 async with asyncio.timeout(seconds):
                     found = await worker.ask(message)
@@ -251,7 +251,7 @@ class Pool:
         return found
 
     def _give_back(self, worker: Worker, kept: bool) -> None:
-        if kept and not self._stopped and worker.answered < WORN and len(self._free) < self.size:
+        if kept and not self._stopped and worker.answered < MOST_ANSWERS and len(self._free) < self.size:
             self._free.append(worker)
             return
         worker.end()
@@ -263,7 +263,7 @@ class Pool:
     async def _refill(self) -> None:
         """One more free worker; a start that fails is tried again by the next question, which says so."""
         with contextlib.suppress(OSError):
-            worker = await Worker.start(self._nursery, asyncio.get_running_loop().time() + START)
+            worker = await Worker.start(self._fork_server, asyncio.get_running_loop().time() + START)
             if len(self._free) < self.size and not self._stopped:
                 self._free.append(worker)
             else:

@@ -70,7 +70,7 @@ def test_every_page_and_every_example_answers(visitor: Any, settled: Callable[[A
 def test_a_grid_of_a_million_tokens_is_counted_on_any_screen(visitor: Any, width: int) -> None:
     [million] = [example for example in examples() if example.title.startswith("A million tokens")]
     visitor.set_viewport_size({"width": width, "height": 900})
-    visitor.goto(link(million.page, million.state))
+    visitor.goto(link_to(million.page, **million.state))
     expect(visitor.locator("[data-panel=draw] .grid-how")).to_have_attribute("data-exact", "true")
     expect(visitor.locator("[data-panel=draw]")).to_contain_text("of 1,000,000,000,000 pairs")
 

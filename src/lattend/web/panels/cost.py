@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lattend.cost.per_point import PerPoint
     from lattend.draw import Picture
 
-PATIENCE = 2.0  # seconds for all formulas of a layer
+FORMULAS_DEADLINE = 2.0  # seconds for all formulas of a layer
 OPEN = "executed and peak are known when every size has a number"
 LONG = "other formulas take longer to write out: give some sizes numbers"
 
@@ -183,7 +183,7 @@ def _formulas(cost: Cost) -> Written:
     work, memory = list[QuantityRow](), list[QuantityRow]()
     for rows, row in _rows(cost, work, memory):
         rows.append(row)
-        if monotonic() - begun > PATIENCE:
+        if monotonic() - begun > FORMULAS_DEADLINE:
             return Written(work, memory, complete=False)
     return Written(work, memory, complete=deadlines_missed() == missed)
 

@@ -1,7 +1,7 @@
-"""Nursery: a process that has loaded the library once and is forked into workers, in milliseconds each.
+"""Fork server: a process that has loaded the library once and is forked into workers, in milliseconds each.
 
-The server holds one socket to the nursery and one to every worker. When the server goes, however it ends,
-the nursery reads the end of its socket and goes too, and Linux ends the workers with it.
+The server holds one socket to the fork server and one to every worker. When the server goes, however it ends,
+the fork server reads the end of its socket and goes too, and Linux ends the workers with it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from lattend.web.worker import load, serve
 FORKS = hasattr(os, "fork") and hasattr(socket, "send_fds")
 # Started as the process for set work is: with the path of this process and never the current directory
 PROGRAM = """import sys; sys.path += {path!r}
-from lattend.web.nursery import tend
-tend({place}, {torch})"""
+from lattend.web.fork_server import run_fork_server
+run_fork_server({place}, {torch})"""
 
 
-class Nursery:
+class ForkServer:
     """The server's end. `torch` says whether the workers have torch loaded."""
 
     def __init__(self, torch: bool) -> None:
@@ -34,7 +34,7 @@ class Nursery:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def bear(self) -> socket.socket:
+    def fork(self) -> socket.socket:
         """A socket whose other end a new worker holds; it greets with its process id."""
         ours, theirs = socket.socketpair()
         with theirs:
@@ -51,7 +51,7 @@ class Nursery:
         raise OSError("the process that starts workers ended; the terminal of `lattend serve` says why")
 
     def stop(self) -> None:
-        """End the nursery, and with it its workers."""
+        """End the fork server, and with it its workers."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -86,8 +86,8 @@ def _spawned(theirs: socket.socket, torch: bool) -> None:
     serve(theirs)
 
 
-def tend(place: int, torch: bool) -> None:
-    """The nursery's loop: for every socket that comes, a worker."""
+def run_fork_server(place: int, torch: bool) -> None:
+    """The fork server's loop: for every socket that comes, a worker."""
     die_with_parent()
     control = socket.socket(fileno=place)
     load(torch)
