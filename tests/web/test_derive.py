@@ -21,7 +21,7 @@ def test_the_lines_are_the_librarys(name: str) -> None:
     status, found = ask(derivation=name)
     lines = derive(name).lines
     assert (status, found["holds"]) == (200, True)
-    assert [line["said"] for line in found["lines"]] == [line.checked for line in lines]
+    assert [line["sentence"] for line in found["lines"]] == [line.checked for line in lines]
     joined = [f"{line['left']} &{line['relation']} {line['right']}".lstrip() for line in found["lines"]]
     assert joined == [line.latex for line in lines]
     assert found["copies"]["latex"] == derive(name).latex()

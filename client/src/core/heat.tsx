@@ -12,14 +12,14 @@ interface Props {
   range: [number, number]; // the numbers of the palest and of the darkest cell
   tone?: Tone; // signed: below 0 is another colour
   label: string; // what is seen, in words
-  told?: (cell: Cell) => string; // what a cell says when it is pointed at
+  describe?: (cell: Cell) => string; // what a cell says when it is pointed at
   at?: Cell; // the cell that is chosen
   onPick?: (cell: Cell) => void; // by click or drag
   onStep?: (by: Cell) => void; // by arrow keys
   children?: ComponentChildren; // SVG over the map; a cell is one unit
 }
 
-export function Heat({ values, range, tone = "amount", label, told, at, onPick, onStep, children }: Props) {
+export function Heat({ values, range, tone = "amount", label, describe, at, onPick, onStep, children }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [over, setOver] = useState<Cell | null>(null);
   const rows = values.length;
@@ -45,14 +45,14 @@ export function Heat({ values, range, tone = "amount", label, told, at, onPick, 
   };
   const inside = (cell: Cell | null | undefined) => (cell && cell[0] < rows && cell[1] < cols ? cell : null);
   const spoken = inside(over) ?? inside(at);
-  const words = (spoken && told?.(spoken)) ?? "";
+  const words = (spoken && describe?.(spoken)) ?? "";
   const choice = onPick && {
     role: "slider" as const,
     tabIndex: 0,
     "aria-valuemin": 0,
     "aria-valuemax": Math.max(0, rows * cols - 1),
     "aria-valuenow": at ? at[0] * cols + at[1] : 0,
-    "aria-valuetext": (inside(at) && told?.(at!)) || label,
+    "aria-valuetext": (inside(at) && describe?.(at!)) || label,
     onKeyDown: step,
     onPointerDown: (event: PointerEvent) => {
       (event.currentTarget as Element).setPointerCapture(event.pointerId);
@@ -69,7 +69,7 @@ export function Heat({ values, range, tone = "amount", label, told, at, onPick, 
           </svg>
         )}
       </div>
-      {told && <p class="heat-told">{words}</p>}
+      {describe && <p class="heat-describe">{words}</p>}
     </>
   );
 }

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import "./plane.css";
-import { fit, multiples, shown, tidy, view, type Box, type Place, type View } from "./plane_box";
+import { fit, multiples, tickText, tidy, view, type Box, type Place, type View } from "./plane_box";
 import { around, overlap, placeLabels, type Rect, type Spot } from "./plane_labels";
 import { useWidth } from "./width";
 
@@ -150,7 +150,7 @@ function Axes({ view, across, up, taken }: { view: View; across: string | undefi
         return (
           <>
             <line class={tick === 0 ? "zero" : ""} x1={at} x2={at} y1={0} y2={height} />
-            {tick !== 0 && at > 12 && at < width - 12 && isFree(shown(tick), at - 3.5 * shown(tick).length, below + 4) && <text x={at} y={below + 13} text-anchor="middle">{shown(tick)}</text>}
+            {tick !== 0 && at > 12 && at < width - 12 && isFree(tickText(tick), at - 3.5 * tickText(tick).length, below + 4) && <text x={at} y={below + 13} text-anchor="middle">{tickText(tick)}</text>}
           </>
         );
       })}
@@ -159,7 +159,7 @@ function Axes({ view, across, up, taken }: { view: View; across: string | undefi
         return (
           <>
             <line class={tick === 0 ? "zero" : ""} x1={0} x2={width} y1={at} y2={at} />
-            {tick !== 0 && at > 8 && at < height - 8 && isFree(shown(tick), beside + 4, at - 5) && <text x={beside + 4} y={at + 4}>{shown(tick)}</text>}
+            {tick !== 0 && at > 8 && at < height - 8 && isFree(tickText(tick), beside + 4, at - 5) && <text x={beside + 4} y={at + 4}>{tickText(tick)}</text>}
           </>
         );
       })}
@@ -237,7 +237,7 @@ function Point({ view, point, spot, onGrab, onDrag, onDrop }: PointProps) {
     "aria-label": name,
     "aria-roledescription": "point",
     "aria-valuenow": at[0],
-    "aria-valuetext": `${shown(at[0])}, ${shown(at[1])}`,
+    "aria-valuetext": `${tickText(at[0])}, ${tickText(at[1])}`,
     onKeyDown: press,
     onPointerDown: (event: PointerEvent) => {
       (event.currentTarget as Element).setPointerCapture(event.pointerId);

@@ -78,7 +78,7 @@ export function tidy(x: number, step: number): number {
 }
 
 /** A number as people read it: −0.5, 1200, 3e-7. */
-export function shown(x: number): string {
+export function tickText(x: number): string {
   const size = Math.abs(x);
   const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? x.toExponential() : String(x);
   return text.replace("-", "−");

@@ -1,7 +1,7 @@
 // A report of the library: sentences, facts and tables.
 import { Scripts } from "./scripts";
 
-interface Part {
+interface ReportPart {
   kind: "text" | "facts" | "table";
   text: string;
   head: string[];
@@ -10,7 +10,7 @@ interface Part {
 }
 export interface ReportView {
   title: string;
-  parts: Part[];
+  parts: ReportPart[];
 }
 
 const SHORT = 16; // characters that stand on one line
@@ -27,7 +27,7 @@ export function Report({ report, title, formulas }: { report: ReportView; title?
   );
 }
 
-export function PartView({ part, formulas }: { part: Part; formulas?: boolean | undefined }) {
+export function PartView({ part, formulas }: { part: ReportPart; formulas?: boolean | undefined }) {
   if (part.kind === "text") return <p>{part.text}</p>;
   if (part.kind === "facts")
     return (

@@ -1,6 +1,6 @@
 // A number with a slider; a letter until it is touched.
 import { useId, useState } from "preact/hooks";
-import { wholeNumber } from "./whole";
+import { wholeNumber } from "./whole-number";
 
 interface Props {
   name: string;

@@ -97,7 +97,7 @@ export function TextField({ name, label, value, problem, onInput, placeholder, h
         {open && <Offered id={id} offered={offered} chosen={chosen} accept={accept} />}
       </div>
       <div class="hidden" role="status">
-        {open ? `${offered.length} completions; ${shown(offered[chosen]!)}; Tab takes it` : ""}
+        {open ? `${offered.length} completions; ${completionText(offered[chosen]!)}; Tab takes it` : ""}
       </div>
       <div id={`${id}-problem`}>{problem && <ProblemText problem={problem} />}</div>
     </div>
@@ -120,14 +120,14 @@ function Offered({ id, offered, chosen, accept }: { id: string; offered: Complet
             accept(one);
           }}
         >
-          <code>{shown(one)}</code> {one.detail && <span>{one.detail}</span>}
+          <code>{completionText(one)}</code> {one.detail && <span>{one.detail}</span>}
         </li>
       ))}
     </ul>
   );
 }
 
-function shown(one: Completion): string {
+function completionText(one: Completion): string {
   return one.label ?? one.insert;
 }
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lattend.study.generative.exact_bound import ExactBound
 
 
-class Term(BaseModel):
+class BoundTerm(BaseModel):
     """reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw."""
 
     name: str
@@ -22,7 +22,7 @@ class Term(BaseModel):
 class BoundView(BaseModel):
     """All terms, and whether ELBO + gap = log p(x) was proved for them."""
 
-    terms: list[Term]
+    terms: list[BoundTerm]
     proved: bool
 
 
@@ -32,7 +32,7 @@ def view(bound: ExactBound) -> BoundView:
     from lattend.study.exact.writing import decimal, latex
 
     terms = [
-        Term(
+        BoundTerm(
             name=name,
             latex=latex(term),
             text=decimal(term, 6).replace("-", "−"),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from lattend.errors import NamingError
 from lattend.web.copies import call
 from lattend.web.panel import Question
 
 if TYPE_CHECKING:
-    from lattend.draw.charts.chart import Stroke
     from lattend.study.games.analysis import Analysis
     from lattend.study.games.game import Game
     from lattend.study.games.methods import Method
@@ -60,28 +58,6 @@ class SteppedQuestion(MethodQuestion):
         """The step as a game takes it."""
         parts = tuple(part.strip() for part in self.step.split(","))
         return parts[0] if len(parts) == 1 else parts
-
-
-class Line(BaseModel):
-    """A line through points (x, y)."""
-
-    name: str
-    points: list[tuple[float, float]]
-
-
-def line(stroke: Stroke, view: View | None = None) -> Line:
-    """A line of the library's charts; in a view its places are rounded to what can be seen."""
-    if view is None:
-        return Line(name=stroke.name, points=[(_short(x), _short(y)) for x, y in stroke.points])
-    places = 4 - math.floor(math.log10(view[2]))
-    return Line(
-        name=stroke.name,
-        points=[(round(float(x), places), round(float(y), places)) for x, y in stroke.points],
-    )
-
-
-def _short(number: Any) -> float:
-    return float(f"{float(number):.6g}")
 
 
 def ends(view: View) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lattend.report.table import Facts, Table
 
 
-class Part(BaseModel):
+class ReportPart(BaseModel):
     """A sentence, facts as rows of (name, words), or a table with its head; `right`: columns of numbers."""
 
     kind: Literal["text", "facts", "table"]
@@ -25,7 +25,7 @@ class ReportView(BaseModel):
     """A title and its parts."""
 
     title: str
-    parts: list[Part]
+    parts: list[ReportPart]
 
 
 def view(report: Report) -> ReportView:
@@ -38,13 +38,13 @@ def view(report: Report) -> ReportView:
     return ReportView(title=report.title, parts=[part_view(part) for part in report.parts if part])
 
 
-def part_view(part: Table | Facts | str) -> Part:
+def part_view(part: Table | Facts | str) -> ReportPart:
     """A sentence, facts or a table as typed data."""
     from lattend.report.table import Facts
 
     if isinstance(part, str):
-        return Part(kind="text", text=part)
+        return ReportPart(kind="text", text=part)
     rows = [list(row) for row in part.rows]
     if isinstance(part, Facts):
-        return Part(kind="facts", rows=rows)
-    return Part(kind="table", head=list(part.head), rows=rows, right=part.numbers)
+        return ReportPart(kind="facts", rows=rows)
+    return ReportPart(kind="table", head=list(part.head), rows=rows, right=part.numbers)

@@ -55,7 +55,7 @@ function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; cho
       <p class="conv-words">{found.words}; output {outputs.join(" × ")}</p>
       <div class="conv-heads">
         <div class="conv-image">
-          <Heat values={shown} range={range} label={`Query pixel, and the weights of ${whole} around it`} told={told} at={here} onPick={choose} onStep={step}>
+          <Heat values={shown} range={range} label={`Query pixel, and the weights of ${whole} around it`} describe={told} at={here} onPick={choose} onStep={step}>
             <Padding found={found} />
             {heads.map((head, number) => (
               <g key={number} class={chosen < 0 || chosen === number ? "conv-head" : "conv-head faint"} style={{ transform: `translate(${head.tap[1] + left + 0.5}px, ${head.tap[0] + top + 0.5}px)` }}>

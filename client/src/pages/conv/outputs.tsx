@@ -70,7 +70,7 @@ function Map({ name, values, range, tone }: { name: string; values: number[][]; 
   return (
     <figure data-picture>
       <figcaption>{name}</figcaption>
-      <Heat values={values} range={range} tone={tone} label={`The ${name}, ${values.length} × ${values[0]?.length ?? 0} pixels`} told={told} />
+      <Heat values={values} range={range} tone={tone} label={`The ${name}, ${values.length} × ${values[0]?.length ?? 0} pixels`} describe={told} />
     </figure>
   );
 }

@@ -17,7 +17,7 @@ const SIGNS: { [verdict: string]: string } = { holds: "✓", refuted: "✗", unr
 
 export function LineRow({ line, number, open, text, onOpen, onText, onUndo }: Props) {
   const unread = line.verdict === "unread" && line.text === text;
-  const problem: Problem | null = unread ? { kind: "input", message: line.said, field: `line ${number}`, text, start: line.start, end: line.end, fixes: [] } : null;
+  const problem: Problem | null = unread ? { kind: "input", message: line.sentence, field: `line ${number}`, text, start: line.start, end: line.end, fixes: [] } : null;
   return (
     <li class={`derive-line ${line.verdict}`} data-line={number} data-verdict={line.verdict}>
       <div class="derive-row">
@@ -38,7 +38,7 @@ export function LineRow({ line, number, open, text, onOpen, onText, onUndo }: Pr
         {line.domain && <>, for {line.domain}</>}
       </p>
       {open && <TextField name={`line ${number}`} label={`Right side of line ${number}`} value={text} problem={problem} onInput={onText} />}
-      {line.verdict !== "unread" && <p class="derive-said">{line.verdict === "holds" ? `checked: ${line.said}` : line.said}</p>}
+      {line.verdict !== "unread" && <p class="derive-sentence">{line.verdict === "holds" ? `checked: ${line.sentence}` : line.sentence}</p>}
     </li>
   );
 }

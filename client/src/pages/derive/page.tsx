@@ -34,7 +34,7 @@ export default function DerivePage({ state }: { state: DeriveState }) {
         {answer?.derivations.map((one) => (
           <button aria-pressed={one.name === state.derivation} onClick={() => choose(one.name)}>
             <b>{one.name}</b>
-            <span><Scripts text={one.said} /></span>
+            <span><Scripts text={one.summary} /></span>
           </button>
         ))}
       </div>

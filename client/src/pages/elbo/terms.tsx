@@ -2,7 +2,7 @@
 import { useRef } from "preact/hooks";
 import { Formula } from "../../core/formula";
 import { useWidth } from "../../core/width";
-import type { BoundView, Term } from "../../schema";
+import type { BoundView, BoundTerm } from "../../schema";
 
 const WORDS: { [name: string]: string } = {
   reconstruction: "reconstruction",
@@ -23,7 +23,7 @@ const ROW = 30;
 const LETTER = 6.9; // px, of 13 px letters
 
 /** Where each bar begins and ends, in nats. */
-function spans(bound: BoundView): { term: Term; from: number; to: number }[] {
+function spans(bound: BoundView): { term: BoundTerm; from: number; to: number }[] {
   const value = Object.fromEntries(bound.terms.map((term) => [term.name, term.value])) as { [name: string]: number };
   const ends: { [name: string]: [number, number] } = {
     reconstruction: [0, value.reconstruction!],

@@ -4,7 +4,7 @@ import { current, useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
 import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
 import { change, pick } from "../../core/state";
-import type { FieldAnswer, OrbitAnswer } from "../../schema";
+import type { GameFieldAnswer, OrbitAnswer } from "../../schema";
 import { GAME, STEPPED, TONES, type GameProps } from "./state";
 
 const LABELLED = 24; // places that still have room for their numbers
@@ -16,7 +16,7 @@ const ABOUT =
 
 export function Portrait({ state, orbit }: GameProps) {
   const ground = pick(state, [...GAME, "view"]);
-  const drawn = useAnswer<FieldAnswer>("game_field", ground);
+  const drawn = useAnswer<GameFieldAnswer>("game_field", ground);
   const field = drawn.problem ? null : current(drawn, ground, "view");
   const question = pick(state, [...STEPPED, "start", "steps", "view"]);
   const answer = orbit.answer;
@@ -35,7 +35,7 @@ export function Portrait({ state, orbit }: GameProps) {
     <Panel title="Phase portrait" about={ABOUT} panel="game" question={question} reading={orbit} picture>
       <div class="game-plane">
         <Plane
-          label={answer ? told(answer, field) : "the plane of both players"}
+          label={answer ? altText(answer, field) : "the plane of both players"}
           box={box}
           paths={[...lines, ...(answer ? orbitPaths(answer, last) : [])]}
           points={[...restPoints(field), ...(answer ? orbitPoints(answer, last, move) : [])]}
@@ -69,7 +69,7 @@ function usePlay(steps: number): [number | null, (to: number | null) => void] {
   return [played, setPlayed];
 }
 
-function groundPaths({ levels, arrows }: FieldAnswer): PlanePath[] {
+function groundPaths({ levels, arrows }: GameFieldAnswer): PlanePath[] {
   const lines = (name: string) => levels.filter((one) => one.name === name).flatMap((one) => [...one.points, BREAK]);
   const named = [...new Set(levels.map((one) => one.name))];
   const ways = named.map((name): PlanePath => {
@@ -114,7 +114,7 @@ function orbitPoints({ tracks, names, axes, title }: OrbitAnswer, last: number, 
   return [...dots, { id: "start", at: begin, name: `start of ${title}: ${names[axes[0]]} and ${names[axes[1]]}`, label: "start", tone: "text", size: 7, onMove: move }];
 }
 
-function restPoints(field: FieldAnswer | null): PlanePoint[] {
+function restPoints(field: GameFieldAnswer | null): PlanePoint[] {
   return (field?.rests ?? []).map((one, index) => ({
     id: `rest ${index}`,
     at: one.place,
@@ -126,7 +126,7 @@ function restPoints(field: FieldAnswer | null): PlanePoint[] {
   }));
 }
 
-function told(answer: OrbitAnswer, field: FieldAnswer | null): string {
+function altText(answer: OrbitAnswer, field: GameFieldAnswer | null): string {
   const ways = answer.tracks.map((track) => `${track.label}: ${track.points.length - 1} steps from ${track.points[0]} to ${track.points.at(-1)}${track.period ? `, period ${track.period}` : ""}`);
   return [`${answer.title}.`, ...ways.map((way) => `${way}.`), field?.summary ?? ""].join(" ");
 }

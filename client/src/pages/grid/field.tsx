@@ -76,7 +76,7 @@ function Field({ name, map, seen, labels, pixel, onPick, onStep }: FieldProps) {
       <figcaption>
         {name}: <strong>{seen}</strong>
       </figcaption>
-      <Heat values={map} range={[0, 1.25]} label={`Pixel, and what it sees: ${name}, ${seen} pixels`} told={told} at={pixel} onPick={onPick} onStep={onStep}>
+      <Heat values={map} range={[0, 1.25]} label={`Pixel, and what it sees: ${name}, ${seen} pixels`} describe={told} at={pixel} onPick={onPick} onStep={onStep}>
         {lines(map.length, map[0]!.length)}
         {numbered && labels?.flatMap((row, y) => row.map((layer, x) => layer > 0 && <text class="grid-layer" x={x + 0.5} y={y + 0.55} font-size={LETTER}>{layer}</text>))}
         <rect class="grid-pixel" x={pixel[1]} y={pixel[0]} width="1" height="1" vector-effect="non-scaling-stroke" />

@@ -80,13 +80,13 @@ function Movement({ answer, run, state }: { answer: HeadsAnswer; run: RunView; s
           step={1}
           value={at}
           aria-label="Moment of the training"
-          aria-valuetext={`epoch ${run.moments[at]!.said}`}
+          aria-valuetext={`epoch ${run.moments[at]!.epoch_text}`}
           onInput={(event) => {
             setPlaying(false);
             change({ moment: Number(event.currentTarget.value) });
           }}
         />
-        <output>epoch {run.moments[at]!.said}</output>
+        <output>epoch {run.moments[at]!.epoch_text}</output>
         {answer.runs.length > 1 && (
           <label>
             run{" "}

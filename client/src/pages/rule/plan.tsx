@@ -2,7 +2,7 @@
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
-import type { Amount, ExplainAnswer, Kernel, PlanPart } from "../../schema";
+import type { Amount, ExplainAnswer, KernelChoice, PlanPart } from "../../schema";
 import { CALL } from "./call";
 import "./plan.css";
 import { PlanPicture } from "./plan-picture";
@@ -142,7 +142,7 @@ function Bars({ amounts, of }: { amounts: Amount[]; of: string }) {
   );
 }
 
-function Kernels({ kernels, refused }: { kernels: Kernel[]; refused: string }) {
+function Kernels({ kernels, refused }: { kernels: KernelChoice[]; refused: string }) {
   return (
     <>
       <table class="plan-kernels">

@@ -89,7 +89,7 @@ function Maps({ found, asked }: { found: ScoresAnswer; asked: string }) {
               range={name === "weights" ? [0, most] : [-far, far]}
               tone={name === "weights" ? "amount" : "signed"}
               label={`Query pixel, and ${name} of every key`}
-              told={([row, col]) => `${row === found.pixel[0] && col === found.pixel[1] ? "the query " : ""}(${row}, ${col}): ${text(values[row]![col]!)}`}
+              describe={([row, col]) => `${row === found.pixel[0] && col === found.pixel[1] ? "the query " : ""}(${row}, ${col}): ${text(values[row]![col]!)}`}
               at={found.pixel}
               onPick={move}
               onStep={step}

@@ -44,7 +44,7 @@ class LineView(BaseModel):
     reason: str
     text: str
     verdict: Literal["holds", "refuted", "unread", "definition"]
-    said: str
+    sentence: str
     domain: str
     changed: bool = False
     start: int = 0
@@ -55,7 +55,7 @@ class Listed(BaseModel):
     """A derivation that there is."""
 
     name: str
-    said: str
+    summary: str
 
 
 class DeriveAnswer(Answer):
@@ -90,7 +90,7 @@ def answer(question: DeriveQuestion) -> DeriveAnswer:
         lines=[_line(line, number in changes) for number, line in enumerate(found, 1)],
         remark="" if changes else draft.remark,
         holds=all(line.verdict == "holds" for line in found),
-        derivations=[Listed(name=name, said=said) for name, said in listed().items()],
+        derivations=[Listed(name=name, summary=summary) for name, summary in listed().items()],
         copies=Copies(
             python=python(
                 show("lt.study.derive", question.derivation, f=question.f if is_game else "", **options)
@@ -118,12 +118,12 @@ def _definitions(draft: Draft) -> list[DerivedLine]:
     from lattend.study.derivations.derivation import DerivedLine
 
     read = draft.read
-    return [DerivedLine(read(left), "=", read(right), said) for left, right, said in draft.definitions]
+    return [DerivedLine(read(left), "=", read(right), reason) for left, right, reason in draft.definitions]
 
 
 def _definition(line: DerivedLine, text: str) -> LineView:
     sides = _sides(line)
-    return LineView(**sides, text=text, reason=line.reason, verdict="definition", said="", domain="")
+    return LineView(**sides, text=text, reason=line.reason, verdict="definition", sentence="", domain="")
 
 
 def _line(tried: TriedLine, changed: bool) -> LineView:
@@ -134,7 +134,7 @@ def _line(tried: TriedLine, changed: bool) -> LineView:
         reason=line.reason if line else "",
         text=tried.text,
         verdict=tried.verdict,
-        said=tried.said,
+        sentence=tried.said,
         domain=line.domain if line else "",
         changed=changed,
         start=tried.place[0],

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from lattend.web.bounds import BoundView
 from lattend.web.bounds import view as bound_view
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, python
-from lattend.web.games import Line, line
 from lattend.web.panel import Answer, Copies, Panel, Question
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class ElboAnswer(Answer):
     posterior: tuple[str, str]
     place: tuple[float, float]  # of q: mean and variance
     best: tuple[float, float]  # of the posterior
-    densities: list[Line]
-    gaps: list[Line]
+    densities: list[ChartLine]
+    gaps: list[ChartLine]
 
 
 def answer(question: ElboQuestion) -> ElboAnswer:
@@ -58,8 +58,8 @@ def answer(question: ElboQuestion) -> ElboAnswer:
         posterior=(format_exact(best[0]), format_exact(best[1])),
         place=(as_float(exact(mean)), as_float(exact(variance))),
         best=(as_float(best[0]), as_float(best[1])),
-        densities=[line(stroke) for stroke in densities(model, mean, variance).lines],
-        gaps=[line(stroke) for stroke in gaps(model, mean, variance).lines],
+        densities=[chart_line(stroke) for stroke in densities(model, mean, variance).lines],
+        gaps=[chart_line(stroke) for stroke in gaps(model, mean, variance).lines],
         copies=Copies(
             python=python(
                 call(

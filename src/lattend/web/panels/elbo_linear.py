@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import command, show
-from lattend.web.games import Line, line
 from lattend.web.panel import Answer, Copies, Panel, Question
-from lattend.web.reports import Part, part_view
+from lattend.web.reports import ReportPart, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -30,8 +30,8 @@ class LinearQuestion(Question):
 class LinearAnswer(Answer):
     """The terms for three q, and how far the importance bound is below log p(x) at each k."""
 
-    parts: list[Part]
-    bounds: list[Line]
+    parts: list[ReportPart]
+    bounds: list[ChartLine]
     log: bool  # whether all of it is above 0
 
 
@@ -54,7 +54,7 @@ def answer(question: LinearQuestion) -> LinearAnswer:
     parts = [Facts(found.facts), Table(tuple(head), [tuple(row) for row in rows]), *found.caption]
     return LinearAnswer(
         parts=[part_view(part) for part in parts],
-        bounds=[line(stroke) for stroke in chart.lines],
+        bounds=[chart_line(stroke) for stroke in chart.lines],
         log=chart.log_y == 10,
         copies=Copies(
             python="from lattend.study.generative.linear_picture import show_linear\n\n"

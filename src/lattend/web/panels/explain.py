@@ -37,7 +37,7 @@ class PlanPart(BaseModel):
     executed: str
 
 
-class Kernel(BaseModel):
+class KernelChoice(BaseModel):
     """A kernel, and why it cannot run this; "" where it can."""
 
     name: str
@@ -45,7 +45,7 @@ class Kernel(BaseModel):
     chosen: bool
 
 
-class Fact(BaseModel):
+class PlanFact(BaseModel):
     """A name and words."""
 
     name: str
@@ -65,9 +65,9 @@ class ExplainAnswer(Answer):
     why: str
     as_written: str
     parts: list[PlanPart]
-    kernels: list[Kernel]
+    kernels: list[KernelChoice]
     refused: str
-    facts: list[Fact]
+    facts: list[PlanFact]
     mapped: bool  # whether the panel tile_map has it
 
 
@@ -104,11 +104,11 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
             for part in found.parts
         ],
         kernels=[
-            Kernel(name=name, reason=reason or "", chosen=name == found.kernel)
+            KernelChoice(name=name, reason=reason or "", chosen=name == found.kernel)
             for name, reason in found.kernels.items()
         ],
         refused=found.refused,
-        facts=[Fact(name=name, words=for_page(words)) for name, words in facts],
+        facts=[PlanFact(name=name, words=for_page(words)) for name, words in facts],
         mapped=found.has_tile_map,
         copies=Copies(
             python=python(show("lt.explain", question.rule, **found.at, **options)),

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import call, command, python
 from lattend.web.games import (
-    Line,
     Number,
     SteppedQuestion,
     View,
     command_options,
     ends,
     game_call,
-    line,
     method,
     options,
     read,
@@ -55,7 +54,7 @@ class Track(BaseModel):
     points: list[tuple[float, float]]
     values: list[float | None]
     period: int | None
-    kept: list[Line]  # the lines that the orbit cannot leave
+    kept: list[ChartLine]  # the lines that the orbit cannot leave
 
 
 class OrbitAnswer(Answer):
@@ -70,7 +69,7 @@ class OrbitAnswer(Answer):
     start: list[str]
     step_value: float
     tracks: list[Track]
-    distances: list[Line]
+    distances: list[ChartLine]
     report: ReportView
     fit: View
 
@@ -133,16 +132,16 @@ def _track(orbit: Orbit, name: str, shown: View) -> Track:
         points=near,
         values=[value if math.isfinite(value) else None for value in values],
         period=orbit.period,
-        kept=[line(one, shown) for one in invariant_lines(orbit, *ends(shown))] if flat else [],
+        kept=[chart_line(one, shown[2]) for one in invariant_lines(orbit, *ends(shown))] if flat else [],
     )
 
 
-def _distances(orbits: list[Orbit]) -> list[Line]:
+def _distances(orbits: list[Orbit]) -> list[ChartLine]:
     """How far each orbit is from the equilibrium; none where no equilibrium is known."""
     from lattend.study.games.pictures import distances
 
     try:
-        return [line(one) for one in distances(*orbits).charts[0].lines] if orbits else []
+        return [chart_line(one) for one in distances(*orbits).charts[0].lines] if orbits else []
     except LattendError:
         return []
 

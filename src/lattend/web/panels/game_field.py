@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import python
-from lattend.web.games import GameQuestion, Line, View, ends, game_call, line, read
+from lattend.web.games import GameQuestion, View, ends, game_call, read
 from lattend.web.panel import Answer, Copies, Panel
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
 
 
-class FieldQuestion(GameQuestion):
+class GameFieldQuestion(GameQuestion):
     """A game, and the part of the plane that is shown."""
 
     view: View = (0.0, 0.0, 3.0)
@@ -28,16 +29,16 @@ class Rest(BaseModel):
     solves: bool
 
 
-class FieldAnswer(Answer):
+class GameFieldAnswer(Answer):
     """The plane without orbits; `arrows` are (x, y, x, y) from tail to tip."""
 
     arrows: list[tuple[float, float, float, float]]
-    levels: list[Line]
+    levels: list[ChartLine]
     rests: list[Rest]
     summary: str
 
 
-def answer(question: FieldQuestion) -> FieldAnswer:
+def answer(question: GameFieldQuestion) -> GameFieldAnswer:
     """The field and the lines of equal f, as the library draws them, and all equilibria that are known."""
     from lattend.study.games.equilibria import where
     from lattend.study.games.phase import phase_plane, rest_of
@@ -46,9 +47,9 @@ def answer(question: FieldQuestion) -> FieldAnswer:
     rest = rest_of(game)
     chart, notes = phase_plane(game, (), (), rest, *ends(question.view))
     axes = (0, len(game.minimise))
-    return FieldAnswer(
+    return GameFieldAnswer(
         arrows=[(tail[0], tail[1], tip[0], tip[1]) for arrows in chart.arrows for tail, tip in arrows.pairs],
-        levels=[line(stroke, question.view) for stroke in chart.lines],
+        levels=[chart_line(stroke, question.view[2]) for stroke in chart.lines],
         rests=[
             Rest(
                 place=(one.floats[axes[0]], one.floats[axes[1]]),
@@ -62,9 +63,9 @@ def answer(question: FieldQuestion) -> FieldAnswer:
     )
 
 
-def picture(question: FieldQuestion) -> Picture:
+def picture(question: GameFieldQuestion) -> Picture:
     """The phase portrait with all equilibria."""
     return read(question).equilibria().draw()
 
 
-PANEL = Panel("game_field", "The field of a game", FieldQuestion, FieldAnswer, answer, picture)
+PANEL = Panel("game_field", "The field of a game", GameFieldQuestion, GameFieldAnswer, answer, picture)

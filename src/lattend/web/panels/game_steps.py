@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field
 
 from lattend.errors import DeadlineError, LattendError
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.copies import command, python, show
 from lattend.web.games import (
-    Line,
     MethodQuestion,
     analysis,
     at_words,
     command_options,
     game_call,
-    line,
     options,
     place,
     read,
@@ -50,7 +49,7 @@ class StepsAnswer(Answer):
     """
 
     report: ReportView
-    factors: list[Line]
+    factors: list[ChartLine]
     best: str
     periods: list[Period]
     points: list[str]
@@ -86,7 +85,7 @@ def answer(question: StepsQuestion) -> StepsAnswer:
         )
     return StepsAnswer(
         report=view(found.report()),
-        factors=[line(stroke) for chart in found.draw().charts for stroke in chart.lines],
+        factors=[chart_line(stroke) for chart in found.draw().charts for stroke in chart.lines],
         best=_typed(found.best.step) if found.best else "",
         periods=_periods(found),
         points=points if len(points) > 1 else [],

@@ -21,7 +21,7 @@ class Moment(BaseModel):
     """
 
     epoch: float
-    said: str
+    epoch_text: str
     centres: list[list[tuple[float, float]]]
     radii: list[list[float]]
 
@@ -70,7 +70,7 @@ def _run(name: str, run: HeadRun) -> RunView:
     moments = [
         Moment(
             epoch=moment.epoch,
-            said=significant(moment.epoch, 3),
+            epoch_text=significant(moment.epoch, 3),
             centres=moment.centres.tolist(),
             radii=moment.half_radii().round(4).tolist(),
         )

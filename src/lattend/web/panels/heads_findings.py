@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from lattend.web.games import Line, line
+from lattend.web.chart_lines import ChartLine, chart_line
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.records import RecordQuestion, read, record_code, record_command
 from lattend.web.reports import ReportView, view
@@ -20,7 +20,7 @@ class Spread(BaseModel):
 
     title: str
     unit: str
-    lines: list[Line]
+    lines: list[ChartLine]
 
 
 class FindingsAnswer(Answer):
@@ -40,7 +40,7 @@ def answer(question: RecordQuestion) -> FindingsAnswer:
     return FindingsAnswer(
         findings=findings,
         spreads=[
-            Spread(title=chart.title, unit=chart.up, lines=[line(stroke) for stroke in chart.lines])
+            Spread(title=chart.title, unit=chart.up, lines=[chart_line(stroke) for stroke in chart.lines])
             for chart in charts
         ],
         report=numbers.model_copy(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lattend.errors import DomainError
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.records import MomentQuestion, read, record_code, record_command
-from lattend.web.reports import Part, part_view
+from lattend.web.reports import ReportPart, part_view
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -18,7 +18,7 @@ class MomentAnswer(Answer):
     """When it is, and a table with a row for each layer."""
 
     title: str
-    table: Part
+    table: ReportPart
 
 
 def answer(question: MomentQuestion) -> MomentAnswer:

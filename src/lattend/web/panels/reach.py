@@ -17,7 +17,7 @@ class ReachQuestion(Question):
     numbers: Numbers = Field(default_factory=dict)
 
 
-class Span(BaseModel):
+class SpanView(BaseModel):
     """The greatest distance of an attended key along one axis, from the query or towards it."""
 
     distance: str  # q - k
@@ -28,7 +28,7 @@ class Span(BaseModel):
 class ReachAnswer(Answer):
     """The spans, two for each axis."""
 
-    spans: list[Span]
+    spans: list[SpanView]
 
 
 def answer(question: ReachQuestion) -> ReachAnswer:
@@ -39,7 +39,7 @@ def answer(question: ReachQuestion) -> ReachAnswer:
     numbers = numbers_of(rule, question.numbers)
     found = rule.at(**numbers).reach()
     spans = [
-        Span(distance=span.distance, direction=span.direction, most=formula(span.most))
+        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
         for span in found.spans
     ]
     return ReachAnswer(

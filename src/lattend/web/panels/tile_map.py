@@ -11,13 +11,13 @@ from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.plans import PlanQuestion, explained
 
-Position = Annotated[int, Field(ge=0, le=1 << 40)]
+Edge = Annotated[int, Field(ge=0, le=1 << 40)]
 
 
 class TileMapQuestion(PlanQuestion):
     """A plan, and what is shown of it: first query, end of queries, first key, end of keys; all if empty."""
 
-    tiles_view: list[Position] = Field(default_factory=list, max_length=4)
+    tiles_view: list[Edge] = Field(default_factory=list, max_length=4)
 
 
 class TileMapAnswer(Answer):

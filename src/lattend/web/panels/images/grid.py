@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from lattend.web.copies import command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.panels.images.grids import FieldQuestion
+from lattend.web.panels.images.grids import GridFieldQuestion
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -51,7 +51,7 @@ def depth_formula() -> Formula:
     return formula(cost.rnn2d(rows="n", cols="m").value("depth"))
 
 
-def answer(question: FieldQuestion) -> GridAnswer:
+def answer(question: GridFieldQuestion) -> GridAnswer:
     """When each cell runs, how many at once, and the receptive field of one pixel."""
     from lattend.nn.pictures.grid import waits_of
     from lattend.nn.pictures.grid_diagram import EQUATIONS, latex
@@ -98,7 +98,7 @@ def answer(question: FieldQuestion) -> GridAnswer:
     )
 
 
-def picture(question: FieldQuestion) -> Picture:
+def picture(question: GridFieldQuestion) -> Picture:
     """The steps, and what the pixel sees."""
     from lattend.nn.pictures.grid import draw_grid
 
@@ -111,4 +111,4 @@ def picture(question: FieldQuestion) -> Picture:
     )
 
 
-PANEL = Panel("grid", "A 2-D RNN step by step", FieldQuestion, GridAnswer, answer, picture)
+PANEL = Panel("grid", "A 2-D RNN step by step", GridFieldQuestion, GridAnswer, answer, picture)

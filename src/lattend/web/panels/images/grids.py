@@ -46,7 +46,7 @@ class GridQuestion(Question):
         return {**self.options(), **({"directions": self.directions} if self.directions > 1 else {})}
 
 
-class FieldQuestion(GridQuestion):
+class GridFieldQuestion(GridQuestion):
     """And a pixel ("" for the middle), and the convnet beside the net: layers of K × K."""
 
     pixel: str = Field("", max_length=LONGEST)
