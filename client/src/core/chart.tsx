@@ -5,6 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import "./chart.css";
 import { drawMarks, type Mark } from "./chart_marks";
 import { isDark } from "./theme";
+import { letterScale } from "./width";
 
 export interface Curve {
   name: string;
@@ -39,7 +40,9 @@ const colour = (index: number) => COLOURS[index % COLOURS.length]!;
 const dash = (index: number) => DASHES[(index + Math.floor(index / COLOURS.length)) % DASHES.length]!;
 
 export function Chart(props: Props) {
-  const { about, x, curves, xName, yName, xLog, yLog, marks = [], height = HEIGHT } = props;
+  const { about, x, curves, xName, yName, xLog, yLog, marks = [] } = props;
+  const scale = letterScale();
+  const height = (props.height ?? HEIGHT) * scale;
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const newest = useRef(props);
@@ -139,32 +142,33 @@ function data({ x, curves, yLog }: Props): uPlot.AlignedData {
 
 function options(newest: { current: Props }, host: HTMLElement, setCursor: (index: number | null) => void): uPlot.Options {
   const { curves, xName, yName, xLog, yLog, height = HEIGHT } = newest.current;
+  const scale = letterScale();
   const style = getComputedStyle(host);
   const paint = (name: string) => style.getPropertyValue(name).trim();
-  const axis = { stroke: paint("--soft"), grid: { stroke: paint("--shade"), width: 1 }, ticks: { stroke: paint("--line"), width: 1 }, font: `12px ${paint("--font")}`, labelFont: `13px ${paint("--font")}` };
+  const axis = { stroke: paint("--soft"), grid: { stroke: paint("--shade"), width: 1 }, ticks: { stroke: paint("--line"), width: 1 }, font: `${12 * scale}px ${paint("--font")}`, labelFont: `${13 * scale}px ${paint("--font")}` };
   const ticks = (log: 2 | 10 | undefined, text: () => ((value: number) => string) | undefined) => (_: uPlot, values: (number | null)[]) =>
     values.map((value) => (value === null ? "" : (text() ?? (log ? power(log) : plain))(value)));
   const axisOf = (log?: 2 | 10) => (log === 10 ? { ...axis, grid: { ...axis.grid, filter: decades }, ticks: { ...axis.ticks, filter: decades } } : axis);
   return {
     width: host.clientWidth,
-    height,
+    height: height * scale,
     legend: { show: false },
-    padding: [12, 16, 0, 0],
+    padding: [12 * scale, 16 * scale, 0, 0],
     cursor: { drag: { x: false, y: false }, points: { size: 8 }, y: false },
     scales: {
       x: { time: false, ...(xLog ? { distr: 3, log: xLog } : {}), range: (_, low, high) => (low === high ? [low * 0.9 - (low ? 0 : 1), high * 1.1 + (high ? 0 : 1)] : [low, high]) },
       y: yLog ? { distr: 3, log: yLog } : { range: (_, low, high) => newest.current.yRange ?? uPlot.rangeNum(low ?? 0, high ?? 1, 0.08, true) },
     },
     axes: [
-      { ...axisOf(xLog), label: xName, labelSize: 20, size: 36, space: 64, values: ticks(xLog, () => newest.current.xText) },
-      { ...axisOf(yLog), ...(yName ? { label: yName, labelSize: 22 } : {}), size: 64, values: ticks(yLog, () => newest.current.yText) },
+      { ...axisOf(xLog), label: xName, labelSize: 20 * scale, size: 36 * scale, space: 64 * scale, values: ticks(xLog, () => newest.current.xText) },
+      { ...axisOf(yLog), ...(yName ? { label: yName, labelSize: 22 * scale } : {}), size: 64 * scale, space: 30 * scale, values: ticks(yLog, () => newest.current.yText) },
     ],
     series: [
       {},
       ...curves.map((curve, index) => ({
         label: curve.name,
         stroke: paint(colour(index)),
-        width: curve.points ? 0 : 2,
+        width: curve.points ? 0 : 2 * scale,
         pxAlign: 0, // places between pixels: a straight line stays straight
         dash: dash(index),
         points: { show: curve.points ?? curve.y.length === 1, size: 6, fill: paint(colour(index)) },

@@ -1,5 +1,6 @@
 // Points of a chart that are worth a word, such as where two curves cross.
 import type uPlot from "uplot";
+import { letterScale } from "./width";
 
 export interface Mark {
   x: number;
@@ -17,7 +18,7 @@ interface Box {
 /** A ring on the point, a dotted line down to the axis, and the label where it covers no curve and no other label. */
 export function drawMarks(plot: uPlot, marks: Mark[], paint: (name: string) => string): void {
   const { ctx, bbox } = plot;
-  const scale = devicePixelRatio;
+  const scale = devicePixelRatio * letterScale();
   const taken: Box[] = [];
   const dots = curveDots(plot);
   ctx.save();

@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import "./plane.css";
 import { fit, multiples, tickText, tidy, view, type Box, type Place, type View } from "./plane_box";
 import { around, overlap, placeLabels, type Rect, type Spot } from "./plane_labels";
-import { useWidth } from "./width";
+import { letterScale, useWidth } from "./width";
 
 export type { Box, Place } from "./plane_box";
 export type Tone = "mark" | "other" | "both" | "good" | "bad" | "warn" | "soft" | "text" | "line" | "accent";
@@ -67,15 +67,16 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
   const svg = useRef<SVGSVGElement>(null);
   const wide = useWidth(place);
   const [held, setHeld] = useState<{ id: string; box: Box } | null>(null);
-  const width = Math.max(NARROWEST, wide);
-  const high = height ?? Math.min(width, Math.max(480, Math.round(window.innerHeight / 2)));
+  const scale = letterScale(); // all that is drawn, letters too, is larger where the page's letters are
+  const width = Math.max(NARROWEST, wide / scale);
+  const high = height ?? Math.min(width, Math.max(480, Math.round(window.innerHeight / scale / 2)));
   const asked = held?.box ?? box ?? fit([...points.filter((one) => one.fit !== false).map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
   const { left, right, bottom, top } = asked;
   const seen = useMemo(() => view(asked, width, high, equal), [left, right, bottom, top, width, high, equal]);
   const numberAt = (event: PointerEvent | MouseEvent): Place => {
     const edge = svg.current!.getBoundingClientRect();
     const inside = (x: number, size: number) => Math.max(0, Math.min(size, x));
-    const [x, y] = seen.number(inside(event.clientX - edge.left, width), inside(event.clientY - edge.top, high));
+    const [x, y] = seen.number(inside((event.clientX - edge.left) / scale, width), inside((event.clientY - edge.top) / scale, high));
     return rest(seen, [x, y]);
   };
   const movable = points.some((one) => one.onMove);
@@ -88,8 +89,8 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
       {wide > 0 && (
         <svg
           ref={svg}
-          width={width}
-          height={high}
+          width={width * scale}
+          height={high * scale}
           viewBox={`0 0 ${width} ${high}`}
           role={movable ? "group" : "img"}
           aria-label={label}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 INDEX = Path(__file__).parents[3] / "client" / "src" / "pages" / "index.ts"
 PAGES = re.findall(r'from "\./(\w+)/', INDEX.read_text())
@@ -69,3 +70,19 @@ def test_a_screen_3840_pixels_wide_breaks_no_page(tab: Any, settled: Callable[[A
         assert tab.evaluate("document.documentElement.scrollWidth") <= 3840, page
         assert tab.evaluate(BROKEN) == [], page
         assert tab.evaluate(SPREAD) == 0, page
+
+
+@pytest.mark.parametrize("tab", [{"viewport": {"width": 3840, "height": 2160}}], indirect=True)
+def test_letters_grow_with_the_screen_and_a_point_stays_under_the_pointer(tab: Any) -> None:
+    tab.goto("/#steer")
+    query = tab.get_by_role("slider", name="query", exact=True)
+    expect(query).to_be_visible()
+    assert tab.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") > 24
+    query.hover()
+    tab.mouse.down()
+    box = tab.locator(".plane").first.bounding_box()
+    x, y = box["x"] + 0.6 * box["width"], box["y"] + 0.7 * box["height"]
+    tab.mouse.move(x, y, steps=3)
+    point = query.locator("path").bounding_box()
+    assert abs(point["x"] + point["width"] / 2 - x) < 10 and abs(point["y"] + point["height"] / 2 - y) < 10
+    tab.mouse.up()

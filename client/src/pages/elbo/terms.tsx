@@ -1,7 +1,7 @@
 // The terms of a bound as bars that begin where the last one ends, and as formulas.
 import { useRef } from "preact/hooks";
 import { Formula } from "../../core/formula";
-import { useWidth } from "../../core/width";
+import { letterScale, useWidth } from "../../core/width";
 import type { BoundView, BoundTerm } from "../../schema";
 
 const WORDS: { [name: string]: string } = {
@@ -37,7 +37,8 @@ function spans(bound: BoundView): { term: BoundTerm; from: number; to: number }[
 
 export function Bars({ bound }: { bound: BoundView }) {
   const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
+  const scale = letterScale();
+  const width = useWidth(box) / scale;
   const rows = spans(bound);
   const all = rows.flatMap((row) => [row.from, row.to]);
   const [low, high] = [Math.min(...all), Math.max(...all)];
@@ -46,7 +47,7 @@ export function Bars({ bound }: { bound: BoundView }) {
   const told = rows.map(({ term }) => `${WORDS[term.name]} ${term.text}`).join("; ");
   return (
     <div ref={box} class="elbo-bars">
-      <svg data-picture width={width} height={ROW * rows.length} role="img" aria-label={`In nats: ${told}`}>
+      <svg data-picture width={width * scale} height={ROW * rows.length * scale} viewBox={`0 0 ${width} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${told}`}>
         <line class="evidence" x1={evidence} x2={evidence} y1={0} y2={ROW * rows.length} />
         {rows.map(({ term, from, to }, index) => {
           const [a, b] = [place(from), place(to)].sort((one, two) => one - two) as [number, number];

@@ -4,7 +4,7 @@ import type { Reading } from "../../core/ask";
 import { Formula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change } from "../../core/state";
-import { useWidth } from "../../core/width";
+import { letterScale, useWidth } from "../../core/width";
 import type { GridAnswer } from "../../schema";
 import type { GridState } from "./state";
 
@@ -17,7 +17,7 @@ export interface GridProps {
 const SPEEDS = [1, 2, 4, 8, 16];
 export const LETTER = 0.45; // of a cell, the size of the number in it
 const READABLE = 11; // px
-const HIGHEST = 416; // px, as the style sheet has it
+const HIGHEST = 416; // px, as the style sheet has it in rem
 /** Whether cells of this many pixels hold numbers that can be read. */
 export const hasRoom = (cell: number) => LETTER * cell >= READABLE;
 
@@ -121,7 +121,7 @@ function Sweep({ name, steps, waits, now }: { name: string; steps: number[][]; w
   const rows = steps.length;
   const cols = steps[0]!.length;
   const place = useRef<HTMLElement>(null);
-  const numbered = hasRoom(Math.min(useWidth(place) / cols, HIGHEST / rows));
+  const numbered = hasRoom(Math.min(useWidth(place) / cols, (HIGHEST * letterScale()) / rows));
   const look = (step: number) => (step === now ? "now" : step < now ? "done" : "");
   const cells = steps.flatMap((row, y) => row.map((step, x) => ({ step, y, x })));
   const arrows = cells.filter(({ step }) => step === now).flatMap(({ y, x }) => waits.map(([dy, dx]) => ({ y, x, dy, dx })));
