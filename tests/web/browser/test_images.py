@@ -83,5 +83,7 @@ def test_scores_of_an_encoding_move_with_the_query(page: Any) -> None:
     expect(greatest).to_have_text(re.compile(r"at pixel \(3, 4\)$"))
     page.get_by_label("Centre Δ, down", exact=True).press("ArrowLeft")
     expect(page.locator(".scores-made")).to_contain_text("centre Δ = (0.5, 2)")
+    expect(page.locator(".scores-none")).to_contain_text("content to content")  # said, not drawn
+    expect(page.locator(".scores-maps figure")).to_have_count(3)
     page.get_by_role("combobox").select_option("relative")
     expect(page.locator(".scores-made")).to_contain_text("contents and weights are random, seed 0")

@@ -67,7 +67,7 @@ function Description({ entry }: { entry: Entry }) {
       <h2 id="api-fields">
         <code>POST /api/{entry.name}</code>
       </h2>
-      {entry.about && <p>{entry.about}</p>}
+      {entry.about && <p><WithCode text={entry.about} /></p>}
       <Fields title="Question" shape={entry.question} defaults />
       <Fields title="Answer" shape={entry.answer} />
       {entry.picture && (
@@ -86,7 +86,7 @@ function Fields({ title, shape, defaults }: { title: string; shape: Shape; defau
       <table class="api-fields">
         <caption>
           {title}
-          {shape.description && <span class="api-soft"> {shape.description}</span>}
+          {shape.description && <span class="api-soft"> <WithCode text={shape.description} /></span>}
         </caption>
         <thead>
           <tr>
@@ -156,4 +156,9 @@ function parsed(text: string): object | null {
 
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A text whose parts between backticks are code. */
+function WithCode({ text }: { text: string }) {
+  return <>{text.split("`").map((part, place) => (place % 2 ? <code>{part}</code> : part))}</>;
 }

@@ -111,7 +111,7 @@ function MomentPanel({ state }: { state: HeadsState }) {
   return (
     <Panel
       title="At this moment"
-      about="By layer, in positions: how far the centres are from the query, the median width of a head, how far it attends, how far the heads are from the taps of a convolution, and from the nearest position."
+      about="The heads of every layer at the moment that the slider above shows, by their means."
       panel="heads_moment"
       question={question}
       reading={reading}
@@ -121,6 +121,9 @@ function MomentPanel({ state }: { state: HeadsState }) {
         <div class="report">
           <p>{reading.answer.title}</p>
           <PartView part={reading.answer.table} />
+          <p class="heads-columns">
+            In positions. centres: their distance from the query; width: the median of the heads; attends at: the distance of keys, by their weights; grid: from the taps of a convolution; off pixel: from the nearest position.
+          </p>
         </div>
       )}
     </Panel>

@@ -4,6 +4,7 @@ import { AlphaSlider } from "../../core/alpha-slider";
 import { useAnswer } from "../../core/ask";
 import { Heat, HeatScale, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
+import { Scripts } from "../../core/scripts";
 import { SizeSlider } from "../../core/size-slider";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
@@ -69,20 +70,23 @@ function Maps({ found, asked }: { found: ScoresAnswer; asked: string }) {
     const [row = found.pixel[0], col = found.pixel[1]] = asked.match(/\d+/g)?.map(Number) ?? []; // it may be ahead of the answer
     move([Math.min(row, last[0]) + by[0], Math.min(col, last[1]) + by[1]]);
   };
+  const isZero = (values: number[][]) => values.every((row) => row.every((value) => value === 0));
+  const none = found.terms.filter((term) => isZero(term.values));
   const maps = [
-    ...found.terms.map((term) => ({ name: term.name, formula: term.formula, values: term.values })),
+    ...found.terms.filter((term) => !isZero(term.values)).map((term) => ({ name: term.name, formula: term.formula, values: term.values })),
     { name: "sum", formula: "the score", values: found.sum },
     { name: "weights", formula: "softmax of the score", values: found.weights },
   ];
   return (
     <>
-      <p class="scores-made">{found.made}</p>
+      <p class="scores-made"><Scripts text={found.made} /></p>
+      {none.length > 0 && <p class="scores-none">0 for every key: {none.map((term) => term.name).join(", ")}</p>}
       <div class="scores-maps">
         {maps.map(({ name, formula, values }) => (
           <figure data-picture>
             <figcaption>
               {name}
-              <span class="scores-formula">{formula}</span>
+              <span class="scores-formula"><Scripts text={formula} /></span>
             </figcaption>
             <Heat
               values={values}
@@ -106,8 +110,8 @@ function Maps({ found, asked }: { found: ScoresAnswer; asked: string }) {
       <dl class="facts">
         {found.facts.map(([name, words]) => (
           <div>
-            <dt>{name}</dt>
-            <dd>{words}</dd>
+            <dt><Scripts text={name} /></dt>
+            <dd><Scripts text={words} /></dd>
           </div>
         ))}
       </dl>
