@@ -3,16 +3,17 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
+import { trimmedPlot, trimmedTemml } from "./trim.mjs";
 
 const source = new URL("src/", import.meta.url).pathname;
 const out = process.argv[2];
-// Temml as a module has chemistry in it, a fifth of its size; as a script it has not
-const temml = {
-  name: "temml",
+const library = new URL("../src/lattend/", import.meta.url).pathname;
+let formulas = "";
+const trims = {
+  name: "trims",
   setup(bundler) {
-    bundler.onLoad({ filter: /temml\.mjs$/ }, ({ path }) => ({
-      contents: readFileSync(path.replace(".mjs", ".min.js"), "utf8") + "\nexport default temml;",
-    }));
+    bundler.onLoad({ filter: /temml\.mjs$/ }, ({ path }) => ({ contents: (formulas ||= trimmedTemml(path, [library, source])) }));
+    bundler.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => ({ contents: trimmedPlot(path) }));
   },
 };
 const options = {
@@ -24,7 +25,7 @@ const options = {
   jsxImportSource: "preact",
   loader: { ".woff2": "empty" },
   preserveSymlinks: true,
-  plugins: [temml],
+  plugins: [trims],
   minify: true,
   legalComments: "eof",
   logLevel: "warning",
@@ -51,7 +52,7 @@ const shared = {
 const main = { app: join(source, "main.tsx") };
 const entryPoints = { ...main, ...Object.fromEntries(pages.map((name) => [name, join(source, "pages", name, "page.tsx")])) };
 const loader = { ...options.loader, ".css": "empty" };
-const split = await build({ ...options, loader, entryPoints, outdir: out, write: false, splitting: true, metafile: true, plugins: [temml, shared] });
+const split = await build({ ...options, loader, entryPoints, outdir: out, write: false, splitting: true, metafile: true, plugins: [trims, shared] });
 const names = new Map(); // of the files that several pages share, after the largest of our own in them
 for (const [path, { entryPoint, inputs }] of Object.entries(split.metafile.outputs)) {
   if (entryPoint) continue;

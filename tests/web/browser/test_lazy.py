@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from lattend.web.static import page_files
 
-FIRST = 120_000  # bytes in gzip, which every host sends; a first visit fetches no more
+FIRST = 110_000  # bytes in gzip, which every host sends; a first visit fetches no more
 
 
 def fetched(page: Any) -> list[str]:

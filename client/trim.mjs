@@ -1,0 +1,51 @@
+// The libraries of the page without what it does not use; the rest esbuild leaves out by itself.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import ts from "typescript";
+
+const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega";
+const SYMPY = "cases array matrix log exp sin max overline hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
+const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]+)/g; // and the names of environments
+const UNUSED = /\b(mhchemParser|texify)\b|^\s*export |\bvar temml\$1 = /; // chemistry, and ways to render that are not asked for
+const DEFINE = /^define(Symbol|Macro|Function|Environment)$/;
+
+/** Temml as `render` alone, without the commands that no formula here has, in all a third: of its symbols, macros, functions
+ * and environments those stay that are written in these folders, those that sympy writes, and what these are made of. */
+export function trimmedTemml(file, folders) {
+  const text = readFileSync(file, "utf8");
+  const greek = GREEK.split(" ").flatMap((name) => [name, `var${name}`, name[0].toUpperCase() + name.slice(1)]);
+  const wanted = new Set([...greek, ...SYMPY.split(" ")]);
+  for (const folder of folders) for (const written of sources(folder)) for (const name of commandsIn(written)) wanted.add(name);
+  const statements = ts.createSourceFile(file, text, ts.ScriptTarget.Latest).statements.map((node) => ({ text: text.slice(node.pos, node.end), names: namesOf(node) }));
+  const kept = new Set(statements.filter(({ text, names }) => names === null && !UNUSED.test(text)));
+  for (let before = -1; before < kept.size; ) {
+    before = kept.size;
+    for (const one of statements)
+      if (!kept.has(one) && one.names?.some((name) => wanted.has(name) || !/^[a-zA-Z@]+$/.test(name))) {
+        kept.add(one);
+        for (const name of commandsIn(one.text)) wanted.add(name);
+      }
+  }
+  return statements.filter((one) => kept.has(one)).map((one) => one.text).join("") + "\nexport default { render };\n";
+}
+
+/** uPlot with straight lines only, and without dates of other zones. */
+export function trimmedPlot(file) {
+  return readFileSync(file, "utf8").replace(/^\t(\(paths\.(stepped|bars|spline)|uPlot\.(join|fmtDate|tzDate)) .*$/gm, "");
+}
+
+const commandsIn = (text) => [...text.matchAll(COMMAND)].map(([, name]) => name);
+
+function sources(folder) {
+  return readdirSync(folder, { recursive: true }).filter((name) => /\.(py|tsx?)$/.test(name)).map((name) => readFileSync(join(folder, name), "utf8"));
+}
+
+/** Of a statement that defines commands or environments, their names; null of any other. */
+function namesOf(node) {
+  const call = ts.isExpressionStatement(node) && ts.isCallExpression(node.expression) ? node.expression : null;
+  if (!call || !ts.isIdentifier(call.expression) || !DEFINE.test(call.expression.text)) return null;
+  const names = call.arguments.find(ts.isObjectLiteralExpression)?.properties.find((one) => one.name?.text === "names")?.initializer;
+  const [first, , sign, name] = call.arguments;
+  const texts = names ? (names.elements ?? [names]) : !name ? [first] : /^[ -~]$/.test(sign.text) ? [name, sign] : [name];
+  return texts.every(ts.isStringLiteral) ? texts.map((one) => one.text.replace(/^\\+/, "")) : null;
+}
