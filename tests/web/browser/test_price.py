@@ -47,6 +47,21 @@ def test_a_typed_layer_shows_its_formulas_and_then_its_numbers(page: Any) -> Non
     expect(quantity(page, "multiplies").locator("td.number")).to_have_count(0)
 
 
+def test_layers_and_their_masks_are_completed_as_rules_are(page: Any) -> None:
+    page.goto("/#price?view=layer&layer=")
+    field, options = page.get_by_label("Layer", exact=True), page.locator(".offered").get_by_role("option")
+    field.press_sequentially("tten")  # inside a name too
+    expect(options.first).to_contain_text("attention")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("attention")
+    field.press_sequentially("(slid")
+    expect(options.first).to_contain_text("sliding_window")
+    field.press("ArrowLeft")  # into the word, which is taken whole
+    field.press("Control+Space")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("attention(sliding_window")
+
+
 def test_one_cell_a_wrong_claim_and_a_run(page: Any) -> None:
     page.goto("/#price?view=layer&layer=rnn2d&numbers={}")
     page.get_by_role("button", name="One cell").click()

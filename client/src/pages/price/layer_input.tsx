@@ -1,6 +1,7 @@
 // A layer as a person types it, with the names that may stand at the caret, and the catalogue as buttons.
 import type { ComponentChildren } from "preact";
 import type { CatalogueLayer, LayersAnswer, Problem } from "../../schema";
+import { fitting, ruleNames, wordAt } from "../../core/completion";
 import { start } from "../../core/start";
 import { TextField, type Completion } from "../../core/text-field";
 
@@ -32,19 +33,20 @@ export function LayerInput({ label, name, text, problem, menus, onInput, childre
 
 /** Names of layers; inside the brackets of one, rules for its mask and what else it takes. */
 function completions(text: string, caret: number, asked: boolean, menus: LayersAnswer | null): Completion[] {
-  const before = text.slice(0, caret);
-  const word = /[A-Za-z]\w*$/.exec(before)?.[0] ?? "";
-  if (!menus || (!word && !asked)) return [];
-  const place = { start: caret - word.length, end: caret };
-  const open = /([A-Za-z]\w*)\s*\(([^()]*)$/.exec(before.slice(0, place.start));
+  const { word, rest, place } = wordAt(text, caret);
+  if (!menus || ((!word || rest) && !asked)) return [];
+  const offer = (known: [name: string, detail: string, ...unknown[]][], after = ""): Completion[] =>
+    fitting(known, word).filter(([name]) => name + after !== word).map(([name, detail]) => ({ ...place, insert: name + after, detail }));
+  const open = /([A-Za-z]\w*)\s*\(([^()]*)$/.exec(text.slice(0, place.start));
   const layer = menus.layers.find((one) => one.name === open?.[1]);
-  if (!open) return menus.layers.filter((one) => one.name.startsWith(word) && one.name !== word).map((one) => ({ ...place, insert: one.name, detail: one.about }));
+  if (!open) return offer(menus.layers.map((one) => [one.name, one.about]));
   if (!layer || /=\s*$/.test(open[2]!)) return [];
   const taken = layer.signature.split(", ").map((argument) => argument.split("=") as [string, string?]);
   const rules = layer.rule && !open[2]!.trim() ? (start.value?.catalogue ?? []) : [];
+  const free = taken.filter(([name]) => !open[2]!.includes(`${name}=`));
   return [
-    ...rules.filter((rule) => rule.name.startsWith(word) && rule.name !== word).map((rule) => ({ ...place, insert: rule.name, detail: rule.meaning })),
-    ...taken.filter(([name]) => name.startsWith(word) && !open[2]!.includes(`${name}=`)).map(([name, usual]) => ({ ...place, insert: `${name}=`, detail: usual && `${usual} if not given` })),
+    ...offer(rules.flatMap(ruleNames)),
+    ...offer(free.map(([name, otherwise]) => [name, otherwise ? `${otherwise} if not given` : ""]), "="),
   ];
 }
 
