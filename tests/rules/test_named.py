@@ -39,6 +39,8 @@ def test_what_is_meant(text: str, rule: Rule) -> None:
     [
         ("⟨stridde⟩", "no rule is named stridde; did you mean strided? Or write a condition, such as k <= q"),
         ("⟨Windowed⟩(4)", "no rule is named Windowed; did you mean windowed? Or write a condition"),
+        ("⟨sliding window 4⟩", "the numbers of a rule stand in brackets: write sliding_window(4)"),
+        ("⟨dilated 3 2⟩", "the numbers of a rule stand in brackets: write dilated(3, 2)"),
         ("⟨zzz⟩", "no rule is named zzz; there are full, causal, strided, windowed, band, dilated"),
         ("⟨strided(1, 2)⟩", "strided takes t; here: too many positional arguments"),
         ("⟨strided(w=3)⟩", "strided takes t; here: got an unexpected keyword argument 'w'"),

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { PAGES } from "../pages";
 import { Guard } from "./guard";
 import { Live } from "./live";
-import { canRedo, canUndo, here, linkTo, redo, undo, visit } from "./state";
+import { canRedo, canUndo, here, leftOut, linkTo, redo, undo, visit } from "./state";
 import { loadStart } from "./start";
 import { ThemeButton } from "./theme";
 import { Menus, titleOf, Welcome } from "./menus";
@@ -43,12 +43,23 @@ export function App() {
       </nav>
       <main id="main" tabIndex={-1}>
         <h1 class="hidden" tabIndex={-1} ref={heading}>{title}</h1>
+        <LeftOut />
         <Welcome />
         <Opened />
       </main>
       <Live />
     </>
   );
+}
+
+/** What of a link was not read. */
+function LeftOut() {
+  return leftOut.value ? (
+    <p class="left-out" role="status">
+      {leftOut.value}
+      <button class="quiet" onClick={() => (leftOut.value = "")}>close</button>
+    </p>
+  ) : null;
 }
 
 /** What the open page shows; while its code is on its way the page before stands there, and takes no input. */

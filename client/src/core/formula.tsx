@@ -19,17 +19,18 @@ export function Formula({ latex, block }: { latex: string; block?: boolean }) {
 /** A formula in pieces, each with the places where it holds. */
 export function PiecewiseFormula({ formula }: { formula: Pieces }) {
   const several = formula.pieces.length > 1 || formula.pieces[0]?.when;
+  const stacked = formula.pieces.some((piece) => signsIn(piece.latex) > WIDE);
   return (
     <div class="pieces" tabIndex={0} role="group" aria-label={formula.text}>
       {formula.head && <p class="where"><Formula latex={formula.head} block /></p>}
-      <table>
+      <table class={stacked ? "stacked" : ""}>
         <tbody>
           {formula.pieces.map((piece) => (
             <tr>
               <td>
                 <Formula latex={piece.latex} block />
               </td>
-              {several && <td class="when">{piece.when === "otherwise" ? "otherwise" : piece.when && <>when <Formula latex={piece.when} /></>}</td>}
+              {several && <td class="when"><Condition latex={piece.when} /></td>}
             </tr>
           ))}
         </tbody>
@@ -40,6 +41,30 @@ export function PiecewiseFormula({ formula }: { formula: Pieces }) {
   );
 }
 
+/** Where a piece holds; it may go on in the next line after an "and". */
+function Condition({ latex }: { latex: string }) {
+  if (!latex || latex === "otherwise") return <>{latex}</>;
+  return (
+    <>
+      when{" "}
+      {latex.split(AND).map((part, place) => (
+        <>
+          {place > 0 && " and "}
+          <Formula latex={part} />
+        </>
+      ))}
+    </>
+  );
+}
+
+const AND = "\\text{ and }";
+const WIDE = 20; // signs of a formula, beside which its condition has no room
+
+/** About how many signs a formula has when it is set. */
+function signsIn(latex: string): number {
+  const set = latex.replace(/\\(?:left|right|[dt]?frac)\b/g, "").replace(/\\(?:mathrm|text)\b/g, "").replace(/\\[A-Za-z]+/g, "x");
+  return set.replace(/[{}^_\s\\]/g, "").length;
+}
 const LONG = 120; // characters
 
 /** The same, folded away where it is long. */

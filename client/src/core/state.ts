@@ -1,5 +1,6 @@
 // What the page shows: one page at a time, each with its own state. A link carries the state, undo goes back.
 import { computed, signal } from "@preact/signals";
+import { wholeNumber } from "./whole";
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 export type State = { [field: string]: Json };
@@ -17,11 +18,13 @@ const done = signal<Place[]>([]);
 let last = { field: "", time: 0 };
 
 export const here = signal<Place>({ page: "", state: {} });
+export const leftOut = signal(""); // what the last link held and the page does not
 export const canUndo = computed(() => done.value.length > 0);
 export const canRedo = computed(() => undone.value.length > 0);
 
 const COALESCED = 700; // ms in which changes of one field are one step of undo
 const STEPS = 200;
+const LETTER = /^[A-Za-z]\w{0,20}$/;
 
 /** Says which pages there are, with the state each begins with; the first is shown where a link names none. */
 export function definePages(pages: readonly { name: string; state: State; like?: { [field: string]: Json | undefined } }[]): void {
@@ -45,6 +48,7 @@ export function change(patch: State, click = false): void {
 
 /** Shows a page, with this state, or as it was left. */
 export function visit(page: string, state?: State): void {
+  leftOut.value = "";
   finishLink();
   remember();
   last = { field: "", time: 0 };
@@ -94,24 +98,37 @@ export function linkTo(place: Place): string {
   return `#${place.page}${text && "?" + text}`;
 }
 
-/** The place that a link names. What it holds is data: unknown pages and fields, and values of another kind, are left out. */
+/** The place that a link names. What it holds is data: unknown pages and fields, and values of another kind, are left
+ * out, which is said. Where a page has numbers, `n=200` is one of them. */
 export function placeOf(hash: string): Place {
   const [name = "", text = ""] = hash.replace(/^#/, "").split(/\?(.*)/s);
   const page = Object.hasOwn(defaults, name) ? name : fallback;
   const state: State = { ...defaults[page] };
+  const numbers: State = {}, lost: string[] = [];
   for (const [field, value] of new URLSearchParams(text)) {
-    if (!Object.hasOwn(state, field)) continue;
-    if (typeof state[field] === "string") state[field] = value;
-    else
-      try {
-        const read = JSON.parse(value) as Json;
-        if (fits(read, shapes[page]![field]!)) state[field] = read;
-      } catch {
-        continue;
-      }
+    const read = readValue(value, shapes[page]![field]);
+    const number = "numbers" in state && LETTER.test(field) ? wholeNumber(value) : undefined;
+    if (Object.hasOwn(state, field) && read !== undefined) state[field] = read;
+    else if (!Object.hasOwn(state, field) && number != null) numbers[field] = number;
+    else lost.push(field);
   }
+  if (Object.keys(numbers).length) state.numbers = { ...(state.numbers as State), ...numbers };
+  leftOut.value = name && page !== name ? `There is no page ${cut(name)}; this is the first one.` : lost.length ? `Left out of the link, as this page has no such field or value: ${lost.map(cut).join(", ")}.` : "";
   return { page, state };
 }
+
+/** What a field of a link holds, undefined where it is not like what the page has there. */
+function readValue(text: string, like: Json | undefined): Json | undefined {
+  if (typeof like === "string" || like === undefined) return like === undefined ? undefined : text;
+  try {
+    const read = JSON.parse(text) as Json;
+    return fits(read, like) ? read : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const cut = (text: string) => (text.length > 30 ? `${text.slice(0, 29)}…` : text);
 
 /** Whether a value is of the kind of this one, and each of its parts of the kind of some part of it; where it has none, of any. */
 function fits(value: Json, like: Json): boolean {

@@ -1,6 +1,6 @@
 // A text that is read as it is typed: mistakes are underlined where they are, and words can be completed.
 import type { ComponentChildren } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Problem } from "../schema";
 import { ProblemText } from "./panel";
 
@@ -22,12 +22,13 @@ interface Props {
   placeholder?: string;
   highlight?: [number, number] | null; // characters of the text that something else speaks of
   complete?: (text: string, caret: number, asked: boolean) => Completion[];
+  known?: unknown; // what completions are made of; once it comes they are offered for what was typed before
   children?: ComponentChildren; // beside the label
 }
 
 const SHOWN = 40;
 
-export function TextField({ name, label, value, problem, onInput, placeholder, highlight, complete, children }: Props) {
+export function TextField({ name, label, value, problem, onInput, placeholder, highlight, complete, known, children }: Props) {
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
   const [offered, setOffered] = useState<Completion[]>([]);
@@ -40,6 +41,10 @@ export function TextField({ name, label, value, problem, onInput, placeholder, h
     setChosen(0);
     setOffered(complete && selectionStart === selectionEnd ? complete(text, selectionStart, asked).slice(0, SHOWN) : []);
   };
+  const typed = useRef(false);
+  useEffect(() => {
+    if (typed.current && document.activeElement === area.current) offer(false);
+  }, [known]);
   const close = () => setOffered([]);
   const accept = (one: Completion) => {
     const caret = one.start + one.insert.length;
@@ -88,6 +93,7 @@ export function TextField({ name, label, value, problem, onInput, placeholder, h
           aria-activedescendant={open ? `${id}-${chosen}` : undefined}
           onInput={(event) => {
             onInput(event.currentTarget.value);
+            typed.current = true;
             offer(false);
           }}
           onKeyDown={onKeyDown}
@@ -147,7 +153,7 @@ function Mirror({ text, wrong, highlight }: { text: string; wrong: Place | null;
   return (
     <div class="mirror" aria-hidden="true">
       {parts}
-      {wrong && wrong[0] >= letters.length && <span class="wrong"> </span>}{"\u200b"}
+      {wrong && letters.length > 0 && wrong[0] >= letters.length && <span class="wrong"> </span>}{"\u200b"}
     </div>
   );
 }

@@ -131,7 +131,7 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
       <div ref={place} class="grid-place" data-picture tabIndex={0} role="application" aria-label="The grid: arrow keys move, plus and minus zoom, 0 shows all of it" onKeyDown={press}>
         <canvas ref={canvas} role="img" aria-label={label} class={zoomedIn ? "zoomed" : ""} style={size} data-frame={frame} />
       </div>
-      {cells ? <Legend model={model} shown={{ ...shown, cells }} plan={plan !== null} /> : <p role="status">{shown.reason}</p>}
+      {cells ? <Legend model={model} shown={{ ...shown, cells }} plan={plan} /> : <p role="status">{shown.reason}</p>}
     </div>
   );
 }

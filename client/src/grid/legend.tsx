@@ -2,9 +2,10 @@
 import { commas } from "./commas";
 import { LEVELS, OWN, HERE, type Cells } from "./cells";
 import type { Model } from "./model";
+import type { Plan } from "./paint";
 import type { Shown } from "./use-cells";
 
-export function Legend({ model, shown, plan }: { model: Model; shown: Shown; plan: boolean }) {
+export function Legend({ model, shown, plan }: { model: Model; shown: Shown; plan: Plan | null }) {
   const { cells } = shown;
   if (!cells) return null;
   const squares = cells.height === 1 && cells.width === 1;
@@ -33,7 +34,7 @@ export function Legend({ model, shown, plan }: { model: Model; shown: Shown; pla
           <Entry look="ramp" text="1 to all of them" />
         </>
       )}
-      {plan && <Entry look="plan" text="inside the outline: computed by the plan" />}
+      {plan && <Entry look="plan" text={plan.runs.every((row) => row.every(Boolean)) ? "all of this is computed by the plan" : "inside the outline: computed by the plan"} />}
       <span class="grid-seen">{seenText(cells, what, counts, two)}</span>
       <span class="grid-how" data-exact={shown.exact}>
         {squares ? `each square is one ${what.slice(0, -1)}` : `each cell is ${sizeText(cells)} ${what}, ${howText(shown, two)}`}

@@ -120,9 +120,10 @@ function drawOver(context: CanvasRenderingContext2D, scene: Scene, layout: Layou
   const frame = ({ row, col, height, width }: Box): [number, number, number, number] => [(col - view.left) * across, (row - view.top) * down, width * across, height * down];
   if (scene.plan) {
     const sides = new Path2D();
+    const inside = (place: number, most: number) => Math.max(2, Math.min(most - 2, place)); // an outline at the edge is seen
     for (const [row, col, height, width] of borders(scene.plan)) {
-      sides.moveTo((col - view.left) * across, (row - view.top) * down);
-      sides.lineTo((col + width - view.left) * across, (row + height - view.top) * down);
+      sides.moveTo(inside((col - view.left) * across, layout.width), inside((row - view.top) * down, layout.height));
+      sides.lineTo(inside((col + width - view.left) * across, layout.width), inside((row + height - view.top) * down, layout.height));
     }
     twice(context, colours, 2, () => context.stroke(sides));
   }
@@ -167,13 +168,14 @@ function twice(context: CanvasRenderingContext2D, colours: Colours, line: number
   }
 }
 
-/** The sides between boxes that a plan computes and boxes that it does not: where each begins, how high and how wide it is. */
+/** The sides of what a plan computes: where each begins, how high and how wide it is. */
 function borders({ rows, cols, runs }: Plan): [number, number, number, number][] {
   const found: [number, number, number, number][] = [];
-  for (const [i, row] of runs.entries())
-    for (const [j, run] of row.entries()) {
-      if (i > 0 && runs[i - 1]![j] !== run) found.push([rows[i]!, cols[j]!, 0, cols[j + 1]! - cols[j]!]);
-      if (j > 0 && row[j - 1] !== run) found.push([rows[i]!, cols[j]!, rows[i + 1]! - rows[i]!, 0]);
+  const at = (i: number, j: number) => runs[i]?.[j] ?? false;
+  for (let i = 0; i < rows.length; i++)
+    for (let j = 0; j < cols.length; j++) {
+      if (j + 1 < cols.length && at(i - 1, j) !== at(i, j)) found.push([rows[i]!, cols[j]!, 0, cols[j + 1]! - cols[j]!]);
+      if (i + 1 < rows.length && at(i, j - 1) !== at(i, j)) found.push([rows[i]!, cols[j]!, rows[i + 1]! - rows[i]!, 0]);
     }
   return found;
 }

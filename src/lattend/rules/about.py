@@ -10,7 +10,8 @@ class About:
     """What the catalogue says of a rule: its name, meaning, source, and how many keys it admits.
 
     `aliases` are names that are read as well, with what their numbers are here; `elsewhere` is what other
-    libraries call the rule, with their numbers in our letters.
+    libraries call the rule, with their numbers in our letters. `common` is what most people call it, where
+    that is not its name.
     """
 
     name: str
@@ -19,6 +20,7 @@ class About:
     reference: str
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
+    common: str = ""
 
     @property
     def alias_names(self) -> list[str]:

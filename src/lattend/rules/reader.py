@@ -45,6 +45,9 @@ _OTHER_LETTERS = {  # what positions are called elsewhere
     **dict.fromkeys(("j", "y", "col", "key", "kv_idx", "k_idx", "k_pos", "kv_pos"), "k"),
 }
 _SEVERAL_WORDS = re.compile(r"\s*[A-Za-z]{3,}(?:[\s-]+[A-Za-z]{3,})+\s*")
+_WORDS_AND_NUMBERS = re.compile(
+    r"\s*([A-Za-z_]{3,}(?:[\s-]+[A-Za-z_]{3,})*)(?:\s+|\s*[:=]\s*)([0-9]+(?:\s+[0-9]+)*)\s*"
+)
 _UNCHANGING = ("torch", "numpy", "lattend", "math", "operator")  # modules that a function may read
 
 
@@ -170,6 +173,12 @@ def named_call(text: str) -> Call | None:
     if len(text) <= MAX_LENGTH and _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
         words = " ".join(text.split())
         raise Source("rule", text).error(unknown_rule(words), 0, len(text), *rules_near(words))
+    unbracketed = _WORDS_AND_NUMBERS.fullmatch(text) if len(text) <= MAX_LENGTH else None
+    if unbracketed is not None and not WORDS & {*unbracketed[1].split()}:
+        calls = [f"{name}({', '.join(unbracketed[2].split())})" for name in rules_near(unbracketed[1])]
+        if calls:
+            message = f"the numbers of a rule stand in brackets: write {' or '.join(calls)}"
+            raise Source("rule", text).error(message, 0, len(text), *calls)
     head = NAME.match(text.lstrip()) if len(text) <= MAX_LENGTH else None
     if head is None or head[0] in WORDS or not (head[0] in NAMES or _CALL.fullmatch(text)):
         return None

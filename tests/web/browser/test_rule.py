@@ -63,6 +63,7 @@ def test_names_are_completed_from_the_keyboard(page: Any) -> None:
     field(page).press_sequentially("(")
     page.keyboard.press("Escape")
     field(page).fill("")
+    page.keyboard.press("ArrowDown")
     expect(options.first).to_be_visible()
     page.keyboard.press("ArrowDown")
     expect(options.nth(1)).to_have_attribute("aria-selected", "true")
@@ -172,6 +173,27 @@ def test_a_document_mask_is_given_an_array(page: Any, settled: Any) -> None:
     settled(page)
     expect(page.locator(".problem")).to_have_count(0)
     expect(page).to_have_url(re.compile("document_id"))
+
+
+def test_a_mistyped_letter_and_an_empty_field_are_told_quietly(page: Any) -> None:
+    page.goto(link(rule="k <= qq"))
+    page.get_by_text("Did you mean").get_by_role("button", name="k <= q").click()
+    field = page.get_by_label("Who attends to whom")
+    expect(field).to_have_value("k <= q")
+    expect(page.get_by_text("Did you mean")).to_have_count(0)
+    field.fill("")
+    expect(page.locator(".text-field .problem")).to_contain_text("it is empty")
+    expect(page.locator(".mirror .wrong, .offered")).to_have_count(0)
+
+
+def test_a_link_is_written_by_hand_and_what_it_has_too_much_is_told(page: Any) -> None:
+    page.goto("/#rule?rule=causal&n=200&view=all")
+    expect(page.get_by_label("n, number")).to_have_value("200")
+    expect(page.locator(".left-out")).to_contain_text("no such field or value: view")
+    page.goto("/#nosuch")
+    expect(page.locator(".left-out")).to_contain_text("There is no page nosuch")
+    page.locator(".left-out").get_by_role("button", name="close").click()
+    expect(page.locator(".left-out")).to_have_count(0)
 
 
 def test_the_same_in_code_follows_the_numbers(page: Any) -> None:

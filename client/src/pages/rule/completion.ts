@@ -29,11 +29,11 @@ const HEAD: [string, string][] = [
   ["heads", "number of heads"],
 ];
 
-/** Completions at the caret. While a condition is typed they show only for a word of two letters or more. */
+/** Completions at the caret. Unasked they show for the first word, and in a condition for one of two letters or more. */
 export function completions(catalogue: CatalogueRule[], letters: Letter[], text: string, caret: number, asked: boolean): Completion[] {
   const { word, rest, place } = wordAt(text, caret);
   const before = text.slice(0, place.start);
-  if ((rest && !asked) || (word.length < 2 && !asked && before.trim())) return [];
+  if (!asked && (rest || !word || (word.length < 2 && before.trim()))) return [];
   const call = /^\s*([A-Za-z]\w*)\s*\(([^()]*)$/.exec(before);
   const named = call && catalogue.find((rule) => rule.name === call[1]);
   if (named) return fitting(named.parameters.map((name) => [name, `a number for ${name}`]), word).map(([name, detail]) => ({ ...place, insert: `${name}=`, detail }));

@@ -154,7 +154,8 @@ export function NamesPanel({ state, read }: RuleProps) {
         <>
           {found.name ? (
             <p>
-              <strong>{found.name}</strong>
+              <strong>{found.common || found.name}</strong>
+              {found.common && `, here ${found.name}`}
               {given && ` with ${given}`}: {found.meaning.replaceAll("`", "")}.{" "}
               {found.call && <button onClick={() => change({ rule: found.call }, true)}>Write {found.call}</button>}
             </p>

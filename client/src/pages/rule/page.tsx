@@ -37,9 +37,10 @@ export default function RulePage({ state }: { state: RuleState }) {
         value={state.rule}
         problem={read.problem}
         onInput={(rule) => change({ rule })}
-        placeholder="k <= q, or a name such as causal"
+        placeholder="k <= q, or a name such as causal; the key ↓ lists them"
         highlight={hoveredSpan.value}
         complete={completing(read)}
+        known={start.value}
       >
         {!two && (
           <button class="quiet" onClick={() => { setOpened(true); change({ other: state.rule }, true); }}>
@@ -61,6 +62,8 @@ export default function RulePage({ state }: { state: RuleState }) {
           <button class="quiet" onClick={close}>Take away</button>
         </TextField>
       )}
+      <Slips field="rule" read={read} />
+      {two && <Slips field="other" read={other} />}
       {noFormula && <p class="rule-note">No formulas for this rule: {noFormula}</p>}
       <Letters {...props} hasFormulas={!noFormula} />
       <div class="rule-layout">
@@ -84,6 +87,19 @@ export default function RulePage({ state }: { state: RuleState }) {
           <CostPanel {...props} />
         </div>
       </div>
+    </>
+  );
+}
+
+/** Letters that are new, and may be others mistyped. */
+function Slips({ field, read }: { field: "rule" | "other"; read: Reading<ReadAnswer> }) {
+  return (
+    <>
+      {(read.problem ? [] : (read.answer?.slips ?? [])).map((slip) => (
+        <p class="rule-note" role="status">
+          <var>{slip.name}</var> is a new letter, a number of its own. Did you mean <var>{slip.meant}</var>? <button onClick={() => change({ [field]: slip.text }, true)}>{slip.text}</button>
+        </p>
+      ))}
     </>
   );
 }

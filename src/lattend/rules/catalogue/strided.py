@@ -29,7 +29,9 @@ ABOUT = About(
         "Hugging Face and Mistral: sliding_window = t + 1",
         "FlashAttention: window_size = (t, 0)",
         "attention-gym: generate_sliding_window(t)",
+        "Sparse Transformers: their strided attention is sparse_strided, this is its first head",
     ),
+    common="sliding window",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -43,6 +44,14 @@ class Letter(BaseModel):
     value: int | None
 
 
+class ReadSlip(BaseModel):
+    """A letter that is read as a new one, what may be meant by it, and the whole text with that."""
+
+    name: str
+    meant: str
+    text: str
+
+
 class ReadAnswer(Answer):
     """The rule that was meant. `tree` is its condition, for the page to draw at any numbers."""
 
@@ -51,6 +60,7 @@ class ReadAnswer(Answer):
     meaning: str
     axes: list[list[str]]  # of each: the query's and the key's position, and their sizes
     letters: list[Letter]
+    slips: list[ReadSlip]
     positions: list[str]
     tree: Tree
     data: dict[str, list[Any]]  # but for arrays that are too long to send; the server knows them
@@ -70,6 +80,7 @@ def other(question: OtherQuestion) -> ReadAnswer:
 
 def _meaning(text: str) -> ReadAnswer:
     from lattend.rules.language.arrays import array_missing
+    from lattend.rules.slips import slips
 
     rule = read(text)
     if rule.open:
@@ -80,6 +91,7 @@ def _meaning(text: str) -> ReadAnswer:
         meaning=rule.about.meaning if rule.about else "",
         axes=[[axis.query, axis.key, axis.queries, axis.keys] for axis in rule.axes],
         letters=letters(rule),
+        slips=[ReadSlip(**asdict(slip)) for slip in slips(rule)],
         positions=rule.positions,
         tree=tree(rule.condition),
         data={name: array.tolist() for name, array in rule.data.items() if array.size <= MOST_ENTRIES},

@@ -26,12 +26,14 @@ class NamesQuestion(Question):
 class NamesAnswer(Answer):
     """The rule of the catalogue that this is, proved for all sizes, and what others call it.
 
+    `common` is what most people call it, where that is not its name here.
     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
     `canonical` is the one condition for this set at the numbers of its parameters, those of `examples` where
     they have none; `unknown` says why there is none.
     """
 
     name: str
+    common: str
     call: str
     arguments: dict[str, str]
     meaning: str
@@ -59,6 +61,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     unknown = found.as_written
     return NamesAnswer(
         name=about.name if about else "",
+        common=about.common if about else "",
         call=typed,
         arguments=arguments,
         meaning=about.meaning if about else "",
