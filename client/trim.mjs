@@ -4,8 +4,9 @@ import { join } from "node:path";
 import ts from "typescript";
 
 const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega";
-const SYMPY = "cases array matrix log exp sin max overline hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
-const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]+)/g; // and the names of environments
+const SYMPY = "cases array log exp sin max hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
+const DOCUMENTS = "color definecolor def newcommand global rule hbox '"; // only whole documents have these, by the first of their names
+const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]{2,})/g; // and the names of environments
 const UNUSED = /\b(mhchemParser|texify)\b|^\s*export |\bvar temml\$1 = /; // chemistry, and ways to render that are not asked for
 const DEFINE = /^define(Symbol|Macro|Function|Environment)$/;
 
@@ -16,12 +17,13 @@ export function trimmedTemml(file, folders) {
   const greek = GREEK.split(" ").flatMap((name) => [name, `var${name}`, name[0].toUpperCase() + name.slice(1)]);
   const wanted = new Set([...greek, ...SYMPY.split(" ")]);
   for (const folder of folders) for (const written of sources(folder)) for (const name of commandsIn(written)) wanted.add(name);
+  const unwanted = new Set(DOCUMENTS.split(" "));
   const statements = ts.createSourceFile(file, text, ts.ScriptTarget.Latest).statements.map((node) => ({ text: text.slice(node.pos, node.end), names: namesOf(node) }));
   const kept = new Set(statements.filter(({ text, names }) => names === null && !UNUSED.test(text)));
   for (let before = -1; before < kept.size; ) {
     before = kept.size;
     for (const one of statements)
-      if (!kept.has(one) && one.names?.some((name) => wanted.has(name) || !/^[a-zA-Z@]+$/.test(name))) {
+      if (!kept.has(one) && one.names && !unwanted.has(one.names[0]) && one.names.some((name) => wanted.has(name) || !/^[a-zA-Z@]+$/.test(name))) {
         kept.add(one);
         for (const name of commandsIn(one.text)) wanted.add(name);
       }
