@@ -1,6 +1,6 @@
 // What the page shows: one page at a time, each with its own state. A link carries the state, undo goes back.
 import { computed, signal } from "@preact/signals";
-import { wholeNumber } from "./whole";
+import { wholeNumber } from "./whole-number";
 
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 export type State = { [field: string]: Json };
