@@ -200,7 +200,7 @@ def sent(headers: dict[str, str]) -> Response:
 
 
 def test_the_page_and_the_server_answer_the_same_questions_first() -> None:
-    turns = Path(__file__).parents[2] / "client" / "src" / "core" / "turns.ts"
-    (listed,) = re.findall(r"const FIRST = new Set\((\[.*?\])\)", turns.read_text())
+    priority = Path(__file__).parents[2] / "client" / "src" / "core" / "priority.ts"
+    (listed,) = re.findall(r"const FIRST = new Set\((\[.*?\])\)", priority.read_text())
     assert sorted(json.loads(listed)) == sorted(name for name, panel in PANELS.items() if panel.first)
     assert not PANELS["claim"].first  # a proof takes seconds

@@ -2,9 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../schema";
 import { HEADERS, send } from "./batch";
-import { keep, recall } from "./known";
+import { keep, recall } from "./answer-cache";
 import { recorded } from "./recorded";
-import { turn } from "./turns";
+import { admitted } from "./priority";
 
 export interface Reading<Answer> {
   answer: Answer | null; // the newest there is; it may belong to an older question
@@ -35,7 +35,7 @@ export async function ask<Answer>(panel: string, question: object, signal?: Abor
     if (replayed.problem) throw new Refused(replayed.problem);
     return replayed.answer as Answer;
   }
-  const done = await turn(panel, signal);
+  const done = await admitted(panel, signal);
   const { status, found, length } = await send(panel, question, asker, signal).finally(done);
   if (status !== 200) throw new Refused(found as Problem);
   if (!(found as { late?: boolean }).late) keep(key, found, length); // what missed a deadline may come in time later

@@ -2,16 +2,16 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import "./plane.css";
-import { fit, multiples, tickText, tidy, view, type Box, type Place, type View } from "./plane_box";
+import { fit, multiples, tickText, tidy, view, type Box, type Coordinates, type View } from "./plane_box";
 import { around, overlap, placeLabels, type Rect, type Spot } from "./plane_labels";
 import { letterScale, useWidth } from "./width";
 
-export type { Box, Place } from "./plane_box";
+export type { Box, Coordinates } from "./plane_box";
 export type Tone = "mark" | "other" | "both" | "good" | "bad" | "warn" | "soft" | "text" | "line" | "accent";
 
 export interface PlanePoint {
   id: string;
-  at: Place;
+  at: Coordinates;
   name: string; // for screen readers: "query"
   label?: string; // beside it
   tone?: Tone;
@@ -20,11 +20,11 @@ export interface PlanePoint {
   hollow?: boolean;
   faded?: boolean;
   fit?: boolean; // whether the picture makes room for it; true
-  onMove?: (to: Place) => void; // then it can be moved
+  onMove?: (to: Coordinates) => void; // then it can be moved
 }
 
 export interface PlanePath {
-  points: readonly Place[]; // broken where a number is not finite
+  points: readonly Coordinates[]; // broken where a number is not finite
   tone?: Tone;
   width?: number; // px; 0 for a region without an edge
   closed?: boolean;
@@ -37,8 +37,8 @@ export interface PlanePath {
 
 /** A line through a point, in both directions. */
 export interface PlaneLine {
-  through: Place;
-  along: Place;
+  through: Coordinates;
+  along: Coordinates;
   tone?: Tone;
   dashed?: boolean;
 }
@@ -53,8 +53,8 @@ interface Props {
   height?: number; // px; else as high as wide, within reason
   across?: string; // names of the axes
   up?: string;
-  onPlace?: (to: Place) => void; // a click beside the points
-  onHover?: (at: Place | null) => void;
+  onPlace?: (to: Coordinates) => void; // a click beside the points
+  onHover?: (at: Coordinates | null) => void;
   children?: (view: View, taken: Rect[]) => ComponentChildren; // more SVG, over the paths; `taken` by labels and points
 }
 
@@ -73,7 +73,7 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
   const asked = held?.box ?? box ?? fit([...points.filter((one) => one.fit !== false).map((one) => one.at), ...paths.filter((one) => one.fit !== false).flatMap((one) => one.points)]);
   const { left, right, bottom, top } = asked;
   const seen = useMemo(() => view(asked, width, high, equal), [left, right, bottom, top, width, high, equal]);
-  const numberAt = (event: PointerEvent | MouseEvent): Place => {
+  const numberAt = (event: PointerEvent | MouseEvent): Coordinates => {
     const edge = svg.current!.getBoundingClientRect();
     const inside = (x: number, size: number) => Math.max(0, Math.min(size, x));
     const [x, y] = seen.number(inside((event.clientX - edge.left) / scale, width), inside((event.clientY - edge.top) / scale, high));
@@ -122,18 +122,18 @@ export function Plane({ label, points = [], paths = [], lines = [], box, equal =
 }
 
 /** The nearest place at which a dragged point comes to rest. */
-function rest({ ticks }: View, [x, y]: Place): Place {
+function rest({ ticks }: View, [x, y]: Coordinates): Coordinates {
   const step = ticks / STEPS;
   return [tidy(Math.round(x / step) * step, step), tidy(Math.round(y / step) * step, step)];
 }
 
-const pixelOf = (view: View, place: Place) => {
+const pixelOf = (view: View, place: Coordinates) => {
   const [x, y] = view.pixel(place);
   return { x, y };
 };
 
 /** The middle of a path's points. */
-function middle({ points }: PlanePath): Place {
+function middle({ points }: PlanePath): Coordinates {
   const mean = (axis: 0 | 1) => points.reduce((sum, point) => sum + point[axis], 0) / points.length;
   return [mean(0), mean(1)];
 }
@@ -172,7 +172,7 @@ function Axes({ view, across, up, taken }: { view: View; across: string | undefi
 
 function lineWithin({ box }: View, { through, along, tone, dashed }: PlaneLine): PlanePath {
   const far = (2 * (box.right - box.left + box.top - box.bottom) + Math.abs(through[0] - box.left) + Math.abs(through[1] - box.bottom)) / Math.hypot(...along);
-  const at = (share: number): Place => [through[0] + share * along[0], through[1] + share * along[1]];
+  const at = (share: number): Coordinates => [through[0] + share * along[0], through[1] + share * along[1]];
   return { points: [at(-far), at(far)], tone: tone ?? "soft", dashed: dashed ?? false, width: 1 };
 }
 
@@ -203,7 +203,7 @@ function Path({ view, path, spot }: { view: View; path: PlanePath; spot?: Spot |
   );
 }
 
-function ArrowHead({ from, to, colour, size }: { from: Place; to: Place; colour: string; size: number }) {
+function ArrowHead({ from, to, colour, size }: { from: Coordinates; to: Coordinates; colour: string; size: number }) {
   const length = Math.hypot(to[0] - from[0], to[1] - from[1]);
   if (!(length > 0.5)) return null;
   const [x, y] = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
@@ -220,7 +220,7 @@ interface PointProps {
   onDrop: () => void;
 }
 
-const ARROWS: { [key: string]: Place } = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+const ARROWS: { [key: string]: Coordinates } = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
 function Point({ view, point, spot, onGrab, onDrag, onDrop }: PointProps) {
   const { at, name, label, tone = "mark", shape = "dot", size = 6, hollow, faded, onMove } = point;

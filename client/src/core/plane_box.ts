@@ -1,6 +1,6 @@
 // What part of the plane is shown, the ticks of its axes, and the way from numbers to pixels and back.
 
-export type Place = readonly [number, number];
+export type Coordinates = readonly [number, number];
 export interface Box {
   left: number;
   right: number;
@@ -12,8 +12,8 @@ export interface View {
   width: number; // px
   height: number;
   ticks: number; // the distance of ticks
-  pixel: (place: Place) => Place;
-  number: (x: number, y: number) => Place;
+  pixel: (place: Coordinates) => Coordinates;
+  number: (x: number, y: number) => Coordinates;
 }
 
 const MARGIN = 0.08; // of the longer side, around what is fitted
@@ -27,7 +27,7 @@ export function niceStep(least: number): number {
 }
 
 /** The box around these places, with some room; one point, or none, has a box around it too. */
-export function fit(places: Iterable<Place>): Box {
+export function fit(places: Iterable<Coordinates>): Box {
   let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
   for (const [x, y] of places) {
     if (!Number.isFinite(x) || !Number.isFinite(y)) continue;

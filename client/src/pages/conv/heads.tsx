@@ -42,7 +42,7 @@ function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; cho
     const [row = query[0], col = query[1]] = asked.match(/\d+/g)?.map(Number) ?? []; // it may be ahead of the answer
     ask([Math.min(row, outputs[0] - 1) + by[0], Math.min(col, outputs[1] - 1) + by[1]]);
   };
-  const told = ([row, col]: Cell) => {
+  const describe = ([row, col]: Cell) => {
     const pixel = [row - top, col - left] as Cell;
     const inside = pixel.every((place, axis) => place >= 0 && place < found.size[axis]!);
     const takers = heads.flatMap((head, number) => (same(head.tap, pixel) ? [number] : []));
@@ -55,7 +55,7 @@ function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; cho
       <p class="conv-words">{found.words}; output {outputs.join(" × ")}</p>
       <div class="conv-heads">
         <div class="conv-image">
-          <Heat values={shown} range={range} label={`Query pixel, and the weights of ${whole} around it`} describe={told} at={here} onPick={choose} onStep={step}>
+          <Heat values={shown} range={range} label={`Query pixel, and the weights of ${whole} around it`} describe={describe} at={here} onPick={choose} onStep={step}>
             <Padding found={found} />
             {heads.map((head, number) => (
               <g key={number} class={chosen < 0 || chosen === number ? "conv-head" : "conv-head faint"} style={{ transform: `translate(${head.tap[1] + left + 0.5}px, ${head.tap[0] + top + 0.5}px)` }}>

@@ -66,11 +66,11 @@ function Maps({ found }: { found: ErrorAnswer }) {
 }
 
 function Map({ name, values, range, tone }: { name: string; values: number[][]; range: [number, number]; tone: Tone }) {
-  const told = ([row, col]: Cell) => `(${row}, ${col}): ${text(values[row]![col]!)}`;
+  const describe = ([row, col]: Cell) => `(${row}, ${col}): ${text(values[row]![col]!)}`;
   return (
     <figure data-picture>
       <figcaption>{name}</figcaption>
-      <Heat values={values} range={range} tone={tone} label={`The ${name}, ${values.length} × ${values[0]?.length ?? 0} pixels`} describe={told} />
+      <Heat values={values} range={range} tone={tone} label={`The ${name}, ${values.length} × ${values[0]?.length ?? 0} pixels`} describe={describe} />
     </figure>
   );
 }

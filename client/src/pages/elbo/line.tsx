@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { Panel } from "../../core/panel";
-import { Plane, type Place } from "../../core/plane";
+import { Plane, type Coordinates } from "../../core/plane";
 import { change, pick } from "../../core/state";
 import { TextSlider } from "../../core/text-slider";
 import type { ElboAnswer } from "../../schema";
@@ -76,7 +76,7 @@ function Densities({ answer }: { answer: ElboAnswer }) {
 }
 
 function Guesses({ answer }: { answer: ElboAnswer }) {
-  const move = ([mean, variance]: Place) => change({ mean: String(mean), variance: String(Math.max(LEAST, variance)) });
+  const move = ([mean, variance]: Coordinates) => change({ mean: String(mean), variance: String(Math.max(LEAST, variance)) });
   const gap = answer.bound.terms.find((term) => term.name === "gap")!;
   const [mean, variance] = answer.place;
   const { best } = answer;

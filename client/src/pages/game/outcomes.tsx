@@ -39,18 +39,18 @@ export function Outcomes({ state }: { state: GameState }) {
           {Object.entries(METHODS).map(([name, about]) => {
             const outcome = reading.answer?.outcomes.find((one) => one.name === name);
             const at = drawn.indexOf(name);
-            const said = name.replace("_", " ");
+            const label = name.replace("_", " ");
             return (
               <tr class={at < 0 ? "" : "drawn"}>
                 <td>
-                  <input type="radio" name="method" checked={name === state.method} aria-label={`${said} in detail`} onChange={() => change({ method: name })} />
+                  <input type="radio" name="method" checked={name === state.method} aria-label={`${label} in detail`} onChange={() => change({ method: name })} />
                 </td>
                 <td>
-                  <input type="checkbox" checked={at >= 0} disabled={name === state.method} aria-label={`draw ${said}`} onChange={() => toggle(name)} />
+                  <input type="checkbox" checked={at >= 0} disabled={name === state.method} aria-label={`draw ${label}`} onChange={() => toggle(name)} />
                 </td>
                 <td>
                   {at >= 0 && <span class="game-swatch" style={{ background: `var(--${TONES[at]})` }} />}
-                  <b>{said}</b> <span class="game-about">{about}</span>
+                  <b>{label}</b> <span class="game-about">{about}</span>
                   {at >= 0 && outcome && <Words outcome={outcome} />}
                 </td>
               </tr>

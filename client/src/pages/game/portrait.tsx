@@ -2,14 +2,14 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
 import { Panel, ProblemText } from "../../core/panel";
-import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
+import { Plane, type Coordinates, type PlanePath, type PlanePoint } from "../../core/plane";
 import { change, pick } from "../../core/state";
 import type { GameFieldAnswer, OrbitAnswer } from "../../schema";
 import { GAME, STEPPED, TONES, type GameProps } from "./state";
 
 const LABELLED = 24; // places that still have room for their numbers
 const FRAME = 220; // ms of a step that is played
-const BREAK: Place = [NaN, NaN];
+const BREAK: Coordinates = [NaN, NaN];
 const ABOUT =
   "The plane of both players. Grey arrows show where the gradients pull: the minimiser across, the maximiser upwards. Thin lines have equal f. " +
   "Drag the start, or move it by arrow keys, and the orbit follows; a purple line is one that the orbit can never leave.";
@@ -26,7 +26,7 @@ export function Portrait({ state, orbit }: GameProps) {
   const box = { left: x - half, right: x + half, bottom: y - half, top: y + half };
   const last = played ?? state.steps;
   const zoom = (factor: number) => change({ view: [x, y, Math.min(1e6, Math.max(1e-5, half * factor))] });
-  const move = ([p, q]: Place) => {
+  const move = ([p, q]: Coordinates) => {
     if (!answer) return;
     const [across, up] = answer.axes;
     change({ start: answer.start.map((text, index) => (index === across ? String(p) : index === up ? String(q) : text)) });
@@ -81,7 +81,7 @@ function groundPaths({ levels, arrows }: GameFieldAnswer): PlanePath[] {
 }
 
 /** A shaft with two short strokes at its tip. */
-function arrow([ax, ay, bx, by]: [number, number, number, number]): Place[] {
+function arrow([ax, ay, bx, by]: [number, number, number, number]): Coordinates[] {
   const [x, y] = [(bx - ax) * 0.3, (by - ay) * 0.3];
   return [[ax, ay], [bx, by], [bx - x - 0.6 * y, by - y + 0.6 * x], BREAK, [bx, by], [bx - x + 0.6 * y, by - y - 0.6 * x], BREAK];
 }
@@ -93,7 +93,7 @@ function orbitPaths({ tracks }: OrbitAnswer, last: number): PlanePath[] {
   ]);
 }
 
-function orbitPoints({ tracks, names, axes, title }: OrbitAnswer, last: number, move: (to: Place) => void): PlanePoint[] {
+function orbitPoints({ tracks, names, axes, title }: OrbitAnswer, last: number, move: (to: Coordinates) => void): PlanePoint[] {
   const begin = tracks[0]?.points[0];
   const dots = tracks.flatMap((track, index) => {
     const many = Math.min(last + 1, track.points.length, track.period ? track.period : Infinity);

@@ -64,7 +64,7 @@ interface FieldProps {
 }
 
 function Field({ name, map, seen, labels, pixel, onPick, onStep }: FieldProps) {
-  const told = ([row, col]: Cell) => {
+  const describe = ([row, col]: Cell) => {
     const layer = labels?.[row]?.[col] ?? 0;
     const from = layer > 0 ? `, from layer ${layer} on` : "";
     return row === pixel[0] && col === pixel[1] ? `(${row}, ${col}), the pixel itself` : `(${row}, ${col}) is ${map[row]![col]! > 0 ? `seen${from}` : "not seen"}`;
@@ -76,7 +76,7 @@ function Field({ name, map, seen, labels, pixel, onPick, onStep }: FieldProps) {
       <figcaption>
         {name}: <strong>{seen}</strong>
       </figcaption>
-      <Heat values={map} range={[0, 1.25]} label={`Pixel, and what it sees: ${name}, ${seen} pixels`} describe={told} at={pixel} onPick={onPick} onStep={onStep}>
+      <Heat values={map} range={[0, 1.25]} label={`Pixel, and what it sees: ${name}, ${seen} pixels`} describe={describe} at={pixel} onPick={onPick} onStep={onStep}>
         {lines(map.length, map[0]!.length)}
         {numbered && labels?.flatMap((row, y) => row.map((layer, x) => layer > 0 && <text class="grid-layer" x={x + 0.5} y={y + 0.55} font-size={LETTER}>{layer}</text>))}
         <rect class="grid-pixel" x={pixel[1]} y={pixel[0]} width="1" height="1" vector-effect="non-scaling-stroke" />

@@ -1,7 +1,7 @@
 // Keys, values and wanted weights as they are read from the state, and changes that keep them as many.
 import { change } from "../../core/state";
 import { rowsOf, textsOf } from "../../core/matrix";
-import type { Place, Tone } from "../../core/plane";
+import type { Coordinates, Tone } from "../../core/plane";
 import type { SteerState } from "./state";
 
 export const TONES: Tone[] = ["mark", "other", "good", "both", "warn", "bad"]; // as charts have them
@@ -20,7 +20,7 @@ export function numberOf(text: string | undefined, last: number | undefined): nu
 }
 
 /** The place of a row of two numbers. */
-export function placeOf(row: string[] | undefined, last: number[] | undefined): Place {
+export function placeOf(row: string[] | undefined, last: number[] | undefined): Coordinates {
   return [numberOf(row?.[0], last?.[0]), numberOf(row?.[1], last?.[1])];
 }
 
@@ -37,6 +37,6 @@ export function setKeys(state: SteerState, keys: string[][]): void {
 }
 
 /** A row of a matrix, moved on the plane. */
-export function moved(rows: string[][], at: number, to: Place): string[][] {
+export function moved(rows: string[][], at: number, to: Coordinates): string[][] {
   return rows.map((row, index) => (index === at ? [String(to[0]), String(to[1])] : row));
 }

@@ -1,13 +1,13 @@
 // The planes of the steering page: keys with the query, values with the output, and why weights are reached or not.
 import type { SteerAnswer, TryQueryAnswer } from "../../schema";
-import { Plane, type Place, type PlanePath, type PlanePoint } from "../../core/plane";
+import { Plane, type Coordinates, type PlanePath, type PlanePoint } from "../../core/plane";
 import { overlap } from "../../core/plane_labels";
 import { change } from "../../core/state";
 import { moved, nameOf, placeOf, read, setKeys, toneOf } from "./keys";
 import type { SteerState } from "./state";
 
 type Pair = readonly number[];
-const place = (pair: Pair): Place => [pair[0]!, pair[1]!];
+const place = (pair: Pair): Coordinates => [pair[0]!, pair[1]!];
 
 const NEARER = [1, 0.86, 0.72, 0.58, 0.44]; // of the way to the edge, where "k0 wins" may stand
 
@@ -47,7 +47,7 @@ export function QueryPlane({ state, answer, steered }: { state: SteerState; answ
           .filter((cone) => cone.start.length)
           .map((cone) => {
             const middle = (angleOf(cone.start) + endAngle(cone.start, cone.end)) / 2;
-            const way: Place = [Math.cos(middle), -Math.sin(middle)];
+            const way: Coordinates = [Math.cos(middle), -Math.sin(middle)];
             const edge = Math.min(toEdge(x, way[0], view.width, 36), toEdge(y, way[1], view.height, 16));
             const covers = (reach: number) => taken.some((one) => overlap(one, { left: x + reach * way[0] - 30, top: y + reach * way[1] - 8, width: 60, height: 15 }));
             const reach = NEARER.map((share) => share * edge).find((far) => !covers(far)) ?? edge;
@@ -77,10 +77,10 @@ function endAngle(start: Pair, end: Pair): number {
 }
 
 /** From the origin along an arc: the directions of a cone. */
-function sector(start: Pair, end: Pair, far: number): Place[] {
+function sector(start: Pair, end: Pair, far: number): Coordinates[] {
   const [first, last] = [angleOf(start), endAngle(start, end)];
   const steps = Math.max(1, Math.ceil((last - first) / 0.2));
-  const arc = Array.from({ length: steps + 1 }, (_, at): Place => {
+  const arc = Array.from({ length: steps + 1 }, (_, at): Coordinates => {
     const angle = first + ((last - first) * at) / steps;
     return [far * Math.cos(angle), far * Math.sin(angle)];
   });
@@ -107,8 +107,8 @@ export function OutputPlane({ state, answer }: { state: SteerState; answer: TryQ
   if (wanted) points.push({ id: "wanted output", name: "wanted output", label: "wanted", at: wanted, tone: "text", shape: "cross", size: 5 });
   if (output) points.push({ id: "output", name: "output", label: "z", at: output, tone: "text", shape: "diamond", size: 7 });
   const pulls = output ? places.map((at, index): PlanePath => ({ points: [output, at], tone: toneOf(index), width: 8 * (answer?.weights[index]?.share ?? 0) })) : [];
-  const said = output ? `Values and output: z is at ${output.map((x) => x.toPrecision(3)).join(", ")}` : "Values";
-  return <Plane label={said} points={points} paths={pulls} height={300} />;
+  const label = output ? `Values and output: z is at ${output.map((x) => x.toPrecision(3)).join(", ")}` : "Values";
+  return <Plane label={label} points={points} paths={pulls} height={300} />;
 }
 
 /** Keys, the wanted mixture of them, and the two mixtures that are one point where no query gives the weights. */
@@ -141,7 +141,7 @@ export function WhyPlane({ answer }: { answer: SteerAnswer }) {
 }
 
 /** The places in the order of their angles around a middle. */
-function around(places: Place[], middle: Place): Place[] {
-  const angle = ([x, y]: Place) => Math.atan2(y - middle[1], x - middle[0]);
+function around(places: Coordinates[], middle: Coordinates): Coordinates[] {
+  const angle = ([x, y]: Coordinates) => Math.atan2(y - middle[1], x - middle[0]);
   return [...places].sort((a, b) => angle(a) - angle(b));
 }

@@ -7,7 +7,7 @@ import { change, pick } from "../../core/state";
 import { Inputs } from "./inputs";
 import { Practice } from "./practice";
 import { OriginLine, Steps } from "./steps";
-import { numberAt, WORK_FIELDS, type Place, type WorkState } from "./state";
+import { numberAt, WORK_FIELDS, type NumberPlace, type WorkState } from "./state";
 import "./style.css";
 
 const ABOUT = (
@@ -19,7 +19,7 @@ const ABOUT = (
 );
 
 export default function WorkPage({ state }: { state: WorkState }) {
-  const [pointed, point] = useState<Place | null>(null);
+  const [pointed, point] = useState<NumberPlace | null>(null);
   const question = pick(state, WORK_FIELDS);
   const work = useAnswer<WorkAnswer>("work", question);
   const steps = work.answer?.steps ?? [];

@@ -54,31 +54,31 @@ export const WORK_FIELDS = ["tokens", "wq", "wk", "wv", "wo", "memory", "q", "k"
 export const isDirect = ({ q, k, v }: WorkState): boolean => [q, k, v].some((rows) => rows.length > 0);
 
 /** A number of a step, or of what is given. */
-export interface Place {
+export interface NumberPlace {
   name: string;
   head: number;
   row: number;
   column: number;
 }
 
-export const isSame = (one: Place | null, other: Place) =>
+export const isSame = (one: NumberPlace | null, other: NumberPlace) =>
   one !== null && one.name === other.name && one.head === other.head && one.row === other.row && one.column === other.column;
 
 /** The number at a place of these steps. */
-export function numberAt(steps: StepView[], place: Place | null): NumberView | null {
+export function numberAt(steps: StepView[], place: NumberPlace | null): NumberView | null {
   if (!place) return null;
   return steps.find((step) => step.name === place.name)?.tables[place.head]?.[place.row]?.[place.column] ?? null;
 }
 
 /** Whether a number is one of those that the pointed one is made of. */
-export function isSource(pointed: NumberView | null, { name, head, row, column }: Place): boolean {
+export function isSource(pointed: NumberView | null, { name, head, row, column }: NumberPlace): boolean {
   return (pointed?.sources ?? []).some(
     (source) => source.name === name && source.head === head && (source.row ?? row) === row && (source.column ?? column) === column,
   );
 }
 
 /** Where a cell of a matrix that heads share belongs: its head, and its row and column there. */
-export function sharedPlace(name: string, cells: string[][], heads: number, columns: boolean, row: number, column: number): Place {
+export function sharedPlace(name: string, cells: string[][], heads: number, columns: boolean, row: number, column: number): NumberPlace {
   const direct = ["q", "k", "v"].includes(name);
   const shares = heads > 1 && (direct || ["wq", "wk", "wv"].includes(name));
   if (direct) columns = false;

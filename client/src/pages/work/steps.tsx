@@ -1,13 +1,13 @@
 // The steps as tables of numbers; the one that is pointed at tells where it comes from.
 import type { NumberView, StepView } from "../../schema";
 import { Formula } from "../../core/formula";
-import { isSame, isSource, numberAt, type Place } from "./state";
+import { isSame, isSource, numberAt, type NumberPlace } from "./state";
 
 interface Props {
   steps: StepView[];
   show: string;
-  pointed: Place | null;
-  onPoint: (place: Place | null) => void;
+  pointed: NumberPlace | null;
+  onPoint: (place: NumberPlace | null) => void;
 }
 
 export function Steps({ steps, show, pointed, onPoint }: Props) {
@@ -110,7 +110,7 @@ function Shown({ number, show }: { number: NumberView; show: string }) {
 }
 
 /** The line that says where the pointed number comes from. */
-export function OriginLine({ steps, pointed }: { steps: StepView[]; pointed: Place | null }) {
+export function OriginLine({ steps, pointed }: { steps: StepView[]; pointed: NumberPlace | null }) {
   const step = steps.find((one) => one.name === pointed?.name);
   const number = numberAt(steps, pointed);
   if (!step || !pointed || !number) return <p class="work-fact">Point at a number, or go to it with Tab and the arrow keys, to see where it comes from.</p>;

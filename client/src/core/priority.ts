@@ -1,4 +1,4 @@
-// Questions take turns, so that what a person looks at first is not kept waiting by the rest of the page.
+// Some questions have priority, so that what a person looks at first is not kept waiting by the rest of the page.
 
 const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them. The server's list is the same
 const PAUSE = 80; // ms after the last of the first, so that what is typed in one go is asked once
@@ -7,8 +7,8 @@ const LOOK = 15; // ms
 let first = 0; // of the first that run
 let begun = -PAUSE; // when the last of them began
 
-/** Waits for the panel's turn, and gives what ends it; raises where the question is aborted before. */
-export async function turn(panel: string, signal?: AbortSignal): Promise<() => void> {
+/** Waits until the panel may ask, and gives what ends that; raises where the question is aborted before. */
+export async function admitted(panel: string, signal?: AbortSignal): Promise<() => void> {
   if (FIRST.has(panel)) {
     first += 1;
     begun = performance.now();
