@@ -14,7 +14,8 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.counts import field
-from lattend.counts.field import Depth, first_layers
+from lattend.counts.field import Depth
+from lattend.counts.field_map import MOST_SIDE, field_map, first_layers
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
 from lattend.rules import Rule
 
@@ -162,7 +163,7 @@ def test_heads_are_joined() -> None:
     assert (rule.receptive_field(3, heads=2).mask(n=9) == ((first >= 0) & (first <= 3))).all()
     found = rule.layers_to_reach_all(n=9, heads=2)
     assert (found.layers, found.apart) == (4, {"q": 0, "k": 1})
-    with pytest.raises(NamingError, match="give heads="):
+    with pytest.raises(NamingError, match="give heads a number"):
         rule.receptive_field(2)
     with pytest.raises(TooLarge, match="at most 64 heads"):
         rule.receptive_field(2, heads=65)
@@ -236,5 +237,33 @@ def test_what_is_not_affine_is_traversed() -> None:
 
 
 def test_a_late_answer_is_an_error() -> None:
-    with pytest.raises(lt.errors.DeadlineError):
+    with pytest.raises(lt.errors.DeadlineError, match=r"not found: .*; give t a number"):
         field.receptive_field(lt.rule("k <= q and q - k <= t + 77"), 9, deadline=0)
+
+
+def test_a_map_of_a_line_has_all_pairs_or_some() -> None:
+    rule = lt.rules.dilated(t=1, step=2)
+    found = field_map(rule.at(n=9))
+    assert found.rows == found.columns == list(range(9))
+    assert found.layers == searched(rule, n=9).tolist()
+    large = field_map(lt.rules.strided(t=10).at(n=10**6))
+    assert len(large.rows) == MOST_SIDE
+    assert (large.rows[0], large.rows[-1]) == (0, 10**6 - 1)
+    for row, query in enumerate(large.rows):
+        wanted = [-(-(query - key) // 10) if key <= query else -1 for key in large.columns]
+        assert large.layers[row] == wanted
+
+
+def test_a_map_of_an_image_is_that_of_one_pixel() -> None:
+    rule = lt.rules.neighbourhood(r=2)
+    found = field_map(rule.at(rows=20, cols=30), (3, 4))
+    assert found.pixel == (3, 4)
+    assert found.layers == [[-(-max(abs(y - 3), abs(x - 4)) // 2) for x in range(30)] for y in range(20)]
+    with pytest.raises(DomainError, match="lies outside"):
+        field_map(rule.at(rows=20, cols=30), (20, 4))
+    with pytest.raises(DomainError, match="a line or of an image"):
+        field_map(lt.rules.neighbourhood(axes=3, r=1).at(depth=2, rows=2, cols=2))
+
+
+def test_a_map_of_nothing_is_empty() -> None:
+    assert field_map(lt.rules.causal().at(n=0)).layers == []

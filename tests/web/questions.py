@@ -67,8 +67,8 @@ JUNK = st.recursive(
 
 # What each page asks, beside `read` of its rule
 PANELS_OF = {
-    "rule": "read other count claim keys growth reach cache rules code same shared draw explain tile_map"
-    " rule_cost",
+    "rule": "read other count claim keys growth reach field first_layers cache rules code same shared draw"
+    " explain tile_map rule_cost",
     "price": "cost cost_claim cost_check compare tables model layers",
     "conv": "conv conv_leak conv_error conv_price conv_same",
     "grid": "grid grid_price grid_check grid_diagram",

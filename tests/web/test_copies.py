@@ -29,7 +29,10 @@ OTHERS: dict[str, list[Question]] = {  # where a page's own question is slow, or
     "shared": [{"rule": "causal", "other": "strided(3)"}],
 }
 # A command cannot say these
-NO_COMMAND = ("cache", "shared", "game_field", "conv_error", "conv_same", "elbo", "elbo_discrete", "tile_map")
+NO_COMMAND = (
+    *("cache", "shared", "first_layers", "game_field", "conv_error", "conv_same", "elbo", "elbo_discrete"),
+    "tile_map",
+)
 # These have no formula and no table
 NO_LATEX = (
     "read",
@@ -37,6 +40,7 @@ NO_LATEX = (
     "rules",
     "code",
     "draw",
+    "first_layers",
     "game_field",
     "grid_diagram",
     "tile_map",
@@ -65,6 +69,8 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "keys": lambda found: [*lines(found["per_query"]), *lines(found["per_key"])],
     "growth": lambda found: [found["order"]["text"]],
     "reach": lambda found: [found["spans"][0]["most"]["text"].splitlines()[0].split("  ")[0]],
+    "field": lambda found: [found["text"], *lines(found["keys"]), found["sees"]],
+    "first_layers": lambda found: [str(found["layers"])],
     "cache": lambda found: [found["sentence"]],
     "rules": lambda found: [found["name"]],
     "same": lambda found: [] if found["first"] is None else [str(tuple(found["first"]["pair"].values()))],

@@ -26,13 +26,12 @@ from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets.guard import remembered
 from lattend.sets.powers import Extent, Relation, least_power
-from lattend.wording import many
+from lattend.wording import listed, many
 
 MOST_LAYERS = 1 << 20
 MOST_HEADS = 64
 QUICK_POSITIONS = 128  # so many are traversed pair by pair rather than as sets
 MOST_POSITIONS = 2048  # and so many where there is no set
-MOST_TRACED = 512  # and so many layer by layer
 
 Bools = NDArray[np.bool_]
 Numbers = tuple[tuple[str, int], ...]  # values by name
@@ -97,7 +96,11 @@ def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> R
     if expr.arrays(one.condition):
         raise NoClosedForm(f'rule "{rule.text}" looks up data, so its receptive field has no closed form')
     symbolic = replace(one, values={})
-    condition = remembered(_condition, symbolic, layers, budget=one.budget.or_seconds(deadline))
+    try:
+        condition = remembered(_condition, symbolic, layers, budget=one.budget.or_seconds(deadline))
+    except DeadlineError as reason:
+        letters = f"; give {listed(one.parameters)} a number" if one.parameters else ""
+        raise DeadlineError(f"the receptive field was not found: {reason}{letters}") from None
     moduli = [Compare(">=", Name(name), Num(1)) for name in one.moduli]
     return replace(one, condition=condition, where=expr.all_of(*moduli, one.where))
 
@@ -109,11 +112,11 @@ def one_layer(rule: Rule) -> Rule:
             f'rule "{rule.text}" has keys of their own number m: only layers of self-attention can be stacked'
         )
     # a rule of the catalogue, which is quick to count, may be slow to compose
-    rule = replace(rule.baked(), budget=rule.budget.stricter(DEFAULT))
+    rule = replace(rule.baked(), budget=DEFAULT if rule.budget.seconds is None else rule.budget)
     if not rule.has_heads:
         return rule
     if HEADS not in rule.values:
-        raise NamingError(f'rule "{rule.text}" has heads, which a layer joins: give heads=…')
+        raise NamingError(f'rule "{rule.text}" has heads, which a layer joins: give heads a number')
     heads = rule.values[HEADS]
     if heads > MOST_HEADS:
         raise TooLarge(f"at most {MOST_HEADS} heads are joined, got {heads}")
@@ -161,45 +164,8 @@ def depth_of_mask(mask: Bools) -> tuple[int, Bools]:
     return least_power(own, mask | own, _composed, np.array_equal)
 
 
-def first_layers(rule: Rule, ranges: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The layer that first connects each pair of these ranges of positions, by the names of a complete rule.
-
-    0 from a position to itself, and -1 where no number of layers does.
-    """
-    one = one_layer(rule)
-    lengths = [one.values[axis.queries] for axis in one.axes]
-    positions = prod(lengths)
-    if positions > QUICK_POSITIONS and not expr.arrays(one.condition):
-        try:
-            closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
-            open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
-            shape = tuple(len(places) for places in ranges.values())
-            found = closed.values_at({**one.values, **open_grid}, shape).astype(np.int64)
-            same = np.all([open_grid[a.query] == open_grid[a.key] for a in one.axes], axis=0)
-            return np.where((found == 0) & ~same, -1, found)
-        except (NoClosedForm, NotAffineError):
-            if positions > MOST_TRACED:
-                raise
-    queries, keys = (
-        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), lengths)
-        for places in (
-            [ranges[axis.query] for axis in one.axes],
-            [ranges[axis.key] for axis in one.axes],
-        )
-    )
-    found = _traced(_flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
-    return found.reshape([len(places) for places in ranges.values()])
-
-
 def _condition(rule: Rule, layers: int) -> Condition:
     return Relation(rule).condition(layers)
-
-
-def _first_layers(rule: Rule) -> Closed:
-    relation = Relation(rule)
-    pieces = relation.each(relation.lengths())
-    domain = relation.pairs.domain
-    return Closed(pieces[0].region.space if pieces else domain.space, domain, pieces).ready()
 
 
 def _open_depth(rule: Rule, numbers: Numbers) -> tuple[Closed, Extent, dict[str, int] | None]:
@@ -224,7 +190,7 @@ def _end(relation: Relation, connected: Any) -> tuple[Extent, dict[str, int] | N
 
 def _traversed(rule: Rule, positions: int) -> Depth:
     """The depth of a complete rule, pair by pair."""
-    layers, connected = depth_of_mask(_flat_mask(rule, positions))
+    layers, connected = depth_of_mask(flat_mask(rule, positions))
     order = np.tri(positions, dtype=bool)
     if connected.all():
         return Depth(layers, "every")
@@ -239,24 +205,11 @@ def _traversed(rule: Rule, positions: int) -> Depth:
     return Depth(layers, "not all", dict(zip(rule.positions, places, strict=True)))
 
 
-def _flat_mask(rule: Rule, positions: int) -> Bools:
+def flat_mask(rule: Rule, positions: int) -> Bools:
+    """The mask of a complete rule, all positions of its axes in one row."""
     if positions > MOST_POSITIONS:
         raise TooLarge(f"{positions:,} positions are too many to traverse; the limit is {MOST_POSITIONS:,}")
     return rule.mask().reshape(positions, positions)
-
-
-def _traced(mask: Bools, queries: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The layer that first connects these queries to every key."""
-    step = (mask | np.eye(len(mask), dtype=bool)).astype(np.float32)
-    seen = np.eye(len(mask), dtype=bool)[queries]
-    found = np.where(seen, 0, -1)
-    layer = 0
-    while True:
-        further, layer = (seen.astype(np.float32) @ step) > 0, layer + 1
-        if np.array_equal(further, seen):
-            return found
-        found[further & ~seen] = layer
-        seen = further
 
 
 def _composed(one: Bools, other: Bools) -> Bools:

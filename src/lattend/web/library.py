@@ -16,6 +16,7 @@ PLAIN = (
     "cost.models.times",
     "cost.summary",
     "counts.claim_parser",
+    "counts.field_map",
     "counts.formula_latex",
     "draw.grid.counterexample",
     "draw.grid.samples",

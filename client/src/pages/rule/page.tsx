@@ -10,6 +10,7 @@ import { CodePanel } from "./code";
 import { completions } from "./completion";
 import { CostPanel } from "./cost";
 import { CachePanel, CountPanel, KeysPanel, NamesPanel, SpanPanel } from "./facts";
+import { FieldPanel } from "./field";
 import { GridPanel } from "./grid-panel";
 import { Letters } from "./letters";
 import { PlanPanel } from "./plan";
@@ -76,6 +77,7 @@ export default function RulePage({ state }: { state: RuleState }) {
           <ClaimPanel {...props} />
           <KeysPanel {...props} keys={keys} />
           <SpanPanel {...props} />
+          <FieldPanel {...props} />
           <CachePanel {...props} />
         </div>
         <div class="rule-more">

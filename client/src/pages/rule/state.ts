@@ -9,6 +9,7 @@ export type RuleState = {
   rule: string;
   other: string; // a second rule to compare with; "" for none
   numbers: Numbers; // of the letters that have one
+  layers: number; // of the stack whose receptive field is shown
   claim: string;
   per: string; // what a claim counts: "" for all pairs, "query" or "key"
   assume: string;
@@ -34,6 +35,7 @@ export const START: RuleState = {
   rule: "k <= q and q - k <= t",
   other: "",
   numbers: {},
+  layers: 2,
   claim: "",
   per: "",
   assume: "",

@@ -1,0 +1,115 @@
+"""Which layer first connects a query to a key: on all pairs of a line, or from one pixel of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lattend.counts import field
+from lattend.counts.closed import Closed
+from lattend.counts.field import Bools, flat_mask, one_layer
+from lattend.errors import DomainError, NoClosedForm, NotAffineError
+from lattend.rules.language import expr
+from lattend.rules.rule import Rule
+from lattend.sets.guard import remembered
+from lattend.sets.powers import Relation
+
+MOST_TRACED = 512  # positions that are traversed layer by layer where there is no set
+MOST_SIDE = 48  # cells of a map
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FieldMap:
+    """The first layer of each cell: -1 where none is, 0 from a position to itself.
+
+    On a line the rows are queries and the columns are keys; of an image they are the rows and columns of the
+    keys of `pixel`. `rows` and `columns` are the positions shown, not all of them where there are many.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    layers: list[list[int]]
+    pixel: tuple[int, int] | None = None
+
+
+def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:
+    """The map of a complete rule, at most MOST_SIDE cells wide, spread evenly over its positions."""
+    sizes = [rule.values[axis.queries] for axis in rule.axes]
+    if len(sizes) > 2:
+        raise DomainError("a map is drawn of a line or of an image")
+    shown = [_spread(size) for size in sizes]
+    if len(sizes) == 1:
+        (places,) = shown
+        found = first_layers(rule, {rule.axes[0].query: places, rule.axes[0].key: places})
+        return FieldMap(places.tolist(), places.tolist(), found.tolist())
+    at = pixel or (sizes[0] // 2, sizes[1] // 2)
+    rule.located("pixel", [axis.query for axis in rule.axes], at)
+    ranges = {axis.query: np.array([place]) for axis, place in zip(rule.axes, at, strict=True)}
+    ranges |= {axis.key: places for axis, places in zip(rule.axes, shown, strict=True)}
+    found = first_layers(rule, ranges)[0, 0]
+    return FieldMap(shown[0].tolist(), shown[1].tolist(), found.tolist(), at)
+
+
+def _spread(size: int) -> Ints:
+    """All positions, or some of them from the first to the last."""
+    if size <= MOST_SIDE:
+        return np.arange(size)
+    return np.array([place * (size - 1) // (MOST_SIDE - 1) for place in range(MOST_SIDE)])
+
+
+def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
+    """The layer that first connects each pair of these ranges of positions, by the names of a complete rule.
+
+    0 from a position to itself, and -1 where no number of layers does.
+    """
+    one = one_layer(rule)
+    lengths = [one.values[axis.queries] for axis in one.axes]
+    positions = prod(lengths)
+    if positions > field.QUICK_POSITIONS and not expr.arrays(one.condition):
+        try:
+            closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
+            open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
+            shape = tuple(len(places) for places in ranges.values())
+            found = closed.values_at({**one.values, **open_grid}, shape).astype(np.int64)
+            for axis in one.axes:  # no piece speaks of a position and itself, nor of what is never connected
+                found = np.where((found == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, found)
+            return found
+        except (NoClosedForm, NotAffineError):
+            if positions > MOST_TRACED:
+                raise
+    queries, keys = (
+        np.ravel_multi_index(np.meshgrid(*places, indexing="ij"), lengths)
+        for places in (
+            [ranges[axis.query] for axis in one.axes],
+            [ranges[axis.key] for axis in one.axes],
+        )
+    )
+    found = _traced(flat_mask(one, positions), queries.ravel())[:, keys.ravel()]
+    return found.reshape([len(places) for places in ranges.values()])
+
+
+def _first_layers(rule: Rule) -> Closed:
+    relation = Relation(rule)
+    pieces = relation.each(relation.lengths())
+    domain = relation.pairs.domain
+    return Closed(pieces[0].region.space if pieces else domain.space, domain, pieces).ready()
+
+
+def _traced(mask: Bools, queries: Ints) -> Ints:
+    """The layer that first connects these queries to every key."""
+    step = (mask | np.eye(len(mask), dtype=bool)).astype(np.float32)
+    seen = np.eye(len(mask), dtype=bool)[queries]
+    found = np.where(seen, 0, -1)
+    layer = 0
+    while True:
+        further, layer = (seen.astype(np.float32) @ step) > 0, layer + 1
+        if np.array_equal(further, seen):
+            return found
+        found[further & ~seen] = layer
+        seen = further
