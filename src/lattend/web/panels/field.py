@@ -13,7 +13,7 @@ from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at
-from lattend.web.panels.reach import Span
+from lattend.web.panels.reach import SpanView
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ReceptiveFieldAnswer(Answer):
 
     text: str
     keys: Formula
-    spans: list[Span]
+    spans: list[SpanView]
     until: Formula | None
     sees: str
     all_reached: bool
@@ -57,7 +57,7 @@ def answer(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     seen = bound.receptive_field(question.layers)
     keys = formula(seen.count(per="query", method="closed"))
     spans = [
-        Span(distance=span.distance, direction=span.direction, most=formula(span.most))
+        SpanView(distance=span.distance, direction=span.direction, most=formula(span.most))
         for span in seen.reach().spans
     ]
     found = ReceptiveFieldAnswer(
