@@ -20,9 +20,9 @@ export async function recorded(panel: string, question: object): Promise<Recorde
   if (!isExport) return null;
   recording ??= fetch("answers.json").then((response) => response.json() as Promise<Recording>);
   const { defaults, answers } = await recording;
-  const usual = defaults[panel] ?? {};
-  const told = Object.entries(question).filter(([field, value]) => !(field in usual) || canonical(value) !== canonical(usual[field]));
-  const found = answers[`${panel} ${canonical(Object.fromEntries(told))}`];
+  const byDefault = defaults[panel] ?? {};
+  const given = Object.entries(question).filter(([field, value]) => !(field in byDefault) || canonical(value) !== canonical(byDefault[field]));
+  const found = answers[`${panel} ${canonical(Object.fromEntries(given))}`];
   return found ?? { problem: { kind: "no answer", message: ONLY_EXAMPLES, field: "", text: "", start: 0, end: 0, fixes: [] } };
 }
 

@@ -137,13 +137,13 @@ function completionText(one: Completion): string {
   return one.label ?? one.insert;
 }
 
-type Place = [number, number];
+type TextSpan = [number, number];
 
 /** The same text behind the typed one, with marks under some of its characters. */
-function Mirror({ text, wrong, highlight }: { text: string; wrong: Place | null; highlight: Place | null }) {
+function Mirror({ text, wrong, highlight }: { text: string; wrong: TextSpan | null; highlight: TextSpan | null }) {
   const letters = [...text]; // places count characters, not the halves that JavaScript cuts some into
   const cuts = [0, ...(wrong ?? []), ...(highlight ?? []), letters.length].sort((a, b) => a - b);
-  const within = (place: Place | null, at: number) => place !== null && place[0] <= at && at < place[1];
+  const within = (place: TextSpan | null, at: number) => place !== null && place[0] <= at && at < place[1];
   const parts = cuts.slice(1).map((end, index) => {
     const start = cuts[index]!;
     const kinds = [within(wrong, start) && "wrong", within(highlight, start) && "spoken-of"].filter(Boolean);

@@ -1,13 +1,13 @@
 // Which parts of a rule decide about a pair.
 import { commas } from "./commas";
-import { sweep, type Arrays, type Place, type Tree, type Values } from "./evaluate";
+import { sweep, type Arrays, type TextSpan, type Tree, type Values } from "./evaluate";
 import { holdsAt, type Model } from "./model";
 
 export interface Clause {
   text: string; // "q - k <= t"
   numbers: string; // "5 <= 3"
   holds: boolean;
-  place: Place;
+  place: TextSpan;
 }
 
 /** The comparisons that decide: of a pair that is attended those that mark it, else those that exclude it. */
@@ -15,7 +15,7 @@ export function decidingAt(model: Model, which: number, pair: Values): Clause[] 
   const { read, values } = model.rules[which]!, at = { ...values, ...pair };
   const arrays = read.data as Arrays;
   return deciding(read.tree as Tree, (node) => holdsAt(model, which, pair, node)).map((leaf) => {
-    const place = leaf.at(-1) as Place;
+    const place = leaf.at(-1) as TextSpan;
     const numbers = leaf[0] === "compare" ? leaf[2].map((term) => commas(sweep(term, arrays, at, {}, {})()[0]!)).join(` ${leaf[1]} `) : "";
     const text = place && read.written ? read.written.slice(...place) : read.text;
     return { text, numbers, holds: holdsAt(model, which, pair, leaf), place };

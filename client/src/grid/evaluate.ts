@@ -3,19 +3,19 @@
 // Every part of the condition has an array for its values: as long as the row, or 1 long where they are all alike.
 // What does not change from row to row is worked out once.
 
-export type Place = [number, number] | null; // the characters a node was read from
+export type TextSpan = [number, number] | null; // the characters a node was read from
 
 /** A node as the server gives it: its kind, its parts, its characters. */
 export type Tree =
-  | ["num", number, Place]
-  | ["name", string, Place]
-  | ["truth", boolean, Place]
-  | ["entry", string, Tree[], Place]
-  | ["arith", string, Tree[], Place]
-  | ["compare", string, [Tree, Tree], Place]
-  | ["and", Tree[], Place]
-  | ["or", Tree[], Place]
-  | ["not", Tree, Place];
+  | ["num", number, TextSpan]
+  | ["name", string, TextSpan]
+  | ["truth", boolean, TextSpan]
+  | ["entry", string, Tree[], TextSpan]
+  | ["arith", string, Tree[], TextSpan]
+  | ["compare", string, [Tree, Tree], TextSpan]
+  | ["and", Tree[], TextSpan]
+  | ["or", Tree[], TextSpan]
+  | ["not", Tree, TextSpan];
 
 export type Values = { [name: string]: number };
 export type Arrays = { [name: string]: unknown[] }; // nested, as the server gives them
@@ -26,7 +26,7 @@ export class Unable extends Error {}
 /** 1 where the condition holds and 0 where it does not, along a row; 1 long where the whole row is alike. */
 export type Row = Float64Array;
 
-interface Part {
+interface Evaluated {
   values: Float64Array;
   low: number;
   high: number;
@@ -48,11 +48,11 @@ export function sweep(
 ): (...places: number[]) => Row {
   const steps: (() => void)[] = [];
   const slots = Object.entries(across).map(([name, [low, high]]) => [name, { values: new Float64Array(1), low, high, moves: true }] as const);
-  const named = new Map<string, Part>(slots);
+  const named = new Map<string, Evaluated>(slots);
   for (const [name, row] of Object.entries(along)) named.set(name, { values: row, ...ends(row), moves: false });
   const data = new Map(Object.entries(arrays).map(([name, array]) => [name, flattened(array)]));
 
-  function work(parts: Part[], [low, high]: readonly [number, number], step: (out: Float64Array) => void): Part {
+  function work(parts: Evaluated[], [low, high]: readonly [number, number], step: (out: Float64Array) => void): Evaluated {
     if (!(low >= -LARGEST && high <= LARGEST)) throw new Unable("numbers beyond 2^53 are more than the page works with");
     const values = new Float64Array(Math.max(1, ...parts.map((part) => part.values.length)));
     const part = { values, low, high, moves: parts.some((part) => part.moves) };
@@ -62,12 +62,12 @@ export function sweep(
     return part;
   }
 
-  function both(op: string, a: Part, b: Part): Part {
+  function both(op: string, a: Evaluated, b: Evaluated): Evaluated {
     const loop = LOOPS[op]!, left = mask(a), right = mask(b);
     return work([a, b], BOUNDS[op]?.(a, b) ?? [0, 1], (out) => loop(out, a.values, b.values, left, right));
   }
 
-  function built(node: Tree): Part {
+  function built(node: Tree): Evaluated {
     switch (node[0]) {
       case "num":
         return constant(node[1]);
@@ -98,7 +98,7 @@ export function sweep(
     }
   }
 
-  function entry(name: string, places: Part[]): Part {
+  function entry(name: string, places: Evaluated[]): Evaluated {
     const array = data.get(name);
     if (!array || array.shape.length !== places.length) throw new Unable(`the array ${name} is too long for the page`);
     const masks = places.map(mask);
@@ -128,13 +128,13 @@ export function holds(tree: Tree, arrays: Arrays, values: Values): boolean {
   return sweep(tree, arrays, values, {}, {})()[0] === 1;
 }
 
-function constant(value: number, name?: string): Part {
+function constant(value: number, name?: string): Evaluated {
   if (!Number.isSafeInteger(value)) throw new Unable(name ? `${name} is more than the page works with` : "numbers beyond 2^53 are more than the page works with");
   return { values: Float64Array.of(value), low: value, high: value, moves: false };
 }
 
 /** What an index is cut with: nothing of a row, and to 0 where there is one value for all. */
-function mask(part: Part): number {
+function mask(part: Evaluated): number {
   return part.values.length === 1 ? 0 : -1;
 }
 

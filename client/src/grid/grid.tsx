@@ -12,7 +12,7 @@ import { Readout } from "./readout";
 import "./style.css";
 import { useCells, type Asked } from "./use-cells";
 import { heightFor, viewOf, widthFor, within, zoomed } from "./view";
-import { altText } from "./words";
+import { altText } from "./alt-text";
 
 interface Props {
   model: Model;
@@ -40,7 +40,7 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
   const layout = layoutFor(room, down, across, view.top, view.height);
   const shown = useCells(model, view, [layout.height, layout.width], room ? asked : null);
   const colours = useMemo(readColours, [isDark.value]);
-  const cells = useMemo(() => shown.cells && told(model, shown.cells), [model, shown.cells]);
+  const cells = useMemo(() => shown.cells && withOwnSquares(model, shown.cells), [model, shown.cells]);
   const inside = at && at.row < down && at.col < across ? at : null;
   const cursor = inside && cells && boxAt(cells, inside, down, across);
   const single = cursor && cursor.height === 1 && cursor.width === 1 ? `${cursor.row},${cursor.col}` : "";
@@ -137,7 +137,7 @@ export function Grid({ model, view: named, asked, marks, plan, onView, onPixel, 
 }
 
 /** The cells with the query's own position told apart, where a cell is one pair. */
-function told(model: Model, cells: Cells): Cells {
+function withOwnSquares(model: Model, cells: Cells): Cells {
   if (model.rules.length === 2 || cells.height > 1 || cells.width > 1) return cells;
   if (model.tied) return withOwn(cells, LEVELS);
   if (model.kind !== "pixel") return cells;

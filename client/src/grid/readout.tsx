@@ -4,7 +4,7 @@ import { decidingAt, type Clause } from "./clauses";
 import { Unable } from "./evaluate";
 import { holdsAt, pairAt, type Model } from "./model";
 import { useCount, type Asked } from "./use-cells";
-import { partText, placeText } from "./words";
+import { partText, placeText } from "./alt-text";
 
 export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | null; asked: Asked | null }) {
   const one = cursor !== null && cursor.height === 1 && cursor.width === 1;

@@ -35,8 +35,8 @@ class PlanQuestion(Question):
         """What is not as it is by default, as arguments of explain."""
         given = {name: getattr(self, name) for name in ("device", "dtype", "head_dim", "heads", "kv_heads")}
         given |= {"batch": self.batch, "kernel": self.kernel}
-        usual = PlanQuestion(rule="")
-        return {name: value for name, value in given.items() if value != getattr(usual, name)}
+        default = PlanQuestion(rule="")
+        return {name: value for name, value in given.items() if value != getattr(default, name)}
 
 
 def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:

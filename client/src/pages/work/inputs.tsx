@@ -137,16 +137,16 @@ function beginning(name: MatrixName, wide: number, tokens: string[][]): string[]
 }
 
 function Scale({ scale }: { scale: string }) {
-  const usual = scale === "1" || scale === "sqrt";
+  const isNamed = scale === "1" || scale === "sqrt";
   return (
     <label class="work-option">
       scores times
-      <select value={usual ? scale : ""} onChange={(event) => change({ scale: event.currentTarget.value || "1/2" })}>
+      <select value={isNamed ? scale : ""} onChange={(event) => change({ scale: event.currentTarget.value || "1/2" })}>
         <option value="1">1</option>
         <option value="sqrt">1/√D</option>
         <option value="">…</option>
       </select>
-      {!usual && <input type="text" size={6} value={scale} aria-label="Scale of the scores" onInput={(event) => change({ scale: event.currentTarget.value })} />}
+      {!isNamed && <input type="text" size={6} value={scale} aria-label="Scale of the scores" onInput={(event) => change({ scale: event.currentTarget.value })} />}
     </label>
   );
 }
