@@ -78,7 +78,7 @@ function FieldMap({ map, layers }: { map: FirstLayersAnswer; layers: number }) {
   const seen = all.filter((layer) => layer >= 0 && layer <= layers).length;
   const later = all.filter((layer) => layer > layers).length;
   const words = `${seen.toLocaleString("en")} of the ${all.length.toLocaleString("en")} ${isImage ? "pixels" : "pairs"} of this map are connected by ${layers} ${layers === 1 ? "layer" : "layers"}, ${later.toLocaleString("en")} more by further layers`;
-  const told = ([y, x]: Cell) => (isImage ? toldOfPixel(map, y, x) : toldOfPair(map, y, x));
+  const describe = ([y, x]: Cell) => (isImage ? toldOfPixel(map, y, x) : toldOfPair(map, y, x));
   const move = (to: Cell) => change({ pixel: [map.rows[to[0]]!, map.columns[to[1]]!] });
   const at: Cell | undefined = isImage ? [nearest(map.rows, row), nearest(map.columns, col)] : undefined;
   const step = (by: Cell) => at && map.rows[at[0] + by[0]] !== undefined && map.columns[at[1] + by[1]] !== undefined && move([at[0] + by[0], at[1] + by[1]]);
@@ -89,7 +89,7 @@ function FieldMap({ map, layers }: { map: FirstLayersAnswer; layers: number }) {
         {isImage ? `The layer from which on (${row}, ${col}) sees a pixel` : "The layer from which on a query (row) sees a key (column)"}, at {map.at}
         {map.rows.length < total(map.rows) && `; ${map.rows.length} of all positions, evenly spread`}
       </figcaption>
-      <Heat values={cells.map((line) => line.map((layer) => shade(layer, layers)))} range={[0, 1.6]} label={`First layers: ${words}`} told={told} at={at} onPick={isImage ? move : undefined} onStep={isImage ? (by) => void step(by) : undefined}>
+      <Heat values={cells.map((line) => line.map((layer) => shade(layer, layers)))} range={[0, 1.6]} label={`First layers: ${words}`} describe={describe} at={at} onPick={isImage ? move : undefined} onStep={isImage ? (by) => void step(by) : undefined}>
         {numbered && cells.flatMap((line, y) => line.map((layer, x) => layer > 0 && <text class={layer <= layers ? "field-number" : "field-number later"} x={x + 0.5} y={y + 0.55} font-size={LETTER}>{layer}</text>))}
         {at && <rect class="field-pixel" x={at[1]} y={at[0]} width="1" height="1" vector-effect="non-scaling-stroke" />}
       </Heat>
