@@ -35,9 +35,9 @@ def test_the_map_tells_the_way_from_a_query_to_a_key(page: Any) -> None:
     heat = panel.locator(".heat")
     box = heat.bounding_box()
     heat.hover(position={"x": box["width"] * 0.05, "y": box["height"] * 0.95})
-    expect(panel.locator(".heat-told")).to_have_text("query 9 sees key 0 from layer 3 on: 9 ← 6 ← 3 ← 0")
+    expect(panel.locator(".heat-describe")).to_have_text("query 9 sees key 0 from layer 3 on: 9 ← 6 ← 3 ← 0")
     heat.hover(position={"x": box["width"] * 0.95, "y": box["height"] * 0.05})
-    expect(panel.locator(".heat-told")).to_have_text("query 0 never sees key 9")
+    expect(panel.locator(".heat-describe")).to_have_text("query 0 never sees key 9")
 
 
 def test_the_pixel_of_an_image_moves_by_arrow_keys(page: Any) -> None:

@@ -78,7 +78,7 @@ function FieldMap({ map, layers }: { map: FirstLayersAnswer; layers: number }) {
   const seen = all.filter((layer) => layer >= 0 && layer <= layers).length;
   const later = all.filter((layer) => layer > layers).length;
   const words = `${seen.toLocaleString("en")} of the ${all.length.toLocaleString("en")} ${isImage ? "pixels" : "pairs"} of this map are connected by ${layers} ${layers === 1 ? "layer" : "layers"}, ${later.toLocaleString("en")} more by further layers`;
-  const describe = ([y, x]: Cell) => (isImage ? toldOfPixel(map, y, x) : toldOfPair(map, y, x));
+  const describe = ([y, x]: Cell) => (isImage ? pixelText(map, y, x) : pairText(map, y, x));
   const move = (to: Cell) => change({ pixel: [map.rows[to[0]]!, map.columns[to[1]]!] });
   const at: Cell | undefined = isImage ? [nearest(map.rows, row), nearest(map.columns, col)] : undefined;
   const step = (by: Cell) => at && map.rows[at[0] + by[0]] !== undefined && map.columns[at[1] + by[1]] !== undefined && move([at[0] + by[0], at[1] + by[1]]);
@@ -106,13 +106,13 @@ const nearest = (places: number[], to: number) => places.reduce((best, place, in
 /** Dark within the layers, the first the darkest; pale where more layers are needed. */
 const shade = (layer: number, layers: number) => (layer < 0 ? 0 : layer > layers ? 0.1 : layer === 0 ? 1 : 0.85 - (0.5 * (layer - 1)) / Math.max(1, layers - 1));
 
-function toldOfPixel(map: FirstLayersAnswer, y: number, x: number): string {
+function pixelText(map: FirstLayersAnswer, y: number, x: number): string {
   const layer = map.layers[y]![x]!;
   const other = `(${map.rows[y]}, ${map.columns[x]})`;
   return layer === 0 ? `${other}, the pixel itself` : layer < 0 ? `${other} is never seen` : `${other} is seen from layer ${layer} on`;
 }
 
-function toldOfPair(map: FirstLayersAnswer, y: number, x: number): string {
+function pairText(map: FirstLayersAnswer, y: number, x: number): string {
   const layer = map.layers[y]![x]!;
   const [query, key] = [map.rows[y]!.toLocaleString("en"), map.columns[x]!.toLocaleString("en")];
   if (layer === 0) return `position ${query} itself`;
