@@ -69,7 +69,7 @@ export function Heat({ values, range, tone = "amount", label, describe, at, onPi
           </svg>
         )}
       </div>
-      {describe && <p class="heat-describe">{words}</p>}
+      {describe && <p class="heat-description">{words}</p>}
     </>
   );
 }

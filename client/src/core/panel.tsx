@@ -1,12 +1,13 @@
 // The frame of a panel: title, what it is, ways to take it along, the problem if there is one.
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId, useRef, useState } from "preact/hooks";
 import type { Copies, Problem } from "../schema";
 import { askPicture, current, Refused, type Reading } from "./ask";
 import { Guard } from "./guard";
 import { copy, say, useAnnounced } from "./live";
 import "./panel.css";
 import { isExport } from "./recorded";
+import { useFirstSaid } from "./said";
 import { picturesOf } from "./save";
 import { change, here, linkTo } from "./state";
 
@@ -60,11 +61,14 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
   );
 }
 
-/** What is wrong, and what would be right, one click away. */
+/** What is wrong, and what would be right, one click away; where the page says it already, only that. */
 export function ProblemText({ problem }: { problem: Problem }) {
+  const place = useRef<HTMLDivElement>(null);
+  const first = useFirstSaid(place, problem.message);
   useAnnounced(problem.message);
+  if (!first) return <div ref={place} class="problem-again">Not answered, for the same reason.</div>;
   return (
-    <div class={`problem ${problem.kind.replace(" ", "-")}`}>
+    <div ref={place} class={`problem ${problem.kind.replace(" ", "-")}`}>
       <p>{problem.message}</p>
       {problem.fixes.map((fix) => (
         <button onClick={() => problem.field && change({ [problem.field]: fix.text }, true)}>{fix.label}</button>

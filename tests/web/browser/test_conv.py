@@ -50,6 +50,8 @@ def test_hard_heads_are_the_convolution_at_the_same_price(page: Any) -> None:
     expect(proofs).to_have_count(3)
     page.get_by_label("Kernel, number, or rows by columns").fill("3x")
     expect(page.locator("[data-panel=conv] .problem")).to_contain_text("rows by columns as in 8x12")
+    expect(page.locator(".problem-again")).to_have_count(3)
+    expect(page.locator(".problem")).to_have_count(1)  # said once
     page.get_by_label("Kernel, number, or rows by columns").fill("1x2")
     expect(page.locator("[data-panel=conv]").get_by_role("heading")).to_have_text(
         "A 1 × 2 convolution as 2 heads"

@@ -32,7 +32,7 @@ export default function ConvPage({ state }: { state: ConvState }) {
             </select>
           </label>
           <label>
-            with{" "}
+            <span class="hidden">Padding with</span>
             <select value={state.padding_mode} onChange={(event) => change({ padding_mode: event.currentTarget.value })}>
               <option value="zeros">zeros</option>
               <option value="replicate">replicate</option>
