@@ -11,6 +11,8 @@ _ADVICE = (
     (r"; counting at given numbers still works: count\(.*?\)", "; at numbers for all letters it is counted"),
     (r": compare their masks, as in .*", ": the grid shows where they differ"),
     (r"; or pass it as data=\{[^}]*\}", ""),
+    (r'^rule "[^"]*" looks up data', "it looks up data"),
+    (r"; give it numbers and it is counted from the data", ": its pairs are counted from the data"),
     (r"; picture\(\) shows some tiles of any rule", ""),
     (r"(give \w+ a number), as in at\([^)]*\)", r"\1"),
 )

@@ -74,7 +74,7 @@ function Controls({ state, problem, letter }: { state: RuleState; problem: Probl
           </select>
         </label>
         <label>
-          positions from{" "}
+          positions count from{" "}
           <select value={state.first} onChange={(event) => change({ first: Number(event.currentTarget.value) })}>
             <option value={0}>0</option>
             <option value={1}>1</option>

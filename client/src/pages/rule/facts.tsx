@@ -20,7 +20,7 @@ export function CountPanel({ state, read }: RuleProps) {
       question={question}
       reading={count}
     >
-      {found?.formula && <PiecewiseFormula formula={found.formula} />}
+      {found?.formula && found.formula.text !== found.value.replaceAll(",", "") && <PiecewiseFormula formula={found.formula} />}
       {found?.partly && (
         <div class="rule-partly">
           <span class="rule-note">at the numbers given so far</span>
@@ -145,7 +145,7 @@ export function NamesPanel({ state, read }: RuleProps) {
   return (
     <Panel
       title="Also known as"
-      about="The rule of the catalogue that attends the same pairs for every size and parameter, which is proved, not guessed; what other libraries call it, with their numbers in its letters; and the one way in which the engine writes this set, however it was typed."
+      about="The rule of the catalogue that attends the same pairs for every size and parameter, which is proved, not guessed; what other libraries call it, with their numbers in its letters; and its canonical form, one for this set however it was typed."
       panel="rules"
       question={question}
       reading={names}
@@ -166,7 +166,7 @@ export function NamesPanel({ state, read }: RuleProps) {
             {found.aliases.length > 0 && <Fact name="aliases" texts={found.aliases} />}
             {found.elsewhere.length > 0 && <Fact name="elsewhere" texts={found.elsewhere} />}
             {found.reference && <Fact name="reference" texts={[found.reference]} />}
-            <dt>as the engine writes it</dt>
+            <dt>in canonical form</dt>
             <dd>
               {found.canonical ? (
                 <>

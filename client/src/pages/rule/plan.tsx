@@ -91,7 +91,7 @@ function Controls({ state, line }: { state: RuleState; line: boolean }) {
         </select>
       </label>
       {number("heads", "heads", 1)}
-      {number("kv_heads", "kv_heads, 0: as many", 0)}
+      {number("kv_heads", "kv_heads (0: as many as heads)", 0)}
       {number("head_dim", "head_dim", 1)}
       {number("batch", "batch", 1)}
       <label>
