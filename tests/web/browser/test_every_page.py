@@ -60,7 +60,7 @@ def tab(browser: Any, address: str, request: pytest.FixtureRequest) -> Iterator[
 def visit(tab: Any, page: str) -> None:
     """The page, once every panel on it has answered."""
     tab.goto(f"/#{page}")
-    expect(tab.locator(f"main > [data-page={page}]")).to_be_visible()
+    expect(tab.locator(f"main > [data-page={page.partition('?')[0]}]")).to_be_visible()
     expect(tab.locator("main section.panel").first).to_be_visible()
     expect(tab.locator("section.panel[aria-busy=true]")).to_have_count(0)
 
