@@ -3,7 +3,7 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
-import { trimmedPlot, trimmedTemml } from "./trim.mjs";
+import { trimmedPlot, trimmedStyle, trimmedTemml } from "./trim.mjs";
 
 const source = new URL("src/", import.meta.url).pathname;
 const out = process.argv[2];
@@ -13,6 +13,7 @@ const trims = {
   name: "trims",
   setup(bundler) {
     bundler.onLoad({ filter: /temml\.mjs$/ }, ({ path }) => ({ contents: (formulas ||= trimmedTemml(path, [library, source])) }));
+    bundler.onLoad({ filter: /Temml-Local\.css$/ }, ({ path }) => ({ contents: trimmedStyle(path), loader: "default" }));
     bundler.onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => ({ contents: trimmedPlot(path) }));
   },
 };

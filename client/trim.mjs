@@ -31,6 +31,11 @@ export function trimmedTemml(file, folders) {
   return statements.filter((one) => kept.has(one)).map((one) => one.text).join("") + "\nexport default { render };\n";
 }
 
+/** Temml's style, without the rules of what is crossed out, boxed, stretched or numbered. */
+export function trimmedStyle(file) {
+  return readFileSync(file, "utf8").replace(/[^{}]*(menclose|cancel|strike|sout|longdiv|phasor|fbox|circle|actuarial|tilde-|hat-|Eqn|eqn|shift-left|ff-)[^{}]*\{[^{}]*\}/g, "");
+}
+
 /** uPlot with straight lines only, and without dates of other zones. */
 export function trimmedPlot(file) {
   return readFileSync(file, "utf8").replace(/^\t(\(paths\.(stepped|bars|spline)|uPlot\.(join|fmtDate|tzDate)) .*$/gm, "");
