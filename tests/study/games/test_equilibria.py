@@ -87,7 +87,19 @@ def test_lines_and_curves() -> None:
     assert line.curve == ("p - q",) and len(line) == 1
     curve = Game("p^2*q^2").equilibria()
     assert not curve.complete and curve.curve == ("p^2*q", "p*q^2") and len(curve) == 0
-    assert "equilibria wherever p^2*q = 0 and p*q^2 = 0" in str(curve)
+    assert "stationary points wherever p^2*q = 0 and p*q^2 = 0" in str(curve)  # on q = 0, q gains by moving
+
+
+@pytest.mark.parametrize(
+    ("f", "summary"),
+    [
+        ("(p - q)^2", "stationary points wherever p - q = 0, none of them an equilibrium"),  # q runs away
+        ("(x + y)^2 - u^2", "equilibria wherever x + y = 0 and u = 0"),
+    ],
+)
+def test_what_fills_a_line_is_an_equilibrium_only_where_nobody_gains(f: str, summary: str) -> None:
+    names = "x y" if "y" in f else "p"
+    assert Game(f, minimise=names).equilibria().summary() == summary
 
 
 def test_searched_where_algebra_stops() -> None:

@@ -101,7 +101,12 @@ class Equilibria(Printed):
         if self.note:
             return self.note
         if self.curve:
-            return f"equilibria wherever {' and '.join(f'{one} = 0' for one in self.curve)}"
+            line = f"wherever {' and '.join(f'{one} = 0' for one in self.curve)}"
+            if not self.points:  # what they are is not known
+                return f"stationary points {line}"
+            if self.points[0].kind == "none":  # f is quadratic there: all are as one of them is
+                return f"stationary points {line}, none of them an equilibrium"
+            return f"equilibria {line}"
         if not self.points:
             return "no equilibrium: the gradient is 0 nowhere"
         many, solved = len(self.points), sum(one.kind != "none" for one in self.points)

@@ -248,7 +248,7 @@ def behaviour_text(behaviour: Behaviour | None) -> str:
         return "undecided"
     if behaviour.kind == "grows":
         return "grows like t" if behaviour.order == 1 else f"grows like t^{behaviour.order}"
-    return {"settles": "settles on an equilibrium"}.get(behaviour.kind, behaviour.kind)
+    return {"settles": "settles on a stationary point"}.get(behaviour.kind, behaviour.kind)
 
 
 def eigenvalue_text(pair: tuple[Any, Any]) -> str:
