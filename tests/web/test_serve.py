@@ -21,6 +21,8 @@ from web.processes import gone, processes_of
 
 from lattend.errors import LattendError
 from lattend.web import serve
+from lattend.web.app import application
+from lattend.web.guards import Hosts
 from lattend.web.panels import PANELS
 from lattend.web.static import File
 
@@ -197,6 +199,11 @@ def sent(headers: dict[str, str]) -> Response:
     coded = [(name.encode(), value.encode()) for name, value in headers.items()]
     file = File("text/plain", b"text", {"br": b"b", "gzip": b"g"}, '"tag"')
     return file.response(Request({"type": "http", "headers": coded}))
+
+
+def test_every_type_of_the_api_has_a_name_of_its_own() -> None:
+    schemas = application(Hosts(frozenset())).openapi()["components"]["schemas"]
+    assert [name for name in schemas if "__" in name] == []  # of two alike, the modules are named too
 
 
 def test_the_page_and_the_server_answer_the_same_questions_first() -> None:

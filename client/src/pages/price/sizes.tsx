@@ -5,7 +5,7 @@ import { change } from "../../core/state";
 import type { Numbers } from "./state";
 
 const MOST = 2 ** 20;
-const FEW = { heads: 256, l: 256, layers: 256, k: 31 } as { [name: string]: number };
+const MOST_BY_LETTER = { heads: 256, l: 256, layers: 256, k: 31 } as { [name: string]: number };
 
 export function Sizes({ letters, numbers }: { letters: SizeLetter[]; numbers: Numbers }) {
   const set = (name: string) => (value: number | string | null) => {
@@ -19,7 +19,7 @@ export function Sizes({ letters, numbers }: { letters: SizeLetter[]; numbers: Nu
     <>
       <div class="sliders">
         {letters.map((letter) => (
-          <Slider name={letter.name} value={numbers[letter.name] ?? null} example={letter.example} min={1} max={FEW[letter.name] ?? MOST} log onChange={set(letter.name)} />
+          <Slider name={letter.name} value={numbers[letter.name] ?? null} example={letter.example} min={1} max={MOST_BY_LETTER[letter.name] ?? MOST} log onChange={set(letter.name)} />
         ))}
       </div>
       <div class="price-row">
