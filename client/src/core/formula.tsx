@@ -16,6 +16,15 @@ export function Formula({ latex, block }: { latex: string; block?: boolean }) {
   return <span class={block ? "formula block" : "formula"} ref={place} data-latex={latex} />;
 }
 
+/** Formulas below each other, on lines of their own; what is too wide scrolls, by keys too. */
+export function Formulas({ lines }: { lines: string[] }) {
+  return (
+    <div class="pieces" tabIndex={0} role="group" aria-label={lines.length > 1 ? "Formulas" : "Formula"}>
+      {lines.map((line) => <Formula latex={line} block />)}
+    </div>
+  );
+}
+
 /** A formula in pieces, each with the places where it holds. */
 export function PiecewiseFormula({ formula }: { formula: Pieces }) {
   const several = formula.pieces.length > 1 || formula.pieces[0]?.when;

@@ -28,6 +28,12 @@ THEME_IS = """theme => new Promise((done, fail) => requestAnimationFrame(() => r
 WIDE = """[...document.querySelectorAll("main *")]
     .filter(one => one.getBoundingClientRect().right > 361 && !one.closest(".scroll, .pieces, .formula, svg"))
     .slice(0, 5).map(one => one.outerHTML.slice(0, 150))"""
+# What scrolls and is not reached by keys
+UNREACHED = """[...document.querySelectorAll("main *")]
+    .filter(one => ["auto", "scroll"].includes(getComputedStyle(one).overflowX))
+    .filter(one => one.scrollWidth > one.clientWidth + 1 && one.tabIndex < 0)
+    .filter(one => !one.querySelector("a, button, input, select, textarea, [tabindex]"))
+    .slice(0, 5).map(one => one.outerHTML.slice(0, 150))"""
 # Letters that are smaller than 11 pixels on the screen; formulas have their own sizes
 SMALL = """[...document.querySelectorAll("main *")]
     .filter(one => one.getClientRects().length && !one.closest("math"))
@@ -161,6 +167,7 @@ def test_a_narrow_window_scrolls_only_down_and_is_read(tab: Any, page: str) -> N
     assert width <= 360, tab.evaluate(WIDE)
     expect(tab.locator("nav [aria-current]")).to_be_in_viewport()  # the menu scrolls
     assert tab.evaluate(SMALL) == []
+    assert tab.evaluate(UNREACHED) == []
 
 
 @pytest.mark.parametrize("page", PAGES)

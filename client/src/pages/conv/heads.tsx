@@ -1,7 +1,7 @@
 // The heads of one query: their centres over the image, and the weights of each as a map in the kernel's own order.
 import { useMemo } from "preact/hooks";
 import { useAnswer } from "../../core/ask";
-import { Formula } from "../../core/formula";
+import { Formulas } from "../../core/formula";
 import { Heat, HeatScale, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -93,7 +93,7 @@ function Heads({ found, asked, chosen }: { found: ConvAnswer; asked: string; cho
           </dd>
         </div>
       </dl>
-      <div class="pieces"><Formula latex={found.latex} block /></div>
+      <Formulas lines={[found.latex]} />
       <p class="conv-words" hidden={keys[0] === found.size[0]}>Hatched: zeros of the padding, which are keys too.</p>
     </>
   );

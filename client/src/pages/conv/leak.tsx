@@ -1,7 +1,7 @@
 // The leak of heads against α, below its bound, and the α that a small leak needs.
 import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
-import { Formula } from "../../core/formula";
+import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { LeakAnswer } from "../../schema";
@@ -57,7 +57,7 @@ export function LeakPanel({ state }: { state: ConvState }) {
               </tbody>
             </table>
           </div>
-          <div class="pieces"><Formula latex={found.latex} block /></div>
+          <Formulas lines={[found.latex]} />
         </>
       )}
     </Panel>

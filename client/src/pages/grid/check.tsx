@@ -1,6 +1,6 @@
 // lt.nn.GridRNN against plain loops of its equation.
 import { useAnswer } from "../../core/ask";
-import { Formula } from "../../core/formula";
+import { Formulas } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { pick } from "../../core/state";
@@ -21,11 +21,7 @@ export function CheckPanel({ state }: { state: GridState }) {
     >
       {reading.answer && (
         <>
-          <div class="pieces">
-            {reading.answer.equation.map((line) => (
-              <Formula latex={line} block />
-            ))}
-          </div>
+          <Formulas lines={reading.answer.equation} />
           <p class={reading.answer.equal ? "grid-equal" : "grid-differs"}>{reading.answer.equal ? "✓ equal up to rounding" : "✗ they differ"}</p>
           <Report report={reading.answer.report} formulas />
         </>

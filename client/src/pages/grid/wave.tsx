@@ -1,7 +1,7 @@
 // The wavefront: which cells run at a step, which are done, which wait; played, paused or stepped by hand.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Reading } from "../../core/ask";
-import { Formula, PiecewiseFormula } from "../../core/formula";
+import { Formulas, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change } from "../../core/state";
 import { letterScale, useWidth } from "../../core/width";
@@ -107,11 +107,7 @@ function Wave({ found, state }: { found: GridAnswer; state: GridState }) {
           </p>
         </div>
       </div>
-      <div class="pieces">
-        {found.equation.map((line) => (
-          <Formula latex={line} block />
-        ))}
-      </div>
+      <Formulas lines={found.equation} />
     </>
   );
 }

@@ -41,7 +41,7 @@ export function Strip({ found, token, onToken }: { found: PatchesAnswer; token: 
       <figcaption>
         The sequence, row by row{many < found.tokens && `: the first ${many} of ${found.tokens.toLocaleString("en")}`}
       </figcaption>
-      <div role="img" aria-label={`${many} patches in the order of reading`}>
+      <div role="img" tabIndex={0} aria-label={`${many} patches in the order of reading`}>
         {Array.from({ length: many }, (_, place) => (
           <svg class={place === token ? "chosen" : ""} viewBox={view(found, place)} preserveAspectRatio="none" onClick={() => onToken(place)}>
             <Picture found={found} />
