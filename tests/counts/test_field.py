@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from random_rules import affine, split
 
 import lattend as lt
-from lattend.counts import field
+from lattend.counts import Count, field
 from lattend.counts.field import Depth
 from lattend.counts.field_map import MOST_SIDE, field_map, first_layers
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
@@ -267,3 +267,32 @@ def test_a_map_of_an_image_is_that_of_one_pixel() -> None:
 
 def test_a_map_of_nothing_is_empty() -> None:
     assert field_map(lt.rules.causal().at(n=0)).layers == []
+
+
+@pytest.mark.parametrize(
+    ("text", "extent"),
+    [
+        ("strided", "earlier"),
+        ("k <= q and q - k < u + 1", "earlier"),
+        ("abs(q - k) <= t", "every"),
+        ("q <= k <= q + t", "one way"),
+    ],
+)
+def test_a_band_takes_as_many_layers_as_its_width_goes_into_the_rest(text: str, extent: str) -> None:
+    rule = lt.rule(text)
+    (name,) = rule.parameters
+    found = rule.layers_to_reach_all()
+    assert (found.extent, found.where, found.apart) == (extent, f"{name} >= 1", None)
+    assert isinstance(found.layers, Count)
+    for n in range(12):
+        for t in range(1, 6):
+            assert found.layers.at(**{"n": n, name: t}) == searched(rule, n=n, **{name: t}).max(initial=0)
+    with pytest.raises(DomainError, match=f"needs {name} >= 1"):
+        found.layers.at(**{"n": 4, name: 0})
+
+
+def test_a_band_of_a_letter_at_a_number_of_tokens() -> None:
+    found = lt.rules.strided().layers_to_reach_all(n=13)
+    assert isinstance(found.layers, Count)
+    assert [found.layers.at(t=t) for t in (1, 5, 6, 12, 40)] == [12, 3, 2, 1, 1]
+    assert found.seen() == "every position sees all before it, where t >= 1"

@@ -18,25 +18,22 @@ from lattend.budget import Budget
 from lattend.cost.amount import ONE, Amount
 from lattend.cost.points import Sizes, at_least, known_numbers, substitute, with_parameters
 from lattend.cost.sizes import number_of
-from lattend.counts.closed import Closed
+from lattend.counts.bands import BANDS, band_layers
 from lattend.counts.field import depth_of_mask
 from lattend.errors import DeadlineError, LattendError
 from lattend.rules.axes import HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.language.linear import Linear, Quotient
-from lattend.rules.language.parser import parse
 from lattend.rules.language.polynomial import Polynomial
 from lattend.rules.reader import rule
 from lattend.rules.rule import Rule
-from lattend.sets import PointSet, Space, region_of
+from lattend.sets import PointSet
 from lattend.sets.compare import difference
 from lattend.sets.guard import remembered
-from lattend.sets.piece import Piece
 
 MOST_TRAVERSED = 128  # positions of a rule that is traversed step by step
 SMALL, MOST_SMALL = 7, 64  # positions, and numbers of parameters, of masks that tell rules apart
-BANDS = ("k <= q and q - k <= {}", "abs(q - k) <= {}", "q <= k and k - q <= {}")
 
 
 @lru_cache(maxsize=256)
@@ -171,7 +168,7 @@ def _band(reach: str | int, sizes: Sizes) -> Amount | None:
         return None
     if number is not None:
         return _rounded(sizes["n"], number)
-    return substitute(_layers(), {"n": sizes["n"], "t": how_far}, at_least(("n", "t"), 1))
+    return substitute(band_layers(), {"n": sizes["n"], "t": how_far}, at_least(("n", "t"), 1))
 
 
 def _rounded(size: Polynomial, reach: int) -> Amount | None:
@@ -186,22 +183,6 @@ def _rounded(size: Polynomial, reach: int) -> Amount | None:
     name = size.atoms[0]
     found = Polynomial.atom(Quotient(Linear(((name, 1),), reach - 2), reach))
     return Amount(((None, found),), at_least((str(name),), 1))
-
-
-@lru_cache(maxsize=1)
-def _layers() -> Closed:
-    """⌈(n - 1)/t⌉ in N = n // t and r = n % t: N + 1 where r is 2 or more, else N, and n - 1 where t is 1."""
-    space = Space(("n", "t"), (), {"n": "t"})
-    whole = Polynomial.atom(Quotient(Linear((("n", 1),)), "t"))
-    one = Polynomial.constant(1)
-    cases = {
-        "n % t >= 2": whole + one,
-        "n % t <= 1 and t >= 2": whole,
-        "t == 1": whole - one,
-    }
-    domain = region_of(parse("n >= 1 and t >= 1"), space).aligned(space)
-    pieces = [Piece(region_of(parse(c), space).aligned(space) & domain, f) for c, f in cases.items()]
-    return Closed(space, domain, pieces)
 
 
 def _traversed(bound: Rule) -> Amount | None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.budget import DEFAULT
+from lattend.counts.bands import band_depth
 from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.counting import bind
@@ -23,6 +24,7 @@ from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
+from lattend.rules.language.parser import parse
 from lattend.rules.rule import Rule, check_integer
 from lattend.sets.guard import remembered
 from lattend.sets.powers import Extent, Relation, least_power
@@ -48,6 +50,7 @@ class Depth:
     layers: Count | int
     extent: Extent
     apart: dict[str, int] | None = None
+    where: str = ""  # where that is so, if not at all numbers
 
     @property
     def all_reached(self) -> bool:
@@ -63,7 +66,7 @@ class Depth:
     def seen(self) -> str:
         """What a query sees in the end."""
         if self.apart is None:
-            return _SEEN[self.extent]
+            return _SEEN[self.extent] + (f", where {self.where}" if self.where else "")
         queries = [place for name, place in self.apart.items() if name.startswith("q")]
         keys = [place for name, place in self.apart.items() if name in ("k", "kz", "ky", "kx")]
         two = [str(p[0]) if len(p) == 1 else str(tuple(p)) for p in (queries, keys)]
@@ -143,8 +146,11 @@ def depth(rule: Rule, deadline: float | None = None) -> Depth:
         if expr.arrays(one.condition):
             raise NoClosedForm(f'rule "{rule.text}" looks up data: give {" and ".join(one.free)} a number')
         symbolic = replace(one, values={})
-        closed, extent, apart = remembered(_open_depth, symbolic, _frozen(one.values), budget=budget)
-        return Depth(bind(Count(symbolic, closed, budget=budget), one), extent, apart)
+        closed, extent, apart, where = remembered(_open_depth, symbolic, _frozen(one.values), budget=budget)
+        if where:
+            one = replace(one, where=expr.all_of(one.where, parse(where)))
+        count = Count(replace(one, values={}), closed, budget=budget)
+        return Depth(bind(count, one), extent, apart, where)
     positions = prod(one.values[axis.queries] for axis in one.axes)
     if positions <= QUICK_POSITIONS or expr.arrays(one.condition):
         return _traversed(one, positions)
@@ -168,12 +174,16 @@ def _condition(rule: Rule, layers: int) -> Condition:
     return Relation(rule).condition(layers)
 
 
-def _open_depth(rule: Rule, numbers: Numbers) -> tuple[Closed, Extent, dict[str, int] | None]:
+def _open_depth(rule: Rule, numbers: Numbers) -> tuple[Closed, Extent, dict[str, int] | None, str]:
     relation = Relation(rule, dict(numbers))
+    band = band_depth(relation, rule.parameters)
+    if band is not None:
+        closed, extent, where = band
+        return closed.ready(), extent, None, where
     lengths = relation.lengths()
     domain = relation.pairs.domain
     closed = Closed(domain.space, domain, simplified(relation.most(lengths), domain))
-    return closed.ready(), *_end(relation, relation.connected(lengths))
+    return closed.ready(), *_end(relation, relation.connected(lengths)), ""
 
 
 def _depth(rule: Rule, numbers: Numbers) -> tuple[int, Extent, dict[str, int] | None]:

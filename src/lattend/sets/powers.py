@@ -14,6 +14,7 @@ import islpy as isl
 from lattend.errors import NoClosedForm
 from lattend.rules.language.expr import Compare, Condition, Name, Truth
 from lattend.rules.rule import Rule
+from lattend.sets.build import points_of
 from lattend.sets.canonical import written
 from lattend.sets.frame import LetterFrame
 from lattend.sets.piece import Piece
@@ -89,6 +90,12 @@ class Relation:
         if len(self.axes) == 1 and self._earlier().is_equal(connected):
             return Compare("<=", Name(self.axes[0].key), Name(self.axes[0].query))
         return written(_points(connected), LetterFrame(self.pairs, self.axes))
+
+    def attends_to(self, condition: Condition) -> bool:
+        """Whether its pairs are those of this condition, at all sizes and parameters."""
+        if self.pairs.space.split:
+            return False
+        return bool(self.pairs.points.is_equal(points_of(condition, self.pairs.space, self.pairs.box)))
 
     def depth(self) -> tuple[int, isl.Map]:
         """After how many layers nothing more is connected, and what then is; at numbers for all names."""
