@@ -28,6 +28,7 @@ PLAIN = (
     "nn.pictures.scores",
     "plans.retention",
     "rules.code",
+    "rules.slips",
     "sets.recognise",
     "study.derivations.catalogue",
     "study.derivations.tried",
