@@ -78,9 +78,9 @@ export default function RulePage({ state }: { state: RuleState }) {
           <KeysPanel {...props} keys={keys} />
           <SpanPanel {...props} />
           <FieldPanel {...props} />
-          <CachePanel {...props} />
         </div>
         <div class="rule-more">
+          <CachePanel {...props} />
           <CodePanel {...props} />
           <NamesPanel {...props} />
         </div>
