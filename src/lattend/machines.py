@@ -8,7 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ CPU = "cpu"
 class Machine:
     """How fast a machine multiplies matrices, in operations a second, and copies, in bytes a second.
 
-    A multiply-add is two operations. `peak` is what the data sheet says, `rate` what was reached.
+    A multiply-add is two operations. `peak` and `peak_bandwidth` are what the data sheet says, `rate` and
+    `bandwidth` what was reached where that was measured.
     """
 
     name: str
@@ -33,14 +34,30 @@ class Machine:
     width: int  # bytes of the numbers that were multiplied
     about: str = ""
     peak: float | None = None
+    peak_bandwidth: float | None = None
 
 
 DATA_SHEET = "data sheet: SXM, dense bf16"
 MACHINES = {
-    "H200": Machine("H200", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 989.4e12),
-    "H100": Machine("H100", 989.4e12, 3.35e12, 2, DATA_SHEET, 989.4e12),
-    "A100": Machine("A100", 312e12, 2.039e12, 2, DATA_SHEET, 312e12),
+    "H200": Machine("H200", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 989.4e12, 4.8e12),
+    "H100": Machine("H100", 989.4e12, 3.35e12, 2, DATA_SHEET, 989.4e12, 3.35e12),
+    "A100": Machine("A100", 312e12, 2.039e12, 2, DATA_SHEET, 312e12, 2.039e12),
 }
+
+
+def compared_machines() -> list[Machine]:
+    """All by their data sheets, so that one can be held against another, then those that were measured.
+
+    >>> [one.name for one in compared_machines()]
+    ['H200', 'H100', 'A100', 'H200, measured']
+    """
+    known = MACHINES.values()
+    sheets = [
+        replace(one, rate=one.peak, bandwidth=one.peak_bandwidth, about=DATA_SHEET)
+        for one in known
+        if one.peak is not None and one.peak_bandwidth is not None
+    ]
+    return sheets + [replace(one, name=f"{one.name}, measured") for one in known if one.about != DATA_SHEET]
 
 
 def machine_names() -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from web.latex_check import faults
 from web.questions import good_questions
+from web.words import text_of
 
 from lattend.cli.main import main
 from lattend.web.panels import PANELS
@@ -52,7 +53,11 @@ NO_LATEX = (
 def cells(report: dict[str, Any]) -> list[str]:
     """All that stands in the tables and facts of a report."""
     return [
-        line for part in report["parts"] for row in part["rows"] for cell in row for line in cell.split("\n")
+        line
+        for part in report["parts"]
+        for row in part["rows"]
+        for cell in row
+        for line in text_of(cell).split("\n")
     ]
 
 
@@ -77,7 +82,7 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "shared": lambda found: [line for part in found["parts"] for line in lines(part["formula"])],
     "draw": lambda found: found["caption"],
     "game": lambda found: cells(found["report"]),
-    "game_outcome": lambda found: [one["words"] for one in found["outcomes"]],
+    "game_outcome": lambda found: [text_of(one["words"]) for one in found["outcomes"]],
     "game_steps": lambda found: cells(found["report"]),
     "steer": lambda found: cells(found["report"]),
     "try_query": lambda found: cells(found["report"]),
@@ -116,7 +121,7 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
         layer["formula"]["pieces"][0]["when"] and layer["label"] for layer in found["layers"]
     ],
     "tables": lambda found: [cells(found["architectures"])[1], found["train_test"]["title"]],
-    "model": lambda found: [found["parameters"], *found["multiply_adds"]],
+    "model": lambda found: [found["parameters"], *found["multiply_adds"], *cells(found["formulas"])],
 }
 
 
@@ -211,9 +216,9 @@ def test_copies_of_every_example_run_and_print_what_the_panel_shows(
 def test_a_copy_says_all_that_was_set() -> None:
     config = dict(first_of_each())["model"]["config"]
     asked: Question = {"config": config, "length": 64}
-    assert answer("model", asked)["copies"]["command"] == "lattend cost config.json --length 64"
+    assert answer("model", asked)["copies"]["command"] == "lattend cost config.json --length 64 --formulas"
     more = answer("model", asked | {"training": True, "batch": 2})["copies"]["command"]
-    assert more == "lattend cost config.json --length 64 --batch 2 --training"
+    assert more == "lattend cost config.json --length 64 --batch 2 --training --formulas"
     rules = {"rule": "strided", "other": "windowed(4)"}
     assert answer("same", rules)["copies"]["command"] == "lattend same strided 'windowed(4)'"
     at_numbers = answer("same", rules | {"numbers": {"t": 3}})["copies"]["command"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from web.words import text_of
 
 from lattend.study.games.game import Game, dirac
 from lattend.study.games.methods import METHODS
@@ -57,7 +58,7 @@ def test_outcomes_of_several_rules_stand_side_by_side() -> None:
     also = ["simultaneous", "optimistic"]
     _, found = ask("game_outcome", game="dirac", method="extragradient", also=also, step="1/2")
     expected = {name: str(dirac().analyse(name, "1/2").here) for name in ("extragradient", *also)}
-    assert {one["name"]: one["words"] for one in found["outcomes"]} == expected
+    assert {one["name"]: text_of(one["words"]) for one in found["outcomes"]} == expected
 
 
 def test_the_best_step_is_the_librarys() -> None:

@@ -1,12 +1,14 @@
 // A report of the library: sentences, facts and tables.
 import { Scripts } from "./scripts";
+import { textOf, type Words, WordsView } from "./words";
 
 interface ReportPart {
   kind: "text" | "facts" | "table";
-  text: string;
+  text: Words;
   head: string[];
-  rows: string[][];
+  rows: Words[][];
   right: boolean[]; // columns of numbers
+  gap: boolean; // something new begins with it
 }
 export interface ReportView {
   title: string;
@@ -28,20 +30,20 @@ export function Report({ report, title, formulas }: { report: ReportView; title?
 }
 
 export function PartView({ part, formulas }: { part: ReportPart; formulas?: boolean | undefined }) {
-  if (part.kind === "text") return <p>{part.text}</p>;
+  if (part.kind === "text") return <p class={part.gap ? "gap" : ""}><WordsView words={part.text} /></p>;
   if (part.kind === "facts")
     return (
       <dl class="facts">
         {part.rows.map(([name, words]) => (
           <div>
-            <dt>{name}</dt>
-            <dd>{words}</dd>
+            <dt><WordsView words={name!} /></dt>
+            <dd><WordsView words={words!} /></dd>
           </div>
         ))}
       </dl>
     );
   const side = (column: number) => (part.right[column] ? "number" : "");
-  const look = (cell: string, column: number) => `${side(column)}${cell.length <= SHORT ? " short" : ""}`;
+  const look = (cell: Words, column: number) => `${side(column)}${textOf(cell).length <= SHORT ? " short" : ""}`;
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Table">
       <table class="report-table">
@@ -57,7 +59,10 @@ export function PartView({ part, formulas }: { part: ReportPart; formulas?: bool
         <tbody>
           {part.rows.map((row) => (
             <tr>
-              {row.map((cell, column) => (column === 0 ? <th scope="row" class={look(cell, 0)}>{formulas ? <Scripts text={cell} /> : cell}</th> : <td class={look(cell, column)}>{cell}</td>))}
+              {row.map((cell, column) => {
+                const words = formulas && typeof cell === "string" && column === 0 ? <Scripts text={cell} /> : <WordsView words={cell} />;
+                return column === 0 ? <th scope="row" class={look(cell, 0)}>{words}</th> : <td class={look(cell, column)}>{words}</td>;
+              })}
             </tr>
           ))}
         </tbody>

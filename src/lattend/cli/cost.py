@@ -33,7 +33,7 @@ EXAMPLES = (
     'lattend cost "attention(D_o=D_o, D_out=D_out)" --parameters',
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
-    "lattend cost config.json --length 8192 --batch 8 --training",
+    "lattend cost config.json --length 8192 --batch 8 --training --formulas",
 )
 # Options that have an answer of their own, and those that go with it
 ALONE = {
@@ -74,6 +74,9 @@ def cost(
     training: Annotated[
         bool, typer.Option("--training", help="Forward and backward, for a config.json.")
     ] = False,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="Of a config.json, in n tokens of b sequences.")
+    ] = False,
     out: Annotated[str | None, option("FILE", "Draw bars: .svg, .png, .pdf.", "--out", "-o")] = None,
     json: Json = False,
 ) -> int:
@@ -96,8 +99,8 @@ def cost(
         return YES
     if layer.endswith(".json") or Path(layer).is_dir():
         refuse(given, given, "is for a layer, not for a model; a model takes --length, --batch, --training")
-        return _model(layer, length, batch, training, json)
-    of_model = {"--length": length, "--batch": batch, "--training": training}
+        return _model(layer, length, batch, training, formulas, json)
+    of_model = {"--length": length, "--batch": batch, "--training": training, "--formulas": formulas}
     refuse(of_model, of_model, "is for a config.json; a layer takes its sizes from --at n=…")
     for alone, takes in ALONE.items():
         if given[alone]:
@@ -179,7 +182,9 @@ def _judged(found: Cost | PerPoint, claims: list[str], rename: dict[str, str]) -
     return verdicts
 
 
-def _model(path: str, length: int | None, batch: int | None, training: bool, json: bool) -> int:
+def _model(
+    path: str, length: int | None, batch: int | None, training: bool, formulas: bool, json: bool
+) -> int:
     """A model read from its config.json."""
     from lattend.cost.models import config
 
@@ -198,4 +203,6 @@ def _model(path: str, length: int | None, batch: int | None, training: bool, jso
         say(f"\n{work.text(width())}")
     if held is not None:
         say(f"\nKV cache: {format_bytes(held)}, at 2 bytes a number")
+    if formulas:
+        say(f"\n{model.formulas(training=training).text(width())}")
     return YES

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lattend.cost.amount import ZERO, Amount
 from lattend.cost.recipe import TIED
 from lattend.counts.count import Count
+from lattend.counts.formula_latex import value_maths
 from lattend.errors import NamingError
 from lattend.report.numbers import format_value
 from lattend.report.report import Printed, Report
@@ -82,7 +83,7 @@ class ParameterTable(Printed):
         rows = [(row.matrix, self._head_cell(row), self._cell(row.numbers)) for row in heads]
         if heads:
             every = self._cell(sum((row.numbers for row in heads), ZERO))
-            rows.append((HEADS, format_value(self[ONE_HEAD]), every))
+            rows.append((HEADS, value_maths(self[ONE_HEAD]), every))
         rows += [(row.matrix, "", self._cell(row.numbers)) for row in self.rows if row.of_head is None]
         if heads:
             return Table(("", "of one head", "in all"), rows)
@@ -97,14 +98,14 @@ class ParameterTable(Printed):
         return Table(head, rows)
 
     def _cell(self, amount: Amount) -> str:
-        return format_value(self._written(amount))
+        return value_maths(self._written(amount))
 
     def _head_cell(self, row: MatrixRow) -> str:
         return "" if row.of_head is None else self._cell(row.of_head)
 
     @property
     def _total(self) -> str:
-        return format_value(self.cost.parameters)
+        return value_maths(self.cost.parameters)
 
     def _tied(self) -> list[str]:
         """Which sizes are another one, since they were not given."""

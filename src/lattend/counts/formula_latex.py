@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from lattend.counts.claim_parser import parse_claim
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, WrittenClaim
 from lattend.counts.notation import latex_name
+from lattend.errors import LattendError
+from lattend.report.latex import number
+from lattend.report.maths import Maths, Sentence
+from lattend.report.numbers import format_value
+
+if TYPE_CHECKING:
+    from lattend.counts.count import Count
 
 ORDER_SIGNS = {"O": "O", "Theta": r"\Theta", "Omega": r"\Omega", "o": "o", "omega": r"\omega"}
 AROUND = {
@@ -15,6 +26,18 @@ AROUND = {
     "min": (r"\min\left(", r"\right)"),
     "max": (r"\max\left(", r"\right)"),
 }
+RELATIONS = {
+    **{" = ": " = ", " == ": " = ", " != ": r" \ne ", " < ": " < ", " > ": " > ", " <= ": r" \le "},
+    **{" >= ": r" \ge ", " and ": r" \text{ and } ", " or ": r" \text{ or } ", " ± ": r" \pm "},
+}
+_RELATION = re.compile(f"({'|'.join(sorted(RELATIONS, key=len, reverse=True))})")
+_ROOT = re.compile(r"\bsqrt\(")
+_DECIMAL = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-−]?\d+)?")
+_NEW = re.compile(r"([A-Za-z]\w*)'")  # what a name becomes
+_CASES = re.compile("( when |; )")
+_LONG = re.compile(r"\d{5,}")
+_NAME = re.compile(r"[A-Za-z]\w*")
+WORD = r"\mathrm"  # begins a name of several letters
 ONE = Number(Fraction(1))
 # How tightly a formula holds together; a looser one is bracketed inside a tighter
 SUM, NEGATIVE, SIGMA, PRODUCT, POWER, WHOLE = range(6)
@@ -41,6 +64,63 @@ def formula_latex(node: Formula | BigO) -> str:
     if isinstance(node, BigO):
         return rf"{ORDER_SIGNS[node.sign]}\left({_written(node.body)[0]}\right)"
     return _written(node)[0]
+
+
+def maths(text: str) -> str:
+    r"""A formula, an order or a condition as we print it, with its LaTeX; a text that is none stays as it is.
+
+    >>> maths("n*d <= (d + sqrt(d))/2").latex
+    'n d \\le \\frac{d + \\sqrt{d}}{2}'
+    """
+    try:
+        return Maths(text, "".join(_side(part) for part in _RELATION.split(text)))
+    except LattendError:
+        return text
+
+
+def value_maths(value: Count | int | None) -> str:
+    """A whole number with commas, a formula with its LaTeX, or a dash where nothing is known."""
+    if value is None or isinstance(value, int):
+        return format_value(value)
+    return Maths(str(value), _LONG.sub(lambda found: f"{int(found[0]):,}".replace(",", "{,}"), value.latex()))
+
+
+def order_maths(order: str) -> str:
+    """An order of growth, `O(n*t) when t <= n; O(n^2) when t > n`, with the LaTeX of its formulas."""
+    return Sentence(*(part if part in (" when ", "; ") else maths(part) for part in _CASES.split(order)))
+
+
+def _side(text: str) -> str:
+    """One side of a relation, or the relation."""
+    if text in RELATIONS:
+        return RELATIONS[text]
+    if _DECIMAL.fullmatch(text):
+        return number(text)
+    if "." in text:  # which would be read as a fraction
+        raise LattendError(f"{text}: decimals stand alone")
+    hidden: dict[str, str] = {}  # what the parser does not know, by the names that stand for it
+    while found := _ROOT.search(text):
+        end = _closing(text, found.end())
+        hidden[f"root{len(hidden)}"] = rf"\sqrt{{{_side(text[found.end() : end])}}}"
+        text = f"{text[: found.start()]}{[*hidden][-1]}{text[end + 1 :]}"
+    for name in dict.fromkeys(_NEW.findall(text)):
+        hidden[f"new{len(hidden)}"] = f"{latex_name(name)}'"
+        text = text.replace(f"{name}'", [*hidden][-1])
+    (side,) = parse_claim(text, set(_NAME.findall(text))).sides
+    latex = formula_latex(side.node)
+    for name, shown in hidden.items():
+        latex = latex.replace(latex_name(name), shown)
+    return latex
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket closes that was opened before the start."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if depth == 0:
+            return place
+    raise LattendError(f"{text}: a bracket is not closed")
 
 
 def _written(node: Formula) -> tuple[str, int]:
@@ -73,7 +153,9 @@ def _applied(node: Apply) -> tuple[str, int]:
         case "neg":
             return f"-{_in(node.args[0], SIGMA)}", NEGATIVE
         case "*":
-            factors = tuple(arg for arg in node.args if arg != ONE)
+            factors = tuple(arg for arg in _factors(node) if arg != ONE)
+            if len(factors) > 1 and isinstance(factors[0], Apply) and factors[0].op == "neg":
+                return f"-{_product((*factors[0].args, *factors[1:]))}", NEGATIVE
             return (_product(factors), PRODUCT) if len(factors) > 1 else _written(*factors or (ONE,))
         case "/":
             above, below = (_written(arg)[0] for arg in node.args)
@@ -96,6 +178,15 @@ def _applied(node: Apply) -> tuple[str, int]:
             return f"{before}{', '.join(_written(arg)[0] for arg in node.args)}{after}", WHOLE
 
 
+def _factors(node: Formula) -> Iterator[Formula]:
+    """Those of a product, and of the products in it."""
+    if isinstance(node, Apply) and node.op == "*":
+        for arg in node.args:
+            yield from _factors(arg)
+    else:
+        yield node
+
+
 def _joined(sign: str, terms: tuple[Formula, ...]) -> str:
     first, *rest = terms
     return sign.join([_in(first, SUM), *(_in(term, SIGMA) for term in rest)])
@@ -103,11 +194,12 @@ def _joined(sign: str, terms: tuple[Formula, ...]) -> str:
 
 def _product(factors: tuple[Formula, ...]) -> str:
     """Factors side by side; a dot between two numbers, which would read as one."""
-    text = ""
+    text = before = ""
     for factor in factors:
         part = _in(factor, PRODUCT)
-        joint = r" \cdot " if text and part[0].isdigit() else " " if text else ""
-        text += joint + part
+        word = part.startswith(WORD) or before.startswith(WORD)
+        joint = r" \cdot " if part[0].isdigit() else r" \, " if word else " "
+        text, before = text + joint + part if text else part, part
     return text
 
 

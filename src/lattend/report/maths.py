@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 
 class Maths(str):
     r"""A formula as people type it; `latex` is the same for who typesets it.
@@ -17,6 +19,9 @@ class Maths(str):
         found.latex = latex
         return found
 
+    def __getnewargs__(self) -> tuple[str, str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return str(self), self.latex
+
 
 class Sentence(str):
     """Words and formulas one after another.
@@ -31,6 +36,29 @@ class Sentence(str):
         found = super().__new__(cls, "".join(parts))
         found.parts = tuple(inner for part in parts for inner in parts_of(part) if inner)
         return found
+
+    def __getnewargs__(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.parts
+
+
+def marked(text: str, formulas: Iterable[str]) -> str:
+    """The text with those of the formulas marked that stand in it; formulas that are plain texts are words.
+
+    >>> marked("from n = 3 on", [Maths("n = 3", "n = 3")]).parts
+    ('from ', 'n = 3', ' on')
+    """
+    parts: tuple[str, ...] = (text,)
+    for formula in sorted((one for one in formulas if isinstance(one, Maths) and one), key=len, reverse=True):
+        parts = tuple(piece for part in parts for piece in _split(part, formula))
+    return Sentence(*parts)
+
+
+def _split(text: str, formula: Maths) -> Iterator[str]:
+    """What stands before a formula, itself, and what stands behind it."""
+    while not isinstance(text, Maths) and formula in text:
+        before, _, text = text.partition(formula)
+        yield from (before, formula)
+    yield text
 
 
 def parts_of(text: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ PLAIN = (
     "cost.comparison.defaults",
     "cost.comparison.train_test",
     "cost.layer_catalogue",
+    "cost.models.formulas",
     "cost.models.lengths",
     "cost.models.summary",
     "cost.models.times",

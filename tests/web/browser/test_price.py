@@ -133,6 +133,8 @@ def test_a_config_is_dropped_and_priced_and_the_link_carries_it(page: Any) -> No
     page.locator(".price-views").evaluate(DROP, ["config.json", text])
     expect(card(page, "parameters").first).to_have_text(f"{parameters:,}")
     expect(page.locator("[data-panel=model] h2")).to_contain_text("mistral")
+    formulas = page.locator(".price-formulas tr", has_text="the last 4,096 keys")
+    expect(formulas.first.locator("math").last).to_be_visible()
     slider = page.get_by_label("Tokens", exact=True)
     expect(card(page, "KV cache")).to_contain_text("512 MiB")
     slider.press("Home")

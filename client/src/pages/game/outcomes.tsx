@@ -2,6 +2,7 @@
 import { useAnswer } from "../../core/ask";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
+import { WordsView } from "../../core/words";
 import type { Outcome, OutcomeAnswer } from "../../schema";
 import { Typed } from "./controls";
 import { STEPPED, TONES, type GameState } from "./state";
@@ -67,7 +68,7 @@ export function Outcomes({ state }: { state: GameState }) {
 function Words({ outcome }: { outcome: Outcome }) {
   return (
     <div class={`game-outcome ${outcome.kind}`} data-method={outcome.name}>
-      {outcome.words}
+      <WordsView words={outcome.words} />
     </div>
   );
 }

@@ -4,6 +4,7 @@ import { useAnswer } from "../../core/ask";
 import { Chart } from "../../core/chart";
 import { PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
+import { textOf, WordsView } from "../../core/words";
 import { change, pick } from "../../core/state";
 import { Chips, LayerInput } from "./layer_input";
 import { Sizes } from "./sizes";
@@ -102,7 +103,7 @@ function Curves({ found, hidden, over }: { found: CompareAnswer; hidden: string[
         <p class="price-note">{width}</p>
       ))}
       <Chart
-        about={`${found.title}, on logarithmic axes: ${found.layers.map((layer) => layer.label).join(", ")}. ${found.sentences.join(". ")}`}
+        about={`${found.title}, on logarithmic axes: ${found.layers.map((layer) => layer.label).join(", ")}. ${found.sentences.map(textOf).join(". ")}`}
         x={found.sizes}
         curves={found.layers.map((layer) => ({ name: layer.label, y: layer.values, texts: layer.texts }))}
         xName={over}
@@ -119,7 +120,7 @@ function Curves({ found, hidden, over }: { found: CompareAnswer; hidden: string[
           <h3>Where they cross</h3>
           <ul class="price-crossings">
             {found.sentences.map((sentence) => (
-              <li class={sentence.startsWith("  ") ? "price-at" : ""}>{sentence.trim()}</li>
+              <li class={textOf(sentence).startsWith("  ") ? "price-at" : ""}><WordsView words={sentence} /></li>
             ))}
           </ul>
         </section>
@@ -136,7 +137,7 @@ function Curves({ found, hidden, over }: { found: CompareAnswer; hidden: string[
                     </th>
                     <td>
                       <PiecewiseFormula formula={layer.formula} />
-                      <span class="price-note">{layer.order}</span>
+                      <span class="price-note"><WordsView words={layer.order} /></span>
                     </td>
                   </tr>
                 ))}

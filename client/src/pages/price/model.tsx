@@ -66,6 +66,10 @@ function Model({ found }: { found: ModelAnswer }) {
         ))}
       </dl>
       <Shares found={found} />
+      <section class="price-formulas">
+        <h3>Formulas, {found.fixed ? "b images" : "n tokens of b sequences"}</h3>
+        <Report report={found.formulas} />
+      </section>
       <Times found={found} />
       {found.curves.length > 0 && <Growth found={found} />}
       <div class="price-about">

@@ -19,9 +19,11 @@ from lattend.cost.layers.conv import conv
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.sizes import Size, need_number, read_size
 from lattend.counts.count import Count
+from lattend.counts.formula_latex import maths, order_maths, value_maths
 from lattend.counts.notation import Notation
 from lattend.counts.verdict import Verdict
 from lattend.errors import DomainError, NamingError
+from lattend.report.maths import marked
 from lattend.report.report import Printed, Report
 from lattend.report.table import SAME, Table
 from lattend.rules.language.linear import monomial
@@ -78,13 +80,13 @@ class Architectures(Printed):
                 needed, found = (self._format(x.amount("multiplies")) for x in (cost, other))
                 return SAME if needed == found else found
             case "order":
-                return SAME if isinstance(self.n, int) else self.comparison.orders[LABELS[name]]
+                return SAME if isinstance(self.n, int) else order_maths(self.comparison.orders[LABELS[name]])
             case "path":
                 ((_, layer),) = cost.parts
                 path = layer.path_length()
                 if path is None and isinstance(self.k, str):  # (k - 1)/2 pixels a layer
                     across = f"2({self.side} - 1)" if self.side else f"{2 * isqrt(int(self.n)) - 2}"
-                    return f"⌈{across}/({self.k} - 1)⌉"
+                    return maths(f"⌈{across}/({self.k} - 1)⌉")
                 return "never" if path is None else self._format(path)
             case _:
                 return self._format(cost.amount(quantity))
@@ -95,14 +97,14 @@ class Architectures(Printed):
         if not isinstance(found, Count):
             return f"{found:,}"
         if plain is None or side not in plain.atoms:
-            return " ".join(str(found).split())
+            return value_maths(found)
         terms: list[Any] = []
         for powers, coefficient in plain.terms.items():
             exponent = dict(powers).get(side, 0)
             rest = [(name, power) for name, power in powers if name != side]
             whole = monomial([*rest, (str(self.n), exponent // 2), (side, exponent % 2)])
             terms.append((coefficient, whole))
-        return Notation([str(self.n), side]).formula(Polynomial.of(terms))
+        return maths(Notation([str(self.n), side]).formula(Polynomial.of(terms)))
 
     @property
     def side(self) -> str:
@@ -156,7 +158,9 @@ class Architectures(Printed):
         at = "" if isinstance(self.k, str) else f", k = {self.k}"
         parts.append(f"multiplies of a convolution of n pixels, padding counted{at}")
         for words, verdict in self.claims:
-            parts += f"{words}: {verdict}".splitlines()
+            formulas = [maths(text) for text in (verdict.claim, verdict.where)]
+            formulas += [maths(text.removeprefix("exactly ")) for text in verdict.readings]
+            parts += [marked(line, formulas) for line in f"{words}: {verdict}".splitlines()]
         return Report(self.title, parts)
 
     def __repr__(self) -> str:

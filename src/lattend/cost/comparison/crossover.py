@@ -13,7 +13,9 @@ from lattend.cost.amount import Amount
 from lattend.cost.comparison.difference import Difference, difference
 from lattend.cost.comparison.evaluation import EVALUATED_AT, evaluated, numbers
 from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
+from lattend.counts.formula_latex import maths
 from lattend.errors import LattendError, NoClosedForm, TooLarge
+from lattend.report.maths import marked
 
 SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
 
@@ -57,7 +59,13 @@ class Crossover:
         if not self.cases:
             return [f"where {self.first} and {self.second} cross is not solved: {self.why}"]
         tail = f" ({EVALUATED_AT})" if self.method == EVALUATED else ""
-        return [f"{self._sentence(case)}{tail}" for case in self.cases]
+        return [marked(f"{self._sentence(case)}{tail}", self._formulas(case)) for case in self.cases]
+
+    def _formulas(self, case: CrossingCase) -> list[str]:
+        """Those that may stand in its sentence."""
+        places = [*case.places, *([case.start] if case.start is not None else [])]
+        at = [str(place) for place in places] + [place.next for place in places if place.next is not None]
+        return [maths(text) for text in (*(f"{self.over} = {one}" for one in at), case.when.text, self.where)]
 
     def _sentence(self, case: CrossingCase) -> str:
         text = self._verdict(case)

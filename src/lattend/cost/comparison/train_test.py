@@ -14,9 +14,10 @@ from lattend.cost.layers.attention import attention
 from lattend.cost.layers.recurrent import rnn
 from lattend.cost.layers.transformer import decoder
 from lattend.counts.count import Count
+from lattend.counts.formula_latex import maths, order_maths, value_maths
 from lattend.counts.verdict import Verdict
 from lattend.errors import NamingError
-from lattend.report.numbers import format_value
+from lattend.report.maths import Sentence
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
 from lattend.rules.rule import check_integer
@@ -103,7 +104,8 @@ class ModelAnswer:
 
     def cells(self) -> tuple[str, ...]:
         """The row as it is printed."""
-        return self.model, format_value(self.number), self.order, f"{self.claim}: {self.verdict_words}"
+        claim = Sentence(maths(self.claim), f": {self.verdict_words}")
+        return self.model, value_maths(self.number), order_maths(self.order), claim
 
     def json(self) -> dict[str, Any]:
         number = self.number

@@ -119,6 +119,12 @@ class Model(Printed):
         held = (layer.attention for layer in self.layers if layer.attention)
         return batch * bytes * sum(one.span.cached_keys(length) * one.cached for one in held)
 
+    def formulas(self, *, training: bool = False) -> Report:
+        """What each kind of part needs in each kind of layer, and the KV cache: n tokens of b sequences."""
+        from lattend.cost.models.formulas import formula_report
+
+        return formula_report(self, training=training)
+
     def weights(self, bytes: float = 2) -> int:
         """Bytes of all parameters at `bytes` a number; 0.5 for four bits."""
         if isinstance(bytes, bool) or not bytes > 0:

@@ -92,7 +92,7 @@ def _layer_table(model: Model) -> Table:
     kinds: dict[tuple[str, ...], list[str]] = {}
     for first, last, layer in runs(model):
         place = f"{first}" if first == last else f"{first}-{last}"
-        kind = (_span(layer), _heads(layer), layer.feed_forward, f"{layer.parameters:,}")
+        kind = (_span(layer), heads_words(layer), layer.feed_forward, f"{layer.parameters:,}")
         kinds.setdefault(kind, []).append(place)
     head = ("layers", "attention", "heads", "feed-forward", "parameters")
     return Table(head, [(_short(places), *kind) for kind, places in kinds.items()], wraps=True)
@@ -106,7 +106,8 @@ def _span(layer: ModelLayer) -> str:
     return layer.attention.span.words if layer.attention else "none"
 
 
-def _heads(layer: ModelLayer) -> str:
+def heads_words(layer: ModelLayer) -> str:
+    """`32 × 128, 8 kv heads`."""
     one = layer.attention
     if one is None:
         return "none"

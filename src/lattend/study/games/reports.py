@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from lattend.counts.formula_latex import maths
+from lattend.report.maths import Maths, Sentence, marked
 from lattend.report.numbers import significant
 from lattend.report.report import Report
 from lattend.report.table import Facts, Table
 from lattend.study.exact.function import as_float, symbols
-from lattend.study.exact.powers.matrix import Behaviour, H, Range
+from lattend.study.exact.powers.matrix import Behaviour, H, MatrixOfH, Range
 from lattend.study.exact.powers.radius import RadiusPiece
 from lattend.study.exact.roots import at_most
 from lattend.study.exact.writing import (
     LONGEST,
     equation_text,
     format_exact,
+    latex,
     number_text,
     polynomial_text,
     short_decimal,
@@ -26,7 +29,7 @@ from lattend.study.games.equilibria import where
 from lattend.wording import many
 
 if TYPE_CHECKING:
-    from lattend.study.games.analysis import Analysis
+    from lattend.study.games.analysis import Analysis, Here
     from lattend.study.games.equilibria import Equilibria
     from lattend.study.games.orbit import Orbit
     from lattend.study.games.step_map import StepMap
@@ -35,6 +38,7 @@ MOST_ROWS = 24  # of an orbit's table
 LONGEST_EXACT = 24  # characters of a coordinate
 LONGEST_MAP, LONGEST_MATRIX = 160, 60  # characters of one step as formulas, and as a matrix
 LONGEST_EQUATION, LONGEST_EIGENVALUES = 120, 240  # characters
+NO_FORMULA = "no short formula"
 TOO_HIGH = "not derived: their ends are roots of a polynomial of too high a degree; ask at a step"
 
 
@@ -58,7 +62,11 @@ def analysis_report(analysis: Analysis) -> Report:
     parts: list[Facts | Table | str] = [about, Facts(_analysis_facts(analysis))]
     if analysis.ranges:
         rows = range_rows(analysis.ranges, analysis.radius)
-        parts.append(Table(("steps", "what happens", "factor a step"), rows))
+        cells = [
+            (maths(step), said, factor if factor == NO_FORMULA else maths(factor))
+            for step, said, factor in rows
+        ]
+        parts.append(Table(("steps", "what happens", "factor a step"), cells))
     return Report(str(game), parts, analysis.json())
 
 
@@ -131,7 +139,14 @@ def _map_facts(found: StepMap | None) -> list[tuple[str, str]]:
         return []
     remembered = [name for name in found.formulas if name not in found.game.names]
     said = f"; {' and '.join(remembered)} are what it remembers" if remembered else ""
-    return [("one step", f"{found}{said}")]
+    steps = _listed(maths(f"{name} = {text}") for name, text in found.texts.items())
+    return [("one step", Sentence(steps, said))]
+
+
+def _listed(formulas: Iterable[str]) -> Sentence:
+    """With commas between them."""
+    first, *rest = formulas
+    return Sentence(first, *(part for formula in rest for part in (", ", formula)))
 
 
 def _places(orbit: Orbit) -> Table:
@@ -157,23 +172,28 @@ def _analysis_facts(analysis: Analysis) -> tuple[tuple[str, str], ...]:
     if analysis.matrix is not None:
         if analysis.rational:
             if len(str(analysis.matrix)) <= LONGEST_MATRIX:
-                facts.append(("matrix", f"M = {analysis.matrix}, by which a step multiplies"))
+                facts.append(("matrix", Sentence(_matrix(analysis.matrix), ", by which a step multiplies")))
             facts.append(("eigenvalues", _eigenvalues(analysis)))
         facts.append(("best step", _best(analysis)) if analysis.ranges else ("ranges", TOO_HIGH))
     facts += [(number_text(end), f"solves {said}") for end, said in _equations(analysis)]
     quadratic = analysis.game.quadratic
     for form in analysis.invariants:
         facts.append(
-            ("stays equal", f"{_in_names(analysis, form)}{'' if quadratic else ', of the linear part'}")
+            (
+                "stays equal",
+                Sentence(maths(_in_names(analysis, form)), "" if quadratic else ", of the linear part"),
+            )
         )
     if analysis.periodic is not None:
-        when = f"at h = {format_exact(analysis.periodic)}"
-        facts.append(("period m", f"{when}, 0 < j < m/2, j and m without a common factor"))
+        when = Maths(f"h = {format_exact(analysis.periodic)}", f"h = {latex(analysis.periodic)}")
+        range_ = maths("0 < j < m/2")
+        facts.append(("period m", Sentence("at ", when, ", ", range_, ", j and m without a common factor")))
     if analysis.change is not None and analysis.change[1] and analysis.change[0] != 0:
-        said = f"f' - f = {format_exact(analysis.change[0])} is 0 on whole lines"
-        facts.append(("f alone", f"{said}: that f stays equal for a step does not show an equilibrium"))
+        change = maths(f"f' - f = {format_exact(analysis.change[0])}")
+        said = " is 0 on whole lines: that f stays equal for a step does not show an equilibrium"
+        facts.append(("f alone", Sentence(change, said)))
     if analysis.here is not None:
-        facts.append((f"at h = {number_text(analysis.here.step)}", str(analysis.here)))
+        facts.append((f"at h = {number_text(analysis.here.step)}", outcome_words(analysis.here)))
     reach = (
         "from every start: the gradient is linear"
         if quadratic
@@ -186,11 +206,16 @@ def _eigenvalues(analysis: Analysis) -> str:
     matrix = analysis.matrix
     assert matrix is not None
     if analysis.pairs is not None:
-        return ", ".join(dict.fromkeys(map(eigenvalue_text, analysis.pairs)))
+        texts = dict.fromkeys(map(eigenvalue_text, analysis.pairs))
+        return _listed(map(maths, texts))
     z = matrix.characteristic.gens[:1]
     said = " and ".join(f"{polynomial_text(factor.as_expr(), z)} = 0" for factor, _ in matrix.factors)
     short = len(said) < LONGEST_EIGENVALUES
-    return f"the roots z of {said}" if short else f"{matrix.size}, without a short formula"
+    return (
+        marked(f"the roots z of {said}", [maths(one) for one in said.split(" and ")])
+        if short
+        else f"{matrix.size}, without a short formula"
+    )
 
 
 def _equations(analysis: Analysis) -> list[tuple[Any, str]]:
@@ -205,7 +230,8 @@ def _best(analysis: Analysis) -> str:
         kinds = {one.behaviour.kind if one.behaviour else "undecided" for one in analysis.ranges}
         return f"none: no step {'is proved to converge' if 'undecided' in kinds else 'converges'}"
     if analysis.best is not None:
-        return f"{factor_text(analysis.best.step)}: factor {factor_text(analysis.best.factor)}"
+        step, factor = (maths(factor_text(one)) for one in (analysis.best.step, analysis.best.factor))
+        return Sentence(step, ": factor ", factor)
     if analysis.searched_best is None:
         return "not derived, and the numbers are beyond floats"
     step, factor = (significant(found, 5) for found in analysis.searched_best)
@@ -216,6 +242,20 @@ def _in_names(analysis: Analysis, form: Any) -> str:
     if any(analysis.equilibrium.point):
         return format_exact(form)
     return polynomial_text(form, symbols(analysis.game.names))
+
+
+def _matrix(matrix: MatrixOfH) -> Maths:
+    """The matrix behind its name."""
+    rows = [" & ".join(getattr(maths(text), "latex", text) for text in row) for row in matrix.texts]
+    body = r" \\ ".join(rows)
+    return Maths(f"M = {matrix}", rf"M = \begin{{pmatrix}} {body} \end{{pmatrix}}")
+
+
+def outcome_words(here: Here) -> str:
+    """What a method does at a step, with the formulas in it."""
+    return marked(
+        str(here), [maths(f"M^{here.period} = 1") if here.period else maths(factor_text(here.factor))]
+    )
 
 
 def _finite(number: Any) -> float | None:
@@ -306,5 +346,5 @@ def range_rows(ranges: Sequence[Range], pieces: Sequence[RadiusPiece] | None) ->
 
 def _radius_text(piece: RadiusPiece) -> str:
     if piece.formula is None or len(said := format_exact(piece.formula)) > LONGEST:
-        return "no short formula"
+        return NO_FORMULA
     return said

@@ -11,6 +11,7 @@ from lattend.web.copies import call, command, python
 from lattend.web.costs import LayerText, SizeLetter
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
+from lattend.web.reports import Words, words
 
 if TYPE_CHECKING:
     from lattend.cost.comparison.comparison import Comparison
@@ -40,7 +41,7 @@ class ComparedLayer(BaseModel):
     label: str
     meaning: str
     formula: Formula
-    order: str
+    order: Words
     values: list[float | None]
     texts: list[str]
 
@@ -67,7 +68,7 @@ class CompareAnswer(Answer):
     sizes: list[float]
     layers: list[ComparedLayer]
     crossings: list[Crossing]
-    sentences: list[str]
+    sentences: list[Words]
     widths: list[str]
 
 
@@ -75,6 +76,7 @@ def answer(question: CompareQuestion) -> CompareAnswer:
     """The curves of one quantity, and in closed form where they cross."""
     from lattend.cost.comparison.chart import chart_crossings, chart_height, chart_sizes
     from lattend.cost.quantities import label
+    from lattend.counts.formula_latex import order_maths
     from lattend.report.numbers import format_value
 
     named, found = _compared(question)
@@ -87,7 +89,7 @@ def answer(question: CompareQuestion) -> CompareAnswer:
                 label=name,
                 meaning=named.meanings.get(name, ""),
                 formula=formula(count),
-                order=found.orders[name],
+                order=words(order_maths(found.orders[name])),
                 values=[chart_height(value) for value in values],
                 texts=[format_value(value) for value in values],
             )
@@ -106,7 +108,7 @@ def answer(question: CompareQuestion) -> CompareAnswer:
             for one in chart_crossings(found)
             if sizes[0] <= one.size <= sizes[-1]
         ],
-        sentences=found.crossing_lines,
+        sentences=[words(line) for line in found.crossing_lines],
         widths=[str(width) for width in found.widths],
         copies=_copies(question, named, found),
     )

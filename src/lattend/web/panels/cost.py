@@ -237,10 +237,10 @@ def _facts(cost: Cost) -> list[tuple[str, str]]:
 
 def _times(cost: Cost) -> list[MachineTime]:
     from lattend.cost.roofline import time_of
-    from lattend.machines import MACHINES
+    from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 
-    floors = [time_of(cost, machine) for machine in MACHINES.values()]
+    floors = [time_of(cost, machine) for machine in compared_machines()]
     return [
         MachineTime(
             machine=floor.machine.name,

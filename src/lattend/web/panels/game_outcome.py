@@ -18,6 +18,7 @@ from lattend.web.games import (
     read,
 )
 from lattend.web.panel import Answer, Copies, Panel
+from lattend.web.reports import Words, words
 
 
 class OutcomeQuestion(SteppedQuestion):
@@ -32,7 +33,7 @@ class Outcome(BaseModel):
     name: str
     label: str
     kind: str
-    words: str
+    words: Words
     period: int | None
 
 
@@ -49,7 +50,8 @@ def answer(question: OutcomeQuestion) -> OutcomeAnswer:
     from lattend.report.table import Facts
 
     game = read(question)
-    outcomes = [_outcome(question, name) for name in question.methods]
+    found = [_outcome(question, name) for name in question.methods]
+    outcomes = [one for one, _ in found]
     decided = [one.name for one in outcomes if one.kind != "undecided"]
     return OutcomeAnswer(
         outcomes=outcomes,
@@ -59,7 +61,7 @@ def answer(question: OutcomeQuestion) -> OutcomeAnswer:
             if decided
             else "",
             command="\n".join(_command(question, name) for name in decided),
-            latex=Report(str(game), [Facts([(one.label, one.words) for one in outcomes])]).latex(),
+            latex=Report(str(game), [Facts([(one.label, said) for one, said in found])]).latex(),
         ),
     )
 
@@ -80,7 +82,10 @@ def _command(question: OutcomeQuestion, name: str) -> str:
     )
 
 
-def _outcome(question: OutcomeQuestion, name: str) -> Outcome:
+def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
+    """What happens, and the words for it."""
+    from lattend.study.games.reports import outcome_words
+
     label, step = read(question).rule_text(method(question, name)), question.pair
     try:
         if isinstance(step, str):
@@ -90,8 +95,10 @@ def _outcome(question: OutcomeQuestion, name: str) -> Outcome:
     except DeadlineError:
         raise
     except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
-        return Outcome(name=name, label=label, kind="undecided", words=str(error), period=None)
-    return Outcome(name=name, label=label, kind=here.kind, words=str(here), period=here.period)
+        said = str(error)
+        return Outcome(name=name, label=label, kind="undecided", words=said, period=None), said
+    said = outcome_words(here)
+    return Outcome(name=name, label=label, kind=here.kind, words=words(said), period=here.period), said
 
 
 PANEL = Panel("game_outcome", "What a method does at a step", OutcomeQuestion, OutcomeAnswer, answer)

@@ -82,6 +82,7 @@ class ModelAnswer(Answer):
     multiply_adds: list[str]
     work_title: str
     parts: list[PartOfWork]
+    formulas: ReportView
     times: list[ModelTime]
     about: ReportView
     lengths: list[int]
@@ -106,6 +107,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
     model = config(question.config)
     work = _work(model, question)
     total = work.multiply_adds
+    formulas = model.formulas(training=question.training)
     lengths = [] if model.image else chart_lengths(model, question.length)
     passes = attention_passes(model)
     held = None if model.image or not model.is_causal else model.cache(question.length, question.batch)
@@ -129,6 +131,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
             for name, part in work.parts.items()
             if part.dense
         ],
+        formulas=view(formulas),
         times=_times(work),
         about=view(report_of(model, usage=False)),  # the page has a slider for the length
         lengths=lengths,
@@ -140,7 +143,7 @@ def answer(question: ModelQuestion) -> ModelAnswer:
         longest=model.longest,
         fixed=model.image is not None,
         config=read_fields(question.config),
-        copies=_copies(question, model, work),
+        copies=_copies(question, model, "\n".join((work.report().latex(), formulas.latex()))),
     )
 
 
@@ -182,12 +185,12 @@ def _cached(model: Model, question: ModelQuestion, lengths: list[int]) -> WorkCu
 
 def _times(work: ModelWork) -> list[ModelTime]:
     from lattend.cost.models.times import decode_time, run_time
-    from lattend.machines import MACHINES
+    from lattend.machines import compared_machines
     from lattend.report.numbers import seconds
 
     decodes = work.model.is_causal and not work.model.image
     found: list[ModelTime] = []
-    for machine in MACHINES.values():
+    for machine in compared_machines():
         run = run_time(work, machine)
         token = decode_time(work.model, work.length, work.batch, machine) if decodes else None
         found.append(
@@ -203,7 +206,7 @@ def _times(work: ModelWork) -> list[ModelTime]:
     return found
 
 
-def _copies(question: ModelQuestion, model: Model, work: ModelWork) -> Copies:
+def _copies(question: ModelQuestion, model: Model, latex: str) -> Copies:
     length = None if model.image else question.length
     batch = question.batch if question.batch > 1 else None
     run = "training" if question.training else "forward"
@@ -214,6 +217,7 @@ def _copies(question: ModelQuestion, model: Model, work: ModelWork) -> Copies:
             "print(model)",
             show(f"model.{run}", *([length] if length else []), batch=batch),
             *cache,
+            f"print({call('model.formulas', training=question.training or None)}.text())",
         ),
         command=command(
             "cost",
@@ -221,8 +225,9 @@ def _copies(question: ModelQuestion, model: Model, work: ModelWork) -> Copies:
             length=str(length) if length else "",
             batch=str(batch) if batch else "",
             training=question.training,
+            formulas=True,
         ),
-        latex=work.report().latex(),
+        latex=latex,
     )
 
 
