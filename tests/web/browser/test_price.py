@@ -88,7 +88,8 @@ def test_a_mistake_is_underlined_and_mended_by_a_click(page: Any) -> None:
 def test_curves_cross_where_the_sentence_says_and_keys_read_them(page: Any) -> None:
     page.goto("/#price")
     panel = page.locator("[data-panel=compare]")
-    expect(panel).to_contain_text("attention (causal) passes rnn at n = 2d - 1")
+    crossing = panel.locator("li", has_text="attention (causal) passes rnn at").first
+    expect(crossing.locator("math").first).to_have_text("n=2d\N{MINUS SIGN}1")
     expect(panel).to_contain_text("at d = 512: n = 1,023")
     number = page.get_by_label("d, number")
     number.fill("100")
