@@ -14,6 +14,7 @@ from random_rules import affine, split
 
 import lattend as lt
 from lattend.counts import Count, field
+from lattend.counts import field_map as field_maps
 from lattend.counts.field import Depth
 from lattend.counts.field_map import MOST_SIDE, field_map, first_layers
 from lattend.errors import DomainError, LattendError, NamingError, NoClosedForm, TooLarge
@@ -118,7 +119,7 @@ def test_random_rules(text: str, layers: int, numbers: tuple[int, int, int]) -> 
     assert (seen.mask(n=values["n"]) == ((first >= 0) & (first <= layers))).all()
     ranges = {"q": np.arange(values["n"]), "k": np.arange(values["n"])}
     for quick in (0, 128):  # as a set, and pair by pair
-        with patch.object(field, "QUICK_POSITIONS", quick):
+        with patch.object(field_maps, "QUICK_TRACED", quick):
             assert (first_layers(rule.at(**values), ranges) == first).all()
     try:
         depth = bound.layers_to_reach_all()

@@ -9,7 +9,6 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from lattend.counts import field
 from lattend.counts.closed import Closed
 from lattend.counts.field import Bools, flat_mask, one_layer
 from lattend.errors import DomainError, NoClosedForm, NotAffineError
@@ -18,7 +17,8 @@ from lattend.rules.rule import Rule
 from lattend.sets.guard import remembered
 from lattend.sets.powers import Relation
 
-MOST_TRACED = 512  # positions that are traversed layer by layer where there is no set
+QUICK_TRACED = 256  # positions that are traversed layer by layer rather than as sets
+MOST_TRACED = 512  # and so many where there is no set
 MOST_SIDE = 48  # cells of a map
 
 Ints = NDArray[np.int64]
@@ -71,7 +71,7 @@ def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
     one = one_layer(rule)
     lengths = [one.values[axis.queries] for axis in one.axes]
     positions = prod(lengths)
-    if positions > field.QUICK_POSITIONS and not expr.arrays(one.condition):
+    if positions > QUICK_TRACED and not expr.arrays(one.condition):
         try:
             closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
             open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
