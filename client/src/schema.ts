@@ -221,6 +221,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/field": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The receptive field of a stack of layers
+         * @description The receptive field of so many layers, and how many it takes until it grows no more.
+         */
+        post: operations["field_api_field_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/first_layers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which layer first connects two positions
+         * @description The map of first layers, at the numbers of the grid.
+         */
+        post: operations["first_layers_api_first_layers_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/cache": {
         parameters: {
             query?: never;
@@ -1511,12 +1551,26 @@ export interface components {
             remark: string;
         };
         /**
+         * BoundTerm
+         * @description reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw.
+         */
+        BoundTerm: {
+            /** Name */
+            name: string;
+            /** Latex */
+            latex: string;
+            /** Text */
+            text: string;
+            /** Value */
+            value: number;
+        };
+        /**
          * BoundView
          * @description All terms, and whether ELBO + gap = log p(x) was proved for them.
          */
         BoundView: {
             /** Terms */
-            terms: components["schemas"]["Term"][];
+            terms: components["schemas"]["BoundTerm"][];
             /** Proved */
             proved: boolean;
         };
@@ -1524,7 +1578,8 @@ export interface components {
          * CacheAnswer
          * @description `most` is the size of the rolling buffer, "" where it grows with the sequence.
          *
-         *     `missing` are letters that need a number first; `no_cache` says why tokens cannot be decoded one by one.
+         *     `examples` are the numbers taken for letters that have none, and must have one; `no_cache` says why tokens
+         *     cannot be decoded one by one.
          */
         CacheAnswer: {
             copies: components["schemas"]["Copies"];
@@ -1533,8 +1588,10 @@ export interface components {
              * @default false
              */
             late: boolean;
-            /** Missing */
-            missing: string[];
+            /** Examples */
+            examples: {
+                [key: string]: number;
+            };
             /** Most */
             most: string;
             /** Sentence */
@@ -1597,6 +1654,19 @@ export interface components {
             right: number[];
             /** Meeting */
             meeting: number[];
+        };
+        /**
+         * ChartLine
+         * @description A line through points (x, y).
+         */
+        ChartLine: {
+            /** Name */
+            name: string;
+            /** Points */
+            points: [
+                number,
+                number
+            ][];
         };
         /**
          * CheckAnswer
@@ -1782,7 +1852,7 @@ export interface components {
             /** Crossings */
             crossings: components["schemas"]["Crossing"][];
             /** Sentences */
-            sentences: string[];
+            sentences: (string | components["schemas"]["Run"][])[];
             /** Widths */
             widths: string[];
         };
@@ -1832,7 +1902,7 @@ export interface components {
             meaning: string;
             formula: components["schemas"]["Formula"];
             /** Order */
-            order: string;
+            order: string | components["schemas"]["Run"][];
             /** Values */
             values: (number | null)[];
             /** Texts */
@@ -2214,7 +2284,8 @@ export interface components {
          * @description The closed form, or why there is none, and where it is defined.
          *
          *     `partly` is the form with the numbers given so far. Once every letter has one, `value` is the count in
-         *     digits with commas, and `share` its percentage of all pairs, of which there are `dense`.
+         *     digits with commas, and `share` its percentage of all pairs, of which there are `dense`. Of a rule without
+         *     a closed form it is there at once, with the numbers of `examples` for letters that have none.
          */
         CountAnswer: {
             copies: components["schemas"]["Copies"];
@@ -2231,6 +2302,10 @@ export interface components {
             partly: components["schemas"]["Formula"] | null;
             /** Value */
             value: string;
+            /** Examples */
+            examples: {
+                [key: string]: number;
+            };
             /** Dense */
             dense: string;
             /** Share */
@@ -2511,9 +2586,9 @@ export interface components {
                 number
             ];
             /** Densities */
-            densities: components["schemas"]["Line"][];
+            densities: components["schemas"]["ChartLine"][];
             /** Gaps */
-            gaps: components["schemas"]["Line"][];
+            gaps: components["schemas"]["ChartLine"][];
         };
         /**
          * ElboQuestion
@@ -2674,48 +2749,13 @@ export interface components {
             /** Parts */
             parts: components["schemas"]["PlanPart"][];
             /** Kernels */
-            kernels: components["schemas"]["Kernel"][];
+            kernels: components["schemas"]["KernelChoice"][];
             /** Refused */
             refused: string;
             /** Facts */
-            facts: components["schemas"]["Fact"][];
+            facts: components["schemas"]["PlanFact"][];
             /** Mapped */
             mapped: boolean;
-        };
-        /**
-         * Fact
-         * @description A name and words.
-         */
-        Fact: {
-            /** Name */
-            name: string;
-            /** Words */
-            words: string;
-        };
-        /**
-         * FieldAnswer
-         * @description The plane without orbits; `arrows` are (x, y, x, y) from tail to tip.
-         */
-        FieldAnswer: {
-            copies: components["schemas"]["Copies"];
-            /**
-             * Late
-             * @default false
-             */
-            late: boolean;
-            /** Arrows */
-            arrows: [
-                number,
-                number,
-                number,
-                number
-            ][];
-            /** Levels */
-            levels: components["schemas"]["Line"][];
-            /** Rests */
-            rests: components["schemas"]["Rest"][];
-            /** Summary */
-            summary: string;
         };
         /**
          * FindingsAnswer
@@ -2749,6 +2789,50 @@ export interface components {
             };
             /** Rule */
             rule: string;
+        };
+        /**
+         * FirstLayersAnswer
+         * @description The layer that first connects each query (a row) to each key (a column); -1 where none does.
+         *
+         *     Of an image: `pixel` to each other pixel. `rows` and `columns` are the positions that are shown; not all
+         *     where there are many. `at` are the numbers. Where there is no map, `no_map` says why.
+         */
+        FirstLayersAnswer: {
+            copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
+            /** At */
+            at: string;
+            /** Rows */
+            rows: number[];
+            /** Columns */
+            columns: number[];
+            /** Layers */
+            layers: number[][];
+            /** Pixel */
+            pixel: number[];
+            /** No Map */
+            no_map: string;
+        };
+        /**
+         * FirstLayersQuestion
+         * @description A rule, the numbers given so far, and the pixel of an image whose field is shown.
+         */
+        FirstLayersQuestion: {
+            /** Rule */
+            rule: string;
+            /** Numbers */
+            numbers?: {
+                [key: string]: number;
+            };
+            /**
+             * Pixel
+             * @default []
+             */
+            pixel: number[];
         };
         /**
          * Fix
@@ -2786,6 +2870,63 @@ export interface components {
             text: string;
             /** Latex */
             latex: string;
+        };
+        /**
+         * GameFieldAnswer
+         * @description The plane without orbits; `arrows` are (x, y, x, y) from tail to tip.
+         */
+        GameFieldAnswer: {
+            copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
+            /** Arrows */
+            arrows: [
+                number,
+                number,
+                number,
+                number
+            ][];
+            /** Levels */
+            levels: components["schemas"]["ChartLine"][];
+            /** Rests */
+            rests: components["schemas"]["Rest"][];
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * GameFieldQuestion
+         * @description A game, and the part of the plane that is shown.
+         */
+        GameFieldQuestion: {
+            /** Game */
+            game: string;
+            /**
+             * Minimise
+             * @default
+             */
+            minimise: string;
+            /**
+             * Loss
+             * @default logistic
+             * @enum {string}
+             */
+            loss: "logistic" | "linear";
+            /**
+             * View
+             * @default [
+             *       0,
+             *       0,
+             *       3
+             *     ]
+             */
+            view: [
+                number,
+                number,
+                number
+            ];
         };
         /**
          * GridAnswer
@@ -2830,7 +2971,7 @@ export interface components {
         };
         /**
          * GridCheckAnswer
-         * @description Whether they are equal up to rounding, and each tensor's difference.
+         * @description Whether they are equal up to rounding, the equation in LaTeX, and each tensor's difference.
          */
         GridCheckAnswer: {
             copies: components["schemas"]["Copies"];
@@ -2841,7 +2982,47 @@ export interface components {
             late: boolean;
             /** Equal */
             equal: boolean;
+            /** Equation */
+            equation: string[];
             report: components["schemas"]["ReportView"];
+        };
+        /**
+         * GridFieldQuestion
+         * @description And a pixel ("" for the middle), and the convnet beside the net: layers of K × K.
+         */
+        GridFieldQuestion: {
+            /**
+             * Size
+             * @default 8
+             */
+            size: string;
+            /**
+             * Directions
+             * @default 1
+             * @enum {integer}
+             */
+            directions: 1 | 2 | 4;
+            /**
+             * Cell
+             * @default rnn
+             * @enum {string}
+             */
+            cell: "rnn" | "lstm" | "gru";
+            /**
+             * Pixel
+             * @default
+             */
+            pixel: string;
+            /**
+             * Kernel
+             * @default 3
+             */
+            kernel: number;
+            /**
+             * Layers
+             * @default 3
+             */
+            layers: number;
         };
         /**
          * GridPriceAnswer
@@ -3017,10 +3198,10 @@ export interface components {
             instead: components["schemas"]["Judgement"][];
         };
         /**
-         * Kernel
+         * KernelChoice
          * @description A kernel, and why it cannot run this; "" where it can.
          */
-        Kernel: {
+        KernelChoice: {
             /** Name */
             name: string;
             /** Reason */
@@ -3185,19 +3366,6 @@ export interface components {
             value: number | null;
         };
         /**
-         * Line
-         * @description A line through points (x, y).
-         */
-        Line: {
-            /** Name */
-            name: string;
-            /** Points */
-            points: [
-                number,
-                number
-            ][];
-        };
-        /**
          * LineView
          * @description A line in LaTeX, why it holds, the text it was read from, and the verdict in words.
          *
@@ -3219,8 +3387,8 @@ export interface components {
              * @enum {string}
              */
             verdict: "holds" | "refuted" | "unread" | "definition";
-            /** Said */
-            said: string;
+            /** Sentence */
+            sentence: string;
             /** Domain */
             domain: string;
             /**
@@ -3251,9 +3419,9 @@ export interface components {
              */
             late: boolean;
             /** Parts */
-            parts: components["schemas"]["Part"][];
+            parts: components["schemas"]["ReportPart"][];
             /** Bounds */
-            bounds: components["schemas"]["Line"][];
+            bounds: components["schemas"]["ChartLine"][];
             /** Log */
             log: boolean;
         };
@@ -3295,8 +3463,8 @@ export interface components {
         Listed: {
             /** Name */
             name: string;
-            /** Said */
-            said: string;
+            /** Summary */
+            summary: string;
         };
         /**
          * MachineTime
@@ -3339,6 +3507,7 @@ export interface components {
             work_title: string;
             /** Parts */
             parts: components["schemas"]["PartOfWork"][];
+            formulas: components["schemas"]["ReportView"];
             /** Times */
             times: components["schemas"]["ModelTime"][];
             about: components["schemas"]["ReportView"];
@@ -3413,8 +3582,8 @@ export interface components {
         Moment: {
             /** Epoch */
             epoch: number;
-            /** Said */
-            said: string;
+            /** Epoch Text */
+            epoch_text: string;
             /** Centres */
             centres: [
                 number,
@@ -3436,7 +3605,7 @@ export interface components {
             late: boolean;
             /** Title */
             title: string;
-            table: components["schemas"]["Part"];
+            table: components["schemas"]["ReportPart"];
         };
         /**
          * MomentQuestion
@@ -3486,9 +3655,10 @@ export interface components {
          * NamesAnswer
          * @description The rule of the catalogue that this is, proved for all sizes, and what others call it.
          *
+         *     `common` is what most people call it, where that is not its name here.
          *     `call` is its name as it can be typed, "" where its parameters are called otherwise: `arguments` says how.
-         *     `canonical` is the one condition for this set at the numbers of its parameters; `unknown` why there is
-         *     none, `missing` the parameters that need a number first.
+         *     `canonical` is the one condition for this set at the numbers of its parameters, those of `examples` where
+         *     they have none; `unknown` says why there is none.
          */
         NamesAnswer: {
             copies: components["schemas"]["Copies"];
@@ -3499,6 +3669,8 @@ export interface components {
             late: boolean;
             /** Name */
             name: string;
+            /** Common */
+            common: string;
             /** Call */
             call: string;
             /** Arguments */
@@ -3521,8 +3693,10 @@ export interface components {
             canonical: string;
             /** Unknown */
             unknown: string;
-            /** Missing */
-            missing: string[];
+            /** Examples */
+            examples: {
+                [key: string]: number;
+            };
         };
         /**
          * NamesQuestion
@@ -3654,7 +3828,7 @@ export interface components {
             /** Tracks */
             tracks: components["schemas"]["Track"][];
             /** Distances */
-            distances: components["schemas"]["Line"][];
+            distances: components["schemas"]["ChartLine"][];
             report: components["schemas"]["ReportView"];
             /** Fit */
             fit: [
@@ -3752,7 +3926,7 @@ export interface components {
             /** Kind */
             kind: string;
             /** Words */
-            words: string;
+            words: string | components["schemas"]["Run"][];
             /** Period */
             period: number | null;
         };
@@ -3823,37 +3997,6 @@ export interface components {
              * @default
              */
             at: string;
-        };
-        /**
-         * Part
-         * @description A sentence, facts as rows of (name, words), or a table with its head; `right`: columns of numbers.
-         */
-        Part: {
-            /**
-             * Kind
-             * @enum {string}
-             */
-            kind: "text" | "facts" | "table";
-            /**
-             * Text
-             * @default
-             */
-            text: string;
-            /**
-             * Head
-             * @default []
-             */
-            head: string[];
-            /**
-             * Rows
-             * @default []
-             */
-            rows: string[][];
-            /**
-             * Right
-             * @default []
-             */
-            right: boolean[];
         };
         /**
          * PartOfWork
@@ -4093,6 +4236,16 @@ export interface components {
             column: number;
         };
         /**
+         * PlanFact
+         * @description A name and words.
+         */
+        PlanFact: {
+            /** Name */
+            name: string;
+            /** Words */
+            words: string;
+        };
+        /**
          * PlanPart
          * @description One part of the plan, in words.
          */
@@ -4187,6 +4340,7 @@ export interface components {
          * Problem
          * @description Why there is no answer: what was asked, what was found, where, and what to do.
          *
+         *     The kind "no formula" is of rules that have none at all, whichever of their formulas was asked for.
          *     `field` is the field of the question that the message speaks of, and `start` to `end` its characters.
          */
         Problem: {
@@ -4194,7 +4348,7 @@ export interface components {
              * Kind
              * @enum {string}
              */
-            kind: "input" | "no answer" | "busy" | "mistake";
+            kind: "input" | "no answer" | "no formula" | "busy" | "mistake";
             /** Message */
             message: string;
             /**
@@ -4269,7 +4423,7 @@ export interface components {
              */
             late: boolean;
             /** Spans */
-            spans: components["schemas"]["Span"][];
+            spans: components["schemas"]["SpanView"][];
         };
         /**
          * ReachQuestion
@@ -4304,6 +4458,8 @@ export interface components {
             axes: string[][];
             /** Letters */
             letters: components["schemas"]["Letter"][];
+            /** Slips */
+            slips: components["schemas"]["ReadSlip"][];
             /** Positions */
             positions: string[];
             /** Tree */
@@ -4326,6 +4482,62 @@ export interface components {
             rule: string;
         };
         /**
+         * ReadSlip
+         * @description A letter that is read as a new one, what may be meant by it, and the whole text with that.
+         */
+        ReadSlip: {
+            /** Name */
+            name: string;
+            /** Meant */
+            meant: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * ReceptiveFieldAnswer
+         * @description The pairs that the layers connect, as a rule; the keys that a query sees, and how far they are.
+         *
+         *     `until` is after how many layers that grows no more, and `sees` what a query sees then; where that is not
+         *     known, `unknown` says why.
+         */
+        ReceptiveFieldAnswer: {
+            copies: components["schemas"]["Copies"];
+            /**
+             * Late
+             * @default false
+             */
+            late: boolean;
+            /** Text */
+            text: string;
+            keys: components["schemas"]["Formula"];
+            /** Spans */
+            spans: components["schemas"]["SpanView"][];
+            until: components["schemas"]["Formula"] | null;
+            /** Sees */
+            sees: string;
+            /** All Reached */
+            all_reached: boolean;
+            /** Unknown */
+            unknown: string;
+        };
+        /**
+         * ReceptiveFieldQuestion
+         * @description A rule, the numbers given so far, and how many layers of it are stacked.
+         */
+        ReceptiveFieldQuestion: {
+            /** Rule */
+            rule: string;
+            /** Numbers */
+            numbers?: {
+                [key: string]: number;
+            };
+            /**
+             * Layers
+             * @default 2
+             */
+            layers: number;
+        };
+        /**
          * RecordQuestion
          * @description The text of record.json, as `lattend heads train` writes it; "" for the record of the package.
          */
@@ -4337,6 +4549,42 @@ export interface components {
             record: string;
         };
         /**
+         * ReportPart
+         * @description A sentence, facts as rows of (name, words), or a table with its head; `right`: columns of numbers.
+         */
+        ReportPart: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "text" | "facts" | "table";
+            /**
+             * Text
+             * @default
+             */
+            text: string | components["schemas"]["Run"][];
+            /**
+             * Head
+             * @default []
+             */
+            head: string[];
+            /**
+             * Rows
+             * @default []
+             */
+            rows: (string | components["schemas"]["Run"][])[][];
+            /**
+             * Right
+             * @default []
+             */
+            right: boolean[];
+            /**
+             * Gap
+             * @default false
+             */
+            gap: boolean;
+        };
+        /**
          * ReportView
          * @description A title and its parts.
          */
@@ -4344,7 +4592,7 @@ export interface components {
             /** Title */
             title: string;
             /** Parts */
-            parts: components["schemas"]["Part"][];
+            parts: components["schemas"]["ReportPart"][];
         };
         /**
          * Rest
@@ -4407,6 +4655,19 @@ export interface components {
              * @default 64
              */
             head_dim: number;
+        };
+        /**
+         * Run
+         * @description Words, or a formula, which has LaTeX.
+         */
+        Run: {
+            /** Text */
+            text: string;
+            /**
+             * Latex
+             * @default
+             */
+            latex: string;
         };
         /**
          * RunView
@@ -4648,10 +4909,10 @@ export interface components {
             column: number | null;
         };
         /**
-         * Span
+         * SpanView
          * @description The greatest distance of an attended key along one axis, from the query or towards it.
          */
-        Span: {
+        SpanView: {
             /** Distance */
             distance: string;
             /** Direction */
@@ -4668,7 +4929,7 @@ export interface components {
             /** Unit */
             unit: string;
             /** Lines */
-            lines: components["schemas"]["Line"][];
+            lines: components["schemas"]["ChartLine"][];
         };
         /**
          * StartAnswer
@@ -4776,7 +5037,7 @@ export interface components {
             late: boolean;
             report: components["schemas"]["ReportView"];
             /** Factors */
-            factors: components["schemas"]["Line"][];
+            factors: components["schemas"]["ChartLine"][];
             /** Best */
             best: string;
             /** Periods */
@@ -4863,20 +5124,6 @@ export interface components {
          * @description Nothing is asked: the tables are formulas.
          */
         TablesQuestion: Record<string, never>;
-        /**
-         * Term
-         * @description reconstruction, kl, elbo, gap or log_prob: the formula, its decimals, and a number to draw.
-         */
-        Term: {
-            /** Name */
-            name: string;
-            /** Latex */
-            latex: string;
-            /** Text */
-            text: string;
-            /** Value */
-            value: number;
-        };
         /**
          * TileMapAnswer
          * @description Boxes between edges, row by row: the pairs that run in each, and those of them that are attended.
@@ -5044,7 +5291,7 @@ export interface components {
             /** Period */
             period: number | null;
             /** Kept */
-            kept: components["schemas"]["Line"][];
+            kept: components["schemas"]["ChartLine"][];
         };
         /**
          * TryQueryAnswer
@@ -5194,76 +5441,6 @@ export interface components {
              */
             places: number;
         };
-        /**
-         * FieldQuestion
-         * @description A game, and the part of the plane that is shown.
-         */
-        lattend__web__panels__game_field__FieldQuestion: {
-            /** Game */
-            game: string;
-            /**
-             * Minimise
-             * @default
-             */
-            minimise: string;
-            /**
-             * Loss
-             * @default logistic
-             * @enum {string}
-             */
-            loss: "logistic" | "linear";
-            /**
-             * View
-             * @default [
-             *       0,
-             *       0,
-             *       3
-             *     ]
-             */
-            view: [
-                number,
-                number,
-                number
-            ];
-        };
-        /**
-         * FieldQuestion
-         * @description And a pixel ("" for the middle), and the convnet beside the net: layers of K × K.
-         */
-        lattend__web__panels__images__grids__FieldQuestion: {
-            /**
-             * Size
-             * @default 8
-             */
-            size: string;
-            /**
-             * Directions
-             * @default 1
-             * @enum {integer}
-             */
-            directions: 1 | 2 | 4;
-            /**
-             * Cell
-             * @default rnn
-             * @enum {string}
-             */
-            cell: "rnn" | "lstm" | "gru";
-            /**
-             * Pixel
-             * @default
-             */
-            pixel: string;
-            /**
-             * Kernel
-             * @default 3
-             */
-            kernel: number;
-            /**
-             * Layers
-             * @default 3
-             */
-            layers: number;
-        };
     };
     responses: never;
     parameters: never;
@@ -5276,12 +5453,14 @@ export type AskAnswer = components['schemas']['AskAnswer'];
 export type AskQuestion = components['schemas']['AskQuestion'];
 export type AskedCommand = components['schemas']['AskedCommand'];
 export type AskedQuestion = components['schemas']['AskedQuestion'];
+export type BoundTerm = components['schemas']['BoundTerm'];
 export type BoundView = components['schemas']['BoundView'];
 export type CacheAnswer = components['schemas']['CacheAnswer'];
 export type CacheQuestion = components['schemas']['CacheQuestion'];
 export type CatalogueLayer = components['schemas']['CatalogueLayer'];
 export type CatalogueRule = components['schemas']['CatalogueRule'];
 export type CertificateView = components['schemas']['CertificateView'];
+export type ChartLine = components['schemas']['ChartLine'];
 export type CheckAnswer = components['schemas']['CheckAnswer'];
 export type CheckQuestion = components['schemas']['CheckQuestion'];
 export type ClaimAnswer = components['schemas']['ClaimAnswer'];
@@ -5324,14 +5503,17 @@ export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type ErrorQuestion = components['schemas']['ErrorQuestion'];
 export type Example = components['schemas']['Example'];
 export type ExplainAnswer = components['schemas']['ExplainAnswer'];
-export type Fact = components['schemas']['Fact'];
-export type FieldAnswer = components['schemas']['FieldAnswer'];
 export type FindingsAnswer = components['schemas']['FindingsAnswer'];
 export type FirstDifference = components['schemas']['FirstDifference'];
+export type FirstLayersAnswer = components['schemas']['FirstLayersAnswer'];
+export type FirstLayersQuestion = components['schemas']['FirstLayersQuestion'];
 export type Fix = components['schemas']['Fix'];
 export type Formula = components['schemas']['Formula'];
+export type GameFieldAnswer = components['schemas']['GameFieldAnswer'];
+export type GameFieldQuestion = components['schemas']['GameFieldQuestion'];
 export type GridAnswer = components['schemas']['GridAnswer'];
 export type GridCheckAnswer = components['schemas']['GridCheckAnswer'];
+export type GridFieldQuestion = components['schemas']['GridFieldQuestion'];
 export type GridPriceAnswer = components['schemas']['GridPriceAnswer'];
 export type GridPriceQuestion = components['schemas']['GridPriceQuestion'];
 export type GridQuestion = components['schemas']['GridQuestion'];
@@ -5340,7 +5522,7 @@ export type GrowthAnswer = components['schemas']['GrowthAnswer'];
 export type GrowthQuestion = components['schemas']['GrowthQuestion'];
 export type HeadsAnswer = components['schemas']['HeadsAnswer'];
 export type Judgement = components['schemas']['Judgement'];
-export type Kernel = components['schemas']['Kernel'];
+export type KernelChoice = components['schemas']['KernelChoice'];
 export type KeyWeight = components['schemas']['KeyWeight'];
 export type KeysAnswer = components['schemas']['KeysAnswer'];
 export type KeysQuestion = components['schemas']['KeysQuestion'];
@@ -5350,7 +5532,6 @@ export type LeakAnswer = components['schemas']['LeakAnswer'];
 export type LeakCurve = components['schemas']['LeakCurve'];
 export type LeakQuestion = components['schemas']['LeakQuestion'];
 export type Letter = components['schemas']['Letter'];
-export type Line = components['schemas']['Line'];
 export type LineView = components['schemas']['LineView'];
 export type LinearAnswer = components['schemas']['LinearAnswer'];
 export type LinearQuestion = components['schemas']['LinearQuestion'];
@@ -5377,7 +5558,6 @@ export type OtherQuestion = components['schemas']['OtherQuestion'];
 export type Outcome = components['schemas']['Outcome'];
 export type OutcomeAnswer = components['schemas']['OutcomeAnswer'];
 export type OutcomeQuestion = components['schemas']['OutcomeQuestion'];
-export type Part = components['schemas']['Part'];
 export type PartOfWork = components['schemas']['PartOfWork'];
 export type PartPrice = components['schemas']['PartPrice'];
 export type Passes = components['schemas']['Passes'];
@@ -5391,6 +5571,7 @@ export type Period = components['schemas']['Period'];
 export type Piece = components['schemas']['Piece'];
 export type Place = components['schemas']['Place'];
 export type PlaceView = components['schemas']['PlaceView'];
+export type PlanFact = components['schemas']['PlanFact'];
 export type PlanPart = components['schemas']['PlanPart'];
 export type PlanQuestion = components['schemas']['PlanQuestion'];
 export type PricedQuantity = components['schemas']['PricedQuantity'];
@@ -5402,11 +5583,16 @@ export type ReachAnswer = components['schemas']['ReachAnswer'];
 export type ReachQuestion = components['schemas']['ReachQuestion'];
 export type ReadAnswer = components['schemas']['ReadAnswer'];
 export type ReadQuestion = components['schemas']['ReadQuestion'];
+export type ReadSlip = components['schemas']['ReadSlip'];
+export type ReceptiveFieldAnswer = components['schemas']['ReceptiveFieldAnswer'];
+export type ReceptiveFieldQuestion = components['schemas']['ReceptiveFieldQuestion'];
 export type RecordQuestion = components['schemas']['RecordQuestion'];
+export type ReportPart = components['schemas']['ReportPart'];
 export type ReportView = components['schemas']['ReportView'];
 export type Rest = components['schemas']['Rest'];
 export type RuleCostAnswer = components['schemas']['RuleCostAnswer'];
 export type RuleCostQuestion = components['schemas']['RuleCostQuestion'];
+export type Run = components['schemas']['Run'];
 export type RunView = components['schemas']['RunView'];
 export type SameAnswer = components['schemas']['SameAnswer'];
 export type SamePrice = components['schemas']['SamePrice'];
@@ -5420,7 +5606,7 @@ export type SizeLetter = components['schemas']['SizeLetter'];
 export type SizePrice = components['schemas']['SizePrice'];
 export type Snippet = components['schemas']['Snippet'];
 export type SourceView = components['schemas']['SourceView'];
-export type Span = components['schemas']['Span'];
+export type SpanView = components['schemas']['SpanView'];
 export type Spread = components['schemas']['Spread'];
 export type StartAnswer = components['schemas']['StartAnswer'];
 export type StartQuestion = components['schemas']['StartQuestion'];
@@ -5432,7 +5618,6 @@ export type StepsQuestion = components['schemas']['StepsQuestion'];
 export type Sweep = components['schemas']['Sweep'];
 export type TablesAnswer = components['schemas']['TablesAnswer'];
 export type TablesQuestion = components['schemas']['TablesQuestion'];
-export type Term = components['schemas']['Term'];
 export type TileMapAnswer = components['schemas']['TileMapAnswer'];
 export type TileMapQuestion = components['schemas']['TileMapQuestion'];
 export type TilesAnswer = components['schemas']['TilesAnswer'];
@@ -5444,8 +5629,6 @@ export type Value = components['schemas']['Value'];
 export type WorkAnswer = components['schemas']['WorkAnswer'];
 export type WorkCurve = components['schemas']['WorkCurve'];
 export type WorkQuestion = components['schemas']['WorkQuestion'];
-export type LattendWebPanelsGameFieldFieldQuestion = components['schemas']['lattend__web__panels__game_field__FieldQuestion'];
-export type LattendWebPanelsImagesGridsFieldQuestion = components['schemas']['lattend__web__panels__images__grids__FieldQuestion'];
 export type $defs = Record<string, never>;
 export interface operations {
     start_api_start_post: {
@@ -6261,6 +6444,162 @@ export interface operations {
             };
         };
     };
+    field_api_field_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReceptiveFieldQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReceptiveFieldAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    first_layers_api_first_layers_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FirstLayersQuestion"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FirstLayersAnswer"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     cache_api_cache_post: {
         parameters: {
             query?: never;
@@ -6960,7 +7299,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["lattend__web__panels__game_field__FieldQuestion"];
+                "application/json": components["schemas"]["GameFieldQuestion"];
             };
         };
         responses: {
@@ -6970,7 +7309,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FieldAnswer"];
+                    "application/json": components["schemas"]["GameFieldAnswer"];
                 };
             };
             /** @description Conflict */
@@ -7040,7 +7379,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["lattend__web__panels__game_field__FieldQuestion"];
+                "application/json": components["schemas"]["GameFieldQuestion"];
             };
         };
         responses: {
@@ -7905,7 +8244,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["lattend__web__panels__images__grids__FieldQuestion"];
+                "application/json": components["schemas"]["GridFieldQuestion"];
             };
         };
         responses: {
@@ -7985,7 +8324,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["lattend__web__panels__images__grids__FieldQuestion"];
+                "application/json": components["schemas"]["GridFieldQuestion"];
             };
         };
         responses: {
