@@ -18,7 +18,7 @@ LENGTHS = (1, 127, 128, 511, 512)
 
 def sums(model: Model, n: int, b: int, *, training: bool = False) -> dict[str, int]:
     """The formulas at these numbers, added up by their parts."""
-    found = dict.fromkeys((*GROUPS, CACHE), 0)
+    found: dict[str, int] = dict.fromkeys((*GROUPS, CACHE), 0)
     for row in model_formulas(model, training=training):
         numbers = {"n": n, "b": b}
         for formula, times in ((row.each, row.layers), (row.needed, 1)):
