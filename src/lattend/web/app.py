@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 
 from lattend import __version__
 from lattend.web.answers import Answers
+from lattend.web.batch import BATCH, answer_batch
 from lattend.web.guards import ASKER, PAGE, Guards, Hosts
 from lattend.web.meaning import meaning_of
 from lattend.web.panel import Panel, Problem, problem_of_question
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, Reply
-from lattend.web.several import SEVERAL, several
 from lattend.web.static import page_files
 from lattend.web.worker import LATE
 
@@ -71,10 +71,10 @@ def application(hosts: Hosts, *, sets: int = 3, torch: int = 2) -> FastAPI:
         """Several questions at once, as the page asks them; a line for each answer as it comes."""
         page = request.headers.get(PAGE, "")[:64]
         try:
-            asked = SEVERAL.validate_json(await request.body())
+            asked = BATCH.validate_json(await request.body())
         except ValidationError as error:
             return _problem(422, problem_of_question(error.errors()))
-        return StreamingResponse(several(asked, page, answer), media_type="application/x-ndjson")
+        return StreamingResponse(answer_batch(asked, page, answer), media_type="application/x-ndjson")
 
     for panel in PANELS.values():
         app.post(

@@ -1,4 +1,4 @@
-"""Several questions in one request: a browser opens few connections, and a keystroke asks many panels."""
+"""A batch of questions in one request: browsers open few connections, and a key asks many panels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lattend.web.pool import Reply, problem
 
 TOGETHER = 32  # questions in one request
 Asked = tuple[str, Annotated[str, Field(max_length=64)], dict[str, Any]]  # panel, asker, question
-SEVERAL: TypeAdapter[list[Asked]] = TypeAdapter(Annotated[list[Asked], Field(max_length=TOGETHER)])
+BATCH: TypeAdapter[list[Asked]] = TypeAdapter(Annotated[list[Asked], Field(max_length=TOGETHER)])
 Answering = Callable[[Panel, str, BaseModel, str, str], Awaitable[Reply]]
 
 
-async def several(asked: list[Asked], page: str, answer: Answering) -> AsyncIterator[bytes]:
+async def answer_batch(asked: list[Asked], page: str, answer: Answering) -> AsyncIterator[bytes]:
     """A line for each question as its answer comes: [its place, status, answer or problem]."""
 
     async def one(place: int) -> bytes:
