@@ -58,6 +58,8 @@ REST: Questions = {
     "draw": {"other": "", "numbers": {}, "pixel": [], "flat": False},
     "growth": {},
     **{panel: {"numbers": {}} for panel in ("code", "keys", "reach", "cache", "rules")},
+    "field": {"numbers": {}, "layers": 2},
+    "first_layers": {"numbers": {}, "pixel": []},
     "explain": CALL,
     "tile_map": {**CALL, "tiles_view": []},
     "rule_cost": {"numbers": {}, "heads": 8, "kv_heads": 0, "head_dim": 64},

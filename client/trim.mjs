@@ -4,7 +4,7 @@ import { join } from "node:path";
 import ts from "typescript";
 
 const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma tau upsilon phi chi psi omega";
-const SYMPY = "cases array log exp sin max hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
+const SYMPY = "cases array matrix pmatrix log exp sin max hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
 const DOCUMENTS = "color definecolor def newcommand global rule hbox '"; // only whole documents have these, by the first of their names
 const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]{2,})/g; // and the names of environments
 const UNUSED = /\b(mhchemParser|texify)\b|^\s*export |\bvar temml\$1 = /; // chemistry, and ways to render that are not asked for

@@ -77,9 +77,9 @@ def heads_show(
     if view is None and at_epoch is None and run is None and out is None:
         show_report(found.report(), json)
         return
-    if view is None and out is None and not json:
-        say("\n".join([*_moment(found, at_epoch, run or TRAINED).lines(), ""]))
     show(_picture(found, view, at_epoch, run or TRAINED), out, json)
+    if view is None and out is None and not json:
+        say("\n".join(["", *_moment(found, at_epoch, run or TRAINED).lines()]))
 
 
 def _moment(record: Record, epoch: float | None, run: str) -> Table:

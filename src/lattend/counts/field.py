@@ -89,7 +89,7 @@ def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> R
     """The pairs that so many layers connect, as a rule on the same axes, without heads.
 
     >>> from lattend.rules.reader import rule
-    >>> receptive_field(rule("k <= q and q - k <= t"), 3)
+    >>> receptive_field(rule("strided"), 3)
     <Rule k <= q and q - k <= 3 * t>
     """
     check_integer("layers", layers)

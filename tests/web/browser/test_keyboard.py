@@ -53,7 +53,7 @@ def test_a_rule_is_typed_claimed_copied_and_undone_by_keyboard_alone(page: Any, 
     verdict = page.locator("[data-panel=claim] .claim-verdict")
     expect(verdict).to_contain_text("at n = 1, t = 1 it gives 2, the count is 1")
 
-    tab_to(page, "LaTeX", panel="count")
+    tab_to(page, "LaTeX", panel="count", key="Shift+Tab")
     page.keyboard.press("Enter")
     expect(page.locator(".live")).to_have_text("LaTeX copied")
     assert r"\frac{(2n - t)(t + 1)}{2}" in page.evaluate("navigator.clipboard.readText()")

@@ -46,9 +46,9 @@ def model_formulas(model: Model, *, training: bool = False) -> list[PartFormula]
     The length of an image model is its own, so that its formulas are in b alone.
 
     >>> from lattend.cost import config
-    >>> gpt2 = config({"model_type": "gpt2"})
-    >>> [str(one.needed) for one in model_formulas(gpt2) if one.part == "attention"]
-    ['9216n*b(n + 1)']
+    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=8, n_embd=4, n_layer=2, n_head=2)
+    >>> [str(one.needed) for one in model_formulas(config(small)) if one.part == "attention"]
+    ['8n*b(n + 1)']
     """
     found: dict[tuple[str, str, str], tuple[int, Amount]] = {}
     for layer, layers in Counter(model.layers).items():

@@ -144,4 +144,13 @@ def picture(question: PlanQuestion) -> Picture:
     return explained(question).picture()
 
 
-PANEL = Panel("explain", "What attention would do", PlanQuestion, ExplainAnswer, answer, picture, torch=True)
+PANEL = Panel(
+    "explain",
+    "What attention would do",
+    PlanQuestion,
+    ExplainAnswer,
+    answer,
+    picture,
+    torch=True,
+    as_typed=True,
+)
