@@ -7,6 +7,7 @@ const GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda m
 const SYMPY = "cases array matrix pmatrix log exp sin max hat bar left right mathbb mathcal circ ell in notin cup cap emptyset ll gg prime langle rangle";
 const DOCUMENTS = "color definecolor def newcommand global rule hbox '"; // only whole documents have these, by the first of their names
 const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]{2,})/g; // and the names of environments
+const LOOKED_UP = /macros\.get\("\\\\([a-zA-Z@]+)"\)/g; // by Temml itself, such as the distance of rows
 const UNUSED = /\b(mhchemParser|texify)\b|^\s*export |\bvar temml\$1 = /; // chemistry, and ways to render that are not asked for
 const DEFINE = /^define(Symbol|Macro|Function|Environment)$/;
 
@@ -20,6 +21,7 @@ export function trimmedTemml(file, folders) {
   const unwanted = new Set(DOCUMENTS.split(" "));
   const statements = ts.createSourceFile(file, text, ts.ScriptTarget.Latest).statements.map((node) => ({ text: text.slice(node.pos, node.end), names: namesOf(node) }));
   const kept = new Set(statements.filter(({ text, names }) => names === null && !UNUSED.test(text)));
+  for (const { text } of kept) for (const [, name] of text.matchAll(LOOKED_UP)) wanted.add(name);
   for (let before = -1; before < kept.size; ) {
     before = kept.size;
     for (const one of statements)

@@ -38,6 +38,11 @@ def address(terminal: Path) -> Iterator[str]:
         server.terminate()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a browser come last: Playwright keeps an event loop running, and others run their own."""
+    items.sort(key=lambda item: "browser" in getattr(item, "fixturenames", ()))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -25,7 +25,7 @@ interface Props {
 export function LayerInput({ label, name, text, problem, menus, onInput, children }: Props) {
   const complete = (typed: string, caret: number, asked: boolean) => completions(typed, caret, asked, menus);
   return (
-    <TextField name={name} label={label} value={text} problem={problem} onInput={onInput} placeholder="attention(causal)" complete={complete}>
+    <TextField name={name} label={label} value={text} problem={problem} onInput={onInput} placeholder="attention(causal)" complete={complete} known={menus}>
       {children}
     </TextField>
   );
