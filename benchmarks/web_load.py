@@ -25,7 +25,7 @@ HOW = """
 A closed loop over the loopback address. Each person has a page and an address (127.0.0.x) of their own and
 types rules to their end, key by key. After a key they wait until the meaning of the text and its formula are
 there, or the message that it is no rule; then they pause: log-normal, median 0.35 s, 2 s more after a whole
-rule. A keystroke asks what the page asks: `read` and `count` first; 80 ms after these are there all other
+rule. A keystroke asks what the page asks: `read` and `count` first; 200 ms after these are there all other
 panels of the rule page, also in one request to /api/batch; what of these is still open 120 ms after the next
 key is given up. What the server is too busy for (429, 503) is asked again after 0.3 s and 1 s; that counts as
 waiting. A keystroke without an answer is a failure and has no time. Nothing is counted before every panel has
@@ -65,7 +65,7 @@ REST: Questions = {
     "rule_cost": {"numbers": {}, "heads": 8, "kv_heads": 0, "head_dim": 64},
 }
 PAUSE, SPREAD, THINKING = 0.35, 0.4, 2.0  # seconds: the median pause, its spread in logarithms, after a rule
-SETTLED = 0.08  # seconds after the first answers before the page asks the rest
+SETTLED = 0.2  # seconds after the first answers before the page asks the rest
 GIVEN_UP = 0.12  # seconds that a question may go on while a newer one waits
 RETRIES = (0.3, 1.0)  # seconds
 CROWDED = (429, 503)

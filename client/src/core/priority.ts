@@ -1,7 +1,7 @@
 // Some questions have priority, so that what a person looks at first is not kept waiting by the rest of the page.
 
 const FIRST = new Set(["start", "read", "other", "count", "tiles"]); // these never wait; the others wait for them. The server's list is the same
-const PAUSE = 80; // ms after the last of the first, so that what is typed in one go is asked once
+const PAUSE = 200; // ms after the last of the first: longer than from key to key, so that what is typed in one go is asked once
 const LONGEST = 500; // ms for which they are waited for
 const LOOK = 15; // ms
 let first = 0; // of the first that run
