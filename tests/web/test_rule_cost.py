@@ -29,7 +29,8 @@ def test_the_cost_is_the_librarys(rule: str, at: dict[str, Any]) -> None:
     assert status == 200
     assert [work["needed"], work["executed"], work["dense"]] == [f"{one:,}" for one in exact.multiply_adds]
     assert work["formula"]["text"] == str(lt.cost.attention(rule, projections=None).multiply_adds.needed)
-    assert rows["keys and values of all positions, numbers"]["needed"] == f"{exact.cache:,}"
+    kept = rows.get("keys and values of all positions, numbers", {"needed": "0"})
+    assert kept["needed"] == f"{exact.cache:,}"
     assert found["time"] == str(exact.time())
 
 
@@ -38,6 +39,11 @@ def test_a_line_of_any_length_is_priced_without_its_tiles() -> None:
     work = found["quantities"][0]
     assert work["needed"].replace(",", "") == str(10**30 * (10**30 + 1) * 8 * 64)
     assert work["executed"] == ""
+
+
+def test_where_queries_attend_to_later_keys_no_cache_is_priced() -> None:
+    kept = {rule: [one["name"] for one in ask(rule=rule)[1]["quantities"]] for rule in ("causal", "full")}
+    assert [any("keys and values" in name for name in names) for names in kept.values()] == [True, False]
 
 
 def test_heads_that_share_keys_have_a_smaller_cache() -> None:

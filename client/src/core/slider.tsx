@@ -41,6 +41,14 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
         value={Math.min(place, log ? PLACES : max)}
         aria-valuetext={value === null ? `${name}, a letter; the picture has ${example}` : String(value)}
         onInput={(event) => onChange(read(event.currentTarget.value))}
+        onKeyDown={(event) => {
+          const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+          if (!log || !way) return;
+          event.preventDefault();
+          let to = Math.round(place) + way; // several places may stand for one number
+          while (to > 0 && to < PLACES && read(String(to)) === number) to += way;
+          onChange(read(String(Math.min(Math.max(to, 0), PLACES))));
+        }}
       />
       <NumberBox name={name} value={value} example={example} whole={step >= 1} least={least ?? -Infinity} describedBy={wrong && `${id}-wrong`} onWrong={setWrong} onChange={onChange} />
       {symbolic && (

@@ -98,6 +98,14 @@ def test_letters_get_numbers_and_become_letters_again(page: Any) -> None:
     expect(page.locator("[data-panel=count] .value")).to_contain_text(f"{int('9' * 30):,}")
 
 
+def test_every_press_of_an_arrow_moves_the_slider_of_a_size(page: Any) -> None:
+    page.goto(link(rule="k <= q"))
+    slider, box = page.get_by_label("n", exact=True), page.get_by_label("n, number")
+    for key, n in (("ArrowRight", 13), ("ArrowUp", 14), ("ArrowLeft", 13), ("ArrowDown", 12)):
+        slider.press(key)
+        expect(box).to_have_value(str(n))
+
+
 def test_a_dragged_slider_is_followed_while_it_moves(page: Any) -> None:
     page.goto(link(rule="strided", numbers={"n": 16}))
     expect(formulas(page, "count").first).to_be_visible()

@@ -1,5 +1,6 @@
 // Price: what layers and models cost, exactly.
 import type { ComponentType } from "preact";
+import { useEffect } from "preact/hooks";
 import type { LayersAnswer } from "../../schema";
 import { useAnswer } from "../../core/ask";
 import { change } from "../../core/state";
@@ -18,19 +19,27 @@ const VIEWS: { [name: string]: { title: string; view: ComponentType<ViewProps> }
   tables: { title: "Tables", view: TablesView },
 };
 
+/** Takes a file that is dropped anywhere in the window; left alone, the browser would leave the page for it. */
+function take(event: DragEvent): void {
+  event.preventDefault();
+  const file = event.type === "drop" && event.dataTransfer?.files[0];
+  if (file) void takeFile(file);
+}
+
 export default function PricePage({ state }: { state: PriceState }) {
   const menus = useAnswer<LayersAnswer>("layers", {}).answer;
   const chosen = Object.hasOwn(VIEWS, state.view) ? state.view : START.view;
   const View = VIEWS[chosen]!.view;
+  useEffect(() => {
+    window.addEventListener("dragover", take);
+    window.addEventListener("drop", take);
+    return () => {
+      window.removeEventListener("dragover", take);
+      window.removeEventListener("drop", take);
+    };
+  }, []);
   return (
-    <div
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        const file = event.dataTransfer?.files[0];
-        if (file) void takeFile(file);
-      }}
-    >
+    <div>
       <div class="price-views" role="group" aria-label="What is priced">
         {Object.entries(VIEWS).map(([name, { title }]) => (
           <button aria-pressed={name === chosen} onClick={() => change({ view: name })}>

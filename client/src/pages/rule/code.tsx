@@ -1,6 +1,6 @@
 // The same rule as code: Lattend, FlexAttention, NumPy, PyTorch.
 import { useState } from "preact/hooks";
-import { useAnswer } from "../../core/ask";
+import { current, useAnswer } from "../../core/ask";
 import { Copy, Panel } from "../../core/panel";
 import { pick } from "../../core/state";
 import type { CodeAnswer } from "../../schema";
@@ -27,7 +27,7 @@ export function CodePanel({ state, read }: RuleProps) {
           </button>
         ))}
         <span class="grow" />
-        {shown && <Copy name="Copy" text={shown.code} />}
+        {shown && <Copy name="Copy" text={shown.code} off={current(code, question) === null} />}
       </div>
       {shown && (
         <pre class="code" tabIndex={0} aria-label={`${shown.title} code`}>

@@ -89,6 +89,7 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
             **dict(zip(("needed", "executed", "dense"), _numbers(name, priced), strict=False)),
         )
         for name, closed in formulas.closed.items()
+        if name != "cache" or priced.value(name) != 0  # where queries attend to later keys, none is kept
     ]
     return RuleCostAnswer(
         at=shown,
