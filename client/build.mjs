@@ -37,7 +37,7 @@ for (const name of ["index.html", "icon.svg"]) copyFileSync(join(source, name), 
 
 // Each page is a file that is fetched when it is opened. What several need is one file, core.js, but for what is large and
 // not needed by all; left alone, esbuild makes a file for each set of pages that share something.
-const APART = ["chart.tsx", "report.tsx", "words.tsx"];
+const APART = ["chart.tsx", "formula.tsx", "report.tsx", "words.tsx"];
 const pages = readdirSync(join(source, "pages"), { withFileTypes: true }).filter((one) => one.isDirectory()).map((one) => one.name);
 const core = readdirSync(join(source, "core")).filter((name) => /\.tsx?$/.test(name) && !APART.includes(name));
 const together = [...core.map((name) => join(source, "core", name)), ...pages.map((name) => join(source, "pages", name, "state.ts"))];

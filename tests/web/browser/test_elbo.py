@@ -22,9 +22,8 @@ def test_dragging_q_to_the_posterior_closes_the_gap(page: Any) -> None:
     page.mouse.down()
     page.mouse.move(*ends[1], steps=4)
     page.mouse.up()
-    expect(gap).not_to_have_text(str(before))
-    expect(gap).to_have_text(re.compile(r"^0\.0"))
-    assert float(gap.inner_text()) < before / 20
+    assert before > 0.6
+    expect(gap).to_have_text(re.compile(r"^0\.0[0-2]"))
 
 
 def test_q_can_be_made_the_posterior_and_the_link_carries_it(page: Any) -> None:
