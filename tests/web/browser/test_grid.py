@@ -34,6 +34,7 @@ def visit(page: Any, rule: str, **state: object) -> Any:
     expect(canvas).to_have_attribute(
         "aria-label", told, timeout=60_000
     )  # the first answer waits for a worker
+    expect(page.locator("[data-panel=draw][aria-busy=true]")).to_have_count(0)  # with it come buttons, above
     return canvas
 
 
