@@ -94,7 +94,7 @@ def test_pointing_at_a_square_tells_which_clause_decides(page: Any) -> None:
 
 def test_the_keyboard_moves_zooms_and_shows_all_again(page: Any) -> None:
     canvas = visit(page, "causal", numbers={"n": 64})
-    grid, told = page.get_by_role("application"), page.locator(".grid-readout")
+    grid, told = page.get_by_role("application", name="The grid"), page.locator(".grid-readout")
     grid.focus()
     for key in ("ArrowDown", "ArrowDown", "Shift+ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
@@ -155,7 +155,7 @@ def test_of_an_image_the_keys_of_a_chosen_pixel_are_shown(page: Any) -> None:
     expect(canvas).to_have_attribute("aria-label", re.compile(r"query pixel \(4, 4\)\. 25 of the 64 pixels"))
     canvas.click(position=at_square(canvas, 0, 1, 8))
     expect(canvas).to_have_attribute("aria-label", re.compile(r"query pixel \(0, 1\)\. 12 of the 64 pixels"))
-    page.get_by_role("application").focus()
+    page.get_by_role("application", name="The grid").focus()
     page.keyboard.press("ArrowRight")
     expect(canvas).to_have_attribute("aria-label", re.compile(r"query pixel \(0, 2\)\. 15 of the 64 pixels"))
     page.get_by_role("button", name="All pairs").click()
