@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import lattend as lt
 from lattend.counts.count import Count
+from lattend.counts.counting import forget
+from lattend.sets.guard import deadlines_missed
 
 BLOCKS = (
     "q // {0} == k // {0}",
@@ -41,3 +43,18 @@ def test_it_is_what_enumeration_counts(text: str, number: int, per: str, n: int)
     counted = np.array(rule.mask(n=n, **given_)).sum(axis=1 if per == "query" else 0)
     for place in {0, n // 2, n - 1, min(n - 1, number), min(n - 1, number - 1)}:
         assert count.at(n=n, **given_, **{position: place}) == counted[place]
+
+
+def test_a_letter_is_found_whatever_the_rule_calls_its_own() -> None:
+    names = {"w": 3, "w_": 3}
+    condition = " and ".join(f"{name} == 3" for name in names)
+    count = lt.rule(f"{condition} and q // 64 == k // 64").count(per="query")
+    assert count.at(n=200, q=3, **names) == 64
+
+
+def test_an_attempt_that_has_another_way_misses_no_deadline() -> None:
+    """On the page an answer is kept only where nothing was late."""
+    missed = deadlines_missed()
+    forget()
+    assert lt.rule("q // 64 == k // 64").count(per="query").at(n=200, q=3) == 64
+    assert deadlines_missed() == missed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -71,24 +72,22 @@ def closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int 
     lettered = _with_modulus(rule) if fixed else None
     if lettered is None:
         return _closed_count(rule, fixed, budget, first)
-    plain: Count | DeadlineError
-    try:
+    plain = None
+    with suppress(DeadlineError):
         quick = budget if budget.seconds is None else budget.stricter(QUICK)
-        plain = _closed_count(rule, fixed, quick, first)
+        plain = _closed_count(rule, fixed, quick, first, optional=True)
         if all(piece.formula.degree() <= 1 for piece in plain.pieces):
             return plain
-    except DeadlineError as late:
-        plain = late
     with suppress(NoClosedForm):
-        return _closed_count(lettered, fixed, budget, first)
-    if isinstance(plain, DeadlineError):
-        raise plain
-    return plain
+        return _closed_count(lettered, fixed, budget, first, optional=True)
+    return plain or _closed_count(rule, fixed, budget, first)
 
 
-def _closed_count(rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int) -> Count:
+def _closed_count(
+    rule: Rule, fixed: tuple[str, ...], budget: Budget, first: int, *, optional: bool = False
+) -> Count:
     symbolic = replace(rule, values={})
-    closed = remembered(closed_form, symbolic, fixed, first, budget=budget)
+    closed = remembered(closed_form, symbolic, fixed, first, budget=budget, optional=optional)
     count = Count(symbolic, closed, fixed, budget=budget, first=first)
     return count if not rule.values else bind(count, rule)
 
@@ -99,7 +98,8 @@ def _with_modulus(rule: Rule) -> Rule | None:
     Per position that may be simpler: `q // 64 == k // 64` goes through 64 remainders, `q // w == k // w`
     has one case for all of them.
     """
-    letter = next(name for name in ("w", "b", "blocks", "modulus") if name not in rule.parameters)
+    letters = ("w" + "_" * more for more in itertools.count())
+    letter = next(name for name in letters if name not in rule.parameters)
     found = with_modulus(rule.condition, letter)
     if found is None:
         return None

@@ -47,18 +47,23 @@ Result = TypeVar("Result")
 
 
 def guarded(
-    function: Callable[..., Result], *args: Any, budget: Budget, loading: Callable[[], object] | None = None
+    function: Callable[..., Result],
+    *args: Any,
+    budget: Budget,
+    loading: Callable[[], object] | None = None,
+    optional: bool = False,
 ) -> Result:
     """`function(*args)`, in the worker and within the budget; here where there is no limit.
 
     `loading` is called before, outside of the budget: to load a library takes as long as the machine is busy.
+    What is `optional` has another way behind it, so that being late with it misses nothing.
     """
     if budget.seconds is None or _WORKER.is_here:
         return function(*args)
     try:
         return _WORKER.call(function, args, budget, loading)
     except DeadlineError:
-        _WORKER.missed += 1
+        _WORKER.missed += not optional
         raise
 
 
@@ -67,9 +72,9 @@ def deadlines_missed() -> int:
     return _WORKER.missed
 
 
-def remembered(function: Callable[..., Result], *args: Any, budget: Budget) -> Result:
+def remembered(function: Callable[..., Result], *args: Any, budget: Budget, optional: bool = False) -> Result:
     """The same, asked once for the same arguments, whatever the budget."""
-    return _KNOWN.find((function, args), lambda: guarded(function, *args, budget=budget))
+    return _KNOWN.find((function, args), lambda: guarded(function, *args, budget=budget, optional=optional))
 
 
 _KNOWN: Recent[tuple[Any, ...], Any] = Recent(REMEMBERED)

