@@ -5,12 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from lattend.wording import visible
 
 
 class LattendError(Exception):
-    """Base of every error of Lattend; its message is one readable paragraph."""
+    """Base of every error of Lattend; its message is one readable paragraph.
+
+    `reason` is the same for a person who sees the rule and writes no Python, as at the page.
+    """
+
+    def __init__(self, message: str = "", *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = visible(reason or message)
+
+    @classmethod
+    def of_rule(cls, text: str, found: str) -> Self:
+        """The error that says of the rule of this text what was found: `looks up data`.
+
+        >>> error = LattendError.of_rule("doc[q] == doc[k]", "looks up data")
+        >>> str(error), error.reason
+        ('rule "doc[q] == doc[k]" looks up data', 'it looks up data')
+        """
+        return cls(f'rule "{text}" {found}', reason=f"it {found}")
 
     def __str__(self) -> str:
         return visible(super().__str__())
@@ -44,13 +62,12 @@ class TextError(LattendError):
         suggestions: Iterable[Suggestion] = (),
         reason: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, reason=reason)
         self.message = message
         self.text = text
         self.start = start
         self.end = max(end, start + 1)
         self.suggestions = (*suggestions,)
-        self.reason = reason or message
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.message, self.text, self.start, self.end, self.suggestions, self.reason)

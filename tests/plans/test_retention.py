@@ -318,7 +318,7 @@ def test_numbers_beyond_64_bits() -> None:
     ("rule", "values", "error", "message"),
     [
         (lt.rules.full(), {}, LattendError, "has query 0 attend to key 1, which has not come yet"),
-        (lt.rules.band(before=2, after=3), {}, LattendError, "rule & lt.rules.causal() keeps those pairs"),
+        (lt.rules.band(before=2, after=3), {}, LattendError, "k <= q and (…) keeps those pairs only"),
         (lt.rules.prefix_lm(p=4), {}, LattendError, 'with p = 4" has query 0 attend to key 1'),
         (lt.rule("k <= q or q == 6 and k == 9"), {}, LattendError, "has query 6 attend to key 9"),
         (lt.rules.chunked(w=4, t=1), {}, LattendError, "A cache is for rules with k <= q"),

@@ -73,6 +73,16 @@ def test_a_rule_without_formulas_says_so_in_one_way_and_without_python() -> None
             assert "(method=" not in problem["message"]
     assert refused("keys", rule="k*k <= q")["message"].startswith("k * k is not affine in k")
     assert "k <= q and (…)" in ask("cache", rule="k*k <= q")["no_cache"]
+    assert (
+        "ky == qy and kx <= qx) and (…)"
+        in ask("cache", rule="neighbourhood(1)", numbers={"cols": 4})["no_cache"]
+    )
+    assert ask("count", rule="k*k <= q")["no_formula"].endswith(", or give every letter a number.")
+    found = refused("keys", rule="documents([5, 3, 4])")["message"]
+    assert found.startswith("it looks up data (doc[...]), so it has no closed form; at given numbers")
+    found = refused("same", rule="documents([5, 3, 4])", other="causal")["message"]
+    assert found.endswith("at given numbers only: the grid shows where they differ")
+    assert refused("keys", rule="q % a == q % b")["message"].endswith("Give one of them a number, as in b=4")
 
 
 @pytest.mark.parametrize("text", ["causal", "strided", "windowed", "neighbourhood", "k <= q or k < p"])

@@ -67,9 +67,11 @@ def closed_form(rule: Rule, fixed: tuple[str, ...] = (), first: int = 0) -> Clos
     Positions in `fixed` stay as symbols, counted from `first`: ("q",) counts the keys of each query.
     """
     if expr.arrays(rule.condition):
-        raise NoClosedForm(
-            f'rule "{rule.text}" looks up data ({expr.arrays(rule.condition)[0]}[...]), so it has no closed '
-            "form; give it numbers and it is counted from the data"
+        array = expr.arrays(rule.condition)[0]
+        raise NoClosedForm.of_rule(
+            rule.text,
+            f"looks up data ({array}[...]), so it has no closed form; at given numbers it is counted "
+            "from the data",
         )
     if len(rule.axes) > 1 and not rule.has_heads:
         products = by_axis(rule.condition, rule.axes)

@@ -134,7 +134,10 @@ def _number(rule: Rule, places: Mapping[str, int], first: int, budget: Budget) -
         try:
             return enumerated(rule)
         except TooLarge as size:
-            raise TooLarge(f"{size}, and there is no closed form: {reason}") from None
+            raise TooLarge(
+                f"{size}, and there is no closed form: {reason}",
+                reason=f"{size.reason}, and there is no closed form: {reason.reason}",
+            ) from None
 
 
 def _counted_at(rule: Rule) -> int:
@@ -164,11 +167,16 @@ def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendErr
     """The reason there is no closed form, with what still works."""
     if isinstance(reason, DeadlineError):
         names = ", ".join(f"{name}=…" for name in rule.free)
-        advice = f"; counting at given numbers still works: count({names})" if not complete else ""
-        return DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}')
+        advice = "" if complete else "; counting at given numbers still works"
+        return DeadlineError(
+            f'rule "{rule.text}": the closed form was not found: {reason}{advice}'
+            + (advice and f": count({names})"),
+            reason=f"the closed form was not found: {reason.reason}{advice}",
+        )
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
-        return NotAffineError(message, reason.text, reason.start, reason.end, reason=reason.reason)
+        plain = f"{reason.reason.rstrip('.')}, or give every letter a number."
+        return NotAffineError(message, reason.text, reason.start, reason.end, reason=plain)
     if isinstance(reason, EngineMissing):
         return EngineMissing(f"{reason}. Counting at given numbers works without it")
     return reason

@@ -97,7 +97,7 @@ def receptive_field(rule: Rule, layers: int, deadline: float | None = None) -> R
         raise DomainError(f"layers is a number from 1 to {MOST_LAYERS:,}, got {layers}")
     one = one_layer(rule)
     if expr.arrays(one.condition):
-        raise NoClosedForm(f'rule "{rule.text}" looks up data, so its receptive field has no closed form')
+        raise NoClosedForm.of_rule(rule.text, "looks up data, so its receptive field has no closed form")
     symbolic = replace(one, values={})
     try:
         condition = remembered(_condition, symbolic, layers, budget=one.budget.or_seconds(deadline))
@@ -144,7 +144,7 @@ def depth(rule: Rule, deadline: float | None = None) -> Depth:
     budget = one.budget.or_seconds(deadline)
     if one.free:
         if expr.arrays(one.condition):
-            raise NoClosedForm(f'rule "{rule.text}" looks up data: give {" and ".join(one.free)} a number')
+            raise NoClosedForm.of_rule(rule.text, f"looks up data: give {' and '.join(one.free)} a number")
         symbolic = replace(one, values={})
         closed, extent, apart, where = remembered(_open_depth, symbolic, _frozen(one.values), budget=budget)
         if where:

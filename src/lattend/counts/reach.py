@@ -103,7 +103,7 @@ class Reach:
 def reach(rule: Rule, deadline: float | None = None) -> Reach:
     """The attention span of a query back and ahead, as formulas."""
     if expr.arrays(rule.condition):
-        raise NoClosedForm(f'rule "{rule.text}" looks up data, so its reach has no closed form')
+        raise NoClosedForm.of_rule(rule.text, "looks up data, so its reach has no closed form")
     symbolic = replace(rule, values={})
     budget = rule.budget.or_seconds(deadline)
     found = remembered(_reach, symbolic, budget=budget)

@@ -32,8 +32,8 @@ MAX_HORIZON = 1 << 24  # positions looked at one by one to find the greatest num
 MAX_PAIRS = 1 << 26
 SAMPLE = 64
 LARGE = 1 << 20  # beyond, numbers times positions might leave 64 bits
-_ADVICE = ("rule & lt.rules.causal()", "rule & lt.rules.raster()")
 _RASTER, _BACK = raster().condition, causal().condition
+_BACK_ONLY = (f"{expr.text(_BACK)} and (…)", f"({expr.text(_RASTER)}) and (…)")  # on a line, in reading order
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +195,8 @@ def on_a_line(rule: Rule, heads: int | None) -> tuple[Condition, int | None]:
         raise DomainError(f'rule "{rule.text}": an image without columns has no positions')
     length = step * next(iter(ends)) if ends else None
     if rule.data and length is None:
-        raise LattendError(
-            f'rule "{rule.text}" looks up data: give {outer.queries}=…, the number of positions it is for'
+        raise LattendError.of_rule(
+            rule.text, f"looks up data: give {outer.queries}=…, the number of positions it is for"
         )
     back = _in_reading_order(condition) if len(rule.axes) == 2 else condition
     return expr.substituted(back, numbers | places), length
@@ -287,7 +287,7 @@ def _refuse_unless_back(rule: Rule, condition: Condition, length: int | None, ca
         raise LattendError(
             f'rule "{rule.text}" may attend to keys k > q, which have not come yet: {cause}, so it is '
             "not known that there are none. "
-            f"Say that it attends back only: {_ADVICE[len(rule.axes) > 1]}"
+            f"Say that it attends back only: {_BACK_ONLY[len(rule.axes) > 1]}"
         )
 
 
@@ -296,7 +296,7 @@ def _attends_ahead(rule: Rule, pair: tuple[int, int]) -> LattendError:
     order = " in reading order" if len(rule.axes) > 1 else ""
     return LattendError(
         f'rule "{rule}" has query {q} attend to key {k}{order}, which has not come yet when the query is '
-        f"answered. A cache is for rules with k <= q; {_ADVICE[len(rule.axes) > 1]} keeps those pairs only"
+        f"answered. A cache is for rules with k <= q; {_BACK_ONLY[len(rule.axes) > 1]} keeps those pairs only"
     )
 
 

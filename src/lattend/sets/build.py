@@ -47,7 +47,7 @@ def moduli_of(condition: Condition, positions: set[str]) -> dict[str, str]:
             if name in positions and found.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
                     f"{name} is divided by both {found[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in at({modulus}=4)"
+                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
 
     for node in expr.walk(condition):
@@ -87,7 +87,7 @@ def describe(
             if split.setdefault(name, modulus) != modulus:
                 raise NoClosedForm(
                     f"{name} is split by both {split[name]} and {modulus}; with two symbolic moduli on one "
-                    f"axis there is no closed form. Give one of them a number, as in at({modulus}=4)"
+                    f"axis there is no closed form. Give one of them a number, as in {modulus}=4"
                 )
     twice = [modulus for modulus in split.values() if modulus in split]
     if twice:

@@ -118,6 +118,6 @@ def _least(rule: Rule, fixed: Condition, points: PointSet) -> dict[str, int]:
         name = moduli[0]
         raise NoClosedForm(
             f"the rules differ, but the smallest place was looked for only up to {name} = {MAX_MODULUS}; "
-            f"give {name} a number, as in at({name}={MAX_MODULUS + 6})"
+            f"give {name} a number, as in {name}={MAX_MODULUS + 6}"
         )
     return best

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError, TooLarge
-from lattend.web.advice import for_page
-from lattend.wording import visible
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
@@ -106,13 +104,13 @@ class Panel:
 
 def problem_of(error: LattendError, question: Question) -> Problem:
     """The error as the page shows it, with the field whose text it points at."""
-    found = Problem(kind=_kind(error, question), message=for_page(str(error)))
+    found = Problem(kind=_kind(error, question), message=error.reason)
     if not isinstance(error, TextError):
         return found
     field = next((name for name, value in question if value == error.text), "")
     place: dict[str, Any] = {"text": error.text, "start": error.start, "end": error.end, "field": field}
-    reason = for_page(visible(error.reason)) if field else found.message  # the page shows the text itself
-    return found.model_copy(update={**place, "message": reason, "fixes": _fixes(error, field)})
+    message = error.reason if field else str(error)  # the page shows the text of a field itself
+    return found.model_copy(update={**place, "message": message, "fixes": _fixes(error, field)})
 
 
 def _kind(

@@ -45,10 +45,12 @@ def array_missing(text: str, name: str) -> TextError:
     """That a rule looks up an array that is not given; an example of one may be written before it."""
     found = re.search(rf"\b{re.escape(name)}\b", text)
     start, end = found.span() if found else (0, len(text))
-    return Source("rule", text).error(
+    error = Source("rule", text).error(
         f"the rule looks up {name}[...], but no array of that name is given; write it before the rule, as in "
-        f"{name} = [0, 0, 1]; or pass it as data={{{name!r}: array}}",
+        f"{name} = [0, 0, 1]",
         start,
         end,
         Suggestion(0, 0, f"{name} = {EXAMPLE}\n"),
     )
+    message = f"{error.message}; or pass it as data={{{name!r}: array}}"
+    return TextError(message, text, start, end, error.suggestions, error.reason)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import Field
 
 from lattend.errors import DeadlineError, DomainError, LattendError
-from lattend.web.advice import for_page
 from lattend.web.copies import call, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
@@ -58,9 +57,8 @@ def answer(question: CacheQuestion) -> CacheAnswer:
         raise
     except LattendError as reason:
         if deadlines_missed() > missed:  # it is not that there is no cache
-            raise DeadlineError(str(reason)) from None
-        why = for_page(str(reason))
-        return CacheAnswer(examples=taken, most="", sentence="", no_cache=why, copies=copies)
+            raise DeadlineError(reason.reason) from None
+        return CacheAnswer(examples=taken, most="", sentence="", no_cache=reason.reason, copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
     copies.latex = escape(str(found))
     return CacheAnswer(examples=taken, most=most, sentence=str(found), no_cache="", copies=copies)

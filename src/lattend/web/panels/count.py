@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError
-from lattend.web.advice import for_page
 from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
@@ -71,7 +70,7 @@ def answer(question: CountQuestion) -> CountAnswer:
     dense = 0 if value is None else bound.dense
     return CountAnswer(
         formula=shown,
-        no_formula="" if reason is None else for_page(str(reason)),
+        no_formula="" if reason is None else reason.reason,
         domain="" if closed is None or isinstance(closed, int) else closed.domain_text,
         partly=formula(found) if found is not None and found is not closed and value is None else None,
         value="" if value is None else f"{value:,}",

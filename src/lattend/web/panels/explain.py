@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from lattend.web.advice import for_page
 from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.plans import PlanQuestion, explained, numbers_in
@@ -108,7 +107,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
             for name, reason in found.kernels.items()
         ],
         refused=found.refused,
-        facts=[PlanFact(name=name, words=for_page(words)) for name, words in facts],
+        facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=found.has_tile_map,
         copies=Copies(
             python=python(show("lt.explain", question.rule, **found.at, **options)),

@@ -86,7 +86,7 @@ def answer(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
         depth = bound.layers_to_reach_all()
     except (NoClosedForm, NotAffineError) as reason:
         late = isinstance(reason, DeadlineError)
-        return found.model_copy(update={"unknown": str(reason), "late": late})
+        return found.model_copy(update={"unknown": reason.reason, "late": late})
     until = formula(depth.layers)
     copies = found.copies
     copies.python += "\nprint(rule.layers_to_reach_all())"
@@ -142,7 +142,7 @@ def first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     except DeadlineError:
         raise
     except LattendError as error:
-        reason = str(error)
+        reason = error.reason
     return FirstLayersAnswer(
         at=at,
         rows=found.rows,

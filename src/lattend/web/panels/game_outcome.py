@@ -95,7 +95,7 @@ def _outcome(question: OutcomeQuestion, name: str) -> tuple[Outcome, str]:
     except DeadlineError:
         raise
     except (NoClosedForm, TooLarge) as error:  # of this method; the others may be simpler
-        said = str(error)
+        said = error.reason
         return Outcome(name=name, label=label, kind="undecided", words=said, period=None), said
     said = outcome_words(here)
     return Outcome(name=name, label=label, kind=here.kind, words=words(said), period=here.period), said

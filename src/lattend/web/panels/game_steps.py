@@ -76,7 +76,7 @@ def answer(question: StepsQuestion) -> StepsAnswer:
             raise
         report = view(game.equilibria().report())
         return StepsAnswer(
-            report=report.model_copy(update={"title": str(error)}),
+            report=report.model_copy(update={"title": error.reason}),
             factors=[],
             best="",
             periods=[],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.errors import LattendError
+from lattend.errors import LattendError, NoClosedForm
 from lattend.web.copies import call, command, python
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
@@ -75,6 +75,10 @@ def answer(question: SameQuestion) -> SameAnswer:
     from lattend.report.latex import escape
 
     left, right = _bound(question)
+    if left.data or right.data:
+        raise NoClosedForm(
+            "rules that look up data can be compared at given numbers only: the grid shows where they differ"
+        )
     witness = left.difference(right)
     here, drawn = None, dict[str, int]()
     if witness is not None:
@@ -158,7 +162,7 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
         value = f"{found:,}" if isinstance(found, int) else ""
         closed = formula(part.count())
     except LattendError as reason:
-        why = "" if value else str(reason)
+        why = "" if value else reason.reason
     return SharedCount(whose=whose, formula=closed, value=value, why=why)
 
 
