@@ -296,4 +296,16 @@ def test_a_band_of_a_letter_at_a_number_of_tokens() -> None:
     found = lt.rules.strided().layers_to_reach_all(n=13)
     assert isinstance(found.layers, Count)
     assert [found.layers.at(t=t) for t in (1, 5, 6, 12, 40)] == [12, 3, 2, 1, 1]
-    assert found.seen() == "every position sees all before it, where t >= 1"
+    assert found.seen() == "every position sees all before it, where t >= 1; elsewhere each sees only itself"
+    for t in (0, -1):  # a band of no width connects nothing
+        assert searched(lt.rule("k <= q and q - k <= t"), n=4, t=t).max() == 0
+
+
+def test_where_the_width_is_one_no_remainder_is_spoken_of() -> None:
+    found = lt.rule("k <= q and q - k <= t").layers_to_reach_all()
+    assert str(found.layers).splitlines() == [
+        "N + 1  when r >= 2",
+        "N      when t >= 2 and r <= 1",
+        "n - 1  when t == 1",
+        "where N = n // t, r = n % t",
+    ]

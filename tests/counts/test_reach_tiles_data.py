@@ -45,6 +45,30 @@ def test_reach_of_the_band_decides_the_cache() -> None:
         print(image.back)
 
 
+@pytest.mark.parametrize("text", ["k <= q and q - k <= t", "abs(q - k) <= t", "q - k >= t + 2"])
+def test_where_no_pair_is_attended_there_is_no_span(text: str) -> None:
+    rule = lt.rule(text)
+    reach = rule.reach()
+    for n, t in itertools.product(range(1, 7), range(-4, 8)):
+        q, k = np.nonzero(rule.mask(n=n, t=t))
+        if len(q):
+            assert (reach.back.at(n=n, t=t), reach.ahead.at(n=n, t=t)) == ((q - k).max(), (k - q).max())
+        else:
+            with pytest.raises(lt.errors.DomainError, match="no pair is attended at n = "):
+                reach.back.at(n=n, t=t)
+            assert str(rule.at(n=n, t=t).reach()) == "no pair is attended"
+
+
+def test_the_span_says_where_it_is_one() -> None:
+    rule = lt.rule("k <= q and q - k <= t")
+    assert str(rule.reach()).splitlines() == [
+        "q - k is at most: n - 1 when t >= n; t when 0 <= t < n; no pair is attended otherwise",
+        "k - q is at most: 0 when t >= 0; no pair is attended otherwise",
+    ]
+    assert str(rule.at(t=-1).reach()) == "no pair is attended"
+    assert r"\text{no pair is attended} & \text{otherwise}" in rule.reach().ahead.latex()
+
+
 def test_spans_have_a_direction_on_a_line_and_in_an_image() -> None:
     line = lt.rules.strided().reach()
     assert [span[:2] for span in line.spans] == [("back", "q - k"), ("ahead", "k - q")]

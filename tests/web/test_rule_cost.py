@@ -41,6 +41,26 @@ def test_a_line_of_any_length_is_priced_without_its_tiles() -> None:
     assert work["executed"] == ""
 
 
+@pytest.mark.parametrize(("rule", "pairs"), [("k <= q and q - k <= t", 0), ("k <= q and q - k <= t + 5", 50)])
+def test_a_parameter_below_zero_is_priced_like_any_other(rule: str, pairs: int) -> None:
+    status, found = ask(rule=rule, numbers={"n": 12, "t": -1}, heads=1, head_dim=1)
+    assert status == 200
+    assert lt.rule(rule).count(n=12, t=-1) == pairs  # t = 4: 1 + 2 + 3 + 4 + 8 * 5
+    rows = {one["name"]: one for one in found["quantities"]}
+    assert [rows[name]["needed"] for name in ("multiply-adds", "exponentials")] == [
+        str(2 * pairs),
+        str(pairs),
+    ]
+    scope: dict[str, Any] = {}
+    exec(found["copies"]["python"].replace("print(", "found = (", 1), scope)
+    assert scope["found"].multiply_adds.needed == 2 * pairs
+
+
+def test_the_longest_path_says_where_there_is_one() -> None:
+    _, found = ask(rule="k <= q and q - k <= t")
+    assert [one["name"] for one in found["quantities"]][-1] == "maximum path length, where t >= 1"
+
+
 def test_where_queries_attend_to_later_keys_no_cache_is_priced() -> None:
     kept = {rule: [one["name"] for one in ask(rule=rule)[1]["quantities"]] for rule in ("causal", "full")}
     assert [any("keys and values" in name for name in names) for names in kept.values()] == [True, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from lattend.cost.quantities import STATE, WORK, label, label_and_name
 from lattend.cost.result import totals
 from lattend.cost.statement import COLUMNS
 from lattend.counts.count import Count
-from lattend.errors import DeadlineError, NamingError, TooLarge
+from lattend.errors import DeadlineError, LattendError, NamingError, TooLarge
 from lattend.report.numbers import format_value
 from lattend.report.report import Report
 from lattend.report.table import Table
@@ -116,12 +117,21 @@ def cache_label(cost: Cost) -> str:
     return STATE if streams and all(streams) else label("cache")
 
 
+def path_label(cost: Cost) -> str:
+    """The maximum path length, and where there is one: a band of width t = 0 connects no two positions."""
+    with suppress(LattendError):
+        widths = {by for by in cost.amount("path").split.values() if by in cost.names}
+        if widths:
+            return f"{label('path')}, where {' and '.join(f'{by} >= 1' for by in sorted(widths))}"
+    return label("path")
+
+
 def _dependences(cost: Cost) -> list[tuple[str, str]]:
     if len(cost.parts) != 1:
         return []
     layer = cost.parts[0][1]
     longest = found_or_why(lambda: cost.path)
-    path = [] if longest is None else [(label_and_name("path"), format_value(longest))]
+    path = [] if longest is None else [(label_and_name("path", path_label(cost)), format_value(longest))]
     mixes = ("mixes tokens", "yes" if layer.mixes_tokens else "no")
     return [("schedule", layer.depth.schedule), *path, mixes]
 

@@ -26,7 +26,7 @@ def _clause(clause: list[Bound], notation: Notation) -> str:
     lows: dict[str, tuple[str, str]] = {}
     highs: dict[str, tuple[str, str]] = {}
     rest: list[str] = []
-    for bound in sorted(clause, key=lambda b: str(b.form)):
+    for bound in sorted(_needed(clause), key=lambda b: str(b.form)):
         subject, sign, other = _relation(bound, notation)
         side = lows if sign in MIRRORED else highs if sign in MIRRORED.values() else None
         if side is None or subject in side:
@@ -39,6 +39,24 @@ def _clause(clause: list[Bound], notation: Notation) -> str:
         else:
             rest.append(f"{subject} {sign} {other}")
     return " and ".join(rest + [f"{subject} {sign} {other}" for subject, (sign, other) in highs.items()])
+
+
+def _needed(clause: list[Bound]) -> list[Bound]:
+    """Without conditions that follow: where t is 1, it divides every size."""
+    ones = {
+        str(bound.form.terms[0][0])
+        for bound in clause
+        if bound.equal and len(bound.form.terms) == 1 and bound.form.terms[0][1] == -bound.form.constant
+    }
+    return [bound for bound in clause if not _is_remainder_by(bound, ones)]
+
+
+def _is_remainder_by(bound: Bound, moduli: set[str]) -> bool:
+    """Whether it speaks of a remainder by one of these alone."""
+    if len(bound.form.terms) != 1:
+        return False
+    ((atom, _),) = bound.form.terms
+    return isinstance(atom, Remainder) and str(atom.by) in moduli
 
 
 def _relation(bound: Bound, notation: Notation) -> Relation:

@@ -45,6 +45,7 @@ class Count:
     assumed: tuple[str, ...] = ()
     budget: Budget = DEFAULT  # of each question that is asked of it
     first: int = 0  # the number of the first position, where it is counted per query or per key
+    otherwise: str = "0"  # what it is where no piece holds; other words than 0 say that there is no number
 
     @property
     def names(self) -> list[str]:
@@ -98,6 +99,9 @@ class Count:
                     given = ", ".join(f"{name} = {values[name]}" for name in self.names)
                     raise DomainError(f"at {given} a size is not a whole number")
                 return int(found)
+        if self.otherwise != "0":
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
+            raise DomainError(f"{self.otherwise} at {given}, so there is no number to give")
         return 0
 
     def _check_positions(self, values: Mapping[str, int]) -> None:

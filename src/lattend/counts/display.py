@@ -49,7 +49,8 @@ def format_pieces(
 ) -> tuple[list[PieceText], str]:
     """The lines of a count, or of these pieces of it, and what its short names (N = n // w) stand for."""
     if not count.names:
-        return [PieceText(str(count.number(count.values)), "")], ""
+        holds = count.otherwise == "0" or any(piece.region.holds(count.values) for piece in count.pieces)
+        return [PieceText(str(count.number(count.values)) if holds else _otherwise(count, latex), "")], ""
     names = [*count.rule.sizes, *count.rule.parameters, *count.fixed]
     pen = Notation(names, latex=latex, short=short)
     lines: list[PieceText] = []
@@ -59,14 +60,18 @@ def format_pieces(
             lines += _lines(count, special, pen)
         if special is None or not piece.region.is_subset(special.region):
             lines += _lines(count, piece, pen)
-    shown = [line for line in lines if line.formula != "0"]
+    shown = [line for line in lines if line.formula != count.otherwise]
     if pieces is not None:
         return shown, pen.where()
     if len(shown) < len(lines) or not count.covers():
-        shown.append(PieceText("0", "otherwise" if shown else ""))
+        shown.append(PieceText(_otherwise(count, latex), "otherwise" if shown else ""))
     elif len(shown) > 1 and not shown[-1].when:
         shown[-1] = PieceText(shown[-1].formula, "otherwise")
     return shown, pen.where()
+
+
+def _otherwise(count: Count, latex: bool) -> str:
+    return rf"\text{{{count.otherwise}}}" if latex and count.otherwise != "0" else count.otherwise
 
 
 def as_text(count: Count) -> str:
@@ -167,7 +172,12 @@ def _formula(count: Count, piece: Piece, pen: Notation) -> str:
     """The piece's formula with everything put in that is known on its region."""
     equalities = piece.region.within(count.closed.domain).equalities()
     known = {atom: p.at(count.values) for atom, p in solved(equalities).items()}
+    one = Polynomial.constant(1)
     for atom in piece.formula.atoms:
+        if (
+            isinstance(atom, Quotient) and isinstance(atom.by, str) and known.get(atom.by) == one
+        ):  # n // t where t is 1
+            known[atom] = Polynomial.linear(atom.of).at(count.values)
         rest = piece.region.rest(atom)
         if isinstance(atom, Quotient) and isinstance(atom.by, int) and rest is not None:
             whole = Polynomial.linear(atom.of) - Polynomial.constant(rest)

@@ -66,7 +66,8 @@ class Depth:
     def seen(self) -> str:
         """What a query sees in the end."""
         if self.apart is None:
-            return _SEEN[self.extent] + (f", where {self.where}" if self.where else "")
+            elsewhere = f", where {self.where}; elsewhere each sees only itself" if self.where else ""
+            return _SEEN[self.extent] + elsewhere
         queries = [place for name, place in self.apart.items() if name.startswith("q")]
         keys = [place for name, place in self.apart.items() if name in ("k", "kz", "ky", "kx")]
         two = [str(p[0]) if len(p) == 1 else str(tuple(p)) for p in (queries, keys)]

@@ -12,9 +12,12 @@ from lattend.counts.simplify import simplified
 from lattend.errors import NamingError, NoClosedForm
 from lattend.report.table import GAP, fitted
 from lattend.rules.language import expr
+from lattend.rules.language.expr import Compare, Name, Num
 from lattend.rules.rule import Rule
-from lattend.sets import PointSet
+from lattend.sets import PointSet, region_of
 from lattend.sets.guard import remembered
+
+NO_PAIR = "no pair is attended"
 
 # Towards earlier and later keys, by what follows q in the name of the axis
 DIRECTIONS = {"": ("back", "ahead"), "y": ("up", "down"), "x": ("left", "right")}
@@ -38,12 +41,12 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Reach:
-    """The reach along each axis, by the query's name; defined where at least one pair is attended.
+    """The reach along each axis, by the query's name; where no pair is attended there is none.
 
     >>> from lattend.rules.reader import rule
     >>> rule("k <= q and q - k <= t").reach()
-    q - k is at most: n - 1 when t >= n; t when t < n
-    k - q is at most: 0
+    q - k is at most: n - 1 when t >= n; t when 0 <= t < n; no pair is attended otherwise
+    k - q is at most: 0 when t >= 0; no pair is attended otherwise
     """
 
     axes: dict[str, AxisReach]
@@ -86,6 +89,8 @@ class Reach:
         found: list[str] = []
         for span in self.spans:
             pieces = [" ".join(line.split()) for line in str(span.most).splitlines()]
+            if pieces == [NO_PAIR]:
+                return NO_PAIR
             line = f"{span.distance} is at most: {'; '.join(pieces)}"
             if width is None or len(line) <= width:
                 found.append(line)
@@ -108,7 +113,9 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
     budget = rule.budget.or_seconds(deadline)
     found = remembered(_reach, symbolic, budget=budget)
     axes = {
-        query: AxisReach(*(bind(Count(symbolic, closed, budget=budget), rule) for closed in both))
+        query: AxisReach(
+            *(bind(Count(symbolic, closed, budget=budget, otherwise=NO_PAIR), rule) for closed in both)
+        )
         for query, both in found.items()
     }
     return Reach(axes, {axis.query: axis.key for axis in rule.axes})
@@ -116,9 +123,11 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
 
 def _reach(rule: Rule) -> dict[str, tuple[Closed, Closed]]:
     points = PointSet.of_rule(rule)
+    some = expr.all_of(*(Compare(">=", Name(size), Num(1)) for size in rule.sizes))
+    domain = points.domain & region_of(some, points.domain.space)
 
     def closed(plus: str, minus: str) -> Closed:
-        domain = points.occupied()
-        return Closed(points.domain.space, domain, simplified(points.greatest(plus, minus), domain))
+        pieces = simplified(points.greatest(plus, minus), points.occupied())
+        return Closed(points.domain.space, domain, pieces)
 
     return {axis.query: (closed(axis.query, axis.key), closed(axis.key, axis.query)) for axis in rule.axes}

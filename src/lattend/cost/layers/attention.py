@@ -62,7 +62,7 @@ def attention(
     >>> attention("causal", n=4, heads=1, D_hid=2, projections=None).multiplies  # 10 pairs * (2 + 2)
     40
     """
-    chosen, given = _sizes(read_rule(rule), sizes)
+    chosen, given = _sizes(*_below_zero(read_rule(rule), sizes))
     cross = "m" in chosen.sizes or D_keys is not None or D_values is not None
     if projections == "naive" and D_keys is not None:
         raise NamingError("naive projections take keys of D_i numbers; leave D_keys out")
@@ -97,6 +97,15 @@ def _radius(given: int | tuple[int, ...] | None, axes: int) -> tuple[int, ...] |
         return None
     each = given if isinstance(given, tuple) else (given,) * axes
     return tuple(need_number("radius", reach, 0) for reach in each)
+
+
+def _below_zero(rule: Rule, sizes: dict[str, Size]) -> tuple[Rule, dict[str, Size]]:
+    """Parameters below 0 written into the rule: formulas are for letters of 0 or more."""
+    below = {name: size for name, size in sizes.items() if isinstance(size, int) and size < 0}
+    bound = rule.at(**{name: size for name, size in below.items() if name in rule.parameters})
+    if all(bound.values.get(name, 0) >= 0 for name in rule.parameters):
+        return rule, sizes
+    return bound.baked(), {name: size for name, size in sizes.items() if name not in bound.values}
 
 
 def _sizes(rule: Rule, sizes: dict[str, Size]) -> tuple[Rule, dict[str, Polynomial]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -60,12 +60,12 @@ class _Formulas(NamedTuple):
 
     cost: Cost
     closed: dict[str, Formula | None]
+    labels: dict[str, str]
 
 
 def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     """What attention costs: operations of attended, executed and all pairs, memory, the longest path."""
     from lattend.cost import attention
-    from lattend.cost.quantities import LABELS
     from lattend.report.latex import named
     from lattend.rules.example_numbers import priced_number
 
@@ -80,11 +80,12 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     heads = at["heads"] if "heads" in question.numbers and rule.has_heads else question.heads
     shown |= {"heads": heads, "D_hid": question.head_dim}
     shown |= {"kv_heads": question.kv_heads} if question.kv_heads else {}
-    formulas = _formulas(question.rule, bool(question.kv_heads))
-    priced = formulas.cost.at(**shown)
+    below = {name: value for name, value in shown.items() if value < 0}  # formulas are for 0 or more
+    formulas = _formulas(question.rule, bool(question.kv_heads), tuple(below.items()))
+    priced = formulas.cost.at(**{name: value for name, value in shown.items() if name not in below})
     quantities = [
         PricedQuantity(
-            name=KEPT if name == "cache" else LABELS.get(name, name),
+            name=formulas.labels.get(name, name),
             formula=closed,
             **dict(zip(("needed", "executed", "dense"), _numbers(name, priced), strict=False)),
         )
@@ -106,14 +107,17 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
 
 
 @lru_cache(maxsize=64)
-def _formulas(rule: str, shared: bool) -> _Formulas:
+def _formulas(rule: str, shared: bool, below: tuple[tuple[str, int], ...]) -> _Formulas:
     from lattend.cost import attention
+    from lattend.cost.quantities import LABELS
+    from lattend.cost.summary import path_label
 
-    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None)
+    given: dict[str, Any] = dict(below)
+    cost = attention(rule, projections=None, kv_heads="kv_heads" if shared else None, **given)
     found = {name: cost.columns(name)[0] for name in WORK} | {name: cost.value(name) for name in MEMORY}
     closed = {name: formula(value) for name, value in found.items()}
     path = None if cost.path is None else formula(cost.path)
-    return _Formulas(cost, {**closed, "path": path})
+    return _Formulas(cost, {**closed, "path": path}, {**LABELS, "cache": KEPT, "path": path_label(cost)})
 
 
 def _numbers(name: str, priced: Cost) -> list[str]:
