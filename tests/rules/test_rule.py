@@ -142,3 +142,27 @@ def test_dense_is_the_size_of_the_mask() -> None:
     ):
         complete = lt.rule(text).at(**numbers)
         assert complete.dense == complete.mask().size
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("k <= q", 12),
+        ("q // 4 == k // 4", 12),
+        ("k <= q and q - k < 8", 12),
+        ("q * k < 40", 12),
+        ("q // 64 == k // 64", 192),
+        ("k <= q and q - k <= 255", 768),
+        ("windowed(w=64)", 192),
+        ("k <= q and q - k <= 4095", 8192),
+    ],
+)
+def test_the_example_length_shows_the_rules_own_numbers(text: str, length: int) -> None:
+    from lattend.rules.example_numbers import drawn_length
+
+    rule = lt.rule(text)
+    assert drawn_length(rule) == length
+    if length <= 1000:  # neither every pair, nor every earlier one, but where that is meant
+        mask = rule.mask(n=length)
+        plain = np.array_equal(mask, np.tri(length, dtype=bool)) or mask.all()
+        assert plain == (text == "k <= q")

@@ -252,3 +252,14 @@ def test_formulas_stay_in_letters_where_numbers_take_too_many_cases() -> None:
     assert ask("count", rule="windowed", numbers={"w": 16})["formula"]["text"]
     chunked = ask("count", rule="chunked", numbers={"n": 64, "w": 4})
     assert (chunked["formula"]["text"], chunked["partly"]) == (str(lt.rule("chunked").count()), None)
+
+
+def test_what_is_open_takes_a_length_that_shows_the_rules_numbers() -> None:
+    def example(rule: str) -> int:
+        return next(one["example"] for one in ask("read", rule=rule)["letters"] if one["name"] == "n")
+
+    rules = ("causal", "dilated", "q // 64 == k // 64", "strided(t=255)")
+    assert [example(rule) for rule in rules] == [12, 16, 192, 768]
+    far = "k <= q and q - k <= 4095"
+    assert [ask(panel, rule=far)["at"]["n"] for panel in ("explain", "rule_cost")] == [8192, 8192]
+    assert [ask(panel, rule="causal")["at"]["n"] for panel in ("explain", "rule_cost")] == [4096, 4096]

@@ -40,11 +40,18 @@ class PlanQuestion(Question):
 
 
 def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
-    """The numbers given, and examples for the parameters that have none; sizes have defaults in explain."""
+    """The numbers given, and examples for those that have none; sizes have defaults in explain.
+
+    A line is longer than that where the rule's own numbers ask for it.
+    """
+    from lattend.rules.example_numbers import priced_number
+
     rule = read(question.rule)
     given = numbers_of(rule, question.numbers)
-    open_letters = (name for name in rule.parameters if name in rule.free and name not in given)
-    return given, examples(rule, open_letters)
+    taken = examples(rule, (name for name in rule.free if name not in given))
+    return given, {
+        name: value for name, value in taken.items() if name in rule.parameters or value > priced_number(name)
+    }
 
 
 def explained(question: PlanQuestion) -> Explanation:

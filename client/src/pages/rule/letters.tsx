@@ -45,7 +45,7 @@ export function Letters({ state, read, other, hasFormulas }: RuleProps & { hasFo
         <p class="rule-open">
           {listed(open.map((letter) => letter.name))} {open.length === 1 ? "is" : "are"} open: {hasFormulas && "formulas hold for every number. "}What needs one takes{" "}
           {open.map((letter) => `${letter.name} = ${letter.example}`).join(", ")}
-          {open.some((letter) => letter.name === "n") && "; Plan and Cost take a longer n, which they name"}.
+          {open.some((letter) => letter.name === "n") && "; Plan and Cost may take a longer n and name it"}.
         </p>
       )}
     </>

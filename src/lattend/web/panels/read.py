@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.language.expr import Node
 
+LENGTHS = ("n", "m")
 MOST_ENTRIES = 1 << 16  # of an array that the page gets
 
 Tree = list[Any]
@@ -106,10 +107,12 @@ def _meaning(text: str) -> ReadAnswer:
 def letters(rule: Rule) -> list[Letter]:
     """Sizes first, then parameters, each with a number that shows what the rule is."""
     from lattend.draw.grid.samples import sample
-    from lattend.rules.example_numbers import drawn_number
+    from lattend.rules.example_numbers import drawn_length, drawn_number
 
     shown = sample(rule.about.name) if rule.about else None
-    fit = shown.at if shown else {}
+    fit = {**(shown.at if shown else {})}
+    long = drawn_length(rule)
+    fit |= {name: long for name in LENGTHS if long > fit.get(name, drawn_number(name))}
     return [
         Letter(
             name=name,

@@ -73,7 +73,8 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
     if question.kv_heads:  # raises where heads cannot share them alike
         attention(heads=question.heads, kv_heads=question.kv_heads, projections=None)
     at = {
-        letter.name: priced_number(letter.name) if letter.size else letter.example for letter in letters(rule)
+        letter.name: max(priced_number(letter.name), letter.example) if letter.size else letter.example
+        for letter in letters(rule)
     }
     at |= numbers_of(rule, question.numbers)
     shown = {name: at[name] for name in rule.free if name != "heads"}
