@@ -3,8 +3,11 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
+import lattend as lt
+from lattend.cli.same import PARTS
 from lattend.counts import check as checking
 from lattend.counts.counting import closed_count
 from lattend.rules.reader import rule
@@ -233,3 +236,82 @@ def test_check_without_closed_form(lattend):
     assert lattend("check", "documents([3, 5])").code == 3
     assert lattend("check", "k*k <= q").code == 3
     assert lattend("check", "causal", "--upto", "-1").code == 2
+
+
+@pytest.mark.parametrize("rules", [("causal", "strided(3)"), ("strided(5)", "windowed(4)"), ("full", "full")])
+def test_same_counts_what_both_rules_have(lattend, rules):
+    ran = lattend("same", *rules, "--at", "n=13", "--count")
+    a, b = (lt.rule(rule).mask(n=13) for rule in rules)
+    counts = [(a & b).sum(), (a & ~b).sum(), (b & ~a).sum()]
+    said = [f"{name}: {count}" for name, count in zip(PARTS, counts, strict=True)]
+    assert ran.code == (0 if (a == b).all() else 1)
+    assert ran.out.splitlines()[1:] == said
+    data = json.loads(lattend("same", *rules, "--at", "n=13", "--count", "--json").out)
+    assert [*data["counts"].values()] == counts
+
+
+def test_same_counts_in_formulas(lattend, monkeypatch):
+    ran = lattend("same", "causal", "strided(3)", "--count")
+    assert (ran.code, ran.err) == (1, "")
+    assert "only the first:\n  (n - 3)(n - 4)/2  when n >= 5\n" in ran.out
+    assert ran.out.endswith("only the second: 0\n")
+    data = json.loads(lattend("same", "causal", "strided(3)", "--count", "--json").out)
+    assert data["counts"]["only the first"][0] == {"when": "n >= 5", "count": "(n - 3)(n - 4)/2"}
+    assert "counts" not in json.loads(lattend("same", "causal", "strided(3)", "--json").out)
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = lattend("same", "strided", "windowed", "--at", "t=3,w=4", "--count").out.splitlines()[1:]
+    assert max(map(len, narrow)) <= 40
+
+
+def first_layers(rule: str, **numbers: int) -> list[list[int]]:
+    """The least power of the mask, its own position added, in which each pair stands; by products."""
+    one = lt.rule(rule).mask(**numbers) | np.eye(numbers["n"], dtype=bool)
+    seen, found = np.eye(numbers["n"], dtype=bool), np.where(np.eye(numbers["n"], dtype=bool), 0, -1)
+    for layer in range(1, numbers["n"] + 1):
+        further = (seen.astype(int) @ one) > 0
+        found[further & ~seen] = layer
+        seen = further
+    return found.tolist()
+
+
+def test_the_map_of_first_layers(lattend, monkeypatch):
+    arguments = ("reach", "strided", "--at", "n=7,t=2", "--map")
+    data = json.loads(lattend(*arguments, "--json").out)
+    assert data["first_layers"] == first_layers("strided", n=7, t=2)
+    assert (data["rows"], data["columns"], data["pixel"]) == ([*range(7)], [*range(7)], None)
+    lines = lattend(*arguments).out.splitlines()
+    assert lines[1] == "  0 1 2 3 4 5 6"
+    assert lines[-1] == "6 3 3 2 2 1 1 0"
+    assert lines[2] == "0 0 · · · · · ·"
+    monkeypatch.setenv("COLUMNS", "20")
+    narrow = lattend("reach", "strided", "--at", "n=12,t=2", "--map").out.splitlines()
+    assert max(map(len, narrow)) <= 20
+    assert narrow[-1] == "11  3  2  2  1  1  0"
+
+
+def test_the_map_of_a_pixel(lattend):
+    ran = lattend("reach", "neighbourhood(1)", "--at", "rows=3,cols=4", "--map", "--pixel", "0,1")
+    said = "the layer that first connects pixel (0, 1) to each other pixel\n"
+    assert ran == (0, said + "  0 1 2 3\n0 1 0 1 2\n1 1 1 1 2\n2 2 2 2 2\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("strided", "--map"),
+            "--map has a number for each pair, so every letter needs one: give --at n=…,t=…",
+        ),
+        (("causal", "--at", "n=4", "--map", "--layers", "2"), "--map is of as many layers as it takes"),
+        (("causal", "--at", "n=4", "--map", "--pixel", "1,2"), "--pixel is for rules of images"),
+        (("causal", "--pixel", "1,2"), "--pixel belongs to --map"),
+        (
+            ("neighbourhood(1)", "--at", "rows=3,cols=4", "--map", "--pixel", "0,4"),
+            "qx = 4 lies outside 0 … 3",
+        ),
+    ],
+)
+def test_wrong_maps(lattend, arguments, message):
+    ran = lattend("reach", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")

@@ -7,6 +7,7 @@ import pytest
 from lattend import __version__
 from lattend.cli import (
     app,
+    cache,
     check,
     claim,
     conv,
@@ -23,7 +24,7 @@ from lattend.cli import (
 )
 from lattend.cli.main import main
 
-MODULES = (rules, draw, count, claim, reach, same, check, explain, patches, heads, conv, grid)
+MODULES = (rules, draw, count, claim, reach, cache, same, check, explain, patches, heads, conv, grid)
 EXAMPLES = [line for module in (app, *MODULES) for line in module.EXAMPLES]
 
 

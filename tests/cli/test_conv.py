@@ -97,9 +97,43 @@ def test_narrow(lattend, monkeypatch, columns):
         (("--channels", "0"), "--channels must be at least 1, got 0"),
         (("--out", "/no/where/x.svg"), 'cannot save "/no/where/x.svg": there is no folder'),
         (("3",), "got unexpected extra argument"),
+        (("--filter", "edges"), "--filter runs soft heads: say how sharp they are, as in --alpha 2"),
+        (
+            ("--filter", "blur", "--alpha", "2"),
+            "filter is one of edges, average, sharpen, random, not 'blur'",
+        ),
+        (
+            ("--filter", "edges", "--alpha", "2", "--size", "40"),
+            "--filter runs 9 heads on 42 rows or columns",
+        ),
+        (("--prove",), "--prove needs numbers of channels: give --channels and --out-channels"),
     ],
 )
 def test_wrong_input(lattend, arguments, message):
     ran = lattend("conv", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"lattend: {message}")
+
+
+def test_heads_in_place_of_the_convolution(lattend):
+    """Sharper heads are nearer, and none is farther than the bound."""
+    found = [
+        json.loads(lattend("conv", "--alpha", alpha, "--filter", "sharpen", "--json").out)["filter"]
+        for alpha in ("1", "4", "16")
+    ]
+    assert [one["error"] for one in found] == sorted((one["error"] for one in found), reverse=True)
+    assert all(0 < one["error"] <= one["bound"] for one in found)
+    assert all(one["hard_error"] < 1e-14 for one in found)
+    said = lattend("conv", "--alpha", "2", "--filter", "edges").out
+    assert "filter edges  soft heads differ from the convolution by 0.101, at most 0.37;" in said
+
+
+def test_the_same_price_is_proved(lattend):
+    """3 × 3 taps × 2 × 5 channels; an 8 × 8 image with its padding meets (3·8 − 2)² taps."""
+    ran = lattend("conv", "--channels", "2", "--out-channels", "5", "--prove")
+    assert (ran.code, ran.err) == (0, "")
+    said = " ".join(ran.out.split())
+    assert "parameters of the heads = parameters of the convolution: holds; here 90 " in said
+    assert f"multiplies of the convolution: holds; here {22 * 22 * 10:,} " in said
+    data = json.loads(lattend("conv", "--channels", "2", "--out-channels", "5", "--prove", "--json").out)
+    assert data["same_price"] == {"parameters": True, "multiplies": True, "adds": True}

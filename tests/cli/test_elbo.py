@@ -1,6 +1,7 @@
 """lattend elbo: the exact identity, a model fitted to a file, the digits, and what it says to wrong input."""
 
 import json
+import math
 import sys
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_narrow(lattend, monkeypatch, columns):
     ("arguments", "message"),
     [
         (("--epochs", "3"), "say which model: `lattend elbo digits …`"),
-        (("vae",), "elbo has linear and digits, not 'vae'"),
+        (("vae",), "elbo has linear, digits, gaussian, discrete, not 'vae'"),
         (("linear", "--epochs", "3"), "--epochs belongs to `lattend elbo digits`; leave it out"),
         (("linear", "--binary"), "--binary belongs to `lattend elbo digits`; leave it out"),
         (("digits", "--noise", "1"), "--noise belongs to `lattend elbo linear`; leave it out"),
@@ -205,8 +206,77 @@ def test_the_first_epoch_is_told_and_a_stop(lattend, monkeypatch):
     assert ran.code == 130
 
 
-def test_without_a_model_both_are_told(lattend):
+def test_without_a_model_all_are_told(lattend):
     ran = lattend("elbo")
     assert (ran.code, ran.err) == (0, "")
-    assert "\nlinear  x = W z + b + noise" in ran.out and "\ndigits  a VAE" in ran.out
+    assert "\nlinear    x = W z + b + noise" in ran.out and "\ndigits    a VAE" in ran.out
     assert "`lattend derive elbo`" in ran.out
+
+
+def test_gaussian_is_exact(lattend):
+    """x = 2z + 1 + noise of variance 4 with x = 3: the evidence is N(1, 8), by hand."""
+    model = (
+        "--weight",
+        "2",
+        "--bias",
+        "1",
+        "--noise",
+        "4",
+        "--x",
+        "3",
+        "--mean",
+        "-1/2",
+        "--variance",
+        "1/4",
+    )
+    data = json.loads(lattend("elbo", "gaussian", *model, "--json").out)
+    numbers = {name: value for name, (_, value) in ((n, v) for n, v in data.items() if isinstance(v, list))}
+    assert numbers["log_prob"] == pytest.approx(-math.log(2 * math.pi * 8) / 2 - 4 / 16, abs=1e-12)
+    assert numbers["kl"] == pytest.approx((0.25 + 0.25 - 1 - math.log(0.25)) / 2, abs=1e-12)
+    assert numbers["elbo"] + numbers["gap"] == pytest.approx(numbers["log_prob"], abs=1e-12)
+    assert "posterior       mean 1/2, variance 1/2\n" in lattend("elbo", "gaussian", *model).out
+
+
+def test_discrete_is_exact(lattend):
+    """p(x) = 1/4 · 1/2 + 3/4 · 1/6 = 1/4, and the posterior is even."""
+    ran = lattend("elbo", "discrete", "--prior", "1/4,3/4", "--likelihood", "1/2,1/6", "--q", "1/2,1/2")
+    assert (ran.code, ran.err) == (0, "")
+    assert "log p(x)        log(1/4) = -1.386294\n" in ran.out
+    assert "gap             0 = 0.000000" in ran.out
+    assert ran.out.endswith("posterior  1/2, 1/2\n")
+    prior = json.loads(
+        lattend("elbo", "discrete", "--prior", "1/4,3/4", "--likelihood", "1/2,1/6", "--json").out
+    )
+    assert prior["kl"] == ["0", 0.0]
+
+
+def test_the_list_of_models_names_the_exact_ones(lattend):
+    ran = lattend("elbo")
+    assert "\ngaussian  one number from one Gaussian latent" in ran.out
+    assert "\ndiscrete  z takes a few values" in ran.out
+    for model in ("gaussian", "discrete"):
+        assert lattend("elbo", model, "--help").out.startswith(f"Usage: lattend elbo {model} ")
+
+
+def test_the_gaussian_bound_is_drawn(lattend, tmp_path):
+    file = tmp_path / "bound.tex"
+    ran = lattend("elbo", "gaussian", "--out", str(file))
+    assert ran == (0, f"{file}: The evidence lower bound, in nats\n", "")
+    assert "tikzpicture" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gaussian", "--noise", "0"), "noise must be above 0, at least 1/1000000: it is a variance; got 0"),
+        (("gaussian", "--x", "a"), 'x: "a" is not a number'),
+        (("gaussian", "--epochs", "3"), "no such option: --epochs"),
+        (("discrete", "--prior", "1/2,1/2"), "p(z) is of 2 values of z, and p(x|z) has 3 numbers"),
+        (("discrete", "--q", "1,1,1"), "the numbers of q(z|x) add up to 3, not to 1"),
+        (("discrete", "--likelihood", "1,2,3"), "p(x|z) has fractions from 0 to 1, got 2"),
+    ],
+)
+def test_wrong_exact_models(lattend, arguments, message):
+    ran = lattend("elbo", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")

@@ -116,3 +116,44 @@ def test_without_torch() -> None:
     assert done.stderr == (
         "lattend: this runs on torch, an extra that is not installed: pip install 'lattend[torch]'\n"
     )
+
+
+def test_the_map_of_tiles(lattend, tmp_path):
+    arguments = ("explain", "strided", "--at", "n=300,t=40", "--kernel", "cpu", "--tiles")
+    mask, found = lt.rules.strided(t=40).mask(n=300), lt.explain("strided", n=300, t=40, kernel="cpu")
+    ran = lattend(*arguments)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"pairs that run  {found.executed:,} of 90,000\n" in ran.out
+    assert f"attended        {mask.sum():,} of them\n" in ran.out
+    part = lattend(*arguments, "--queries", "60:124", "--keys", "0:64")
+    assert "queries         60 to 123\nkeys            0 to 63\n" in part.out
+    assert f"attended        {mask[60:124, :64].sum():,} of them\n" in part.out
+    data = json.loads(lattend(*arguments, "--queries", "60:124", "--keys", "0:64", "--json").out)
+    assert data["needed"] == mask[60:124, :64].astype(int).tolist()
+    file = tmp_path / "tiles.svg"
+    assert lattend(*arguments, "--out", str(file)).out == f"{file}: {found.title}\n"
+    assert file.read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("causal", "--n", "64", "--queries", "0:4"), "--queries belongs to --tiles; give both"),
+        (
+            ("causal", "--n", "64", "--tiles", "--keys", "4"),
+            "--keys is the first position and the end, as in 0:1024",
+        ),
+        (
+            ("causal", "--n", "64", "--tiles", "--keys", "0:65"),
+            "positions 0 to 65 are not within the 64 there are",
+        ),
+        (
+            ("neighbourhood(1)", "--at", "rows=8,cols=8", "--tiles"),
+            "tiles are mapped on a line, and without arrays; the plan's picture shows some tiles of any rule",
+        ),
+    ],
+)
+def test_wrong_maps(lattend, arguments, message):
+    ran = lattend("explain", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"lattend: {message}")

@@ -223,6 +223,9 @@ def test_the_command_and_the_method_take_as_many_steps(lattend):
             "lattend: --step is a number; what is said for which steps holds for every h",
         ),
         (["p*q", "--start", "p0,q0", "--out", "x.png"], "lattend: the start has p0 and q0 in it; to draw"),
+        (["p*q", "--field", "--method", "optimistic"], "lattend: the field has no use for --method\n"),
+        (["p*q", "--field", "--table"], "lattend: the field has no use for --table\n"),
+        (["ring", "--field"], "lattend: ring has no use for --field\n"),
         (["p*q", "--out", "x.bmp"], 'lattend: cannot save a picture as "x.bmp"'),
     ],
 )
@@ -245,3 +248,17 @@ def test_letters_as_a_start(lattend):
     assert "   1  -q0       p0 + q0   -q0*(p0 + q0)\n" in ran.out
     assert "6, proved for all p0 and q0" in ran.out
     assert "matrix       M = [1 - h^2, -h; h, 1], by which a step multiplies\n" in ran.out
+
+
+def test_the_field(lattend, tmp_path):
+    """∂f/∂p = q − p/2 and ∂f/∂q = p: 0 at the origin alone, where p is at a maximum of −p²/4."""
+    ran = lattend("game", "p*q - p^2/4", "--field")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("min over p, max over q of p*q - p^2/4\n")
+    assert "p = 0, q = 0  " in ran.out
+    assert "→ where the gradients pull" in ran.out
+    data = json.loads(lattend("game", "p*q - p^2/4", "--field", "--json").out)
+    assert [one["point"] for one in data["equilibria"]] == [["0", "0"]]
+    file = tmp_path / "field.svg"
+    assert lattend("game", "p*q", "--field", "--out", str(file)).code == 0
+    assert file.read_text().startswith("<svg")

@@ -29,25 +29,8 @@ OTHERS: dict[str, list[Question]] = {  # where a page's own question is slow, or
     "same": [{"rule": "strided", "other": "windowed(4)", "numbers": {"t": 3}}],
     "shared": [{"rule": "causal", "other": "strided(3)"}],
 }
-# A command cannot say these
-NO_COMMAND = (
-    *("cache", "shared", "first_layers", "game_field", "conv_error", "conv_same", "elbo", "elbo_discrete"),
-    "tile_map",
-)
 # These have no formula and no table
-NO_LATEX = (
-    "read",
-    "other",
-    "rules",
-    "code",
-    "draw",
-    "first_layers",
-    "game_field",
-    "grid_diagram",
-    "tile_map",
-    "check",
-    "heads",
-)
+NO_LATEX = ("read", "other", "rules", "code", "draw", "grid_diagram", "check", "heads")
 
 
 def cells(report: dict[str, Any]) -> list[str]:
@@ -75,13 +58,16 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "growth": lambda found: [found["order"]["text"]],
     "reach": lambda found: [found["spans"][0]["most"]["text"].splitlines()[0].split("  ")[0]],
     "field": lambda found: [found["text"], *lines(found["keys"]), found["sees"]],
-    "first_layers": lambda found: [str(found["layers"])],
+    "first_layers": lambda found: [
+        "".join("·" if layer < 0 else str(layer) for layer in row) for row in found["layers"]
+    ],
     "cache": lambda found: [found["sentence"]],
     "rules": lambda found: [found["name"]],
     "same": lambda found: [] if found["first"] is None else [str(tuple(found["first"]["pair"].values()))],
     "shared": lambda found: [line for part in found["parts"] for line in lines(part["formula"])],
     "draw": lambda found: found["caption"],
     "game": lambda found: cells(found["report"]),
+    "game_field": lambda found: [part for one in found["rests"] for part in one["text"].split(": ", 1)],
     "game_outcome": lambda found: [text_of(one["words"]) for one in found["outcomes"]],
     "game_steps": lambda found: cells(found["report"]),
     "steer": lambda found: cells(found["report"]),
@@ -201,7 +187,7 @@ def test_copies_run_and_print_what_the_panel_shows(
     check(panel, question, capsys)
     copies = answer(panel, question)["copies"]
     assert copies["python"]
-    assert bool(copies["command"]) == (panel not in NO_COMMAND)
+    assert copies["command"]
     assert bool(copies["latex"]) == (panel not in NO_LATEX)
 
 

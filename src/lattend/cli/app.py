@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from lattend import __version__
 from lattend.cli import (
     ask,
+    cache,
     check,
     claim,
     compare,
@@ -23,6 +24,8 @@ from lattend.cli import (
     derive,
     draw,
     elbo,
+    elbo_discrete,
+    elbo_gaussian,
     explain,
     game,
     gradients,
@@ -90,9 +93,9 @@ def name_of(module: ModuleType) -> str:
 
 
 COMMANDS = (
-    *(serve, ask, rules, draw, count, claim, reach, same, check, explain, cost, compare, patches),
+    *(serve, ask, rules, draw, count, claim, reach, cache, same, check, explain, cost, compare, patches),
     *(heads, heads_train, heads_show, conv, grid, complete),
-    *(work, steer, gradients, derive, elbo, game),
+    *(work, steer, gradients, derive, elbo, elbo_gaussian, elbo_discrete, game),
 )
 for module in COMMANDS:
     command = getattr(module, module.__name__.rpartition(".")[2])

@@ -28,6 +28,10 @@ MODELS = {
     "linear": "x = W z + b + noise, where all is known: ELBO + gap = log p(x), and the importance bound",
     "digits": "a VAE trained on handwritten digits in a minute or two, its bounds and pictures",
 }
+EXACT = {  # commands of their own
+    "gaussian": "one number from one Gaussian latent: every term as a formula, for any Gaussian q",
+    "discrete": "z takes a few values: every term as a formula, for any q",
+}
 LARGEST = 1024  # numbers in an example, and in z
 MOST = {"size": LARGEST, "latent": LARGEST, "examples": 4096}
 BELONGS = {
@@ -37,7 +41,7 @@ BELONGS = {
 
 
 def elbo(
-    model: Annotated[str | None, argument("linear|digits", "Which model; without it, both are told.")] = None,
+    model: Annotated[str | None, argument("linear|digits", "Which model; without it, all are told.")] = None,
     size: Annotated[int | None, option("D", "linear: numbers in an example; 6.")] = None,
     latent: Annotated[int | None, option("Z", "Numbers in z; linear 2, digits 16.")] = None,
     noise: Annotated[float | None, option("V", "linear: variance of the noise; 1.")] = None,
@@ -60,10 +64,11 @@ def elbo(
 
     linear: on a model where all is known, ELBO + gap = log p(x) to the last digits for three q, and the
     importance bound rising to log p(x) with k. digits: trains a VAE on handwritten digits in a minute or two
-    and gives its bounds on test digits with a picture.
+    and gives its bounds on test digits with a picture. `lattend elbo gaussian` and `lattend elbo discrete`
+    are small models whose terms are exact formulas.
     """
     if model is not None and model not in MODELS:
-        raise NamingError(f"elbo has {' and '.join(MODELS)}, not {model!r}")
+        raise NamingError(f"elbo has {', '.join(MODELS | EXACT)}, not {model!r}")
     given = {"size": size, "noise": noise, "examples": examples, "k": k, "samples": samples, "data": data}
     given |= {"epochs": epochs, "binary": binary or None, "show": picture}
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -93,8 +98,9 @@ def elbo(
 def _models() -> Report:
     """What there is to ask for."""
     derived = "`lattend derive elbo` derives the bound from log p(x), line by line."
+    known = MODELS | EXACT
     return Report(
-        "Models with an evidence lower bound", [Facts(list(MODELS.items())), "", derived], {"models": MODELS}
+        "Models with an evidence lower bound", [Facts(list(known.items())), "", derived], {"models": known}
     )
 
 

@@ -26,6 +26,7 @@ EXAMPLES = (
     'lattend game "p*q" --table',
     'lattend game "p*q - p^2/4" --method simultaneous,optimistic --step 0.3 --out portrait.svg',
     "lattend game dirac --loss linear --method gradient_penalty --step 1/2 --portrait",
+    'lattend game "p*q - p^2/4" --field',
     "lattend game ring --runs 1 --seed 7 --out ring.svg",
 )
 DIRAC, RING = "dirac", "ring"
@@ -33,8 +34,12 @@ DIRAC, RING = "dirac", "ring"
 UNUSED = {
     "a formula": ("loss", "seed", "runs"),
     DIRAC: ("minimise", "maximise", "seed", "runs"),
-    RING: ("start", "at", "minimise", "maximise", "loss", "table", "floats", "portrait"),
+    RING: ("start", "at", "minimise", "maximise", "loss", "table", "field", "floats", "portrait"),
     "a table": ("start", "steps", "floats", "portrait"),
+    "the field": (
+        *("method", "step", "start", "steps", "first", "weight", "mass", "at"),
+        *("table", "floats", "portrait"),
+    ),
     "a comparison of methods": ("at",),
     "a file": ("portrait",),
 }
@@ -71,6 +76,9 @@ def game(
     seed: Annotated[int | None, option("S", "Of the first run, for ring. 0.")] = None,
     runs: Annotated[int | None, option("N", "Of each method, each with the next seed, for ring. 3.")] = None,
     table: Annotated[bool, typer.Option("--table", help="Methods against steps, all unless said.")] = False,
+    field: Annotated[
+        bool, typer.Option("--field", help="Where the gradients pull, and the equilibria; no orbit.")
+    ] = False,
     floats: Annotated[bool, typer.Option("--floats", help="Floats, where exact numbers get long.")] = False,
     portrait: Annotated[bool, typer.Option("--portrait", help="Draw in the terminal as well.")] = False,
     out: Out = None,
@@ -85,6 +93,7 @@ def game(
     _refuse_unused(
         context,
         called if called in (DIRAC, RING) else "a formula",
+        "the field" if field and called != RING else "",
         "a table" if table else "",
         "a comparison of methods" if len(names) > 1 and not table else "",
         "a file" if out else "",
@@ -101,6 +110,9 @@ def game(
     from lattend.study.games.reader import read_game
 
     played = read_game(called, minimise, maximise, loss or "logistic")
+    if field:
+        show(played.equilibria().draw(), out, json)
+        return
     methods = _methods(names or ["alternating"], options, played.method)
     if table:
         from lattend.study.games.table import ROWS, STEPS, compare_methods

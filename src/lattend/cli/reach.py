@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lattend.cli.arguments import At, Json, RuleText, option, read_numbers, read_rule
+import typer
+
+from lattend.cli.arguments import At, Json, Pixel, RuleText, option, read_numbers, read_place, read_rule
 from lattend.cli.output import say, say_json, width
-from lattend.errors import NoClosedForm, NotAffineError
+from lattend.errors import NamingError, NoClosedForm, NotAffineError
 from lattend.report.table import GAP, fitted
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ EXAMPLES = (
     "lattend reach strided",
     "lattend reach sparse_strided --at l=64",
     "lattend reach strided --at t=4095,n=131072 --layers 32",
+    "lattend reach strided --at n=12,t=3 --map",
 )
 
 
@@ -26,15 +29,25 @@ def reach(
     layers: Annotated[
         int | None, option("L", "Of a stack of so many layers, with residual connections.")
     ] = None,
+    layer_map: Annotated[
+        bool, typer.Option("--map", help="Which layer first connects each query to each key.")
+    ] = False,
+    pixel: Pixel = None,
     json: Json = False,
 ) -> None:
     """The attention span: how far back and ahead of a query its keys can be.
 
     As formulas, along each axis. The greatest q - k decides the size of a cache. With --layers: the span
     of a stack of layers, the keys that a query sees through it, and how many layers it takes to see all.
+    With --map: the first layer that connects two positions, on a line or from one pixel of an image.
     """
     chosen, values = read_rule(rule), read_numbers(at)
     bound = chosen.at(**values)
+    if layer_map:
+        _map(bound, layers, pixel, json)
+        return
+    if pixel is not None:
+        raise NamingError("--pixel belongs to --map; give both, or leave it out")
     seen = bound if layers is None else bound.receptive_field(layers)
     found = seen.reach()
     if json:
@@ -45,6 +58,24 @@ def reach(
     if layers is not None:
         lines = [*fitted(f"sees: {seen.text}", width()), *lines, *_field_lines(bound, seen)]
     say("\n".join(lines))
+
+
+def _map(bound: Rule, layers: int | None, pixel: str | None, json: bool) -> None:
+    """The layer that first connects two positions."""
+    from lattend.counts.field_map import field_map
+
+    if layers is not None:
+        raise NamingError("--map is of as many layers as it takes; leave --layers out")
+    if bound.free:
+        names = ",".join(f"{name}=…" for name in bound.free)
+        raise NamingError(f"--map has a number for each pair, so every letter needs one: give --at {names}")
+    if pixel is not None and len(bound.axes) == 1:
+        raise NamingError("--pixel is for rules of images; this one is of a line: leave it out")
+    found = field_map(bound, read_place(pixel))
+    if json:
+        say_json({"rule": bound.text, "at": bound.values, **found.json()})
+    else:
+        say(found.text(width()))
 
 
 def _axes(found: Reach) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from lattend.counts.closed import Closed
 from lattend.counts.field import Bools, flat_mask, one_layer
 from lattend.errors import DomainError, NoClosedForm, NotAffineError
+from lattend.report.table import WIDTH, wrap_text
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
 from lattend.sets.guard import remembered
@@ -20,6 +22,7 @@ from lattend.sets.powers import Relation
 QUICK_TRACED = 256  # positions that are traversed layer by layer rather than as sets
 MOST_TRACED = 512  # and so many where there is no set
 MOST_SIDE = 48  # cells of a map
+NEVER = "·"  # where no layer connects two positions
 
 Ints = NDArray[np.int64]
 
@@ -36,6 +39,52 @@ class FieldMap:
     columns: list[int]
     layers: list[list[int]]
     pixel: tuple[int, int] | None = None
+
+    @property
+    def title(self) -> str:
+        """What the numbers are."""
+        if self.pixel is None:
+            return "the layer that first connects each query (down) to each key (across)"
+        return f"the layer that first connects pixel {self.pixel} to each other pixel"
+
+    def text(self, width: int = WIDTH) -> str:
+        """The map as columns of numbers, in several blocks where the lines would be longer than `width`.
+
+        >>> from lattend.rules import strided
+        >>> print(field_map(strided(t=1, n=3)))
+        the layer that first connects each query (down) to each key (across)
+          0 1 2
+        0 0 · ·
+        1 1 0 ·
+        2 2 1 0
+        """
+        cells = [[NEVER if layer < 0 else str(layer) for layer in row] for row in self.layers]
+        side = max((len(str(row)) for row in self.rows), default=0)
+        across = max((len(text) for row in (self.columns, *cells) for text in map(str, row)), default=0)
+        each = max(1, (width - side) // (across + 1))
+        lines = wrap_text(self.title, width)
+        for first in range(0, len(self.columns), each):
+            block = slice(first, first + each)
+            heads: list[tuple[object, list[Any]]] = [("", self.columns), *zip(self.rows, cells, strict=True)]
+            lines += [
+                "".join((f"{row:>{side}}", *(f" {cell:>{across}}" for cell in found[block])))
+                for row, found in heads
+            ]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def latex(self) -> str:
+        """The map as a matrix, a dot where no layer connects two positions."""
+        rows = (" & ".join(r"\cdot" if layer < 0 else str(layer) for layer in row) for row in self.layers)
+        body = " \\\\\n".join(rows)
+        sides = "r" * len(self.columns)
+        return f"\\left(\\begin{{array}}{{{sides}}}\n{body}\n\\end{{array}}\\right)"
+
+    def json(self) -> dict[str, Any]:
+        """The positions shown and the layers, row by row; -1 where none connects."""
+        return {"rows": self.rows, "columns": self.columns, "first_layers": self.layers, "pixel": self.pixel}
 
 
 def field_map(rule: Rule, pixel: tuple[int, int] | None = None) -> FieldMap:

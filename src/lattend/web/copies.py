@@ -12,7 +12,7 @@ def command(name: str, *arguments: str, at: Mapping[str, int] | None = None, **o
     >>> command("count", "k <= q", at={"n": 8}, per="query")
     "lattend count 'k <= q' --at n=8 --per query"
     """
-    words = ["lattend", name, *arguments]
+    words = ["lattend", *name.split(), *arguments]
     if at:
         words += ["--at", ",".join(f"{key}={value}" for key, value in at.items())]
     for key, value in options.items():

@@ -127,9 +127,14 @@ def command_options(question: MethodQuestion, *names: str) -> dict[str, Any]:
     found: dict[str, Any] = {"method": ",".join(names)}
     for name in names:
         found |= options(question, name)
+    return found | game_options(question)
+
+
+def game_options(question: GameQuestion) -> dict[str, Any]:
+    """Those that name the game itself."""
     if question.game.strip() == "dirac":
-        return found | {"loss": question.loss}
-    return found | {"minimise": ",".join(question.minimise.replace(",", " ").split())}
+        return {"loss": question.loss}
+    return {"minimise": ",".join(question.minimise.replace(",", " ").split())}
 
 
 def at_words(at: str) -> tuple[str, ...]:

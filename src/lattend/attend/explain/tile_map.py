@@ -7,7 +7,7 @@ of the orders, so a million positions cost a product for each tile and box, and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from lattend.attend.explain.prediction import LIBRARY_TILE, Cut, cut_of, table_of
 from lattend.attend.kernels.cpu.kernel import rows_along
 from lattend.counts import tile_counts
+from lattend.draw import Picture
+from lattend.draw.formats.palette import SHADES
+from lattend.draw.grid import panel
 from lattend.draw.grid.bind import at_head
+from lattend.draw.grid.panel import Side, nice_step
 from lattend.errors import DomainError, LattendError, TooLarge
 from lattend.plans.order import Order
 from lattend.plans.part import Part
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, tiles
+from lattend.report.numbers import compact
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -47,6 +52,41 @@ class TileMap:
     key_edges: tuple[int, ...]
     executed: Ints
     needed: Ints | None
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Which queries and keys are shown, the pairs that run there, and those of them that are attended."""
+        areas = np.outer(np.diff(self.query_edges), np.diff(self.key_edges))
+        ends = (f"{edges[0]:,} to {edges[-1] - 1:,}" for edges in (self.query_edges, self.key_edges))
+        facts: list[tuple[str, str]] = [*zip(("queries", "keys"), ends, strict=True)]
+        facts.append(("pairs that run", f"{self.executed.sum():,} of {areas.sum():,}"))
+        if self.needed is not None:
+            facts.append(("attended", f"{self.needed.sum():,} of them"))
+        return tuple(facts)
+
+    def draw(self, title: str = "Where a plan computes pairs") -> Picture:
+        """The map as a grid of boxes, each shaded by how many of its pairs run."""
+        areas = np.outer(np.diff(self.query_edges), np.diff(self.key_edges))
+        run = np.minimum(self.executed, areas)  # tiles of two parts may hold the same pair
+        rows, cols = _side("query", self.query_edges), _side("key", self.key_edges)
+        boxes = panel.tiles(run, areas, rows, cols)
+        caption = ("each box is shaded by how many of its pairs run",)
+        return Picture(title, (boxes,), caption, facts=self.facts, legend=SHADES, data=self.json())
+
+    def json(self) -> dict[str, Any]:
+        """The edges of the boxes, and their pairs row by row; `needed` is null where it is not counted."""
+        return {
+            "query_edges": list(self.query_edges),
+            "key_edges": list(self.key_edges),
+            "executed": self.executed.tolist(),
+            "needed": None if self.needed is None else self.needed.tolist(),
+        }
+
+
+def _side(label: str, edges: tuple[int, ...]) -> Side:
+    """One cell a box, a tick at some of the edges between them."""
+    step = nice_step(len(edges), 6)
+    return Side(label, len(edges) - 1, tuple((i, compact(edges[i])) for i in range(0, len(edges), step)))
 
 
 def tile_map(

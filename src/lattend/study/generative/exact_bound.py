@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -161,6 +161,12 @@ class DiscreteModel:
     def posterior(self) -> tuple[Any, ...]:
         """p(z|x) by z."""
         return tuple(one / self.evidence for one in self.joint)
+
+    def report(self, q: Sequence[Any]) -> Report:
+        """The terms for this q(z|x), and the posterior, which leaves no gap."""
+        found = self.bound(q).report()
+        posterior = Facts([("posterior", ", ".join(map(format_exact, self.posterior)))])
+        return replace(found, parts=[*found.parts, posterior])
 
     def bound(self, q: Sequence[Any]) -> ExactBound:
         """The terms for this q(z|x); a z of which q makes 0 adds nothing."""

@@ -12,6 +12,7 @@ from lattend.draw.picture import Picture
 from lattend.report.numbers import significant
 from lattend.study.exact.function import as_float
 from lattend.study.exact.numbers import exact
+from lattend.study.exact.writing import format_exact
 from lattend.study.generative.exact_bound import GaussianLine
 
 GAPS = (0.02, 0.1, 0.3, 0.7, 1.5, 3.0)  # nats
@@ -29,7 +30,8 @@ def draw_line(line: GaussianLine, mean: Any, variance: Any) -> Picture:
     charts = densities(line, mean, variance), gaps(line, mean, variance)
     report = bound.report()
     facts = tuple(row for part in report.parts if not isinstance(part, str) for row in part.rows)
-    pairs = tuple((row[0], row[1]) for row in facts)
+    middle, width = map(format_exact, line.posterior)
+    pairs = (*((row[0], row[1]) for row in facts), ("posterior", f"mean {middle}, variance {width}"))
     return Picture("The evidence lower bound, in nats", facts=pairs, charts=charts, data=bound.json())
 
 

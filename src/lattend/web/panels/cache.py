@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from lattend.errors import DeadlineError, DomainError, LattendError
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
@@ -48,7 +48,7 @@ def answer(question: CacheQuestion) -> CacheAnswer:
             call("rule = lt.rule", question.rule),
             f"print(lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64))",
         ),
-        command="",
+        command=command("cache", question.rule, at=numbers),
     )
     missed = deadlines_missed()
     try:
@@ -58,6 +58,7 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     except LattendError as reason:
         if deadlines_missed() > missed:  # it is not that there is no cache
             raise DeadlineError(reason.reason) from None
+        copies.latex = escape(reason.reason)
         return CacheAnswer(examples=taken, most="", sentence="", no_cache=reason.reason, copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
     copies.latex = escape(str(found))

@@ -9,7 +9,7 @@ from pydantic import Field
 from lattend.web.bounds import BoundView
 from lattend.web.bounds import view as bound_view
 from lattend.web.chart_lines import ChartLine, chart_line
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel, Question
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def answer(question: ElboQuestion) -> ElboAnswer:
                 ),
                 f"print({call('line.bound', mean, variance)})",
             ),
-            command="",
+            command=command("elbo gaussian", **question.model_dump()),
             latex=bound.latex(),
         ),
     )

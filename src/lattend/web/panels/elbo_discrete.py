@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from lattend.web.bounds import BoundView
 from lattend.web.bounds import view as bound_view
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel, Question
 
 
@@ -62,7 +62,9 @@ def answer(question: DiscreteQuestion) -> DiscreteAnswer:
                 call("model = lt.study.generative.DiscreteModel", prior, likelihood),
                 f"print({call('model.bound', guess)})",
             ),
-            command="",
+            command=command(
+                "elbo discrete", prior=",".join(prior), likelihood=",".join(likelihood), q=",".join(guess)
+            ),
             latex=bound.latex(),
         ),
     )

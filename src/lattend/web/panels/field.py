@@ -129,16 +129,18 @@ def first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     pixel = question.pixel if len(question.pixel) == len(sizes) == 2 else []
     inside = all(0 <= place < size for place, size in zip(pixel, sizes, strict=False))
     at = ", ".join(f"{name} = {value:,}" for name, value in numbers.items())
+    asked = (pixel[0], pixel[1]) if pixel and inside else None
     copies = Copies(
         python=python(
-            f"print(field_map({_bound_in_python(question.rule, numbers)}))",
+            f"print(field_map({_bound_in_python(question.rule, numbers)}{f', {asked}' if asked else ''}))",
             imports="from lattend.counts.field_map import field_map",
         ),
-        command="",
+        command=command("reach", question.rule, at=numbers, map=True, pixel=",".join(map(str, asked or ()))),
     )
     found, reason = FieldMap([], [], []), ""
     try:
-        found = field_map(bound, (pixel[0], pixel[1]) if pixel and inside else None)
+        found = field_map(bound, asked)
+        copies.latex = found.latex()
     except DeadlineError:
         raise
     except LattendError as error:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from lattend.web.chart_lines import ChartLine, chart_line
-from lattend.web.copies import python
-from lattend.web.games import GameQuestion, View, ends, game_call, read
+from lattend.web.copies import command, python
+from lattend.web.games import GameQuestion, View, ends, game_call, game_options, read
 from lattend.web.panel import Answer, Copies, Panel
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def answer(question: GameFieldQuestion) -> GameFieldAnswer:
     from lattend.study.games.phase import phase_plane, rest_of
 
     game = read(question)
+    found = game.equilibria()
     rest = rest_of(game)
     chart, notes = phase_plane(game, (), (), rest, *ends(question.view))
     axes = (0, len(game.minimise))
@@ -58,8 +59,12 @@ def answer(question: GameFieldQuestion) -> GameFieldAnswer:
             )
             for one in rest.points
         ],
-        summary="; ".join((game.equilibria().summary(), *notes)),
-        copies=Copies(python=python(game_call(question), "print(game.equilibria())"), command=""),
+        summary="; ".join((found.summary(), *notes)),
+        copies=Copies(
+            python=python(game_call(question), "print(game.equilibria())"),
+            command=command("game", question.game.strip(), **game_options(question), field=True),
+            latex=found.report().latex(),
+        ),
     )
 
 

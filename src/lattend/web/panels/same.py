@@ -87,11 +87,7 @@ def answer(question: SameQuestion) -> SameAnswer:
         a, b = bound(rules, drawn)
         pair = a.difference(b)
         here = None if pair is None else _first(pair, a)
-    given = {
-        name: value
-        for text in (question.rule, question.other)
-        for name, value in _parameters(read(text), question.numbers).items()
-    }
+    given = _given(question)
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
@@ -111,6 +107,7 @@ def shared(question: SameQuestion) -> SharedAnswer:
     from lattend.budget import Budget
     from lattend.report.latex import named
 
+    given = _given(question)
     left, right = (replace(one.baked(), values={}) for one in _bound(question))
     parts = {"both": left & right, "rule": left - right, "other": right - left}
     allowed = Budget(SECONDS).shared()
@@ -122,9 +119,12 @@ def shared(question: SameQuestion) -> SharedAnswer:
         copies=Copies(
             latex=named((WHOSE[one.whose], one.formula.latex) for one in counts if one.formula),
             python=_python(
-                question, "for part in (rule & other, rule - other, other - rule):", "    print(part.count())"
+                question,
+                *(["rule, other = rule.baked(), other.baked()"] if given else []),
+                "for part in (rule & other, rule - other, other - rule):",
+                "    print(part.count())",
             ),
-            command="",
+            command=command("same", question.rule, question.other, at=given, count=True),
         ),
     )
 
@@ -133,6 +133,14 @@ def _bound(question: SameQuestion) -> list[Rule]:
     """Both rules with the numbers of their parameters."""
     rules = (read(question.rule), read(question.other))
     return [rule.at(**_parameters(rule, question.numbers)) for rule in rules]
+
+
+def _given(question: SameQuestion) -> dict[str, int]:
+    """The numbers of the parameters of both rules."""
+    texts = (question.rule, question.other)
+    return {
+        name: value for text in texts for name, value in _parameters(read(text), question.numbers).items()
+    }
 
 
 def _python(question: SameQuestion, *lines: str) -> str:

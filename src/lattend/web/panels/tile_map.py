@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from lattend.errors import DomainError
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.plans import PlanQuestion, explained
 
@@ -36,12 +36,19 @@ class TileMapAnswer(Answer):
 
 def answer(question: TileMapQuestion) -> TileMapAnswer:
     """The map of the plan's tiles."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
     found = explained(question)
     view = question.tiles_view
     if len(view) not in (0, 4):
         raise DomainError(f"a view has four ends, of queries and of keys, not {len(view)}")
     spans = ((view[0], view[1]), (view[2], view[3])) if view else (None, None)
     made = found.tile_map(*spans)
+    shown = {
+        name: f"{span[0]}:{span[1]}" for name, span in zip(("queries", "keys"), spans, strict=True) if span
+    }
+    options = {name: str(value) for name, value in question.options.items()}
     return TileMapAnswer(
         query_edges=list(made.query_edges),
         key_edges=list(made.key_edges),
@@ -56,7 +63,8 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
                 "print(tiles.executed.sum(), 'pairs run here')",
                 *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
-            command="",
+            command=command("explain", question.rule, at=found.at, **options, tiles=True, **shown),
+            latex=Report(found.title, [Facts(made.facts)]).latex(),
         ),
     )
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lattend.web.copies import call, python
+from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.kernels import KernelQuestion
 
@@ -64,7 +64,9 @@ def answer(question: ErrorQuestion) -> ErrorAnswer:
                 imports="from lattend.nn.convolution.geometry import read_geometry\n"
                 "from lattend.nn.convolution.trial import try_heads",
             ),
-            command="",
+            command=command(
+                "conv", **question.options(), alpha=f"{question.alpha:g}", filter=question.filter
+            ),
             latex=r"\max_q \left| y_{\mathrm{heads}} - y_{\mathrm{conv}} \right| = "
             rf"{number(format_number(trial.error))} \le {number(format_number(float(trial.bound.max())))}",
         ),

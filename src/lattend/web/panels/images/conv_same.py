@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from lattend.web.copies import python
+from lattend.web.copies import command, python
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.images.conv_price import ConvPriceQuestion
 
@@ -66,7 +66,13 @@ def answer(question: ConvPriceQuestion) -> ConvSameAnswer:
                     )
                 ],
             ).latex(),
-            command="",  # `lattend conv` has the prices, and no proof
+            command=command(
+                "conv",
+                **question.options(),
+                channels=str(c_in),
+                out_channels=str(c_out),
+                prove=True,
+            ),
         ),
     )
 
