@@ -39,6 +39,7 @@ def test_the_condition_of_a_named_rule_is_known(name: str) -> None:
         ("k <= q and q - k < t + 5", "strided with t = t + 4", ""),
         ("k <= q and q - k < t - 1", "strided with t = t - 2", ""),
         ("k <= q and (k < s + 2 or q - k <= 2*t)", "sinks with s = s + 2, t = 2 * t", ""),
+        ("q // 64 == k // 64", "chunked with w = 64, t = 0", "chunked(w=64, t=0)"),
         ("k <= q and q - k <= 1000000000000000000", "strided with t = 1000000000000000000", None),
     ],
 )

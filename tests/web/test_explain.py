@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -89,3 +91,39 @@ def test_what_cannot_be_planned_is_answered_with_a_message(question: dict[str, A
     assert status == 422
     assert problem["kind"] in ("input", "no answer")
     assert problem["message"]
+
+
+@pytest.mark.parametrize("panel", ["explain", "tile_map"])
+@pytest.mark.parametrize("rule", ["doc[q] == doc[k]", "documents"])
+def test_an_array_that_is_missing_is_asked_for(panel: str, rule: str) -> None:
+    status, problem = ask(panel, rule=rule)
+    assert (status, problem) == ask("read", rule=rule)
+    assert "write it before the rule, as in doc = [0, 0, 1]" in problem["message"]
+
+
+def test_time_is_predicted_on_as_many_threads_as_a_program_of_its_own_has() -> None:
+    """A worker has one; another would print what is copied with more."""
+    code = """
+import json, torch
+torch.set_num_threads(3)
+import lattend as lt
+from lattend.web.library import load_library
+from lattend.web.worker import reply
+load_library(torch=True)
+_, _, body = reply("explain", "", json.dumps({"rule": "strided", "kernel": "cpu"}).encode())
+print(torch.get_num_threads())
+print(next(fact["words"] for fact in json.loads(body)["facts"] if fact["name"] == "time"))
+torch.set_num_threads(3)
+print(lt.explain("strided", t=3, kernel="cpu").time_text)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    here, page, elsewhere = ran.stdout.splitlines()
+    assert (here, page) == ("1", elsewhere)
+    assert page.endswith("on 3 threads of an EPYC")
+
+
+@pytest.mark.parametrize("kernel", ["dense", "reference"])
+def test_a_kernel_of_all_pairs_says_which_it_counts(kernel: str) -> None:
+    _, found = ask("explain", rule="causal", numbers={"n": 65536}, heads=4, batch=3)
+    reason = next(one["reason"] for one in found["kernels"] if one["name"] == kernel)
+    assert reason.endswith(f"batch × heads × queries × keys is {3 * 4 * 65536**2:,}")

@@ -56,6 +56,17 @@ def test_a_parameter_below_zero_is_priced_like_any_other(rule: str, pairs: int) 
     assert scope["found"].multiply_adds.needed == 2 * pairs
 
 
+def test_tiles_that_hold_more_pairs_than_there_are_say_why() -> None:
+    def work(n: int) -> tuple[list[int], str]:
+        _, found = ask(rule="causal", numbers={"n": n}, heads=1, head_dim=1)
+        row = found["quantities"][0]
+        return [int(row[name].replace(",", "")) for name in ("executed", "dense")], found["note"]
+
+    assert work(12)[0] == [2 * 64 * 64, 2 * 12 * 12]
+    assert work(12)[1].startswith("Tiles are whole")
+    assert work(128) == ([2 * 3 * 64 * 64, 2 * 128 * 128], "")
+
+
 def test_the_longest_path_says_where_there_is_one() -> None:
     _, found = ask(rule="k <= q and q - k <= t")
     assert [one["name"] for one in found["quantities"]][-1] == "maximum path length, where t >= 1"

@@ -28,6 +28,7 @@ NUMBERS = ((2, 3, 4, 5), (3, 2, 5, 4), (1, 4, 2, 3))  # of the parameters, in th
 MOST_NEAR = 12  # positions looked at because the rule has a number near them
 MOST_TERMS = 16  # that may stand for a parameter
 MOST_PARAMETERS = 4
+MOST_ZEROS = 1  # parameters that may be 0: a name of which less is left says little
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def _choices(named: Rule, rule: Rule) -> Iterator[dict[str, Term]]:
     shifted = [_plus(one, more) for one in (*whole, *letters) for more in (-1, 1)]
     terms = list(dict.fromkeys([*letters, *whole, *near, *shifted, Num(0), Num(1)]))[:MOST_TERMS]
     for chosen in product(terms, repeat=len(wanted)):
-        yield dict(zip(wanted, chosen, strict=True))
+        if chosen.count(Num(0)) <= MOST_ZEROS:
+            yield dict(zip(wanted, chosen, strict=True))
 
 
 def _whole_terms(condition: expr.Condition, parameters: set[str]) -> Iterator[Term]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
+from lattend.web.threads import work_with_one
+
 PLAIN = (
     "ask.question",
     "cost.comparison.chart",
@@ -58,5 +60,5 @@ def load_library(torch: bool) -> None:
     torch = torch and find_spec("torch") is not None
     for name in (*PLAIN, *(TORCH if torch else ())):
         import_module(f"lattend.{name}")
-    if torch:  # workers share the cores: threads would wait for each other
-        import_module("torch").set_num_threads(1)
+    if torch:
+        work_with_one()

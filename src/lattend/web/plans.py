@@ -10,6 +10,7 @@ from pydantic import Field
 from lattend.web.panel import Numbers, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
+from lattend.web.threads import as_elsewhere
 
 if TYPE_CHECKING:
     from lattend.attend.explain.explain import Explanation
@@ -62,22 +63,26 @@ def explained(question: PlanQuestion) -> Explanation:
 @lru_cache(maxsize=8)
 def _explained(text: str) -> Explanation:
     from lattend.attend.explain.explain import explain
+    from lattend.rules.language.arrays import array_missing
 
     question = PlanQuestion.model_validate_json(text)
     given, taken = numbers_in(question)
     rule = read(question.rule)
+    if rule.open:
+        raise array_missing(question.rule, rule.open[0])
     known = given | taken
     bound = rule.at(**{name: value for name, value in known.items() if name in rule.parameters})
     sizes: dict[str, Any] = {name: value for name, value in known.items() if name not in rule.parameters}
     heads = sizes.pop("heads", question.heads)  # a rule that speaks of heads may have its own number
-    return explain(
-        bound,
-        device=question.device,
-        dtype=question.dtype,
-        head_dim=question.head_dim,
-        heads=None if "heads" in rule.values else heads,
-        kv_heads=question.kv_heads or None,
-        batch=question.batch,
-        kernel=question.kernel or None,
-        **sizes,
-    )
+    with as_elsewhere():  # as the copies of the panel
+        return explain(
+            bound,
+            device=question.device,
+            dtype=question.dtype,
+            head_dim=question.head_dim,
+            heads=None if "heads" in rule.values else heads,
+            kv_heads=question.kv_heads or None,
+            batch=question.batch,
+            kernel=question.kernel or None,
+            **sizes,
+        )

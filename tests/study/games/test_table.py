@@ -87,6 +87,12 @@ def test_an_equilibrium_is_chosen():
     assert found[0]["factor"] == pytest.approx(radius(np.eye(2) + np.array([[0, -2], [2, -0.5]]) / 16))
 
 
+def test_where_equilibria_form_a_line_methods_settle_at_one_of_them():
+    line = Game("x*q", minimise="x y", maximise="q")
+    shown = " ".join(compare_methods(line, 0.5, "extragradient").terminal(80, colour=False).split())
+    assert "settles: at one of the equilibria, which form a line" in shown
+
+
 def test_what_is_not_decided_is_said():
     figure = compare_methods(dirac(), ["1", "5"], "alternating")  # a cycle of the linear part, then growth
     (row,) = figure.json()["methods"].values()

@@ -47,7 +47,7 @@ export function CostPanel({ state, read }: RuleProps) {
               </tbody>
             </table>
           </div>
-          <p class="cost-time">at least {answer.time}</p>
+          <p class="cost-time">at least {answer.time}. {answer.note}</p>
         </>
       )}
     </Panel>

@@ -28,7 +28,9 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
     """Why the dense kernel cannot take the call, or None when it can."""
     pairs = prod(q.shape[:3]) * k.shape[2]
     if pairs > MAX_PAIRS:
-        return f"it holds all pairs at once, at most {MAX_PAIRS:,} of them, and these are {pairs:,}"
+        return (
+            f"it holds all pairs at once, at most {MAX_PAIRS:,}: batch × heads × queries × keys is {pairs:,}"
+        )
     return None
 
 

@@ -54,8 +54,18 @@ def passing_sentence(model: Model, passes: int | None) -> str:
         return f"Attention needs more multiply-adds than all matrices together from {passes:,} tokens on."
     if _in_chunks(model):
         return "Attention in chunks begins anew with every chunk."
-    last = f"up to its {model.longest:,} learned positions" if model.longest else f"up to {FAR:,} tokens"
-    return f"The matrices need more multiply-adds than attention at every length {last}."
+    last = " up to 2^40 tokens"
+    if model.longest:
+        last = f" up to its {model.longest:,} learned positions"
+    elif _lead(model, 2 * FAR) >= _lead(model, FAR):  # attention in windows: both grow by a constant a token
+        last = ""
+    return f"The matrices need more multiply-adds than attention at every length{last}."
+
+
+def _lead(model: Model, length: int) -> int:
+    """How many multiply-adds more the matrices need than attention."""
+    work = model.forward(length)
+    return work.multiply_adds.needed - 2 * work[ATTENTION].needed
 
 
 def _in_chunks(model: Model) -> bool:

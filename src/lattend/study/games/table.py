@@ -117,7 +117,7 @@ def _reading(cells: Sequence[Sequence[Here]]) -> str:
     said = ["a number below 1 converges, above 1 diverges"]
     said += ["cycles: distances stay within bounds for ever"] if "cycles" in kinds else []
     said += ["grows: like a power of the steps"] if "grows" in kinds else []
-    said += ["settles: on one of the equilibria of a line"] if "settles" in kinds else []
+    said += ["settles: at one of the equilibria, which form a line"] if "settles" in kinds else []
     said += ["undecided: second derivatives do not decide"] if "undecided" in kinds else []
     return "; ".join(said)
 

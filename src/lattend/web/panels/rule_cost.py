@@ -23,6 +23,8 @@ WORK = ("multiply_adds", "exponentials")
 MEMORY = ("saved_activations", "cache")
 KEPT = "keys and values of all positions, numbers"  # the rolling buffer, which drops some, is the plan's
 
+PADDED = "Tiles are whole, so those at the end of a short sequence count more pairs than there are."
+
 
 class RuleCostQuestion(Question):
     """A rule, its numbers, and the heads of a layer; `kv_heads` are as many as heads where it is 0."""
@@ -53,6 +55,7 @@ class RuleCostAnswer(Answer):
     at: dict[str, int]
     quantities: list[PricedQuantity]
     time: str
+    note: str  # why tiles hold more pairs than there are, where they do
 
 
 class _Formulas(NamedTuple):
@@ -97,6 +100,7 @@ def answer(question: RuleCostQuestion) -> RuleCostAnswer:
         at=shown,
         quantities=[one for one in quantities if one.formula or one.needed],
         time=str(priced.time()),
+        note=PADDED if _padded(priced) else "",
         copies=Copies(
             python=python(
                 f"print({call('lt.cost.attention', question.rule, **shown)[:-1]}, projections=None))"
@@ -129,6 +133,15 @@ def _numbers(name: str, priced: Cost) -> list[str]:
         except TooLarge:  # tiles to list
             return [_digits(priced.needed.value(name)), "", _digits(priced.dense.value(name))]
     return [_digits(priced.path if name == "path" else priced.value(name))]
+
+
+def _padded(priced: Cost) -> bool:
+    """Whether the tiles hold more pairs than there are."""
+    try:
+        _, executed, dense = priced.columns(WORK[0])
+    except TooLarge:
+        return False
+    return isinstance(executed, int) and isinstance(dense, int) and executed > dense
 
 
 def _digits(value: Count | int | None) -> str:
