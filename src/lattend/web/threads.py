@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib import import_module
 
-_elsewhere: list[int] = []  # how many a program of its own has, once a worker has one
+
+@lru_cache(maxsize=1)
+def threads_elsewhere() -> int:
+    """How many threads a program of its own has: as many as torch has when it is first asked."""
+    return import_module("torch").get_num_threads()
 
 
 def work_with_one() -> None:
     """One thread from now on: more would wait for those of other workers."""
-    torch = import_module("torch")
-    if not _elsewhere:
-        _elsewhere.append(torch.get_num_threads())
-    torch.set_num_threads(1)
+    threads_elsewhere()
+    import_module("torch").set_num_threads(1)
 
 
 @contextmanager
@@ -22,7 +25,7 @@ def as_elsewhere() -> Iterator[None]:
     """For what is said of a program of its own, and not run here."""
     torch = import_module("torch")
     here: int = torch.get_num_threads()
-    torch.set_num_threads(_elsewhere[0] if _elsewhere else here)
+    torch.set_num_threads(threads_elsewhere())
     try:
         yield
     finally:
