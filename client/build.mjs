@@ -28,6 +28,7 @@ const options = {
   preserveSymlinks: true,
   plugins: [trims],
   minify: true,
+  charset: "utf8",
   legalComments: "eof",
   logLevel: "warning",
 };

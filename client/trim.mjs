@@ -9,6 +9,7 @@ const DOCUMENTS = "color definecolor def newcommand global rule hbox '"; // only
 const COMMAND = /(?:\\+|begin\{+)([a-zA-Z@]{2,})/g; // and the names of environments
 const LOOKED_UP = /macros\.get\("\\\\([a-zA-Z@]+)"\)/g; // by Temml itself, such as the distance of rows
 const UNUSED = /\b(mhchemParser|texify)\b|^\s*export |\bvar temml\$1 = /; // chemistry, and ways to render that are not asked for
+const TABLES = /\b(xcolors|unicodeSymbols) = [^]*/; // of names of colours and of accented letters: no formula here has them
 const DEFINE = /^define(Symbol|Macro|Function|Environment)$/;
 
 /** Temml as `render` alone, without the commands that no formula here has, in all a third: of its symbols, macros, functions
@@ -30,7 +31,7 @@ export function trimmedTemml(file, folders) {
         for (const name of commandsIn(one.text)) wanted.add(name);
       }
   }
-  return statements.filter((one) => kept.has(one)).map((one) => one.text).join("") + "\nexport default { render };\n";
+  return statements.filter((one) => kept.has(one)).map((one) => one.text.replace(TABLES, "$1 = {};")).join("") + "\nexport default { render };\n";
 }
 
 /** Temml's style, without the rules of what is crossed out, boxed, stretched or numbered. */
@@ -38,9 +39,10 @@ export function trimmedStyle(file) {
   return readFileSync(file, "utf8").replace(/[^{}]*(menclose|cancel|strike|sout|longdiv|phasor|fbox|circle|actuarial|tilde-|hat-|Eqn|eqn|shift-left|ff-)[^{}]*\{[^{}]*\}/g, "");
 }
 
-/** uPlot with straight lines only, and without dates of other zones. */
+/** uPlot with straight lines only, without dates of other zones, and with English numbers: where a browser's language is
+ * "en-US@posix", which none but it knows, uPlot would fail as it is loaded. */
 export function trimmedPlot(file) {
-  return readFileSync(file, "utf8").replace(/^\t(\(paths\.(stepped|bars|spline)|uPlot\.(join|fmtDate|tzDate)) .*$/gm, "");
+  return readFileSync(file, "utf8").replace("domEnv ? nav.language : 'en-US'", "'en'").replace(/^\t(\(paths\.(stepped|bars|spline)|uPlot\.(join|fmtDate|tzDate)) .*$/gm, "");
 }
 
 const commandsIn = (text) => [...text.matchAll(COMMAND)].map(([, name]) => name);

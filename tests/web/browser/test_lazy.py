@@ -65,3 +65,12 @@ def test_a_page_that_cannot_be_fetched_says_so(browser: Any, address: str) -> No
     page.get_by_role("button", name="Fetch it again").click()
     expect(page.locator("[data-panel=derive]").first).to_be_visible()
     context.close()
+
+
+def test_charts_load_in_a_browser_whose_language_has_no_tag(
+    page: Any, settled: Callable[[Any], None]
+) -> None:
+    page.add_init_script("Object.defineProperty(navigator, 'language', {value: 'en-US@posix'})")
+    page.goto("/#price")
+    settled(page)
+    expect(page.locator(".uplot").first).to_be_visible()
