@@ -39,7 +39,7 @@ test: lint browser ## everything: lint, format, types, tests
 
 browser: $(STAMP) ## what the tests of the page need: its libraries, and a Chromium where there is none
 	@$(PY) client/build.py --install || echo "npm is out of reach: the page is not built again, only tested"
-	@$(PY) tests/web/chromium.py
+	@$(PY) client/chromium.py
 
 test-long: $(STAMP) ## the long sweeps
 	$(PY) -m pytest -n $(JOBS) -m long

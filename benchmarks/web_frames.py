@@ -22,9 +22,9 @@ from urllib.parse import quote
 from playwright.sync_api import sync_playwright
 from web_server import serving
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "client"))
 
-from web.chromium import FLAGS, chromium
+from chromium import FLAGS, chromium
 
 CASES = {12: 3, 512: 100, 100_000: 20_000}  # n, and t to begin with
 RULES = {

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from playwright.sync_api import sync_playwright
 from web_server import Rows, machine, serving, show, waits_row
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from web.chromium import FLAGS, chromium
+sys.path.insert(0, str(Path(__file__).parents[1] / "client"))
+from chromium import FLAGS, chromium
 
 HOW = """
 Chromium without a window and without a GPU, the server and this script share the machine; loopback only.

@@ -15,11 +15,11 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "client"))
+
+from chromium import FLAGS, chromium
+
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from web.chromium import FLAGS, chromium  # noqa: E402
-
 README = (
     "#rule?rule=k+%3C%3D+q+and+q+-+k+%3C%3D+t&numbers=%7B%22n%22%3A16%2C%22t%22%3A4%7D&claim=n%28t%2B1%29"
 )

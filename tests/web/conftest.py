@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web.chromium import FLAGS, chromium
+from chromium import FLAGS, chromium
 
 TIMEOUT = 15_000  # ms for something to appear, on a busy machine
 REFUSED = re.compile(

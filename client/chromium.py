@@ -1,4 +1,4 @@
-"""A Chromium for the tests of the page: one that is installed, or the one that npm has for Linux."""
+"""A Chromium to look at the page with: one that is installed, or the one that npm has for Linux."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PACKAGE = "@sparticuz/chromium@153.0.0"  # a Chromium inside a package, which needs no rights to install
-HOME = Path(__file__).parents[2] / "client" / ".chromium"
+HOME = Path(__file__).parent / ".chromium"
 UNPACK = 'import chromium from "@sparticuz/chromium"; console.log(await chromium.executablePath())'
 SECONDS = 300
 FLAGS = (
