@@ -82,7 +82,7 @@ export function Chart(props: Props) {
     return curve.texts?.[index] ?? (found === null || found === undefined ? "none" : (props.yText ?? plain)(found));
   };
   const shown = curves.filter((curve) => !hidden.includes(curve.name));
-  const told = at === null ? "no place chosen" : `${xName} = ${xText(x[at]!)}: ${shown.map((curve) => `${curve.name} ${value(curve, at)}`).join("; ")}`;
+  const readout = at === null ? "no place chosen" : `${xName} = ${xText(x[at]!)}: ${shown.map((curve) => `${curve.name} ${value(curve, at)}`).join("; ")}`;
 
   const move = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10, Home: -Infinity, End: Infinity }[event.key];
@@ -105,7 +105,7 @@ export function Chart(props: Props) {
           aria-valuemin={0}
           aria-valuemax={Math.max(0, x.length - 1)}
           aria-valuenow={at ?? 0}
-          aria-valuetext={told}
+          aria-valuetext={readout}
           onKeyDown={move}
         />
       </div>

@@ -25,7 +25,7 @@ interface Props {
 }
 
 export function Panel({ title, about, panel, question, reading, stale, picture, controls, children, wide }: Props) {
-  const [told, setTold] = useState(false);
+  const [explained, setExplained] = useState(false);
   const id = useId();
   const copies = reading.answer?.copies;
   const noFormula = reading.problem?.kind === "no formula"; // the page says why, once
@@ -34,7 +34,7 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
     <section class={`panel${wide ? " wide" : ""}`} aria-labelledby={id} aria-busy={reading.busy} data-panel={panel}>
       <header>
         <h2 id={id}>{title}</h2>
-        <button class="quiet" aria-expanded={told} onClick={() => setTold(!told)} title="What am I looking at?">
+        <button class="quiet" aria-expanded={explained} onClick={() => setExplained(!explained)} title="What am I looking at?">
           <span aria-hidden="true">?</span>
           <span class="hidden">What am I looking at?</span>
         </button>
@@ -49,7 +49,7 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
           <Copy name="Link" text={() => new URL(linkTo(here.value), location.href).href} />
         </div>
       </header>
-      {told && <p class="about">{about}</p>}
+      {explained && <p class="about">{about}</p>}
       <Guard of={here.value.state}>{controls}</Guard>
       {noFormula ? <p class="no-formula">Not for this rule: it has no formulas.</p> : reading.problem && <ProblemText problem={reading.problem} />}
       {!noFormula && (

@@ -4,7 +4,7 @@ import type { Cells } from "./cells";
 import { Unable } from "./evaluate";
 import { coordinates, rowsOf, type Model, type Side } from "./model";
 
-const LONGEST = 4096; // keys in a row that is told
+const LONGEST = 4096; // keys in a row that is described
 const RUNS = 3;
 
 /** A place along a side: "q = 7", or "pixel (1, 2)". */
@@ -58,8 +58,8 @@ function rowTexts(model: Model): string[] {
   const last = model.down.length - 1, keys = Float64Array.from({ length: model.across.length }, (_, i) => i);
   try {
     const row = rowsOf(model, model.across, keys, model.down)[0]!;
-    const told = [...new Set([0, Math.ceil(last / 2), last])].map((query) => `query ${query} attends to ${runsText(row(query), keys.length)}`);
-    return [`${told.join("; ")}.`.replace(/^q/, "Q")];
+    const rows = [...new Set([0, Math.ceil(last / 2), last])].map((query) => `query ${query} attends to ${runsText(row(query), keys.length)}`);
+    return [`${rows.join("; ")}.`.replace(/^q/, "Q")];
   } catch (error) {
     if (error instanceof Unable) return [];
     throw error;

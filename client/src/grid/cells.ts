@@ -82,8 +82,8 @@ export function filled(
     }
   }
   const exact = samples >= Math.max(tiling.height, tiling.width);
-  const told = sums.slice(0, rules.length === 1 ? 1 : 3).map((sum) => commas(sum));
-  return { ...tiling, looks, counts: exact ? told : null, pairs: commas(pairsOf(tiling, down, across)) };
+  const totals = sums.slice(0, rules.length === 1 ? 1 : 3).map((sum) => commas(sum));
+  return { ...tiling, looks, counts: exact ? totals : null, pairs: commas(pairsOf(tiling, down, across)) };
 }
 
 /** Adds to each tile's count the 1s in its part of a row, or of the product of two. */

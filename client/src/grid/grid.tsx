@@ -151,8 +151,8 @@ function withOwnSquares(model: Model, cells: Cells): Cells {
 /** The query of an image, where its own square does not show it. */
 function queryMark(model: Model, cells: Cells): Props["marks"] {
   const [row = 0, col = 0] = model.query.slice(-2);
-  const shown = model.rules.length === 1 && cells.height === 1 && cells.width === 1;
-  return model.kind !== "pixel" || shown ? [] : [{ row, col, label: "query" }];
+  const ownSquare = model.rules.length === 1 && cells.height === 1 && cells.width === 1;
+  return model.kind !== "pixel" || ownSquare ? [] : [{ row, col, label: "query" }];
 }
 
 /** The cell that a position is in. */

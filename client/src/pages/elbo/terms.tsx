@@ -44,10 +44,10 @@ export function Bars({ bound }: { bound: BoundView }) {
   const [low, high] = [Math.min(...all), Math.max(...all)];
   const place = (nats: number) => 2 + ((nats - low) / (high - low || 1)) * Math.max(0, width - 4);
   const evidence = place(rows.at(-1)!.to);
-  const told = rows.map(({ term }) => `${WORDS[term.name]} ${term.text}`).join("; ");
+  const terms = rows.map(({ term }) => `${WORDS[term.name]} ${term.text}`).join("; ");
   return (
     <div ref={box} class="elbo-bars">
-      <svg data-picture width={width * scale} height={ROW * rows.length * scale} viewBox={`0 0 ${width} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${told}`}>
+      <svg data-picture width={width * scale} height={ROW * rows.length * scale} viewBox={`0 0 ${width} ${ROW * rows.length}`} role="img" aria-label={`In nats: ${terms}`}>
         <line class="evidence" x1={evidence} x2={evidence} y1={0} y2={ROW * rows.length} />
         {rows.map(({ term, from, to }, index) => {
           const [a, b] = [place(from), place(to)].sort((one, two) => one - two) as [number, number];

@@ -1,9 +1,10 @@
 // What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
 import { current, useAnswer, type Reading } from "../../core/ask";
-import { FoldedFormula, Formula, PiecewiseFormula } from "../../core/formula";
+import { FoldedFormula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
 import type { CacheAnswer, CountAnswer, GrowthAnswer, KeysAnswer, NamesAnswer, ReachAnswer } from "../../schema";
+import { Spans } from "./spans";
 import type { RuleProps } from "./state";
 
 export function CountPanel({ state, read }: RuleProps) {
@@ -96,18 +97,7 @@ export function SpanPanel({ state, read }: RuleProps) {
       question={question}
       reading={reach}
     >
-      <dl class="rule-facts-list">
-        {reach.answer?.spans.map((span) => (
-          <>
-            <dt>
-              {span.direction}, <Formula latex={span.distance} />
-            </dt>
-            <dd>
-              <PiecewiseFormula formula={span.most} />
-            </dd>
-          </>
-        ))}
-      </dl>
+      <dl class="rule-facts-list">{reach.answer && <Spans spans={reach.answer.spans} />}</dl>
     </Panel>
   );
 }

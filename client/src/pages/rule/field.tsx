@@ -1,7 +1,7 @@
 // The receptive field: what a query sees through several layers.
 import { useRef } from "preact/hooks";
 import { current, useAnswer } from "../../core/ask";
-import { FoldedFormula, Formula, PiecewiseFormula } from "../../core/formula";
+import { PiecewiseFormula } from "../../core/formula";
 import { Heat, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
 import { Slider } from "../../core/slider";
@@ -9,6 +9,7 @@ import { change, pick } from "../../core/state";
 import { useWidth } from "../../core/width";
 import type { ReceptiveFieldAnswer, FirstLayersAnswer } from "../../schema";
 import "./field.css";
+import { Spans } from "./spans";
 import { START, type RuleProps } from "./state";
 
 const LETTER = 0.45; // of a cell, the size of the number in it
@@ -39,16 +40,7 @@ export function FieldPanel({ state, read }: RuleProps) {
           <h3>keys a query sees</h3>
           <PiecewiseFormula formula={found.keys} />
           <dl class="rule-facts-list">
-            {found.spans.map((span) => (
-              <>
-                <dt>
-                  {span.direction}, <Formula latex={span.distance} />
-                </dt>
-                <dd>
-                  <FoldedFormula formula={span.most} />
-                </dd>
-              </>
-            ))}
+            <Spans spans={found.spans} />
             <dt>layers until it grows no more</dt>
             <dd>
               {found.until ? <PiecewiseFormula formula={found.until} /> : <span class="rule-note">{found.unknown}</span>}

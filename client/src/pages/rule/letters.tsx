@@ -5,7 +5,7 @@ import type { Letter } from "../../schema";
 import type { RuleProps } from "./state";
 
 const LARGEST = 1e6; // of a slider; a box takes any number
-const FEW = 32;
+const LEAST_RANGE = 32; // of the slider of a parameter
 const LINEAR = 256; // up to which places of a slider are numbers, not powers
 
 export function Letters({ state, read, other, hasFormulas }: RuleProps & { hasFormulas: boolean }) {
@@ -24,7 +24,7 @@ export function Letters({ state, read, other, hasFormulas }: RuleProps & { hasFo
       <div class="sliders" role="group" aria-label="Letters of the rule">
         {[...letters.values()].map((letter) => {
           const value = state.numbers[letter.name] ?? null;
-          const max = letter.size ? (letter.name === "n" || letter.name === "m" ? LARGEST : 4096) : Math.min(LARGEST, Math.max(FEW, most, Number(value ?? 0)));
+          const max = letter.size ? (letter.name === "n" || letter.name === "m" ? LARGEST : 4096) : Math.min(LARGEST, Math.max(LEAST_RANGE, most, Number(value ?? 0)));
           return (
             <Slider
               key={letter.name}

@@ -10,7 +10,7 @@ import type { RuleState } from "./state";
 
 const ZOOM = 4; // how many times closer a click comes
 const CLOSEST = 16; // positions a side
-type Place = [row: number, column: number];
+type Box = [row: number, column: number];
 
 export function TileMap({ state, at }: { state: RuleState; at: { [name: string]: number } }) {
   const sizes = [at.n ?? 0, at.m ?? at.n ?? 0] as const;
@@ -19,12 +19,12 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   const question = { ...pick(state, CALL), tiles_view: view };
   const reading = useAnswer<TileMapAnswer>("tile_map", question);
   const { answer, problem } = reading;
-  const [place, setPlace] = useState<Place | null>(null);
+  const [pointedAt, setPointedAt] = useState<Box | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const dark = isDark.value;
   useEffect(() => {
-    if (answer && canvas.current) draw(canvas.current, answer, place);
-  }, [answer, place, dark]);
+    if (answer && canvas.current) draw(canvas.current, answer, pointedAt);
+  }, [answer, pointedAt, dark]);
   const all = (
     <button class="quiet" disabled={!view.length} onClick={() => change({ tiles_view: [] })}>All</button>
   );
@@ -38,8 +38,8 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
 
   const rows = answer.query_edges.length - 1;
   const columns = answer.key_edges.length - 1;
-  const box: Place | null = place && [Math.min(place[0], rows - 1), Math.min(place[1], columns - 1)];
-  const zoomIn = ([row, column]: Place) => {
+  const box: Box | null = pointedAt && [Math.min(pointedAt[0], rows - 1), Math.min(pointedAt[1], columns - 1)];
+  const zoomIn = ([row, column]: Box) => {
     const spans = [around(answer.query_edges, row, answer.queries), around(answer.key_edges, column, answer.keys)];
     change({ tiles_view: spans.flat() });
   };
@@ -49,15 +49,15 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
     const all = spans[0]![1]! - spans[0]![0]! >= answer.queries && spans[1]![1]! - spans[1]![0]! >= answer.keys;
     change({ tiles_view: all ? [] : spans.flat() });
   };
-  const pointed = (event: MouseEvent): Place => {
+  const boxUnder = (event: MouseEvent): Box => {
     const { left, top, width, height } = canvas.current!.getBoundingClientRect();
     return [boxAt((event.clientY - top) / height, answer.query_edges), boxAt((event.clientX - left) / width, answer.key_edges)];
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const [row, column] = box ?? [0, 0];
-    const steps: { [key: string]: Place } = { ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1] };
+    const steps: { [key: string]: Box } = { ArrowUp: [row - 1, column], ArrowDown: [row + 1, column], ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1] };
     const next = steps[event.key];
-    if (next) setPlace([Math.min(rows - 1, Math.max(0, next[0])), Math.min(columns - 1, Math.max(0, next[1]))]);
+    if (next) setPointedAt([Math.min(rows - 1, Math.max(0, next[0])), Math.min(columns - 1, Math.max(0, next[1]))]);
     else if (event.key === "Enter" || event.key === "+") zoomIn([row, column]);
     else if (event.key === "Escape" || event.key === "-") zoomOut();
     else return;
@@ -76,11 +76,11 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
           role="application"
           aria-roledescription="map"
           aria-label={`${summary(answer)} Arrow keys point at a box, Enter zooms in, Escape zooms out.`}
-          onMouseMove={(event) => setPlace(pointed(event))}
-          onMouseLeave={() => setPlace(null)}
-          onClick={(event) => zoomIn(pointed(event))}
+          onMouseMove={(event) => setPointedAt(boxUnder(event))}
+          onMouseLeave={() => setPointedAt(null)}
+          onClick={(event) => zoomIn(boxUnder(event))}
           onKeyDown={onKeyDown}
-          onBlur={() => setPlace(null)}
+          onBlur={() => setPointedAt(null)}
         />
         <p class="tile-map-words" role="status">
           {box ? inWords(answer, box) : summary(answer)}
@@ -109,8 +109,8 @@ function boxAt(share: number, edges: number[]): number {
 
 /** Positions around a box, a part of what is shown; never fewer than can be seen well. */
 function around(edges: number[], box: number, size: number): [number, number] {
-  const shown = edges.at(-1)! - edges[0]!;
-  return centred((edges[box]! + edges[box + 1]!) / 2, Math.max(Math.min(CLOSEST, size), Math.round(shown / ZOOM)), size);
+  const positions = edges.at(-1)! - edges[0]!;
+  return centred((edges[box]! + edges[box + 1]!) / 2, Math.max(Math.min(CLOSEST, size), Math.round(positions / ZOOM)), size);
 }
 
 function widened(first: number, end: number, size: number): [number, number] {
@@ -132,7 +132,7 @@ function summary({ query_edges, key_edges }: TileMapAnswer): string {
   return `Queries ${span(query_edges, 0, query_edges.length - 1)} from top to bottom, keys ${span(key_edges, 0, key_edges.length - 1)} from left to right.`;
 }
 
-function inWords(answer: TileMapAnswer, [row, column]: Place): string {
+function inWords(answer: TileMapAnswer, [row, column]: Box): string {
   const executed = answer.executed[row]?.[column] ?? 0;
   const needed = answer.needed[row]?.[column];
   const where = `queries ${span(answer.query_edges, row, row + 1)}, keys ${span(answer.key_edges, column, column + 1)}`;
@@ -150,7 +150,7 @@ function mix(from: number[], to: number[], share: number): number[] {
 }
 
 /** Every box in the colour of what runs there: attended or not, and stronger the more pairs of the box run. */
-function draw(canvas: HTMLCanvasElement, answer: TileMapAnswer, place: Place | null): void {
+function draw(canvas: HTMLCanvasElement, answer: TileMapAnswer, box: Box | null): void {
   const { query_edges: tops, key_edges: lefts, executed, needed } = answer;
   const [height, width] = [tops.at(-1)! - tops[0]!, lefts.at(-1)! - lefts[0]!];
   const side = Math.round(canvas.clientWidth * devicePixelRatio);
@@ -176,8 +176,8 @@ function draw(canvas: HTMLCanvasElement, answer: TileMapAnswer, place: Place | n
       pen.fillRect(left, top, x(lefts[column + 1]!) - left - gap, y(tops[row + 1]!) - top - gap);
     }),
   );
-  if (!place) return;
-  const [row, column] = [Math.min(place[0], tops.length - 2), Math.min(place[1], lefts.length - 2)];
+  if (!box) return;
+  const [row, column] = [Math.min(box[0], tops.length - 2), Math.min(box[1], lefts.length - 2)];
   pen.strokeStyle = colour("--text");
   pen.lineWidth = 2 * devicePixelRatio;
   pen.strokeRect(x(lefts[column]!), y(tops[row]!), x(lefts[column + 1]!) - x(lefts[column]!), y(tops[row + 1]!) - y(tops[row]!));
