@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lattend.ask import questions, search
+from lattend.ask.index import OTHER_NAMES
 from lattend.web.worker import reply
 
 
@@ -35,3 +36,9 @@ def test_where_none_has_all_words_the_nearest_are_found() -> None:
     assert found["nearest"]
     assert found["numbers"]
     assert found["close"] == ["causal"]
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES)
+def test_a_question_has_the_other_names_that_find_it(name: str) -> None:
+    named = [one["number"] for one in ask("questions")["questions"] if name in one["other_names"]]
+    assert named == [one.number for one in search([name])]

@@ -98,9 +98,9 @@ function Browser({ close }: { close: () => void }) {
   );
 }
 
-/** The questions in which every word stands, where no server knows better. */
+/** The questions in which every word stands, or another name for it, where no server knows better. */
 function containing(questions: AskedQuestion[], words: string): AskedQuestion[] {
-  const wanted = words.toLowerCase().split(/\s+/);
+  const wanted = words.toLowerCase().split(/[\s?!.,;:]+/);
   return questions.filter((one) => wanted.every((word) => JSON.stringify(one).toLowerCase().includes(word)));
 }
 

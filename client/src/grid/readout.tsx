@@ -3,7 +3,7 @@ import type { Box } from "./paint";
 import { decidingAt, type Clause } from "./clauses";
 import { Unable } from "./evaluate";
 import { holdsAt, pairAt, type Model } from "./model";
-import { useCount, type Asked } from "./use-cells";
+import { useCount, type Asked, type Count } from "./use-cells";
 import { partText, placeText } from "./alt-text";
 
 export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | null; asked: Asked | null }) {
@@ -19,7 +19,7 @@ export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | 
   if (!one)
     return (
       <p class={place} aria-live="polite">
-        <b>{partText(down, cursor.row, cursor.height)}</b>, <b>{partText(across, cursor.col, cursor.width)}</b>: {inside ? <>{amount(inside.counts)} of {inside.pairs} {kind === "pixel" ? "pixels" : "pairs"}</> : "…"}
+        <b>{partText(down, cursor.row, cursor.height)}</b>, <b>{partText(across, cursor.col, cursor.width)}</b>: {amount(inside)}{inside && <> of {inside.pairs} {kind === "pixel" ? "pixels" : "pairs"}</>}
       </p>
     );
   return (
@@ -30,7 +30,7 @@ export function Readout({ model, cursor, asked }: { model: Model; cursor: Box | 
       </p>
       {kind !== "pixel" && (
         <p class="grid-counts">
-          Keys of this query: <b>{keys ? amount(keys.counts) : "…"}</b>. Queries of this key: <b>{queries ? amount(queries.counts) : "…"}</b>.
+          Keys of this query: <b>{amount(keys)}</b>. Queries of this key: <b>{amount(queries)}</b>.
         </p>
       )}
     </div>
@@ -43,7 +43,9 @@ function hint({ kind }: Model): string {
 }
 
 /** Of one rule a number; of two, only A, only B and both. */
-function amount([a, b, both]: string[]): string {
+function amount(count: Count | null | undefined): string {
+  if (!count) return count === null ? "…" : "not counted here";
+  const [a, b, both] = count.counts;
   return b === undefined ? a! : `${a} only A, ${b} only B, ${both} both`;
 }
 

@@ -74,15 +74,20 @@ function useRested(key: string, model: Model): boolean {
   return rested === key;
 }
 
-/** How many pairs of a part of the grid each rule attends; null while it is not known. */
-export function useCount(model: Model, part: Tiling | null, asked: Asked | null): { counts: string[]; pairs: string } | null {
+export interface Count {
+  counts: string[];
+  pairs: string;
+}
+
+/** How many pairs of a part of the grid each rule attends; null while it is counted, undefined where nobody counts it. */
+export function useCount(model: Model, part: Tiling | null, asked: Asked | null): Count | null | undefined {
   const most = model.kind === "matrix" ? AT_REST : ROW;
   const small = part !== null && pairsOf(part, model.down.length, model.across.length) <= most;
   const question = part === null || small || model.kind === "matrix" || !asked ? null : { ...asked, ...part };
   const reading = useAnswer<TilesAnswer>("tiles", question);
   return useMemo(() => {
-    if (question) return current(reading, question);
-    const cells = small ? attempt(model, part, Infinity).cells : null;
-    return cells && { counts: cells.counts!, pairs: cells.pairs };
-  }, [model, JSON.stringify(part), reading.answer, reading.to]);
+    if (question) return current(reading, question) ?? (reading.problem ? undefined : null);
+    const cells = small && attempt(model, part, Infinity).cells;
+    return cells ? { counts: cells.counts!, pairs: cells.pairs } : undefined;
+  }, [model, JSON.stringify(part), reading.answer, reading.to, reading.problem]);
 }

@@ -103,6 +103,15 @@ def close_words(words: Sequence[str]) -> list[str]:
     return [near for word in unknown for near in get_close_matches(word, lower, 1, cutoff=0.75)]
 
 
+def other_names(one: Question) -> list[str]:
+    """What people call the things that a question is about, where the question has another word for them.
+
+    >>> "gan" in other_names(questions()[88])  # the question says: game
+    True
+    """
+    return [name for name in OTHER_NAMES if _has(one, name)]
+
+
 def _wanted(words: Sequence[str]) -> list[str]:
     given = [word.strip("?!.,;:\"'") for word in " ".join(words).casefold().split()]
     return [word for word in given if word and word not in COMMON] or [word for word in given if word]

@@ -14,8 +14,11 @@ import pytest
 from playwright.sync_api import expect
 from web.links import link_to
 
+from lattend.ask.question import questions
 from lattend.web.panels.start import Example, examples
 
+MANY = len(questions())
+ALL_QUESTIONS = f"{MANY} of {MANY}"
 ELSEWHERE = "this site has the answers to its examples only"
 
 
@@ -79,3 +82,23 @@ def test_what_is_typed_there_is_told_where_it_is_answered(visitor: Any) -> None:
     visitor.goto("#rule")
     visitor.get_by_label("Who attends to whom").first.fill("k <= q + 17")
     expect(visitor.get_by_text("lattend serve").first).to_be_visible()
+
+
+def test_questions_are_found_by_plain_words(visitor: Any) -> None:
+    visitor.goto("#rule")
+    visitor.get_by_role("button", name="Questions").click()
+    dialog = visitor.get_by_role("dialog")
+    expect(dialog.get_by_role("status")).to_have_text(ALL_QUESTIONS)
+    dialog.get_by_role("searchbox").fill("Sliding  window?")
+    expect(dialog.get_by_role("status")).not_to_have_text(ALL_QUESTIONS)
+    expect(dialog.locator("section details").first).to_be_visible()
+    dialog.get_by_role("searchbox").fill("no such words")
+    expect(dialog.get_by_role("status")).to_have_text(f"0 of {MANY}")
+
+
+def test_a_tile_that_nobody_counted_is_not_waited_for(visitor: Any, settled: Callable[[Any], None]) -> None:
+    [million] = [example for example in examples() if example.title.startswith("A million tokens")]
+    visitor.goto(link_to(million.page, **million.state))
+    settled(visitor)
+    visitor.locator("[data-panel=draw] canvas").first.hover(position={"x": 150, "y": 200})
+    expect(visitor.locator(".grid-readout")).to_contain_text("not counted here")

@@ -30,6 +30,7 @@ class AskedQuestion(BaseModel):
     commands: list[AskedCommand]
     python: str
     remark: str
+    other_names: list[str]  # by which it is found too
 
 
 class QuestionsAnswer(BaseModel):
@@ -40,6 +41,7 @@ class QuestionsAnswer(BaseModel):
 
 def answer(question: QuestionsQuestion) -> QuestionsAnswer:
     """The questions with their answers."""
+    from lattend.ask.index import other_names
     from lattend.ask.question import questions
 
     return QuestionsAnswer(
@@ -55,6 +57,7 @@ def answer(question: QuestionsQuestion) -> QuestionsAnswer:
                 ],
                 python=one.python.strip(),
                 remark=one.remark,
+                other_names=other_names(one),
             )
             for one in questions()
         ]
