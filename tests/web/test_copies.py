@@ -29,8 +29,6 @@ OTHERS: dict[str, list[Question]] = {  # where a page's own question is slow, or
     "same": [{"rule": "strided", "other": "windowed(4)", "numbers": {"t": 3}}],
     "shared": [{"rule": "causal", "other": "strided(3)"}],
 }
-# These have no formula and no table
-NO_LATEX = ("read", "other", "rules", "code", "draw", "grid_diagram", "check", "heads")
 
 
 def cells(report: dict[str, Any]) -> list[str]:
@@ -188,7 +186,7 @@ def test_copies_run_and_print_what_the_panel_shows(
     copies = answer(panel, question)["copies"]
     assert copies["python"]
     assert copies["command"]
-    assert bool(copies["latex"]) == (panel not in NO_LATEX)
+    assert copies["latex"]
 
 
 @pytest.mark.long
@@ -209,3 +207,35 @@ def test_a_copy_says_all_that_was_set() -> None:
     assert answer("same", rules)["copies"]["command"] == "lattend same strided 'windowed(4)'"
     at_numbers = answer("same", rules | {"numbers": {"t": 3}})["copies"]["command"]
     assert at_numbers == "lattend same strided 'windowed(4)' --at t=3"
+
+
+def test_a_grid_is_copied_as_tikz_while_it_is_small() -> None:
+    small = answer("draw", {"rule": "causal", "numbers": {"n": 4}})["copies"]["latex"]
+    assert small.count(r"\fill[") >= 4 and r"\begin{tikzpicture}" in small
+    stripes = {"rule": "(7*q + 3*k) % 5 == 1", "other": "causal", "numbers": {"n": 190}}
+    sets = answer("draw", stripes)["copies"]["latex"]
+    assert sets.count(r"\left\{ (q, k)") == 2 and not faults(sets)
+
+
+def test_a_rule_is_copied_as_a_set() -> None:
+    written = r"\left\{ (q, k) \;\middle|\; 0 \le q, k < n,\; k \le q \wedge q - k \le t \right\}"
+    assert answer("read", {"rule": "strided"})["copies"]["latex"] == written
+    assert answer("other", {"other": "k <= q and q - k <= t"})["copies"]["latex"] == written
+    assert rf"\text{{strided}} &= {written}" in answer("rules", {"rule": "strided"})["copies"]["latex"]
+
+
+def test_where_there_is_no_cache_the_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer("cache", {"rule": "full"})
+    run_command(found["copies"]["command"])
+    assert plain(found["no_cache"]) in plain(capsys.readouterr().out)
+
+
+def test_numbers_of_both_rules_go_into_their_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check("shared", {"rule": "strided", "other": "windowed", "numbers": {"t": 3, "w": 4}}, capsys)
+
+
+def test_the_pixel_goes_into_the_map_of_first_layers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = {"rows": 4, "cols": 5}
+    check("first_layers", {"rule": "neighbourhood(1)", "numbers": numbers, "pixel": [0, 1]}, capsys)

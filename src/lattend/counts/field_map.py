@@ -51,7 +51,7 @@ class FieldMap:
         """The map as columns of numbers, in several blocks where the lines would be longer than `width`.
 
         >>> from lattend.rules import strided
-        >>> print(field_map(strided(t=1, n=3)))
+        >>> print(field_map(strided(t=1).at(n=3)))
         the layer that first connects each query (down) to each key (across)
           0 1 2
         0 0 · ·

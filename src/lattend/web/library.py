@@ -21,6 +21,7 @@ PLAIN = (
     "counts.claim_parser",
     "counts.field_map",
     "counts.formula_latex",
+    "counts.rule_latex",
     "draw.grid.counterexample",
     "draw.grid.samples",
     "nn.convolution.query_heads",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, Field
 
@@ -12,6 +12,9 @@ from lattend.web.copies import call, python
 from lattend.web.matrices import Rows
 from lattend.web.panel import Answer, Copies, Panel
 from lattend.web.panels.work import WorkQuestion, call_of, command_of, worked_of
+
+if TYPE_CHECKING:
+    from lattend.study.worked.judge import Judgement
 
 Tables = Annotated[list[Rows], Field(max_length=16)]
 
@@ -82,16 +85,37 @@ def answer(question: CheckQuestion) -> CheckAnswer:
             )
             for verdict in found.verdicts
         ],
-        copies=copies(question, given),
+        copies=copies(question, given, _latex(found, told["summary"])),
     )
 
 
-def copies(question: CheckQuestion, given: dict[str, Any]) -> Copies:
+def _latex(found: Judgement, summary: str) -> str:
+    """The verdicts as a table."""
+    from lattend.report.report import Report
+    from lattend.report.table import Table
+    from lattend.study.worked.judgement_text import format_true
+
+    rows = [
+        (
+            one.place[0],
+            *(str(number + 1) for number in one.place[1:]),
+            one.written.text,
+            format_true(one),
+            one.kind,
+        )
+        for one in found.verdicts
+    ]
+    head = ("step", "head", "row", "column", "given", "exact", "verdict")
+    return Report(summary, [Table(head, rows)] if rows else []).latex()
+
+
+def copies(question: CheckQuestion, given: dict[str, Any], latex: str) -> Copies:
     """The same check in Python and in the shell."""
     file = f"echo {shlex.quote(json.dumps(given))} > answer.json"
     return Copies(
         python=python(call_of(question), call("print(worked.check", given) + ")"),
         command=f"{file}\n{command_of(question)} --check answer.json",
+        latex=latex,
     )
 
 

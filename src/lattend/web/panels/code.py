@@ -38,6 +38,7 @@ class CodeAnswer(Answer):
 
 def answer(question: CodeQuestion) -> CodeAnswer:
     """Attention under the rule in several libraries, and its mask."""
+    from lattend.counts.rule_latex import attention_latex
     from lattend.rules.code import mask_mod, numpy_mask
 
     rule = read(question.rule)
@@ -75,6 +76,7 @@ def answer(question: CodeQuestion) -> CodeAnswer:
                 "print(mask)",
             ),
             command=command("draw", question.rule, at=numbers),
+            latex=attention_latex(rule),
         ),
     )
 

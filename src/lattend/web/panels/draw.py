@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from lattend.draw import Picture
     from lattend.rules import Rule
 
+MOST_TIKZ = 60_000  # characters
+
 
 class DrawQuestion(Question):
     """A rule, a second one drawn over it or "", and numbers.
@@ -74,8 +76,20 @@ def answer(question: DrawQuestion) -> DrawAnswer:
                 show("rule.draw", compare=question.other, pixel=pixel, **numbers),
             ),
             command=command("draw", question.rule, at=numbers, compare=question.other, pixel=named),
+            latex=_latex(shown, rules),
         ),
     )
+
+
+def _latex(shown: Picture, rules: Sequence[Rule]) -> str:
+    """The picture as TikZ; of one that has too many parts for TeX, the rules as sets."""
+    from lattend.counts.rule_latex import set_latex
+    from lattend.report.latex import named
+
+    found = shown.tikz()
+    if len(found) <= MOST_TIKZ:
+        return found
+    return named((f"rule {place}", set_latex(rule)) for place, rule in enumerate(rules, 1))
 
 
 def _pixel(question: DrawQuestion, rule: Rule, numbers: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -11,6 +12,7 @@ from lattend.web.records import RecordQuestion, read, record_code, record_comman
 
 if TYPE_CHECKING:
     from lattend.draw import Picture
+    from lattend.report.table import Table
     from lattend.study.heads.record import HeadRun
 
 
@@ -47,21 +49,39 @@ class HeadsAnswer(Answer):
 
 def answer(question: RecordQuestion) -> HeadsAnswer:
     """All moments of the record."""
+    from lattend.report.report import Report
     from lattend.study.heads.pictures import reach
 
     record = read(question)
     settings = record.settings
+    title = (
+        f"{settings.data[:80]}: {settings.layers} layers of {settings.kernel**2} heads, "
+        f"{record.parameters:,} parameters, {settings.epochs} epochs"
+    )
     return HeadsAnswer(
-        title=f"{settings.data[:80]}: {settings.layers} layers of {settings.kernel**2} heads, "
-        f"{record.parameters:,} parameters, {settings.epochs} epochs",
+        title=title,
         reach=reach(record),
         kernel=settings.kernel,
         runs=[_run(name, run) for name, run in record.runs.items()],
         copies=Copies(
             python=record_code(question, "print(record.draw_paths())"),
             command=record_command(question, view="paths"),
+            latex=Report(title, [_epochs(record.runs)]).latex(),
         ),
     )
+
+
+def _epochs(runs: Mapping[str, HeadRun]) -> Table:
+    """Loss and share of right test images after every epoch."""
+    from lattend.report.numbers import format_number
+    from lattend.report.table import Table
+
+    rows = [
+        (name, str(one.epoch), format_number(one.loss), format_number(one.accuracy))
+        for name, run in runs.items()
+        for one in run.epochs
+    ]
+    return Table(("net", "epoch", "loss", "test accuracy"), rows)
 
 
 def _run(name: str, run: HeadRun) -> RunView:

@@ -80,6 +80,7 @@ def other(question: OtherQuestion) -> ReadAnswer:
 
 
 def _meaning(text: str) -> ReadAnswer:
+    from lattend.counts.rule_latex import set_latex
     from lattend.rules.language.arrays import array_missing
     from lattend.rules.slips import slips
 
@@ -99,7 +100,9 @@ def _meaning(text: str) -> ReadAnswer:
         source=rule.source == text,
         written=rule.source or "",
         copies=Copies(
-            python=python(call("rule = lt.rule", text), "print(rule)"), command=command("rules", text)
+            python=python(call("rule = lt.rule", text), "print(rule)"),
+            command=command("rules", text),
+            latex=set_latex(rule),
         ),
     )
 

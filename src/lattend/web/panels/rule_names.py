@@ -49,7 +49,9 @@ class NamesAnswer(Answer):
 
 def answer(question: NamesQuestion) -> NamesAnswer:
     """The names of a rule, whichever way it was written."""
+    from lattend.counts.rule_latex import condition_latex, set_latex
     from lattend.plans.canonical import canonical_form
+    from lattend.report.latex import named
     from lattend.rules.language import expr
 
     rule = read(question.rule)
@@ -59,6 +61,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
     taken = examples(rule, (name for name in rule.free if name in rule.parameters and name not in given))
     found = canonical_form(rule.at(**given, **taken))
     unknown = found.as_written
+    domain = "" if rule.domain == expr.Truth(True) else rf", \quad {condition_latex(rule, rule.domain)}"
     return NamesAnswer(
         name=about.name if about else "",
         common=about.common if about else "",
@@ -80,6 +83,7 @@ def answer(question: NamesQuestion) -> NamesAnswer:
                 imports="from lattend.sets.recognise import known_as",
             ),
             command=command("rules", about.name if about else question.rule),
+            latex=named([(about.name if about else "attended pairs", set_latex(rule) + domain)]),
         ),
     )
 

@@ -64,7 +64,7 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
                 *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
             command=command("explain", question.rule, at=found.at, **options, tiles=True, **shown),
-            latex=Report(found.title, [Facts(made.facts)]).latex(),
+            latex=Report(PANEL.title, [Facts(made.facts)]).latex(),
         ),
     )
 

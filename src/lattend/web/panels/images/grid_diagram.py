@@ -41,6 +41,9 @@ def picture(question: DiagramQuestion) -> Picture:
 
 def answer(question: DiagramQuestion) -> DiagramAnswer:
     """The diagram."""
+    from lattend.report.report import Report
+    from lattend.report.table import Facts
+
     found = picture(question)
     kind: dict[str, Any] = {} if question.cell == "rnn" else {"cell": question.cell}
     return DiagramAnswer(
@@ -49,6 +52,7 @@ def answer(question: DiagramQuestion) -> DiagramAnswer:
         copies=Copies(
             python=python(show("lt.nn.draw_grid", question.image(), **kind, diagram=True)),
             command=command("grid", question.size, diagram=True, **kind),
+            latex=Report(found.title, [*found.subtitle, Facts(found.facts)]).latex(),
         ),
     )
 
