@@ -69,4 +69,12 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
     )
 
 
-PANEL = Panel("tile_map", "Where a plan computes pairs", TileMapQuestion, TileMapAnswer, answer, torch=True)
+PANEL = Panel(
+    "tile_map",
+    "Where a plan computes pairs",
+    TileMapQuestion,
+    TileMapAnswer,
+    answer,
+    torch=True,
+    as_typed=True,
+)
