@@ -51,12 +51,11 @@ class Answers:
         key = (panel, form, meaning.key)
         if reply.status not in KEPT or len(reply.body) > LARGEST or key in self._known:
             return
-        self._known[key] = Known(meaning.typed, reply)
-        self.bytes += _size(key, reply)
+        self._known[key] = known = Known(meaning.typed, reply)
+        self.bytes += _size(key, known)
         while self.bytes > self.most:
-            oldest, known = self._known.popitem(last=False)
-            self.bytes -= _size(oldest, known.reply)
+            self.bytes -= _size(*self._known.popitem(last=False))
 
 
-def _size(key: Key, reply: Reply) -> int:
-    return len(key[2]) + len(reply.body) + OVERHEAD
+def _size(key: Key, known: Known) -> int:
+    return len(key[2]) + sum(map(len, known.typed.values())) + len(known.reply.body) + OVERHEAD

@@ -33,7 +33,7 @@ def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
     typed = {name: asked[name] for name in RULES if name in asked}
     if form or panel.as_typed:  # a picture has the rule in its title
         typed = {}
-    spelled = {name: _spelling(text) for name, text in typed.items()}
+    spelled = {name: _spelling(text) for name, text in typed.items() if len(text) <= LONG}
     return Meaning(json.dumps(asked | spelled, sort_keys=True).encode(), typed)
 
 
@@ -43,7 +43,7 @@ def _spelling(text: str) -> str:
     try:
         call = named_call(text)
         makes_arrays = call is not None and call.arguments
-        return text if makes_arrays or len(text) > LONG else spelling_of(read_rule(text))
+        return text if makes_arrays else spelling_of(read_rule(text))
     except LattendError:
         return text
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError, TooLarge
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SECONDS = 5.0  # how long an answer may take
 LONGEST_NUMBER = 60  # digits
+TOO_LONG = f"a number has at most {LONGEST_NUMBER} digits"
 MANY = 64  # numbers in one question
 AROUND = 36  # characters shown around the place where a text is mended
 RULES = ("rule", "other")  # the fields that hold the text of a rule
@@ -25,7 +26,7 @@ def _integer(value: object) -> object:
     if isinstance(value, str):
         digits = value.strip().replace(",", "").replace("_", "")
         if len(digits) > LONGEST_NUMBER:
-            raise ValueError(f"a number of {len(digits)} digits is too long; at most {LONGEST_NUMBER}")
+            raise ValueError(TOO_LONG)
         try:
             return int(digits)
         except ValueError:
@@ -33,7 +34,13 @@ def _integer(value: object) -> object:
     return value
 
 
-Integer = Annotated[int, BeforeValidator(_integer)]
+def _within_digits(value: int) -> int:
+    if abs(value) >= 10**LONGEST_NUMBER:
+        raise ValueError(TOO_LONG)
+    return value
+
+
+Integer = Annotated[int, BeforeValidator(_integer), AfterValidator(_within_digits)]
 Numbers = Annotated[dict[str, Integer], Field(max_length=MANY)]
 """Sizes and parameters by name; what is left out stays a letter."""
 

@@ -25,6 +25,7 @@ SETTINGS: dict[str, Any] = {
     "access_log": False,
     "server_header": False,
     "ws": "none",
+    "proxy_headers": False,  # whoever asks could name another address, and have the rate of that
     "lifespan": "on",
     "timeout_keep_alive": 30,
     "timeout_graceful_shutdown": 2,

@@ -90,7 +90,9 @@ def reply(panel: str, form: str, question: bytes) -> tuple[int, str, bytes]:
         return _problem(Problem(kind="no answer", message=message), NOT_NOW)
     except Exception as error:  # a mistake of ours: the page goes on, the terminal tells where
         traceback.print_exc()
-        message = f"this is a mistake in lattend, please report it: {type(error).__name__}: {error}"
+        message = f"this is a mistake in lattend, please report it: {type(error).__name__}"
+        if not isinstance(error, (OSError, ImportError)):  # these name files of this machine
+            message += f": {error}"
         return _problem(Problem(kind="mistake", message=message[:400]), MISTAKE)
 
 

@@ -13,6 +13,8 @@ Source = str | Path | Mapping[str, Any]
 INSIDE = {"gemma3": "gemma3_text", "llama4": "llama4_text"}  # models whose text part is nested
 MISSING = object()
 MOST_LAYERS = 10_000
+LARGEST = 10**15  # of any number: products of some of them still have a float
+LONGEST = 60  # characters of a value in a message
 
 
 class Fields:
@@ -50,7 +52,7 @@ class Fields:
         self.asked.update(names)
         return next((self.data[name] for name in names if name in self.data), MISSING)
 
-    def size(self, *names: str, least: int = 1) -> int:
+    def size(self, *names: str, least: int = 1, most: int = LARGEST, what: str = "whole number") -> int:
         """A whole number that must be there."""
         value = self.get(*names)
         if value is MISSING or value is None:
@@ -58,14 +60,11 @@ class Fields:
                 f'{self.where} has no "{names[0]}", which {self.family} needs; add it, or give '
                 f"config(…, {names[0]}=…)"
             )
-        return self._integer(names[0], value, least)
+        return self._integer(names[0], value, least, most, what)
 
     def layers(self, *names: str) -> int:
         """How many layers there are, which must be there; so many that no model has them are refused."""
-        count = self.size(*names)
-        if count > MOST_LAYERS:
-            raise self.wrong(names[0], f"a number of layers up to {MOST_LAYERS:,}", count)
-        return count
+        return self.size(*names, most=MOST_LAYERS, what="number of layers")
 
     def optional(self, *names: str, least: int = 1) -> int | None:
         """A whole number, or None where it is missing or null."""
@@ -131,7 +130,9 @@ class Fields:
         return given if given is not None else self.usual(2, "num_labels")
 
     def wrong(self, name: str, wanted: str, found: object) -> LattendError:
-        return LattendError(f'"{name}" of {self.where} must be {wanted}, got {found!r}')
+        text = repr(found)
+        got = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        return LattendError(f'"{name}" of {self.where} must be {wanted}, got {got}')
 
     def read_ones(self) -> dict[str, Any]:
         """The fields that were asked for and are there; labels only by their number."""
@@ -148,9 +149,13 @@ class Fields:
                 f"{self.family} has no field {' or '.join(unread)}; it reads {', '.join(sorted(self.asked))}"
             )
 
-    def _integer(self, name: str, value: object, least: int) -> int:
+    def _integer(
+        self, name: str, value: object, least: int, most: int = LARGEST, what: str = "whole number"
+    ) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self.wrong(name, f"a whole number of at least {least}", value)
+        if value > most:
+            raise self.wrong(name, f"a {what} up to {most:,}", value)
         return value
 
 
