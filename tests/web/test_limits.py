@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from lattend.web import meaning, worker
 from lattend.web.answers import OVERHEAD, Answers
 from lattend.web.meaning import Meaning, meaning_of
 from lattend.web.panels import PANELS
-from lattend.web.pool import Reply
+from lattend.web.pool import Asking, Pool, QueuedQuestion, Reply
 from lattend.web.serve import SETTINGS
 
 HUGE = 10**4000  # its square has more digits than Python writes
@@ -87,3 +88,16 @@ def test_nobody_asks_under_another_address() -> None:
     scope = {"type": "http", "client": ("127.0.0.1", 1), "headers": [(b"x-forwarded-for", b"10.0.0.1")]}
     asyncio.run(config.loaded_app(scope, None, None))  # pyright: ignore[reportArgumentType]
     assert seen == [("127.0.0.1", 1)]
+
+
+def test_two_places_wanted_at_once_end_two_questions() -> None:
+    async def ended() -> list[bool]:
+        pool = Pool(1)
+        now, loop = time.monotonic(), asyncio.get_running_loop()
+        slow = [QueuedQuestion(Asking("page", i), loop.create_future(), begun=now - 10 - i) for i in range(5)]
+        pool._slow.extend(slow)  # pyright: ignore[reportPrivateUsage]
+        for _ in range(3):
+            pool._thin_out()  # pyright: ignore[reportPrivateUsage]
+        return [one.reason is not None for one in slow]
+
+    assert asyncio.run(ended()) == [False, False, False, True, True]  # SLOW_PER_PLACE go on

@@ -196,10 +196,11 @@ class Pool:
 
     def _thin_out(self) -> None:
         """Where the slow lane is too full, end the longest of the page with most, once it had its time."""
-        if len(self._slow) <= self.size * SLOW_PER_PLACE:
+        going_on = [one for one in self._slow if one.reason is None]  # those ended leave only later
+        if len(going_on) <= self.size * SLOW_PER_PLACE:
             return
-        pages = Counter(one.asking.page for one in self._slow)
-        longest = max(self._slow, key=lambda one: (pages[one.asking.page], -one.begun))
+        pages = Counter(one.asking.page for one in going_on)
+        longest = max(going_on, key=lambda one: (pages[one.asking.page], -one.begun))
         left = LEAST_RUN - (time.monotonic() - longest.begun)
         if left <= 0:
             longest.end(CROWDED)
