@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import time
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 import uvicorn
 from web.questions import good_questions
 
-from lattend.web import meaning, worker
+from lattend.web import fork_server, meaning, worker
 from lattend.web.answers import OVERHEAD, Answers
+from lattend.web.fork_server import ForkServer
 from lattend.web.meaning import Meaning, meaning_of
 from lattend.web.panels import PANELS
 from lattend.web.pool import Asking, Pool, QueuedQuestion, Reply
@@ -101,3 +103,14 @@ def test_two_places_wanted_at_once_end_two_questions() -> None:
         return [one.reason is not None for one in slow]
 
     assert asyncio.run(ended()) == [False, False, False, True, True]  # SLOW_PER_PLACE go on
+
+
+def test_a_fork_server_that_does_not_listen_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fork_server, "PROGRAM", "import time; time.sleep(60)")
+    server = ForkServer(torch=False)
+    asked: list[socket.socket] = []
+    with pytest.raises(OSError, match="too many are asked for"):
+        while len(asked) < 5000:
+            asked.append(server.fork())
+            asked[-1].close()
+    server.stop()

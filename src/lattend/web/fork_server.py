@@ -45,6 +45,9 @@ class ForkServer:
                 try:
                     socket.send_fds(self._started(), [b"."], [theirs.fileno()])
                     return ours
+                except BlockingIOError:  # it still loads the library, and so many wait that nobody else may
+                    ours.close()
+                    raise OSError("too many are asked for; try again in a moment") from None
                 except OSError:  # it is gone; a new one is tried, once
                     self.stop()
         ours.close()
@@ -62,6 +65,7 @@ class ForkServer:
     def _started(self) -> socket.socket:
         if self._control is None:
             self._control, theirs = socket.socketpair()
+            self._control.setblocking(False)
             place = theirs.fileno()
             program = PROGRAM.format(path=module_path(), place=place, torch=self.torch)
             with theirs:
