@@ -50,7 +50,7 @@ def test_a_line_that_is_not_read_points_at_the_place() -> None:
     ("question", "message"),
     [
         ({"derivation": "causla"}, "did you mean causal?"),
-        ({"changes": {"0": "n"}}, "elbo has lines 1 to 6, and no 0"),
+        ({"derivation": "elbo", "changes": {"0": "n"}}, "elbo has lines 1 to 6, and no 0"),
         ({"changes": {"six": "n"}}, "lines have numbers from 1 on"),
         ({"derivation": "game", "f": "p +"}, "something is missing at the end"),
         ({"derivation": "game", "step": "0"}, "a step must be above 0"),

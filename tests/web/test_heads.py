@@ -78,3 +78,17 @@ def test_the_picture_is_of_the_moment() -> None:
     status, _, body = reply("heads_moment", "svg", json.dumps({"moment": 0}).encode())
     assert status == 200
     assert b"before training" in body
+
+
+def test_no_circle_that_fits_into_the_image_is_cut_off() -> None:
+    _, found = ask("heads")
+    side = found["reach"] + 0.5
+    record = digits_record()
+    most = max(record.settings.rows, record.settings.cols) - 0.5
+    cut = 0
+    for run in record.runs.values():
+        for moment in run.moments:
+            ends = abs(moment.centres).max(-1) + moment.half_radii()
+            assert ((ends <= side) | (ends > most)).all()
+            cut += int((ends > 4.5).sum())
+    assert cut  # which a frame of the centres alone would cut off

@@ -44,8 +44,8 @@ export function Panel({ title, about, panel, question, reading, stale, picture, 
           {copies?.latex && <Copy name="LaTeX" text={copies.latex} off={older} />}
           {picture && question && !isExport && <Save form="svg" panel={panel} question={question} />}
           {picture && question && !isExport && <Save form="png" panel={panel} question={question} />}
-          <SaveSeen form="svg" name={picture && !isExport ? "Screen SVG" : "SVG"} panel={panel} title={title} />
-          <SaveSeen form="png" name={picture && !isExport ? "Screen PNG" : "PNG"} panel={panel} title={title} />
+          <SaveSeen form="svg" panel={panel} title={title} />
+          <SaveSeen form="png" panel={panel} title={title} />
           <Copy name="Link" text={() => new URL(linkTo(here.value), location.href).href} />
         </div>
       </header>
@@ -97,21 +97,21 @@ function Save({ form, panel, question }: { form: "svg" | "png"; panel: string; q
     }
   };
   return (
-    <button class="quiet" onClick={save} title={`Save the picture as ${form.toUpperCase()}`}>
+    <button class="quiet save-drawn" onClick={save} title={`Save the library's figure as ${form.toUpperCase()}`}>
       {form.toUpperCase()}
     </button>
   );
 }
 
 /** Saves what is on the screen; hidden where the panel has no picture. */
-function SaveSeen({ form, name, panel, title }: { form: "svg" | "png"; name: string; panel: string; title: string }) {
+function SaveSeen({ form, panel, title }: { form: "svg" | "png"; panel: string; title: string }) {
   const save = async (event: Event) => {
     saveFile(`${panel}.${form}`, await picturesOf((event.currentTarget as Element).closest(".panel")!, title, form));
     say(`${panel}.${form} saved`);
   };
   return (
     <button class="quiet save-seen" onClick={save} title={`Save what is on the screen as ${form.toUpperCase()}`}>
-      {name}
+      {form.toUpperCase()}
     </button>
   );
 }

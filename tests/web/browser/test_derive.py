@@ -7,6 +7,8 @@ from typing import Any
 
 from playwright.sync_api import expect
 
+from lattend.study.derivations.catalogue import listed
+
 
 def test_a_changed_line_is_refuted_then_holds(page: Any) -> None:
     page.goto("/#derive?derivation=causal")
@@ -38,3 +40,13 @@ def test_another_derivation_is_one_click_away(page: Any) -> None:
     expect(page.locator("[data-line='3'] .formula").last).to_have_attribute(
         "data-latex", "= \\displaystyle q + h p"
     )
+
+
+def test_it_opens_on_attention_with_all_derivations_in_view(page: Any) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto("/#derive")
+    expect(page.get_by_role("heading", name="The pairs of causal attention")).to_be_visible()
+    names = page.get_by_role("group", name="Derivations").get_by_role("button")
+    assert names.count() == len(listed())
+    for name in names.all():
+        expect(name).to_be_in_viewport(ratio=1)

@@ -6,6 +6,7 @@ import re
 from functools import partial
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 from web.links import link_to
 
@@ -232,3 +233,28 @@ def test_nonsense_in_the_field_leaves_the_rest_standing(page: Any) -> None:
     field(page).fill("k <= q")
     expect(page.locator(".text-field .problem")).to_have_count(0)
     expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_name_of_an_older_answer_covers_nothing(page: Any, width: int) -> None:
+    """Between the links of the panel and the answer, in as much room as there is."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(link(rule="causal"))
+    expect(formulas(page, "count").first).to_be_visible()
+    field(page).fill("k <= q +")
+    older = page.locator("[data-panel=count] .stale")
+    expect(older).to_be_visible()
+    links, top, bottom, answer = older.evaluate(
+        """(older) => {
+            const label = getComputedStyle(older, "::before");
+            const box = older.getBoundingClientRect();
+            const texts = [...older.closest(".panel").querySelectorAll(".take button")].map((button) => {
+                const range = document.createRange();
+                range.selectNodeContents(button);
+                return range.getBoundingClientRect().bottom;
+            });
+            const top = box.top + parseFloat(label.top);
+            return [Math.max(...texts), top, top + parseFloat(label.height), box.top];
+        }"""
+    )
+    assert links <= top + 1 and bottom <= answer + 1

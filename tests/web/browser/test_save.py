@@ -64,3 +64,17 @@ def test_a_zoomed_grid_is_saved_as_it_is_zoomed(page: Any) -> None:
     after = saved(page, grid, "SVG").read_text("utf-8")
     assert re.findall('data:image/png[^"]*', before) != re.findall('data:image/png[^"]*', after)
     assert "attended" in after  # the legend, in words
+
+
+def test_the_librarys_figure_and_what_is_seen_have_names_of_their_own(
+    page: Any, settled: Callable[[Any], None]
+) -> None:
+    page.goto("/#rule")
+    settled(page)
+    both = page.get_by_role("region", name="Grid", exact=True).locator(".take")
+    for name in ("Figure SVG", "Figure PNG", "As seen SVG", "As seen PNG"):
+        expect(both.get_by_role("button", name=name, exact=True)).to_be_visible()
+    page.goto("/#conv")
+    settled(page)
+    one = page.get_by_role("region", name="Heads in place of the convolution").locator(".take")
+    expect(one.get_by_role("button", name="SVG", exact=True)).to_be_visible()

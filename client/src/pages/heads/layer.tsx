@@ -46,7 +46,7 @@ export function Layer({ layer, moments, at, reach, kernel }: Props) {
           );
         })}
         {centres.map(([row, column], head) => (
-          <text x={column} y={row} style={{ fill: `var(--${TONES[head % TONES.length]})` }}>{head}</text>
+          <text x={column} y={row} style={{ fill: `var(--${TONES[head % TONES.length]})`, fontSize: side / 9 }}>{head}</text>
         ))}
       </svg>
       <figcaption>layer {layer + 1}</figcaption>

@@ -58,8 +58,19 @@ def columns(layers: int) -> int:
 def reach(record: Record) -> int:
     """Positions to each side of the query that hold every centre of every moment, within limits."""
     far = max(np.abs(moment.centres).max() for moment in record.trained.moments)
-    most = max(LEAST_REACH, min(MOST_REACH, max(record.settings.rows, record.settings.cols) - 1))
-    return min(most, max(LEAST_REACH, math.ceil(far) + 1))
+    return min(_most(record), max(LEAST_REACH, math.ceil(far) + 1))
+
+
+def frame(record: Record) -> int:
+    """Positions to each side of the query that hold the circles of all heads no wider than the image."""
+    moments = [moment for run in record.runs.values() for moment in run.moments]
+    ends = np.stack([np.abs(moment.centres).max(-1) + moment.half_radii() for moment in moments])
+    inside = ends[ends <= _most(record) + 0.5]
+    return max(reach(record), math.ceil(inside.max(initial=0.0) - 0.5))
+
+
+def _most(record: Record) -> int:
+    return max(LEAST_REACH, min(MOST_REACH, max(record.settings.rows, record.settings.cols) - 1))
 
 
 def draw_paths(record: Record) -> Picture:

@@ -23,7 +23,7 @@ MOST_LINES = 60
 class DeriveQuestion(Question):
     """Which derivation; for game its function, method and step; and lines by number that were changed."""
 
-    derivation: str = Field(default="elbo", max_length=40)
+    derivation: str = Field(default="causal", max_length=40)
     f: str = Field(default="p*q", max_length=200)
     method: str = Field(default="alternating", max_length=40)
     step: str = Field(default="1", max_length=60)

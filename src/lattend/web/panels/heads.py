@@ -39,7 +39,7 @@ class RunView(BaseModel):
 
 
 class HeadsAnswer(Answer):
-    """The runs; a frame of `reach` positions to each side of the query holds all centres."""
+    """The runs; a frame of `reach` positions to each side of the query holds all heads but the widest."""
 
     title: str
     reach: int
@@ -50,7 +50,7 @@ class HeadsAnswer(Answer):
 def answer(question: RecordQuestion) -> HeadsAnswer:
     """All moments of the record."""
     from lattend.report.report import Report
-    from lattend.study.heads.pictures import reach
+    from lattend.study.heads.pictures import frame
 
     record = read(question)
     settings = record.settings
@@ -60,7 +60,7 @@ def answer(question: RecordQuestion) -> HeadsAnswer:
     )
     return HeadsAnswer(
         title=title,
-        reach=reach(record),
+        reach=frame(record),
         kernel=settings.kernel,
         runs=[_run(name, run) for name, run in record.runs.items()],
         copies=Copies(
