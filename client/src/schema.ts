@@ -1549,6 +1549,8 @@ export interface components {
             python: string;
             /** Remark */
             remark: string;
+            /** Other Names */
+            other_names: string[];
         };
         /**
          * BoundTerm
@@ -2404,7 +2406,7 @@ export interface components {
         DeriveQuestion: {
             /**
              * Derivation
-             * @default elbo
+             * @default causal
              */
             derivation: string;
             /**
@@ -3137,7 +3139,7 @@ export interface components {
         };
         /**
          * HeadsAnswer
-         * @description The runs; a frame of `reach` positions to each side of the query holds all centres.
+         * @description The runs; a frame of `reach` positions to each side of the query holds all heads but the widest.
          */
         HeadsAnswer: {
             copies: components["schemas"]["Copies"];
@@ -4628,6 +4630,8 @@ export interface components {
             quantities: components["schemas"]["PricedQuantity"][];
             /** Time */
             time: string;
+            /** Note */
+            note: string;
         };
         /**
          * RuleCostQuestion
