@@ -242,7 +242,7 @@ def test_the_name_of_an_older_answer_covers_nothing(page: Any, width: int) -> No
     page.goto(link(rule="causal"))
     expect(formulas(page, "count").first).to_be_visible()
     field(page).fill("k <= q +")
-    older = page.locator("[data-panel=count] .stale")
+    older = page.locator("[data-panel=count] > .stale")
     expect(older).to_be_visible()
     links, top, bottom, answer = older.evaluate(
         """(older) => {
