@@ -57,7 +57,8 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "reach": lambda found: [found["spans"][0]["most"]["text"].splitlines()[0].split("  ")[0]],
     "field": lambda found: [found["text"], *lines(found["keys"]), found["sees"]],
     "first_layers": lambda found: [
-        "".join("·" if layer < 0 else str(layer) for layer in row) for row in found["layers"]
+        "".join("·" if layer < 0 else str(layer) for layer in row[:8])  # long rows are printed in blocks
+        for row in found["layers"]
     ],
     "cache": lambda found: [found["sentence"]],
     "rules": lambda found: [found["name"]],
@@ -66,7 +67,9 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "draw": lambda found: found["caption"],
     "game": lambda found: cells(found["report"]),
     "game_field": lambda found: [part for one in found["rests"] for part in one["text"].split(": ", 1)],
-    "game_outcome": lambda found: [text_of(one["words"]) for one in found["outcomes"]],
+    "game_outcome": lambda found: [
+        text_of(one["words"]) for one in found["outcomes"] if one["kind"] != "undecided"
+    ],
     "game_steps": lambda found: cells(found["report"]),
     "steer": lambda found: cells(found["report"]),
     "try_query": lambda found: cells(found["report"]),
@@ -139,9 +142,23 @@ def run_python(copied: str) -> None:
     exec(copied, {"__name__": "__main__"})
 
 
+def split_commands(copied: str) -> list[list[str]]:
+    """The words of each command; a quoted rule may be of several lines."""
+    found: list[list[str]] = []
+    begun = ""
+    for line in copied.splitlines(keepends=True):
+        begun += line
+        try:
+            found.append(shlex.split(begun))
+            begun = ""
+        except ValueError:  # a quote that is not closed on this line
+            continue
+    assert not begun, f"a quote is not closed: {begun}"
+    return found
+
+
 def run_command(copied: str) -> None:
-    for line in copied.splitlines():
-        words = shlex.split(line)
+    for words in split_commands(copied):
         if words[0] == "echo":  # what a person wrote, into the file that the next line reads
             _, text, arrow, name = words
             assert arrow == ">"
@@ -194,7 +211,8 @@ def test_copies_of_every_example_run_and_print_what_the_panel_shows(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for panel, question in questions():
-        check(panel, question, capsys)
+        if answer(panel, question):  # some rules of the examples have no formula
+            check(panel, question, capsys)
 
 
 def test_a_copy_says_all_that_was_set() -> None:

@@ -103,7 +103,8 @@ def _cases(lines: list[PieceText], where: str, more: str) -> str:
     if len(lines) == 1 and not lines[0].when:
         return lines[0].formula + tail
     rows = [f"{line.formula} & {_latex_when(line.when)}" for line in lines]
-    body = r" \\ ".join([*rows, *([rf"\text{{{more}}} &"] if more else [])])
+    rest = more.replace("…", "...")  # LaTeX is plain ASCII
+    body = r" \\ ".join([*rows, *([rf"\text{{{rest}}} &"] if rest else [])])
     return rf"\begin{{cases}} {body} \end{{cases}}{tail}"
 
 

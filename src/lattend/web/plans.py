@@ -55,6 +55,12 @@ def numbers_in(question: PlanQuestion) -> tuple[dict[str, int], dict[str, int]]:
     }
 
 
+def open_numbers(question: PlanQuestion, found: Explanation) -> dict[str, int]:
+    """The numbers of a call that its rule leaves open."""
+    bound = read(question.rule).values
+    return {name: value for name, value in found.at.items() if name not in bound}
+
+
 def explained(question: PlanQuestion) -> Explanation:
     """The explanation of the call, remembered: its map is asked for after it, at one zoom after another."""
     return _explained(question.model_dump_json(include={*PlanQuestion.model_fields}))

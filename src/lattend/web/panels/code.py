@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import letters
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
+
+MOST_PAIRS = 1 << 24  # of a mask that is printed
 
 
 class CodeQuestion(Question):
@@ -72,13 +74,19 @@ def answer(question: CodeQuestion) -> CodeAnswer:
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
-                f"{call('mask = rule.mask', **numbers)}.astype(int)",
-                "print(mask)",
+                *_mask(rule, numbers),
             ),
             command=command("draw", question.rule, at=numbers),
             latex=attention_latex(rule),
         ),
     )
+
+
+def _mask(rule: Rule, numbers: dict[str, int]) -> list[str]:
+    """Lines that print the mask; its picture where it is too large."""
+    if rule.at(**numbers).dense > MOST_PAIRS:
+        return [show("rule.draw", **numbers)]
+    return [f"{call('mask = rule.mask', **numbers)}.astype(int)", "print(mask)"]
 
 
 def _attention(text: str, rule: Rule, numbers: dict[str, int]) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from lattend.web.copies import command, python, show
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.plans import PlanQuestion, explained, numbers_in
+from lattend.web.plans import PlanQuestion, explained, numbers_in, open_numbers
 from lattend.web.rules import read
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
 
     found = explained(question)
     given, _ = numbers_in(question)
+    numbers = open_numbers(question, found)
     options = {name: value for name, value in question.options.items() if name not in found.at}
     facts = [("backward", found.backward_text), ("TF32", found.tf32), ("time", found.time_text)]
     facts = [*([] if found.refused else facts), *format_memory(found.memory)]
@@ -110,11 +111,11 @@ def answer(question: PlanQuestion) -> ExplainAnswer:
         facts=[PlanFact(name=name, words=words) for name, words in facts],
         mapped=found.has_tile_map,
         copies=Copies(
-            python=python(show("lt.explain", question.rule, **found.at, **options)),
+            python=python(show("lt.explain", question.rule, **numbers, **options)),
             command=command(
                 "explain",
                 question.rule,
-                at=found.at,
+                at=numbers,
                 **{name: str(value) for name, value in options.items()},
             ),
             latex=found.report().latex(),

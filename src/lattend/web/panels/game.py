@@ -162,16 +162,22 @@ def _copies(question: OrbitQuestion, orbit: Orbit) -> Copies:
         call("game.orbit", tuple(start), step, question.steps, name, **options(question, name))
         for name in question.methods
     ]
-    shown = orbits[0] if len(orbits) == 1 else f"lt.study.games.compare_orbits({', '.join(orbits)})"
+    shown, played = [orbits[0]], [question.methods[:1]]
+    if len(orbits) > 1:
+        shown.append(f"lt.study.games.compare_orbits({', '.join(orbits)})")
+        played.append(question.methods)
     return Copies(
-        python=python(game_call(question), f"print({shown})"),
-        command=command(
-            "game",
-            question.game.strip(),
-            step=question.step,
-            start=",".join(start),
-            steps=str(question.steps),
-            **command_options(question, *question.methods),
+        python=python(game_call(question), *(f"print({one})" for one in shown)),
+        command="\n".join(
+            command(
+                "game",
+                question.game.strip(),
+                step=question.step,
+                start=",".join(start),
+                steps=str(question.steps),
+                **command_options(question, *names),
+            )
+            for names in played
         ),
         latex=_latex(orbit),
     )

@@ -37,30 +37,28 @@ def answer(question: KeysQuestion) -> KeysAnswer:
     rule = read(question.rule)
     numbers = numbers_of(rule, question.numbers)
     bound = rule.at(**numbers)
-    per_query, per_key = (_formula(rule, bound, per) for per in ("query", "key"))
+    (per_query, in_query), (per_key, in_key) = (_formula(rule, bound, per) for per in ("query", "key"))
+    given = {"query": numbers if in_query else {}, "key": numbers if in_key else {}}
     return KeysAnswer(
         per_query=per_query,
         per_key=per_key,
         copies=Copies(
             python=python(
                 call("rule = lt.rule", question.rule),
-                show("rule.count", per="query", **numbers),
-                show("rule.count", per="key", **numbers),
+                *(show("rule.count", per=per, **at) for per, at in given.items()),
             ),
-            command="\n".join(
-                command("count", question.rule, at=numbers, per=per) for per in ("query", "key")
-            ),
+            command="\n".join(command("count", question.rule, at=at, per=per) for per, at in given.items()),
             latex=named((("keys of a query", per_query.latex), ("queries of a key", per_key.latex))),
         ),
     )
 
 
-def _formula(rule: Rule, bound: Rule, per: str) -> Formula:
-    """The formula with the numbers put in; in letters where that would take too many cases."""
+def _formula(rule: Rule, bound: Rule, per: str) -> tuple[Formula, bool]:
+    """The formula, and whether the numbers are put in: not where that would take too many cases."""
     try:
-        return formula(bound.count(per=per, method="closed"))
+        return formula(bound.count(per=per, method="closed")), True
     except (NoClosedForm, NotAffineError):
-        return formula(rule.count(per=per, method="closed"))
+        return formula(rule.count(per=per, method="closed")), False
 
 
 PANEL = Panel("keys", "Keys of a query, queries of a key", KeysQuestion, KeysAnswer, answer)

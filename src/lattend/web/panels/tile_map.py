@@ -9,7 +9,7 @@ from pydantic import Field
 from lattend.errors import DomainError
 from lattend.web.copies import call, command, python
 from lattend.web.panel import Answer, Copies, Panel
-from lattend.web.plans import PlanQuestion, explained
+from lattend.web.plans import PlanQuestion, explained, open_numbers
 
 Edge = Annotated[int, Field(ge=0, le=1 << 40)]
 
@@ -48,7 +48,9 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
     shown = {
         name: f"{span[0]}:{span[1]}" for name, span in zip(("queries", "keys"), spans, strict=True) if span
     }
-    options = {name: str(value) for name, value in question.options.items()}
+    numbers = open_numbers(question, found)
+    options = {name: value for name, value in question.options.items() if name not in found.at}
+    words = {name: str(value) for name, value in options.items()}
     return TileMapAnswer(
         query_edges=list(made.query_edges),
         key_edges=list(made.key_edges),
@@ -58,12 +60,12 @@ def answer(question: TileMapQuestion) -> TileMapAnswer:
         keys=found.shapes[1][2],
         copies=Copies(
             python=python(
-                call("plan = lt.explain", question.rule, **found.at, **question.options),
+                call("plan = lt.explain", question.rule, **numbers, **options),
                 call("tiles = plan.tile_map", *(spans if view else ())),
                 "print(tiles.executed.sum(), 'pairs run here')",
                 *([] if made.needed is None else ["print(tiles.needed.sum(), 'of them are attended')"]),
             ),
-            command=command("explain", question.rule, at=found.at, **options, tiles=True, **shown),
+            command=command("explain", question.rule, at=numbers, **words, tiles=True, **shown),
             latex=Report(PANEL.title, [Facts(made.facts)]).latex(),
         ),
     )
