@@ -12,7 +12,7 @@ from lattend.errors import LattendError, NoClosedForm, NotAffineError, TextError
 
 def test_the_reason_is_the_message_unless_it_is_said_apart() -> None:
     assert LattendError("no such file").reason == "no such file"
-    apart = LattendError("no room: call clear()", reason="no room")
+    apart = LattendError("no room: call clear()").with_reason("no room")
     assert (str(apart), apart.reason) == ("no room: call clear()", "no room")
 
 

@@ -13,12 +13,20 @@ from lattend.wording import visible
 class LattendError(Exception):
     """Base of every error of Lattend; its message is one readable paragraph.
 
-    `reason` is the same for a person who sees the rule and writes no Python, as at the page.
+    `reason` is the same for a person who sees the rule and writes no Python, as at the page. There is no
+    __init__: torch.compile cannot raise an error that has one.
     """
 
-    def __init__(self, message: str = "", *, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = visible(reason or message)
+    _reason = ""
+
+    @property
+    def reason(self) -> str:
+        return visible(self._reason or super().__str__())
+
+    def with_reason(self, reason: str) -> Self:
+        """The error itself, with a reason of its own."""
+        self._reason = reason
+        return self
 
     @classmethod
     def of_rule(cls, text: str, found: str) -> Self:
@@ -28,7 +36,7 @@ class LattendError(Exception):
         >>> str(error), error.reason
         ('rule "doc[q] == doc[k]" looks up data', 'it looks up data')
         """
-        return cls(f'rule "{text}" {found}', reason=f"it {found}")
+        return cls(f'rule "{text}" {found}').with_reason(f"it {found}")
 
     def __str__(self) -> str:
         return visible(super().__str__())
@@ -62,7 +70,8 @@ class TextError(LattendError):
         suggestions: Iterable[Suggestion] = (),
         reason: str = "",
     ) -> None:
-        super().__init__(message, reason=reason)
+        super().__init__(message)
+        self._reason = reason
         self.message = message
         self.text = text
         self.start = start

@@ -75,4 +75,13 @@ def test_completion() -> None:
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend count sparse", COMP_CWORD="2")
     assert done.stdout.split() == [b"sparse_strided", b"sparse_fixed"]
     done = run(_LATTEND_COMPLETE="complete_bash", COMP_WORDS="lattend c", COMP_CWORD="1")
-    assert done.stdout.split() == [b"count", b"claim", b"check", b"cost", b"compare", b"conv", b"complete"]
+    assert done.stdout.split() == [
+        b"count",
+        b"claim",
+        b"cache",
+        b"check",
+        b"cost",
+        b"compare",
+        b"conv",
+        b"complete",
+    ]

@@ -26,6 +26,7 @@ export function useGestures(place: RefObject<HTMLCanvasElement | null>, gestures
     };
     const press = (event: PointerEvent) => {
       if (event.pointerType === "mouse" && event.button !== 0) return;
+      canvas.setPointerCapture(event.pointerId); // one quick move may lead out of the canvas
       down.set(event.pointerId, at(event));
       if (down.size === 1) moved = 0;
     };
@@ -39,7 +40,6 @@ export function useGestures(place: RefObject<HTMLCanvasElement | null>, gestures
         const far = (a: { x: number; y: number }) => Math.max(20, Math.hypot(a.x - other.x, a.y - other.y));
         now.current.zoom(far(here) / far(before), (here.x + other.x) / 2, (here.y + other.y) / 2);
       } else if (moved > STILL) {
-        if (!canvas.hasPointerCapture(event.pointerId)) canvas.setPointerCapture(event.pointerId);
         now.current.pan(here.x - before.x, here.y - before.y);
       }
     };

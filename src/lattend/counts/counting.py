@@ -134,10 +134,8 @@ def _number(rule: Rule, places: Mapping[str, int], first: int, budget: Budget) -
         try:
             return enumerated(rule)
         except TooLarge as size:
-            raise TooLarge(
-                f"{size}, and there is no closed form: {reason}",
-                reason=f"{size.reason}, and there is no closed form: {reason.reason}",
-            ) from None
+            error = TooLarge(f"{size}, and there is no closed form: {reason}")
+            raise error.with_reason(f"{size.reason}, and there is no closed form: {reason.reason}") from None
 
 
 def _counted_at(rule: Rule) -> int:
@@ -168,11 +166,9 @@ def _with_advice(reason: LattendError, rule: Rule, complete: bool) -> LattendErr
     if isinstance(reason, DeadlineError):
         names = ", ".join(f"{name}=…" for name in rule.free)
         advice = "" if complete else "; counting at given numbers still works"
-        return DeadlineError(
-            f'rule "{rule.text}": the closed form was not found: {reason}{advice}'
-            + (advice and f": count({names})"),
-            reason=f"the closed form was not found: {reason.reason}{advice}",
-        )
+        calls = advice and f": count({names})"
+        found = DeadlineError(f'rule "{rule.text}": the closed form was not found: {reason}{advice}{calls}')
+        return found.with_reason(f"the closed form was not found: {reason.reason}{advice}")
     if isinstance(reason, NotAffineError):
         message = f'{reason.message.rstrip(".")}, or count by enumeration with count(method="enumerate").'
         plain = f"{reason.reason.rstrip('.')}, or give every letter a number."

@@ -72,7 +72,7 @@ def test_the_librarys_figure_and_what_is_seen_have_names_of_their_own(
     page.goto("/#rule")
     settled(page)
     both = page.get_by_role("region", name="Grid", exact=True).locator(".take")
-    for name in ("Figure SVG", "Figure PNG", "As seen SVG", "As seen PNG"):
+    for name in ("SVG", "PNG", "View SVG", "View PNG"):
         expect(both.get_by_role("button", name=name, exact=True)).to_be_visible()
     page.goto("/#conv")
     settled(page)
