@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import lattend as lt
-from lattend.attend.call import BackwardInputs
+from lattend.attend.call import AttentionCall, BackwardInputs
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.launch import Runner
 from lattend.attend.kernels.triton.shapes import TileShape, apart, candidates, steps
@@ -63,12 +63,13 @@ class Job:
         )
         lse, delta = (torch.zeros(1, HEADS, n, device="cuda") for _ in range(2))
         run = Runner(found, q.device, shapes=lambda kernel, place: self.shape)
-        scale, fixed = self.head_dim**-0.5, FixedPointSums((), torch.ones(1, device="cuda"), ())
+        call = AttentionCall(rule, self.head_dim**-0.5)
+        fixed = FixedPointSums((), torch.ones(1, device="cuda"), ())
         inputs = BackwardInputs(grad, None, q, k, v, q, lse)
         work: dict[str, Callable[[], object]] = {
-            "forward": lambda: run.forward(q, k, v, scale, {}),
-            "backward_dq": lambda: run.backward_dq(inputs, delta, scale, {}, fixed),
-            "backward_dkdv": lambda: run.backward_dkdv(inputs, delta, scale, {}),
+            "forward": lambda: run.forward(call, q, k, v, {}),
+            "backward_dq": lambda: run.backward_dq(call, inputs, delta, {}, fixed),
+            "backward_dkdv": lambda: run.backward_dkdv(call, inputs, delta, {}),
         }
         return work[self.kernel], (HEADS * table.table.shape[1], HEADS * (masked + full), HEADS * masked)
 

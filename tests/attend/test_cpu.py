@@ -106,11 +106,11 @@ def test_pairs_follow_the_attended_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     shapes: list[tuple[int, int, int]] = []
     add = cpu.OnlineSoftmax.add
 
-    def counted(self: cpu.OnlineSoftmax, group: TileGroup, bias: torch.Tensor | None = None) -> None:
+    def counted(self: cpu.OnlineSoftmax, group: TileGroup, *given: torch.Tensor | None) -> None:
         shapes.append(group.shape)
         assert group.masked is None
         assert not group.masked_runs
-        add(self, group, bias)
+        add(self, group, *given)
 
     monkeypatch.setattr(cpu.OnlineSoftmax, "add", counted)
     q = torch.zeros(1, 1, 1024, 8)

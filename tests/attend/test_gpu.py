@@ -80,9 +80,9 @@ def check(
     runner = Runner(plan(rule), DEVICE, shapes=lambda kernel, place: shape, term=term, tensors=tuple(added))
     q, k, v, grad = (x.to(DEVICE) for x in (q, k, v, grad))
     given = arrays(call, DEVICE)
-    out, lse = runner.forward(q, k, v, call.scale, given)
+    out, lse = runner.forward(call, q, k, v, given)
     inputs = BackwardInputs(grad, grad_lse.float().to(DEVICE), q, k, v, out, lse)
-    *grads, biases = runner.backward(inputs, call.scale, given)
+    *grads, biases = runner.backward(call, inputs, given)
     limit = TOLERANCE[dtype]
     results = [x.cpu().double() for x in (out, lse, *grads, *biases)]
     for found, wanted in zip(results, expected, strict=True):

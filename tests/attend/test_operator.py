@@ -19,6 +19,7 @@ from lattend.attend import document_ids, operator
 
 BAND = lt.rule("k <= q and q - k <= t")
 PACKED = lt.rules.documents(causal=True)
+PLAIN = (None, None, 0.0, None, None, None, True)  # no sinks, dropout, softcap; the scale and kernel it has
 NUMBERS = ((7, 2), (9, 3), (12, 0), (2, 1), (33, 40))
 
 
@@ -139,7 +140,7 @@ def test_opcheck(rule: lt.Rule, inside: bool) -> None:
     given = qkv(grad=True)
     if inside:
         given = each(heads_inside, given)
-    how = (rule.key, numbers, data, None, [], None, None, True)
+    how = (rule.key, numbers, data, None, [], *PLAIN)
     torch.library.opcheck(operator.forward, (*given, *how))
     plain = tuple(x.detach() for x in given)
     out, lse = operator.forward(*plain, *how)
@@ -152,7 +153,10 @@ def test_opcheck_with_a_bias() -> None:
     tensors = [torch.randn(4, requires_grad=True), torch.randn(4, 7, 7, requires_grad=True)]
     key = "slope table\nslope[head]*(q - k) + table[head, q, k]"
     given = qkv(grad=True)
-    torch.library.opcheck(operator.forward, (*given, BAND.key, [7, 2], [], key, tensors, None, None, True))
+    how = (BAND.key, [7, 2], [], key, tensors)
+    torch.library.opcheck(operator.forward, (*given, *how, *PLAIN))
+    weighed = (torch.randn(4, requires_grad=True), torch.tensor([5]), 0.25, 3.0, None, None, True)
+    torch.library.opcheck(operator.forward, (*given, *how, *weighed))
 
 
 def test_second_derivatives_are_refused() -> None:
@@ -178,13 +182,13 @@ def test_shapes_without_numbers() -> None:
 def test_a_key_leads_back_to_its_rule_in_another_process() -> None:
     key = lt.rule("k <= q and q - k <= far").key  # the rule is gone, as where a program was saved
     given = qkv()
-    out, _ = operator.forward(*given, key, [7, 2], [], None, [], None, None, True)
+    out, _ = operator.forward(*given, key, [7, 2], [], None, [], *PLAIN)
     torch.testing.assert_close(out, run(*given, 2))
     lost = lt.rules.documents(lengths=[1, 1, 5]).key
     with pytest.raises(
         lt.errors.NamingError, match="the array doc of a compiled rule is not in this process"
     ):
-        operator.forward(*given, lost, [7], [], None, [], None, None, True)
+        operator.forward(*given, lost, [7], [], None, [], *PLAIN)
 
 
 # Around it

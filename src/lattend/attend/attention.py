@@ -16,25 +16,26 @@ from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.dispatch import KERNELS
-from lattend.attend.inputs import as_one_kind, check_shapes, checked_inputs
+from lattend.attend.dropout import new_seed
+from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
 from lattend.attend.rule_names import rule_names
-from lattend.errors import DomainError, LattendError, NamingError
+from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule
-
-MOST_SCALE = 1e18
 
 
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., cache: KVCache | None = ..., return_lse: Literal[False] = ...,
+    bias: Bias | Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
+    dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[False] = ...,
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., cache: KVCache | None = ..., return_lse: Literal[True],
+    bias: Bias | Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
+    dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def attention(
@@ -45,6 +46,9 @@ def attention(
     *,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+    dropout: float = 0,
     cache: KVCache | None = None,
     return_lse: bool = False,
     kernel: str | None = None,
@@ -59,6 +63,11 @@ def attention(
     the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
     [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
     query's scores.
+
+    A `softcap` c bends the scaled scores s to c·tanh(s/c), before the bias. `sinks`, a tensor [heads], are
+    logits that take part in every softmax of their head and give no value. `dropout` is the share of weights
+    that are dropped, the others raised to keep the expected sum: for training only, drawn from torch's
+    generator, and the same pairs on every kernel.
 
     With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
     sequence; it keeps no gradients, and torch.compile leaves the call to Python.
@@ -76,10 +85,7 @@ def attention(
     else:
         key, numbers_bound = _read(rule)
         bound = dict(numbers_bound)
-    if scale is not None and not isinstance(scale, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"scale must be a number, got {type(scale).__name__}; multiply q by it instead")
-    if scale is not None and not abs(scale) <= MOST_SCALE:
-        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
+    check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"deterministic is True or False, not {deterministic!r}")
     if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
@@ -94,16 +100,22 @@ def attention(
             raise NamingError(f'kernel="{kernel}": a cache answers its queries by itself; leave kernel out')
         check_shapes(rule_names(key), q, k, v)
         q, k, v = as_one_kind(q, k, v)
+        if dropout:
+            raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
+        check_sinks(sinks, q)
         cache.check_rule(read_rule(rule), values)
+        how: dict[str, Any] = {"scale": scale, "bias": bias, "softcap": softcap, "sinks": sinks}
         if return_lse:
-            return cache.attend(q, k, v, scale=scale, bias=bias, return_lse=True)
-        return cache.attend(q, k, v, scale=scale, bias=bias)
+            return cache.attend(q, k, v, return_lse=True, **how)
+        return cache.attend(q, k, v, **how)
     q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
-    numbers, arrays, term, tensors = given
-    out, lse = operator.forward(q, k, v, key, numbers, arrays, term, tensors, scale, kernel, deterministic)
+    check_sinks(sinks, q)
+    seed = new_seed(q) if dropout else None
+    how = (sinks, seed, dropout, softcap, scale, kernel, deterministic)
+    out, lse = operator.forward(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out

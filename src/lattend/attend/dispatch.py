@@ -12,6 +12,7 @@ from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.kernels import dense, reference, sdpa
 from lattend.attend.kernels.cpu import kernel as cpu
 from lattend.attend.kernels.triton import kernel as triton
+from lattend.attend.sinks import with_sinks
 from lattend.errors import LattendError
 
 
@@ -70,7 +71,11 @@ def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_l
 def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output [batch, heads, n, Dv], and each row's log-sum-exp of scores [batch, heads, n]."""
     amx.check(q)
-    return KERNELS[chosen(call, q, k, v)].forward(call, q, k, v)
+    name = chosen(call, q, k, v)
+    out, lse = KERNELS[name].forward(call, q, k, v)
+    if call.sinks is None or name == "reference":  # it has them among its scores
+        return out, lse
+    return with_sinks(out, lse, call.sinks)
 
 
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:

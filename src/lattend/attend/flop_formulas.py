@@ -23,7 +23,10 @@ from lattend.attend.explain.prediction import masks_of
 from lattend.errors import LattendError
 
 FORWARD, BACKWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_backward
-HOW = ("rule", "numbers", "data", "term", "bias", "scale", "kernel", "deterministic")
+HOW = (
+    *("rule", "numbers", "data", "term", "bias", "sinks", "seed"),
+    *("dropout", "softcap", "scale", "kernel", "deterministic"),
+)
 
 
 def forward_formula(*args: Any, out_val: Any = None, **kwargs: Any) -> int:

@@ -18,7 +18,11 @@ from lattend.errors import DomainError, NamingError, TensorError
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
-OPTIONS = ("v", "rule", "scale", "bias", "cache", "return_lse", "kernel", "deterministic")  # not q and k
+MOST_SCALE = 1e18
+OPTIONS = (  # not q and k
+    *("v", "rule", "scale", "bias", "softcap", "sinks", "dropout"),
+    *("cache", "return_lse", "kernel", "deterministic"),
+)
 
 
 class Inputs(NamedTuple):
@@ -138,6 +142,39 @@ def _choices(sizes: tuple[str, ...]) -> str:
     if len(sizes) == 2:
         return f"{sizes[0]}=… or {sizes[1]}=…"
     return f"two of {sizes[0]}=…, {sizes[1]}=… and {sizes[2]}=…"
+
+
+# Scores and weights
+
+
+def check_scoring(scale: object, softcap: object, dropout: object) -> None:
+    """Raises unless these are numbers that scores and weights can be made with."""
+    for name, value in (("scale", scale), ("softcap", softcap), ("dropout", dropout)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            hint = "; multiply q by it instead" if name == "scale" else ""
+            raise NamingError(f"{name} must be a number, got {type(value).__name__}{hint}")
+    if isinstance(scale, (int, float)) and not abs(scale) <= MOST_SCALE:
+        raise DomainError(f"scale must be a finite number of at most {MOST_SCALE:g}, got {scale}")
+    if isinstance(softcap, (int, float)) and not 0 < softcap <= MOST_SCALE:
+        raise DomainError(f"softcap bends scores to within ±softcap, a number above 0; got {softcap}")
+    if not isinstance(dropout, (int, float)) or not 0 <= dropout < 1:
+        raise DomainError(
+            f"dropout is the share of weights that are dropped, from 0 to below 1; got {dropout}"
+        )
+
+
+def check_sinks(sinks: object, q: Tensor) -> None:
+    """Raises unless there is one logit for each head of q."""
+    if sinks is None:
+        return
+    if not isinstance(sinks, Tensor):
+        raise TensorError(f"sinks must be a tensor with one logit a head, got {type(sinks).__name__}")
+    if sinks.shape != (q.shape[1],):
+        raise TensorError(
+            f"sinks has shape {shape_text(sinks)}, and q has {q.shape[1]} heads: one logit for each"
+        )
+    check_floating("sinks", sinks)
+    _check_device("sinks", sinks, q)
 
 
 # Numbers

@@ -22,23 +22,25 @@ from torch import Tensor
 
 from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
-from lattend.attend.call import AttentionCall, BackwardInputs, Gradients, rule_at, rule_of
+from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
 from lattend.attend.memory import empty_like, laid_out
 from lattend.attend.rule_names import axes_looked_up
+from lattend.attend.sinks import sink_gradients
 from lattend.errors import LattendError
 
 _HOW = (
-    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, "
-    "float? scale, str? kernel, bool deterministic"
+    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, Tensor? sinks, Tensor? seed, "
+    "float dropout, float? softcap, float? scale, str? kernel, bool deterministic"
 )
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _LIBRARY = torch.library.Library("lattend", "DEF")
 _LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {_HOW}) -> (Tensor, Tensor)", tags=_TAGS)
 _LIBRARY.define(
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[])",
+    f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
     tags=_TAGS,
 )
+OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
 
 
@@ -53,14 +55,14 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor
 
 
 @torch.library.impl(_LIBRARY, "attention_backward", "CompositeExplicitAutograd")
-def _backward(*given: Any) -> Gradients:
-    tensors, learned, how = given[:7], given[7], given[8:]
-    q, k, v = tensors[2:5]
+def _backward(*given: Any) -> OperatorGradients:
+    inputs, learned, how = BackwardInputs(*given[:7]), given[7], given[8:]
+    q, k, v = inputs.q, inputs.k, inputs.v
+    call = replace(call_of(q, *how), learned=learned)
     with exactly(q):
-        dq, dk, dv, biases = dispatch.backward(
-            replace(call_of(q, *how), learned=learned), BackwardInputs(*tensors)
-        )
-    return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases
+        dq, dk, dv, biases = dispatch.backward(call, inputs)
+        sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
+    return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases, sinks
 
 
 def exactly(q: Tensor) -> AbstractContextManager[Any]:
@@ -76,6 +78,10 @@ def call_of(
     data: Sequence[Tensor],
     term: str | None,
     bias: Sequence[Tensor],
+    sinks: Tensor | None,
+    seed: Tensor | None,
+    dropout: float,
+    softcap: float | None,
     scale: float | None,
     kernel: str | None,
     deterministic: bool,
@@ -85,7 +91,10 @@ def call_of(
     factor: float = q.shape[-1] ** -0.5 if scale is None else scale
     names, added = ([], None) if term is None else parts_of(term)
     biases = dict(zip(names, bias, strict=True))
-    return AttentionCall(rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases)
+    return AttentionCall(
+        rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
+        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed,
+    )  # fmt: skip
 
 
 def register_flop_formulas() -> None:
@@ -105,29 +114,32 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
 
 
 @torch.library.register_fake(backward, lib=_LIBRARY)
-def _backward_shapes(*given: Any) -> Gradients:
+def _backward_shapes(*given: Any) -> OperatorGradients:
     dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
-    return dq, dk, dv, [x.new_empty(x.shape) for x in given[12]]
+    bias, sinks = given[12:14]
+    empty = dq.new_empty(0) if sinks is None else sinks.new_empty(sinks.shape)
+    return dq, dk, dv, [x.new_empty(x.shape) for x in bias], empty
 
 
 # Gradients
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, rule, numbers, data, term, bias, *options = inputs
+    q, k, v, rule, numbers, data, term, bias, sinks, seed, *options = inputs
     ctx.set_materialize_grads(False)
     ctx.learned = any(x.requires_grad for x in bias)
-    ctx.save_for_backward(q, k, v, *output, *data, *bias)
+    ctx.save_for_backward(q, k, v, *output, sinks, seed, *data, *bias)
     ctx.rule, ctx.numbers, ctx.term, ctx.arrays, ctx.options = rule, numbers, term, len(data), options
 
 
 def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
-    q, k, v, out, lse, *rest = ctx.saved_tensors
+    q, k, v, out, lse, sinks, seed, *rest = ctx.saved_tensors
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
-    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, *ctx.options)
-    *grads, biases = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
-    return *grads, None, None, [None] * len(data), None, biases, None, None, None
+    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, sinks, seed, *ctx.options)
+    *grads, biases, of_sinks = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
+    rest = (None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
+    return *grads, None, None, [None] * len(data), None, biases, *rest
 
 
 def _refuse(ctx: Any, *grads: Tensor) -> None:
@@ -145,9 +157,12 @@ torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
 
 
 def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-    *qkv, rule, numbers, data, term, bias, scale, kernel, deterministic = given
-    if any(dim is not None for dim in in_dims[7]):
-        raise LattendError("bias: vmap maps the batch of q, k and v, and a bias has none")
+    *qkv, rule, numbers, data, term, bias, sinks, seed = given[:10]
+    for name, dims in (("bias", in_dims[7]), ("sinks", in_dims[8:9])):
+        if any(dim is not None for dim in dims):
+            raise LattendError(f"{name}: vmap maps the batch of q, k and v, and {name} has none")
+    if seed is not None and info.randomness == "same":
+        raise LattendError("dropout: vmap with randomness='same' would drop the same pairs; use 'different'")
     size = info.batch_size
     whole = [_mapped_first(x, dim, size) for x, dim in zip(qkv, in_dims, strict=False)]
     batch = whole[0].shape[1]
@@ -161,7 +176,8 @@ def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]
         each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
         arrays.append(each.flatten(0, 1))
     folded = [x.flatten(0, 1) for x in whole]
-    found = forward(*folded, rule, numbers, arrays, term, bias, scale, kernel, deterministic)
+    one = None if seed is None else seed if in_dims[9] is None else seed.movedim(in_dims[9], 0)[0]
+    found = forward(*folded, rule, numbers, arrays, term, bias, sinks, one, *given[10:])
     return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
 
 

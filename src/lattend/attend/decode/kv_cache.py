@@ -20,7 +20,9 @@ from lattend.attend.arrays import with_arrays
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import left_to_python
 from lattend.attend.decode import step
+from lattend.attend.decode.step import Scoring
 from lattend.attend.operator import exactly
+from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import retention
@@ -133,17 +135,20 @@ class KVCache:
     @overload
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *,
-        scale: float | None = ..., bias: Bias | Tensor | None = ..., return_lse: Literal[False] = ...,
+        scale: float | None = ..., bias: Bias | Tensor | None = ..., softcap: float | None = ...,
+        sinks: Tensor | None = ..., return_lse: Literal[False] = ...,
     ) -> Tensor: ...  # fmt: skip
     @overload
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *,
-        scale: float | None = ..., bias: Bias | Tensor | None = ..., return_lse: Literal[True],
+        scale: float | None = ..., bias: Bias | Tensor | None = ..., softcap: float | None = ...,
+        sinks: Tensor | None = ..., return_lse: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
     @left_to_python
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *,
-        scale: float | None = None, bias: Bias | Tensor | None = None, return_lse: bool = False,
+        scale: float | None = None, bias: Bias | Tensor | None = None, softcap: float | None = None,
+        sinks: Tensor | None = None, return_lse: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor | None]:  # fmt: skip
         """The outputs of the next s positions, whose keys and values join the past.
 
@@ -158,13 +163,16 @@ class KVCache:
         if bias is not None:
             length, seen = self.retention.length, self._length + s
             added = step.on_a_line(bias, self.rule, length, seen, self.heads, q)
+        how = Scoring(scale, softcap, added, return_lse or sinks is not None)
         with exactly(q):
             if s == 1:
-                out, lse = self._one(q, k, v, scale, return_lse, added)
+                out, lse = self._one(q, k, v, how)
             elif self._length == 0 and s > 1:
-                out, lse = self._first(q, k, v, scale, added)
+                out, lse = self._first(q, k, v, how)
             else:
-                out, lse = self._pieces(q, k, v, scale, return_lse, added)
+                out, lse = self._pieces(q, k, v, how)
+        if sinks is not None and lse is not None:
+            out, lse = with_sinks(out, lse, sinks)
         return (out, lse) if return_lse else out
 
     def check_rule(self, rule: Rule, values: Mapping[str, Any]) -> None:
@@ -197,20 +205,18 @@ class KVCache:
 
     # Queries
 
-    def _first(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, bias: Bias | None
-    ) -> tuple[Tensor, Tensor]:
+    def _first(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> tuple[Tensor, Tensor]:
         """The prefill: attention itself."""
         from lattend.attend.attention import attention
 
-        found = attention(q, k, v, self.retention.rule, scale=scale, bias=bias, return_lse=True)
+        found = attention(
+            q, k, v, self.retention.rule, scale=how.scale, softcap=how.softcap, bias=how.bias, return_lse=True
+        )
         self._admit(k, v, now=q.shape[2])
         self._length = q.shape[2]
         return found
 
-    def _one(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _one(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> tuple[Tensor, Tensor | None]:
         position = self._length
         self._admit(k, v, now=position)
         self._length = position + 1
@@ -225,12 +231,10 @@ class KVCache:
                 slots = step.moved(np.flatnonzero(mask), q.device)
                 keys, values = keys.index_select(2, slots), values.index_select(2, slots)
                 positions = positions[mask]
-        added = None if bias is None else step.bias_at(bias, np.array([position]), positions, q)
-        return step.attend(q, keys, values, by_head, scale, return_lse, added)
+        added = None if how.bias is None else step.bias_at(how.bias, np.array([position]), positions, q)
+        return step.attend(q, keys, values, by_head, how, added)
 
-    def _pieces(
-        self, q: Tensor, k: Tensor, v: Tensor, scale: float, return_lse: bool, bias: Bias | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def _pieces(self, q: Tensor, k: Tensor, v: Tensor, how: Scoring) -> tuple[Tensor, Tensor | None]:
         """A prompt, or a part of one, after a past: as many queries at once as keep its pairs few."""
         most = self.retention.most
         grows = most is None or most > MAX_AT_ONCE
@@ -251,13 +255,13 @@ class KVCache:
                 positions = np.concatenate([positions, new])
                 self._admit(piece_k, piece_v, now=start + len(new))
             mask = self._attended.on_device(new, positions, q.device)
-            added = None if bias is None else step.bias_at(bias, new, positions, q)
-            out, lse = step.attend(piece_q, keys, values, mask, scale, return_lse, added)
+            added = None if how.bias is None else step.bias_at(how.bias, new, positions, q)
+            out, lse = step.attend(piece_q, keys, values, mask, how, added)
             outs.append(out)
             lses += [] if lse is None else [lse]
             self._length += len(new)
             done = end
-        return torch.cat(outs, 2), torch.cat(lses, 2) if return_lse else None
+        return torch.cat(outs, 2), torch.cat(lses, 2) if how.return_lse else None
 
     def _check(self, q: Tensor, k: Tensor, v: Tensor) -> None:
         batch, kv_heads, _, head_dim = self.keys.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf, prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,14 +30,17 @@ from lattend.rules.rule import Rule
 MAX_POSITION = 1 << 40
 
 
+class Scoring(NamedTuple):
+    """How scores are made, and whether their log-sum-exp is asked for."""
+
+    scale: float
+    softcap: float | None = None
+    bias: Bias | None = None
+    return_lse: bool = False
+
+
 def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    scale: float,
-    return_lse: bool = False,
-    bias: Tensor | None = None,
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
@@ -47,29 +50,31 @@ def attend(
     batch, heads, s, _ = q.shape
     kv_heads, m = k.shape[1:3]
     if m == 0 or q.numel() == 0:
-        lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if return_lse else None
+        lse = q.new_full((batch, heads, s), inf, dtype=_wide(q)).neg() if how.return_lse else None
         return q.new_zeros(batch, heads, s, v.shape[3]), lse
-    if return_lse or bias is not None:  # a bias in bfloat16 would be too coarse for the library
-        return _written_out(q, k, v, mask, scale, bias)
+    if how.return_lse or how.softcap is not None or bias is not None:
+        return _written_out(q, k, v, mask, how, bias)  # a bias in bfloat16 is too coarse for the library
     group = heads // kv_heads
     if mask is None:  # the queries that share a kv head are rows of one matrix
-        out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, None, scale)
+        out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, None, how.scale)
         return out.reshape(batch, heads, s, -1), None
     rows = q.reshape(batch * kv_heads, group, s, -1)
     keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
     if mask.ndim == 3:
         mask = mask.reshape(kv_heads, group, s, m).repeat(batch, 1, 1, 1)
-    out = _library(rows, keys, values, mask, scale).masked_fill(~mask.any(-1, keepdim=True), 0)
+    out = _library(rows, keys, values, mask, how.scale).masked_fill(~mask.any(-1, keepdim=True), 0)
     return out.reshape(batch, heads, s, -1), None
 
 
 def _written_out(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, bias: Tensor | None
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, how: Scoring, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp, in float32 at least."""
     wide = _wide(q)
     shared = q.to(wide).reshape(*k.shape[:2], -1, q.shape[3])  # the queries of a kv head, one below another
-    scores = (shared * scale @ k.to(wide).mT).view(*q.shape[:3], -1)  # [batch, heads, s, m]
+    scores = (shared * how.scale @ k.to(wide).mT).view(*q.shape[:3], -1)  # [batch, heads, s, m]
+    if how.softcap is not None:
+        scores = how.softcap * (scores / how.softcap).tanh()
     if bias is not None:
         scores = scores + bias
     if mask is not None:

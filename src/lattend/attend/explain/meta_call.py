@@ -85,7 +85,8 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     data = [values[array.name] for array in names.arrays]
-    how = (term, _tensors(settings.bias), None, settings.kernel, settings.deterministic)
+    weighed = (None, None, 0.0, None, None)  # sinks, seed, dropout, softcap, scale
+    how = (term, _tensors(settings.bias), *weighed, settings.kernel, settings.deterministic)
     call = call_of(q, rule.key, numbers, data, *how)
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]
     return MetaCall(call, *(_on(x, device) for x in flat))

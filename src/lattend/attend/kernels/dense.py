@@ -5,6 +5,9 @@ Slow and plain, for what no faster kernel takes. In float32, or float64 for floa
     S = scale * Q K^T, -inf where masked       P = exp(S - lse)     O = P V
     delta = rowsum(dO * O) - dlse              dS = P * (dO V^T - delta)
     dQ = scale * dS K        dK = scale * dS^T Q        dV = P^T dO
+
+With a softcap c, S = c tanh(scale/c Q K^T), and dS is multiplied with 1 - tanh² on its way to Q and K.
+Dropout multiplies P before V, and dO V^T, with 0 or 1/(1 - rate).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.dropout import kept_weights
 from lattend.attend.memory import per_kv_head
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
@@ -38,9 +42,10 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     """The output, zeros where a query has no key, and the log-sum-exp, -inf there."""
     exact = torch.promote_types(q.dtype, torch.float32)
     wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
-    scores, _ = _scores(call, q.to(exact), wide_k)
+    scores, _, _ = _scores(call, q.to(exact), wide_k)
     lse = scores.logsumexp(-1)  # [batch, heads, n]
-    out = _weights(scores, lse) @ wide_v
+    weights, kept = _weights(scores, lse), _kept(call, q, k)
+    out = (weights if kept is None else weights * kept) @ wide_v
     return out.to(q.dtype), lse
 
 
@@ -50,15 +55,18 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     exact = torch.promote_types(q.dtype, torch.float32)
     q_, k_, v_, out_, grad = (x.to(exact) for x in (q, k, v, out, grad_out))
     wide_k, wide_v = _per_query_head(k_, q), _per_query_head(v_, q)
-    scores, mask = _scores(call, q_, wide_k)
+    scores, mask, softened = _scores(call, q_, wide_k)
     weights = _weights(scores, lse)  # [batch, heads, n, m]
     delta = (grad * out_).sum(-1) if grad_lse is None else (grad * out_).sum(-1) - grad_lse
     delta = delta.masked_fill(lse == -inf, 0)  # dlse of an empty row may be anything
-    slope = weights * (grad @ wide_v.mT - delta[..., None])
-    slope = torch.where(mask, slope, 0)
-    dq = slope @ wide_k * call.scale
-    dk = per_kv_head(slope.mT @ q_, k) * call.scale
-    dv = per_kv_head(weights.mT @ grad, v)
+    reach, kept = grad @ wide_v.mT, _kept(call, q, k)
+    if kept is not None:
+        reach = reach * kept
+    slope = torch.where(mask, weights * (reach - delta[..., None]), 0)
+    through = slope if softened is None else slope * softened
+    dq = through @ wide_k * call.scale
+    dk = per_kv_head(through.mT @ q_, k) * call.scale
+    dv = per_kv_head((weights if kept is None else weights * kept).mT @ grad, v)
     sums = empty_sums(call, exact)
     add_gradients(call, _pairs(q, k), slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
@@ -76,12 +84,24 @@ def attention_mask(call: AttentionCall, device: torch.device) -> Tensor:
     return torch.as_tensor(found, device="cpu").reshape(len(masks), heads, queries, keys).to(device)
 
 
-def _scores(call: AttentionCall, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-    mask = attention_mask(call, q.device)
+def _scores(call: AttentionCall, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """The scores, where they are attended, and their derivative by what a softcap is given."""
+    mask, softened = attention_mask(call, q.device), None
     scores = q @ k.mT * call.scale
+    if call.softcap is not None:
+        bent = (scores / call.softcap).tanh()
+        scores, softened = call.softcap * bent, 1 - bent * bent
     if call.term is not None:
         scores = scores + bias_of(call, _pairs(q, k), q.dtype)
-    return scores.masked_fill(~mask, -inf), mask
+    return scores.masked_fill(~mask, -inf), mask, softened
+
+
+def _kept(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor | None:
+    """What dropout multiplies the weights with, [batch, heads, n, m]."""
+    if call.seed is None:
+        return None
+    members = torch.arange(q.shape[0] * q.shape[1], device=q.device).view(*q.shape[:2], 1, 1)
+    return kept_weights(call, members, *_pairs(q, k)[1:], torch.promote_types(q.dtype, torch.float32))
 
 
 def _pairs(q: Tensor, k: Tensor) -> PairPositions:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lattend.attend.arrays import arrays_of
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.dropout import kept, kept_share
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
@@ -62,13 +63,13 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     lse = np.full(q.shape[:-1], -np.inf)
     with np.errstate(invalid="ignore", over="ignore"):  # infinities come from the caller
         for row in rows(call, q, k):
-            if len(row.keys):
-                scores = _scores(call, q_, k_, row)
-                lse[row.at] = _log_sum_exp(scores)
-                if lse[row.at] == -np.inf:  # a bias may be -inf, as if the pair were not attended
-                    continue
-                for weight, key in zip(np.exp(scores - lse[row.at]), row.keys, strict=True):
-                    out[row.at] += weight * v_[(*row.shared, key)]
+            scores, _ = _scores(call, q_, k_, row)
+            lse[row.at] = _log_sum_exp(np.append(scores, _sink(call, row)))
+            if lse[row.at] == -np.inf:  # no keys; or a bias is -inf, as if the pair were not attended
+                continue
+            weights = np.exp(scores - lse[row.at]) * _kept(call, row, q)
+            for weight, key in zip(weights, row.keys, strict=True):
+                out[row.at] += weight * v_[(*row.shared, key)]
     wide = torch.promote_types(q.dtype, torch.float32)
     return _like(out, q), torch.as_tensor(lse, dtype=wide, device=q.device)
 
@@ -82,18 +83,18 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     biases = {name: np.zeros(tuple(tensor.shape)) for name, tensor in call.bias.items()}
     with np.errstate(invalid="ignore", over="ignore"):
         for row in rows(call, q, k):
-            if not len(row.keys):
+            scores, softened = _scores(call, q_, k_, row)
+            lse = _log_sum_exp(np.append(scores, _sink(call, row)))
+            if lse == -np.inf:
                 continue
-            scores = _scores(call, q_, k_, row)
-            if _log_sum_exp(scores) == -np.inf:
-                continue
-            weights = np.exp(scores - _log_sum_exp(scores))
-            reach = np.array([grad[row.at] @ v_[(*row.shared, key)] for key in row.keys])
+            weights, kept = np.exp(scores - lse), _kept(call, row, q)
+            reach = kept * np.array([grad[row.at] @ v_[(*row.shared, key)] for key in row.keys])
             slopes = weights * (reach - weights @ reach + grad_lse_[row.at])
-            for weight, slope, key in zip(weights, slopes, row.keys, strict=True):
+            steps = zip(weights * kept, slopes, slopes * softened * call.scale, row.keys, strict=True)
+            for weight, slope, through, key in steps:
                 at = (*row.shared, key)
-                dq[row.at] += call.scale * slope * k_[at]
-                dk[at] += call.scale * slope * q_[row.at]
+                dq[row.at] += through * k_[at]
+                dk[at] += through * q_[row.at]
                 dv[at] += weight * grad[row.at]
                 if call.term is not None:
                     for (name, place), partial in _dual(call, row, key)[1].items():
@@ -101,9 +102,29 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     return _like(dq, q), _like(dk, k), _like(dv, v), [_like(biases[x], t) for x, t in call.bias.items()]
 
 
-def _scores(call: AttentionCall, q: Floats, k: Floats, row: QueryRow) -> Floats:
+def _scores(call: AttentionCall, q: Floats, k: Floats, row: QueryRow) -> tuple[Floats, Floats]:
+    """The scores of a row, and their derivatives by what the softcap is given."""
+    scores = np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys], np.float64)
+    softened = np.ones(len(scores))
+    if call.softcap is not None:
+        bent = np.tanh(scores / call.softcap)
+        scores, softened = call.softcap * bent, 1 - bent * bent
     added = [0.0 if call.term is None else _dual(call, row, key)[0] for key in row.keys]
-    return np.array([call.scale * (q[row.at] @ k[(*row.shared, key)]) for key in row.keys]) + added
+    return scores + added, softened
+
+
+def _sink(call: AttentionCall, row: QueryRow) -> float:
+    return -np.inf if call.sinks is None else float(call.sinks[row.at[1]])
+
+
+def _kept(call: AttentionCall, row: QueryRow, q: Tensor) -> Floats:
+    """What dropout multiplies each weight of a row with."""
+    if call.seed is None:
+        return np.ones(len(row.keys))
+    element, head, query = row.at
+    place = torch.tensor([element * q.shape[1] + head, query])
+    found = kept(call.seed.cpu(), call.dropout, place[0], place[1], torch.as_tensor(row.keys))
+    return found.double().numpy() * kept_share(call.dropout)
 
 
 Dual = tuple[Any, dict[tuple[str, tuple[int, ...]], float]]  # a number, and its derivative by each entry

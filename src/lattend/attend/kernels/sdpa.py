@@ -77,6 +77,10 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "there is nothing to compute"
     if call.term is not None:
         return "there is a bias"
+    if call.softcap is not None:
+        return "scores have a softcap"
+    if call.dropout:
+        return "it would drop other pairs on other devices"
     if call.rule.has_heads:
         return "heads differ"
     if diagonal_blocks(plan(call.rule)) is None:

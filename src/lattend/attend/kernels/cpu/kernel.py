@@ -16,6 +16,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of, batch_of
 from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.dropout import kept_weights
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
@@ -53,9 +54,10 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     )
     for some in _members(call, q):
         mine = _of(some, q, k, v)
-        run = OnlineSoftmax(*mine, call.scale, biased=call.term is not None)
+        run = OnlineSoftmax(*mine, call.scale, softcap=call.softcap, biased=call.term is not None)
         for group in some.pieces(call):
-            run.add(group, _bias(call, some, group, run.q.dtype))
+            kept = _kept(call, some, group, q)
+            run.add(group, _bias(call, some, group, run.q.dtype), kept)
         found, sums = run.finish()
         some.put(out, found)
         some.put(lse, sums)
@@ -72,11 +74,11 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
         inputs = BackwardInputs(some.of(grad_out), theirs, *_of(some, q, k, v), some.of(out), some.of(lse))
-        run = GradientSums(inputs, call.scale)
+        run = GradientSums(inputs, call.scale, call.softcap)
         for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
             slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
-            run.add(group, bias, slopes)
+            run.add(group, bias, slopes, _kept(call, some, group, q))
             if slopes is not None:
                 add_gradients(call, _pairs(some, group), slopes, sums)
         for whole, mine in ((dq, run.dq), (dk, run.dk), (dv, run.dv)):
@@ -94,11 +96,12 @@ class Members:
     groups: list[TileGroup]
 
     def pieces(self, call: AttentionCall) -> Iterator[TileGroup]:
-        """The groups; with a bias in pieces, since a bias is held for all pairs of a group."""
+        """The groups; with a bias or dropout in pieces, since these are held for all pairs of a group."""
         members = (self.batch.stop - self.batch.start) * (self.heads.stop - self.heads.start)
         for group in self.groups:
             _, rows, columns = group.shape
-            most = CHUNK // max(1, rows * columns * members) if call.term is not None else group.shape[0]
+            held = call.term is not None or call.seed is not None
+            most = CHUNK // max(1, rows * columns * members) if held else group.shape[0]
             yield from group.pieces(max(1, most))
 
     def of(self, x: Tensor) -> Tensor:
@@ -315,6 +318,15 @@ def _pairs(some: Members, group: TileGroup) -> PairPositions:
     heads = torch.arange(some.heads.start, some.heads.stop).repeat(some.batch.stop - some.batch.start)
     queries, keys = (x if isinstance(x, Tensor) else x.positions() for x in (group.queries, group.keys))
     return PairPositions(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
+
+
+def _kept(call: AttentionCall, some: Members, group: TileGroup, q: Tensor) -> Tensor | None:
+    """What dropout multiplies the weights of a group with."""
+    if call.seed is None:
+        return None
+    elements, heads = (torch.arange(x.start, x.stop) for x in (some.batch, some.heads))
+    members = (elements[:, None] * q.shape[1] + heads).view(-1, 1, 1, 1)
+    return kept_weights(call, members, *_pairs(some, group)[1:], torch.promote_types(q.dtype, torch.float32))
 
 
 def _bias(call: AttentionCall, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:

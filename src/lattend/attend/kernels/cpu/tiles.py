@@ -60,13 +60,13 @@ class _Chunk(NamedTuple):
 class _Pass:
     """q, k and v, what chunks read and write of them, and products in memory that outlives a chunk."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float) -> None:
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float, softcap: float | None) -> None:
         if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
             shapes = ", ".join(str(list(x.shape)) for x in (q, k, v))
             raise TensorError(f"q, k and v must be [B, n, D], [B, m, D] and [B, m, Dv], not {shapes}")
         wide = torch.promote_types(q.dtype, torch.float32)
         self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
-        self.scale = scale
+        self.scale, self.softcap = scale, softcap
         self._memory: dict[str, Tensor] = {}
 
     def chunks(self, group: TileGroup, held: int) -> Iterator[_Chunk]:
@@ -129,9 +129,20 @@ class _Pass:
         else:
             to.add_(self._product("added", a, b, factor))
 
-    def _scores(self, chunk: _Chunk, q: Tensor, k: Tensor, bias: Tensor | None) -> Tensor:
-        """Scores in base 2, [tiles, keys, M]: far below LOW where not attended."""
-        s = self._product("scores", k, q.mT, self.scale * LOG2E)
+    def _scores(
+        self, chunk: _Chunk, q: Tensor, k: Tensor, bias: Tensor | None, softened: Tensor | None = None
+    ) -> Tensor:
+        """Scores in base 2, [tiles, keys, M]: far below LOW where not attended.
+
+        `softened` is filled with their derivatives by what a softcap is given.
+        """
+        if self.softcap is None:
+            s = self._product("scores", k, q.mT, self.scale * LOG2E)
+        else:
+            s = self._product("scores", k, q.mT, self.scale / self.softcap).tanh_()
+            if softened is not None:
+                torch.mul(s, s, out=softened).neg_().add_(1)
+            s.mul_(self.softcap * LOG2E)
         first, end = chunk.keys.start, chunk.keys.stop
         for run in chunk.group.masked_runs:
             low, high = max(first, run.first), min(end, run.end)
@@ -151,16 +162,22 @@ class OnlineSoftmax(_Pass):
     with a bias.
     """
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float, *, biased: bool = False) -> None:
-        super().__init__(q, k, v, scale)
+    def __init__(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, *,
+        softcap: float | None = None, biased: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(q, k, v, scale, softcap)
         b, n, _ = q.shape
         small = not biased and abs(scale) * _longest(self.q) * _longest(self.k) <= BOUND
         self._top = None if small else self.q.new_full((b, n, 1), LOW)  # the largest score, taken off all
         self._total = self.q.new_zeros(b, n, 1)
         self._values = self.q.new_zeros(b, n, v.shape[2])
 
-    def add(self, group: TileGroup, bias: Tensor | None = None) -> None:
-        """Adds the pairs of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k."""
+    def add(self, group: TileGroup, bias: Tensor | None = None, kept: Tensor | None = None) -> None:
+        """Adds the pairs of a group; bias is [B or 1, T or 1, M, W], added to scale * q·k.
+
+        `kept`, of the same shape, is what dropout multiplies the weights with.
+        """
         if bias is not None and self._top is None:
             raise TensorError("a bias was not announced; make OnlineSoftmax with biased=True")
         copied = 0 if isinstance(group.keys, Strided) else self.k.shape[2]
@@ -175,6 +192,8 @@ class OnlineSoftmax(_Pass):
                 self._write(chunk, self._top, top)
             s.exp2_()
             total.add_(s.sum(1).unsqueeze(2))
+            if kept is not None:
+                s.mul_(chunk.part_of(kept).mT)
             self._add_product(values, s.mT, self._keys(chunk, "v", self.v))
             self._write(chunk, self._total, total)
             self._write(chunk, self._values, values)
@@ -208,8 +227,8 @@ class GradientSums(_Pass):
     Results and their gradients are those of all groups together.
     """
 
-    def __init__(self, given: BackwardInputs, scale: float) -> None:
-        super().__init__(given.q, given.k, given.v, scale)
+    def __init__(self, given: BackwardInputs, scale: float, softcap: float | None = None) -> None:
+        super().__init__(given.q, given.k, given.v, scale, softcap)
         wide, empty = self.q.dtype, given.lse == -torch.inf
         self._dout = given.grad_out.to(wide)
         delta = vecdot(self._dout, given.out.to(wide))
@@ -218,21 +237,33 @@ class GradientSums(_Pass):
         self._lse = (given.lse.to(wide) * LOG2E).masked_fill(empty, torch.inf).unsqueeze(2)  # in base 2
         self.dq, self.dk, self.dv = (x.new_zeros(x.shape) for x in (self.q, self.k, self.v))
 
-    def add(self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None) -> None:
+    def add(
+        self, group: TileGroup, bias: Tensor | None = None, dbias: Tensor | None = None,
+        kept: Tensor | None = None,
+    ) -> None:  # fmt: skip
         """Adds what flows through a group; to `dbias` too, float32 of bias's shape, where it is wanted."""
         copied = 0 if isinstance(group.keys, Strided) else self.k.shape[2]
         for chunk in self.chunks(group, 2 * group.shape[1] + self.k.shape[2] + copied):
             q, k = self._queries(chunk, "q", self.q), self._keys(chunk, "k", self.k)
             v, dout = self._keys(chunk, "v", self.v), self._queries(chunk, "dout", self._dout)
             lse, delta = self._queries(chunk, "lse", self._lse), self._queries(chunk, "delta", self._delta)
-            p = self._scores(chunk, q, k, bias).sub_(lse.mT).exp2_()  # [tiles, keys, M]
-            _add(chunk, self.dv, group.keys, chunk.keys, self._product("by key", p, dout))
-            ds = self._product("slopes", v, dout.mT).sub_(delta.mT).mul_(p)
-            _add(chunk, self.dq, group.queries, ALL, self._product("by query", ds.mT, k, self.scale))
-            _add(chunk, self.dk, group.keys, chunk.keys, self._product("by key", ds, q, self.scale))
+            shape, capped = (q.shape[0], k.shape[1], q.shape[1]), self.softcap is not None
+            softened = self._held("softened", *shape) if capped else None
+            p = self._scores(chunk, q, k, bias, softened).sub_(lse.mT).exp2_()  # [tiles, keys, M]
+            ds, weights = self._product("slopes", v, dout.mT), p
+            if kept is not None:
+                mine = chunk.part_of(kept).mT
+                ds.mul_(mine)
+                weights = p * mine
+            _add(chunk, self.dv, group.keys, chunk.keys, self._product("by key", weights, dout))
+            ds.sub_(delta.mT).mul_(p)
             if dbias is not None:
                 part = chunk.part_of(dbias)
                 part.add_(ds.mT if len(part) == len(ds) else ds.sum(0, keepdim=True).mT)
+            if softened is not None:
+                ds.mul_(softened)
+            _add(chunk, self.dq, group.queries, ALL, self._product("by query", ds.mT, k, self.scale))
+            _add(chunk, self.dk, group.keys, chunk.keys, self._product("by key", ds, q, self.scale))
 
 
 def _add(chunk: _Chunk, x: Tensor, at: Positions, rows: slice, sums: Tensor) -> None:

@@ -15,6 +15,7 @@ import triton
 import triton.language as tl
 
 from lattend.attend.kernels.triton.forward import (
+    LN2,
     LOG2E,
     attended_pairs,
     block_of,
@@ -26,6 +27,7 @@ from lattend.attend.kernels.triton.forward import (
     step_bounds,
 )
 from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+from lattend.attend.kernels.triton.pairs import kept_pairs, tanh
 
 
 @triton.jit
@@ -54,11 +56,13 @@ def without_keys(lse, delta):
 
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
-    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data, scale,
+    Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
+    scale, softcap, Seed, limit, kept_share,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row,
     heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
+    CAPPED: tl.constexpr, DROPS: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -113,6 +117,9 @@ def attention_bwd_dq_kernel(
             k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
             v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST) * sharpness
+            if CAPPED:
+                bent = tanh(s * (LN2 / softcap))
+                s = bent * (softcap * LOG2E)
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
             attended = attended_pairs(
@@ -120,9 +127,15 @@ def attention_bwd_dq_kernel(
             )
             p = tl.where(attended, tl.math.exp2(s - lse[:, None]), 0.0)
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
+            if DROPS:
+                dp = tl.where(
+                    kept_pairs(Seed, limit, pair, place[:, None], at[None, :]), dp * kept_share, 0.0
+                )
             ds = tl.where(attended, p * (dp - delta[:, None]), 0.0)
             if SLOPES is not None:
                 SLOPES(ds, oa, ob, oc, ia, ib, ic, head, batch, Header, Data, SumsBias, Quanta, WIDE)
+            if CAPPED:
+                ds *= 1.0 - bent * bent
             acc += product(ds.to(k.dtype), k, PRECISION, UPCAST)
 
     store_sum(SumQ, GradQ, state_rows, inside, acc * scale, D, DP, CONTINUES, ENDS)
@@ -130,10 +143,11 @@ def attention_bwd_dq_kernel(
 
 @triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
-    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data, scale,
+    Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data,
+    scale, softcap, Seed, limit, kept_share,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     heads, share, rows, keys, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -189,15 +203,24 @@ def attention_bwd_dkdv_kernel(
                 if BIAS is not None:
                     lse, delta = without_keys(lse, delta)
                 s = product(k, tl.trans(q), PRECISION, UPCAST) * sharpness  # [BLOCK_M, BLOCK_N]
+                if CAPPED:
+                    bent = tanh(s * (LN2 / softcap))
+                    s = bent * (softcap * LOG2E)
                 if BIAS is not None:
                     s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * LOG2E
                 attended = attended_pairs(
                     oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
                 )
                 p = tl.where(attended, tl.math.exp2(s - lse[None, :]), 0.0)
-                acc_v += product(p.to(grad.dtype), grad, PRECISION, UPCAST)
                 dp = product(v, tl.trans(grad), PRECISION, UPCAST)
+                weights = p
+                if DROPS:
+                    kept = kept_pairs(Seed, limit, batch * heads + head, at[None, :], place[:, None])
+                    weights, dp = tl.where(kept, p * kept_share, 0.0), tl.where(kept, dp * kept_share, 0.0)
+                acc_v += product(weights.to(grad.dtype), grad, PRECISION, UPCAST)
                 ds = tl.where(attended, p * (dp - delta[None, :]), 0.0)
+                if CAPPED:
+                    ds *= 1.0 - bent * bent
                 acc_k += product(ds.to(q.dtype), q, PRECISION, UPCAST)
 
     at_rows = (batch * kv_heads + kv_head) * keys + place

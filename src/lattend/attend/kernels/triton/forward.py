@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
+from lattend.attend.kernels.triton.pairs import kept_pairs, tanh
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
@@ -133,10 +134,10 @@ def step_at(index, full_first, full_end, FULL: tl.constexpr):
 
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_fwd_kernel(
-    Q, K, V, Out, State, Lse, Table, Header, Data, scale,
+    Q, K, V, Out, State, Lse, Table, Header, Data, scale, softcap, Seed, limit, kept_share,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -182,6 +183,8 @@ def attention_fwd_kernel(
             first = begin + step * BLOCK_N
             k = block_of(K, at, there, k_row, batch, kv_head, first, D, DP, BLOCK_N, not FULL, TMA)
             s = product(q, tl.trans(k), PRECISION, UPCAST)  # [BLOCK_M, BLOCK_N]
+            if CAPPED:
+                s = softcap * per_score * tanh(s * (scale / softcap))
             if BIAS is not None:
                 s += BIAS(oa, ob, oc, ia, ib, ic, head, batch, Header, Data, WIDE) * per_score
             attended = attended_pairs(
@@ -195,6 +198,8 @@ def attention_fwd_kernel(
             p = tl.math.exp2(s * sharpness - base[:, None])
             shrink = tl.math.exp2(m - base)
             total = total * shrink + tl.sum(p, 1)
+            if DROPS:
+                p = tl.where(kept_pairs(Seed, limit, pair, place[:, None], at[None, :]), p * kept_share, 0.0)
             v = block_of(V, at, there, v_row, batch, kv_head, first, DV, DVP, BLOCK_N, not FULL, TMA)
             acc = acc * shrink[:, None] + product(p.to(v.dtype), v, PRECISION, UPCAST)
             m = higher

@@ -40,14 +40,13 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
 
 def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """The output and the log-sum-exp."""
-    return _runner(call, q.device).forward(q, k, v, call.scale, arrays(call, q.device))
+    return _runner(call, q.device).forward(call, q, k, v, arrays(call, q.device))
 
 
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     device = given.q.device
-    run = _runner(call, device)
-    dq, dk, dv, biases = run.backward(given, call.scale, arrays(call, device), learned=call.learned)
+    dq, dk, dv, biases = _runner(call, device).backward(call, given, arrays(call, device))
     if not call.learned:
         biases = as_gradients(call, empty_sums(call, torch.float32))
     return dq, dk, dv, biases

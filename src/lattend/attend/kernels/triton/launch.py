@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from lattend.attend.call import BackwardInputs, Gradients
+from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
+from lattend.attend.dropout import kept_share, limit_of
 from lattend.attend.kernels.triton.backward import (
     attention_bwd_dkdv_kernel,
     attention_bwd_dq_kernel,
@@ -77,17 +78,20 @@ class Prepared:
         batch, heads, tiles, _ = self.table.shape
         return (heads * tiles if batch > 1 else 0), (tiles if heads > 1 else 0)
 
-    def constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+    def constants(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         """The compile-time arguments; remembered."""
-        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32())
-        return self.known.find(key, lambda: self._constants(q, k, v))
+        weighed = (call.softcap is not None, call.seed is not None)
+        key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
+        return self.known.find(key, lambda: self._constants(weighed, q, k, v))
 
-    def _constants(self, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+    def _constants(self, weighed: tuple[bool, bool], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
             "BOUNDS": self.functions.bounds,
             "REST": self.functions.rest,
             "BIAS": self.functions.bias,
+            "CAPPED": weighed[0],
+            "DROPS": weighed[1],
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
@@ -153,10 +157,12 @@ class Runner:
         # the kernels count entries in order; a table with lists behind it lies so already and is not copied
         return Prepared(part, shape, functions, table.contiguous(), header, data)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, scale: float, arrays: Arrays) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, arrays: Arrays
+    ) -> tuple[Tensor, Tensor]:
         """The output in the inputs' dtype, and the log-sum-exp in float32."""
-        if scale < 0:  # the kernel takes the largest score before it multiplies
-            q, scale = -q, -scale
+        if call.scale < 0:  # the kernel takes the largest score before it multiplies
+            q, call = -q, replace(call, scale=-call.scale)
         q, k, v = map(_rows_together, (q, k, v))
         batch, heads, rows, _ = q.shape
         order, begins, ends = sequence(self.plan.parts)
@@ -173,32 +179,30 @@ class Runner:
             if ready.tiles and batch * heads:
                 attention_fwd_kernel[(ready.tiles * batch * heads,)](
                     q, *ready.inner(k, v), out, sums, lse,
-                    ready.table, ready.header, ready.data or (lse,), scale,
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
-                    CONTINUES=turn > 0 or not begins, ENDS=last, **ready.constants(q, k, v),
+                    CONTINUES=turn > 0 or not begins, ENDS=last, **ready.constants(call, q, k, v),
                 )  # fmt: skip
         return (out if ends else sums.to(q.dtype)), lse
 
-    def backward(
-        self, given: BackwardInputs, scale: float, arrays: Arrays, *, learned: bool = True
-    ) -> Gradients:
+    def backward(self, call: AttentionCall, given: BackwardInputs, arrays: Arrays) -> Gradients:
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
         q, k, v, grad, out = map(_rows_together, (given.q, given.k, given.v, given.grad_out, given.out))
         grad_lse, lse = given.grad_lse, given.lse
         given = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
         delta = torch.empty_like(lse)
-        tensors = self.tensors if learned else ()
+        tensors = self.tensors if call.learned else ()
         steep = None  # what flows into the log-sum-exp of a row without keys may be anything
         if grad_lse is not None and tensors:
             steep = grad_lse.masked_fill(lse == float("-inf"), 0)
         fixed = FixedPointSums.of(self.plan, self.term, tensors, arrays, grad, steep, v)
-        grad_q = self.backward_dq(given, delta, scale, arrays, fixed)
-        grad_k, grad_v = self.backward_dkdv(given, delta, scale, arrays)
+        grad_q = self.backward_dq(call, given, delta, arrays, fixed)
+        grad_k, grad_v = self.backward_dkdv(call, given, delta, arrays)
         return grad_q, grad_k, grad_v, fixed.gradients()
 
     def backward_dq(
-        self, given: BackwardInputs, delta: Tensor, scale: float, arrays: Arrays, fixed: FixedPointSums
+        self, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays, fixed: FixedPointSums
     ) -> Tensor:
         """The gradient of the queries; also fills delta, and adds to the gradients of a bias."""
         grad, grad_lse, q, k, v, out, lse = given
@@ -215,17 +219,17 @@ class Runner:
                 attention_bwd_dq_kernel[(ready.tiles * batch * heads,)](
                     q, *ready.inner(k, v), out, grad, other, lse, delta, sums, found,
                     fixed.sums or (lse,), fixed.quanta,
-                    ready.table, ready.header, ready.data or (lse,), scale,
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(out), *_strides(grad),
                     heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
                     SLOPES=ready.functions.slopes if fixed.sums else None, MAKES_DELTA=begins and turn == 0,
-                    HAS_GRAD_LSE=grad_lse is not None, **ready.constants(q, k, v),
+                    HAS_GRAD_LSE=grad_lse is not None, **ready.constants(call, q, k, v),
                 )  # fmt: skip
         return found if ends else sums.to(q.dtype)
 
     def backward_dkdv(
-        self, given: BackwardInputs, delta: Tensor, scale: float, arrays: Arrays
+        self, call: AttentionCall, given: BackwardInputs, delta: Tensor, arrays: Arrays
     ) -> tuple[Tensor, Tensor]:
         """The gradients of the keys and values."""
         grad, _, q, k, v, _, lse = given
@@ -240,13 +244,19 @@ class Runner:
             if ready.tiles and batch * kv_heads:
                 attention_bwd_dkdv_kernel[(ready.tiles * batch * kv_heads,)](
                     inner_q, k, v, inner_grad, lse, delta, sums_k, sums_v, found_k, found_v,
-                    ready.table, ready.header, ready.data or (lse,), scale,
+                    ready.table, ready.header, ready.data or (lse,), *_weighing(call, lse),
                     *_strides(q), *_strides(k), *_strides(v), *_strides(grad),
                     heads, heads // kv_heads, rows, keys, ready.tiles, *ready.strides,
                     CONTINUES=turn > 0 or not begins, ENDS=ends and turn == len(order) - 1,
-                    **ready.constants(q, k, v),
+                    **ready.constants(call, q, k, v),
                 )  # fmt: skip
         return (found_k, found_v) if ends else (sums_k.to(k.dtype), sums_v.to(v.dtype))
+
+
+def _weighing(call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
+    """The arguments about scores and weights: scale, softcap, and the seed, limit and share of dropout."""
+    softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
+    return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout)
 
 
 def uses_tf32() -> bool:

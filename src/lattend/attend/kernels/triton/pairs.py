@@ -1,0 +1,44 @@
+"""What happens to the scores and weights of single pairs in a kernel: a softcap, and dropout.
+
+The hash is that of attend/dropout.py, in the same steps.
+"""
+
+# Kernels are compiled by Triton, whose values have no Python types
+# pyright: basic, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from lattend.attend import dropout
+
+FIRST: tl.constexpr = tl.constexpr(dropout.FIRST)
+SECOND: tl.constexpr = tl.constexpr(dropout.SECOND)
+ODD: tl.constexpr = tl.constexpr(dropout.ODD)
+SHIFT: tl.constexpr = tl.constexpr(32 - dropout.BITS)
+TWO_LOG2E: tl.constexpr = tl.constexpr(2 * 1.4426950408889634)
+
+
+@triton.jit
+def tanh(x):
+    """The hyperbolic tangent; of large numbers too, where the exponential is infinite or 0."""
+    return 1.0 - 2.0 / (tl.math.exp2(x * TWO_LOG2E) + 1.0)
+
+
+@triton.jit
+def mixed(x):
+    """A hash of 32 bits."""
+    x = (x ^ (x >> 16)) * tl.cast(FIRST, tl.uint32)
+    x = (x ^ (x >> 15)) * tl.cast(SECOND, tl.uint32)
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def kept_pairs(Seed, limit, member, queries, keys):
+    """Whether each pair is kept; queries and keys are flat positions that broadcast to the tile."""
+    seed = tl.load(Seed).to(tl.uint64, bitcast=True)
+    low, high = seed.to(tl.uint32), (seed >> 32).to(tl.uint32)
+    row = mixed(mixed(mixed(member.to(tl.uint32) ^ low) + queries.to(tl.uint32)) ^ high)
+    odd = mixed(row + tl.cast(ODD, tl.uint32)) | 1
+    return (mixed(keys.to(tl.uint32) * odd + row) >> SHIFT) >= limit.to(tl.uint32)
