@@ -104,10 +104,9 @@ def attention(
             raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
         check_sinks(sinks, q)
         cache.check_rule(read_rule(rule), values)
-        how: dict[str, Any] = {"scale": scale, "bias": bias, "softcap": softcap, "sinks": sinks}
-        if return_lse:
-            return cache.attend(q, k, v, return_lse=True, **how)
-        return cache.attend(q, k, v, **how)
+        return cache.attend(
+            q, k, v, scale=scale, bias=bias, softcap=softcap, sinks=sinks, return_lse=return_lse
+        )
     q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
     shape = q.shape[2:-1]
     if len(shape) > 1:

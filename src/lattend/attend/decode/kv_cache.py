@@ -144,6 +144,12 @@ class KVCache:
         scale: float | None = ..., bias: Bias | Tensor | None = ..., softcap: float | None = ...,
         sinks: Tensor | None = ..., return_lse: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
+    @overload
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, *,
+        scale: float | None = ..., bias: Bias | Tensor | None = ..., softcap: float | None = ...,
+        sinks: Tensor | None = ..., return_lse: bool,
+    ) -> Tensor | tuple[Tensor, Tensor]: ...  # fmt: skip
     @left_to_python
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, *,
