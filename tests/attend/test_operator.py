@@ -19,7 +19,7 @@ from lattend.attend import document_ids, operator
 
 BAND = lt.rule("k <= q and q - k <= t")
 PACKED = lt.rules.documents(causal=True)
-PLAIN = (None, None, 0.0, None, None, None, True)  # no sinks, dropout, softcap; the scale and kernel it has
+PLAIN = (None, None, None, None, 0.0, None, None, None, True)  # no padding, sinks, dropout, softcap
 NUMBERS = ((7, 2), (9, 3), (12, 0), (2, 1), (33, 40))
 
 
@@ -155,7 +155,8 @@ def test_opcheck_with_a_bias() -> None:
     given = qkv(grad=True)
     how = (BAND.key, [7, 2], [], key, tensors)
     torch.library.opcheck(operator.forward, (*given, *how, *PLAIN))
-    weighed = (torch.randn(4, requires_grad=True), torch.tensor([5]), 0.25, 3.0, None, None, True)
+    padding = (torch.tensor([[0, 5], [2, 7]], dtype=torch.int32), None)
+    weighed = (*padding, torch.randn(4, requires_grad=True), torch.tensor([5]), 0.25, 3.0, None, None, True)
     torch.library.opcheck(operator.forward, (*given, *how, *weighed))
 
 

@@ -18,6 +18,7 @@ from lattend.attend.decode.kv_cache import KVCache
 from lattend.attend.dispatch import KERNELS
 from lattend.attend.dropout import new_seed
 from lattend.attend.inputs import as_one_kind, check_scoring, check_shapes, check_sinks, checked_inputs
+from lattend.attend.padding import padding_given
 from lattend.attend.rule_names import rule_names
 from lattend.errors import LattendError, NamingError
 from lattend.rules.reader import RuleLike, read_rule
@@ -27,15 +28,15 @@ from lattend.rules.rule import Rule
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
-    dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[False] = ...,
-    kernel: str | None = ..., deterministic: bool = ..., **values: Any,
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
+    sinks: Tensor | None = ..., dropout: float = ..., cache: KVCache | None = ...,
+    return_lse: Literal[False] = ..., kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> Tensor: ...  # fmt: skip
 @overload
 def attention(
     q: Tensor, k: Tensor, v: Tensor, rule: RuleLike, *, scale: float | None = ...,
-    bias: Bias | Tensor | None = ..., softcap: float | None = ..., sinks: Tensor | None = ...,
-    dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[True],
+    bias: Bias | Tensor | None = ..., padding: Tensor | None = ..., softcap: float | None = ...,
+    sinks: Tensor | None = ..., dropout: float = ..., cache: KVCache | None = ..., return_lse: Literal[True],
     kernel: str | None = ..., deterministic: bool = ..., **values: Any,
 ) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 def attention(
@@ -46,6 +47,7 @@ def attention(
     *,
     scale: float | None = None,
     bias: Bias | Tensor | None = None,
+    padding: Tensor | None = None,
     softcap: float | None = None,
     sinks: Tensor | None = None,
     dropout: float = 0,
@@ -63,6 +65,9 @@ def attention(
     the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
     [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
     query's scores.
+
+    `padding` says which keys of each batch element are real: lengths [batch], or a mask [batch, m] that is
+    True where a key is real, be the padding left, right or between. A query without real keys gives zeros.
 
     A `softcap` c bends the scaled scores s to c·tanh(s/c), before the bias. `sinks`, a tensor [heads], are
     logits that take part in every softmax of their head and give no value. `dropout` is the share of weights
@@ -102,18 +107,21 @@ def attention(
         q, k, v = as_one_kind(q, k, v)
         if dropout:
             raise NamingError("dropout is for training, and a cache for decoding; leave one of them out")
+        if padding is not None:
+            raise NamingError("padding: a cache holds real keys only; give each sequence a cache of its own")
         check_sinks(sinks, q)
         cache.check_rule(read_rule(rule), values)
         return cache.attend(
             q, k, v, scale=scale, bias=bias, softcap=softcap, sinks=sinks, return_lse=return_lse
         )
     q, k, v, *given = checked_inputs((key, bound), values, (q, k, v), bias)
+    real = padding_given(padding, q, k)
     shape = q.shape[2:-1]
     if len(shape) > 1:
         q, k, v = q.flatten(2, -2), k.flatten(2, -2), v.flatten(2, -2)
     check_sinks(sinks, q)
     seed = new_seed(q) if dropout else None
-    how = (sinks, seed, dropout, softcap, scale, kernel, deterministic)
+    how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
     out, lse = operator.forward(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)

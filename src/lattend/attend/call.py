@@ -34,6 +34,8 @@ class AttentionCall:
     sinks: Tensor | None = None  # [heads]: logits that take weight and give no value
     dropout: float = 0.0
     seed: Tensor | None = None  # [1], of the dropout
+    key_range: Tensor | None = None  # [batch, 2]: all real keys lie from the first to before the second
+    key_mask: Tensor | None = None  # [batch, m]: which keys are real, where some within the range are not
 
 
 class BackwardInputs(NamedTuple):

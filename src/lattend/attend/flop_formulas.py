@@ -24,7 +24,7 @@ from lattend.errors import LattendError
 
 FORWARD, BACKWARD = torch.ops.lattend.attention, torch.ops.lattend.attention_backward
 HOW = (
-    *("rule", "numbers", "data", "term", "bias", "sinks", "seed"),
+    *("rule", "numbers", "data", "term", "bias", "key_range", "key_mask", "sinks", "seed"),
     *("dropout", "softcap", "scale", "kernel", "deterministic"),
 )
 

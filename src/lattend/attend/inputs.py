@@ -20,7 +20,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 MOST_POSITIONS, MOST_NUMBER = 2**31 - 1, 2**62
 MOST_SCALE = 1e18
 OPTIONS = (  # not q and k
-    *("v", "rule", "scale", "bias", "softcap", "sinks", "dropout"),
+    *("v", "rule", "scale", "bias", "padding", "softcap", "sinks", "dropout"),
     *("cache", "return_lse", "kernel", "deterministic"),
 )
 

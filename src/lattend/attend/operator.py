@@ -24,12 +24,14 @@ from lattend.attend import dispatch
 from lattend.attend.bias import parts_of
 from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
 from lattend.attend.memory import empty_like, laid_out
+from lattend.attend.padding import check_lengths
 from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.errors import LattendError
 
 _HOW = (
-    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, Tensor? sinks, Tensor? seed, "
+    "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, Tensor? key_range, "
+    "Tensor? key_mask, Tensor? sinks, Tensor? seed, "
     "float dropout, float? softcap, float? scale, str? kernel, bool deterministic"
 )
 _TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
@@ -49,8 +51,11 @@ forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.atten
 
 @torch.library.impl(_LIBRARY, "attention", "CompositeExplicitAutograd")
 def _forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    call = call_of(q, *how)
+    if call.key_range is not None:
+        check_lengths(call.key_range, k.shape[2])
     with exactly(q):
-        out, lse = dispatch.forward(call_of(q, *how), q, k, v)
+        out, lse = dispatch.forward(call, q, k, v)
     return laid_out(out, q), lse.contiguous()
 
 
@@ -78,6 +83,8 @@ def call_of(
     data: Sequence[Tensor],
     term: str | None,
     bias: Sequence[Tensor],
+    key_range: Tensor | None,
+    key_mask: Tensor | None,
     sinks: Tensor | None,
     seed: Tensor | None,
     dropout: float,
@@ -93,7 +100,7 @@ def call_of(
     biases = dict(zip(names, bias, strict=True))
     return AttentionCall(
         rule_at(rule, tuple(numbers)), factor, kernel, deterministic, arrays, added, biases,
-        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed,
+        softcap=softcap, sinks=sinks, dropout=dropout, seed=seed, key_range=key_range, key_mask=key_mask,
     )  # fmt: skip
 
 
@@ -116,7 +123,7 @@ def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor,
 @torch.library.register_fake(backward, lib=_LIBRARY)
 def _backward_shapes(*given: Any) -> OperatorGradients:
     dq, dk, dv = (empty_like(x, x.shape[-1]) for x in given[2:5])
-    bias, sinks = given[12:14]
+    bias, _, _, sinks = given[12:16]
     empty = dq.new_empty(0) if sinks is None else sinks.new_empty(sinks.shape)
     return dq, dk, dv, [x.new_empty(x.shape) for x in bias], empty
 
@@ -125,20 +132,21 @@ def _backward_shapes(*given: Any) -> OperatorGradients:
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, rule, numbers, data, term, bias, sinks, seed, *options = inputs
+    q, k, v, rule, numbers, data, term, bias, *others = inputs
+    tensors, ctx.options = others[:4], others[4:]  # padding, sinks, seed
     ctx.set_materialize_grads(False)
     ctx.learned = any(x.requires_grad for x in bias)
-    ctx.save_for_backward(q, k, v, *output, sinks, seed, *data, *bias)
-    ctx.rule, ctx.numbers, ctx.term, ctx.arrays, ctx.options = rule, numbers, term, len(data), options
+    ctx.save_for_backward(q, k, v, *output, *tensors, *data, *bias)
+    ctx.rule, ctx.numbers, ctx.term, ctx.arrays = rule, numbers, term, len(data)
 
 
 def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -> tuple[Any, ...]:
-    q, k, v, out, lse, sinks, seed, *rest = ctx.saved_tensors
+    q, k, v, out, lse, key_range, key_mask, sinks, seed, *rest = ctx.saved_tensors
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
-    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, sinks, seed, *ctx.options)
+    how = (ctx.rule, ctx.numbers, data, ctx.term, bias, key_range, key_mask, sinks, seed, *ctx.options)
     *grads, biases, of_sinks = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
-    rest = (None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
+    rest = (None, None, None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
     return *grads, None, None, [None] * len(data), None, biases, *rest
 
 
@@ -157,8 +165,8 @@ torch.library.register_autograd(backward, _refuse, lib=_LIBRARY)
 
 
 def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]:
-    *qkv, rule, numbers, data, term, bias, sinks, seed = given[:10]
-    for name, dims in (("bias", in_dims[7]), ("sinks", in_dims[8:9])):
+    *qkv, rule, numbers, data, term, bias, key_range, key_mask, sinks, seed = given[:12]
+    for name, dims in (("bias", in_dims[7]), ("sinks", in_dims[10:11])):
         if any(dim is not None for dim in dims):
             raise LattendError(f"{name}: vmap maps the batch of q, k and v, and {name} has none")
     if seed is not None and info.randomness == "same":
@@ -176,8 +184,12 @@ def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]
         each = each if batched else each[:, None].expand(-1, batch, *each.shape[1:])
         arrays.append(each.flatten(0, 1))
     folded = [x.flatten(0, 1) for x in whole]
-    one = None if seed is None else seed if in_dims[9] is None else seed.movedim(in_dims[9], 0)[0]
-    found = forward(*folded, rule, numbers, arrays, term, bias, sinks, one, *given[10:])
+    one = None if seed is None else seed if in_dims[11] is None else seed.movedim(in_dims[11], 0)[0]
+    padding = [
+        None if x is None else (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
+        for x, dim in zip((key_range, key_mask), in_dims[8:10], strict=True)
+    ]
+    found = forward(*folded, rule, numbers, arrays, term, bias, *padding, sinks, one, *given[12:])
     return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
 
 

@@ -85,7 +85,7 @@ def meta_call(rule: Rule, like: Like, settings: Settings, values: Mapping[str, A
     sizes = zip(names.sizes, numbers, strict=False)
     rule.at(**{name: size for name, size in sizes if name not in rule.values})  # within its domain
     data = [values[array.name] for array in names.arrays]
-    weighed = (None, None, 0.0, None, None)  # sinks, seed, dropout, softcap, scale
+    weighed = (None, None, None, None, 0.0, None, None)  # padding, sinks, seed, dropout, softcap, scale
     how = (term, _tensors(settings.bias), *weighed, settings.kernel, settings.deterministic)
     call = call_of(q, rule.key, numbers, data, *how)
     flat = [x.flatten(2, -2) if x.dim() > 4 else x for x in (q, k, v)]

@@ -24,6 +24,7 @@ from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_weights
 from lattend.attend.memory import per_kv_head
+from lattend.attend.padding import real_keys
 
 MAX_PAIRS = 1 << 28  # of all heads and batch elements: 1 GiB of scores in float32
 
@@ -86,7 +87,9 @@ def attention_mask(call: AttentionCall, device: torch.device) -> Tensor:
 
 def _scores(call: AttentionCall, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     """The scores, where they are attended, and their derivative by what a softcap is given."""
-    mask, softened = attention_mask(call, q.device), None
+    mask, softened, real = attention_mask(call, q.device), None, real_keys(call, k.shape[2])
+    if real is not None:
+        mask = mask & real[:, None, None, :]
     scores = q @ k.mT * call.scale
     if call.softcap is not None:
         bent = (scores / call.softcap).tanh()

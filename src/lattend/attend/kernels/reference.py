@@ -19,6 +19,7 @@ from torch import Tensor
 from lattend.attend.arrays import arrays_of
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept, kept_share
+from lattend.attend.padding import real_keys
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 
 Floats = NDArray[np.float64]
@@ -46,10 +47,12 @@ def rows(call: AttentionCall, q: Tensor, k: Tensor) -> Iterator[QueryRow]:
     """All queries with the keys they attend to, from the rule itself."""
     batch, heads, queries, _ = q.shape
     share = heads // k.shape[1]
+    real = real_keys(call, k.shape[2])
     for element in range(batch):
         rule = replace(call.rule, data=arrays_of(call, element), open=())
         differ = heads if rule.has_heads else 1
         mask = rule.mask().reshape(differ, queries, k.shape[2])
+        mask = mask if real is None else mask & real[element].cpu().numpy()
         for head in range(heads):
             for query in range(queries):
                 keys = np.flatnonzero(mask[head % differ, query])

@@ -77,6 +77,8 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "there is nothing to compute"
     if call.term is not None:
         return "there is a bias"
+    if call.key_range is not None:
+        return "some keys are padding"
     if call.softcap is not None:
         return "scores have a softcap"
     if call.dropout:

@@ -21,6 +21,7 @@ from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
 from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
 from lattend.attend.memory import per_kv_head
+from lattend.attend.padding import real_keys
 from lattend.plans.part import Part, PartAxis
 from lattend.plans.plan import Plan, plan
 from lattend.plans.tiles import PER_AXIS, Tiles, listed_positions, with_lists
@@ -54,7 +55,8 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     )
     for some in _members(call, q):
         mine = _of(some, q, k, v)
-        run = OnlineSoftmax(*mine, call.scale, softcap=call.softcap, biased=call.term is not None)
+        biased, real = call.term is not None, some.real(call, k)
+        run = OnlineSoftmax(*mine, call.scale, softcap=call.softcap, biased=biased, real=real)
         for group in some.pieces(call):
             kept = _kept(call, some, group, q)
             run.add(group, _bias(call, some, group, run.q.dtype), kept)
@@ -74,7 +76,7 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     for some in _members(call, q):
         theirs = None if grad_lse is None else some.of(grad_lse)
         inputs = BackwardInputs(some.of(grad_out), theirs, *_of(some, q, k, v), some.of(out), some.of(lse))
-        run = GradientSums(inputs, call.scale, call.softcap)
+        run = GradientSums(inputs, call.scale, call.softcap, some.real(call, k))
         for group in some.pieces(call):
             bias = _bias(call, some, group, wide)
             slopes = torch.zeros_like(bias) if bias is not None and call.learned else None
@@ -107,6 +109,12 @@ class Members:
     def of(self, x: Tensor) -> Tensor:
         """Their part of [batch, heads, …], as [members, …]."""
         return x[self.batch, self.heads].flatten(0, 1)
+
+    def real(self, call: AttentionCall, k: Tensor) -> Tensor | None:
+        """Which of their keys are no padding, [members, m]."""
+        found = real_keys(call, k.shape[2])
+        heads = self.heads.stop - self.heads.start
+        return None if found is None else found[self.batch].repeat_interleave(heads, 0)
 
     def put(self, x: Tensor, found: Tensor) -> None:
         part = x[self.batch, self.heads]

@@ -60,13 +60,18 @@ class _Chunk(NamedTuple):
 class _Pass:
     """q, k and v, what chunks read and write of them, and products in memory that outlives a chunk."""
 
-    def __init__(self, q: Tensor, k: Tensor, v: Tensor, scale: float, softcap: float | None) -> None:
+    def __init__(
+        self, q: Tensor, k: Tensor, v: Tensor, scale: float, softcap: float | None, real: Tensor | None
+    ) -> None:
         if q.ndim != 3 or k.shape != (*q.shape[:1], k.shape[1], q.shape[2]) or v.shape[:2] != k.shape[:2]:
             shapes = ", ".join(str(list(x.shape)) for x in (q, k, v))
             raise TensorError(f"q, k and v must be [B, n, D], [B, m, D] and [B, m, Dv], not {shapes}")
         wide = torch.promote_types(q.dtype, torch.float32)
         self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
-        self.scale, self.softcap = scale, softcap
+        self.scale, self.softcap, self._blocked = scale, softcap, None
+        if real is not None:  # [B, m]; what stands in padding may be anything
+            self.k, self.v = (x.masked_fill(~real[..., None], 0) for x in (self.k, self.v))
+            self._blocked = torch.where(real, 0.0, BLOCKED).to(wide)[..., None]
         self._memory: dict[str, Tensor] = {}
 
     def chunks(self, group: TileGroup, held: int) -> Iterator[_Chunk]:
@@ -148,6 +153,8 @@ class _Pass:
             low, high = max(first, run.first), min(end, run.end)
             if low < high:
                 s[:, low - first : high - first].add_(run.added[low - run.first : high - run.first])
+        if self._blocked is not None:
+            s.add_(self._keys(chunk, "blocked", self._blocked))
         if chunk.group.masked is not None:
             s.add_(chunk.group.masked[chunk.tiles, chunk.keys], alpha=BLOCKED)
         if bias is not None:
@@ -159,14 +166,14 @@ class OnlineSoftmax(_Pass):
     """Attention so far: of each query, the sum of exp(score) over its keys and the values so weighed.
 
     Groups are added in sequence; no pair may be in two of them. `biased` says that some will come
-    with a bias.
+    with a bias; `real` [B, m], which keys are no padding.
     """
 
     def __init__(
         self, q: Tensor, k: Tensor, v: Tensor, scale: float, *,
-        softcap: float | None = None, biased: bool = False,
+        softcap: float | None = None, biased: bool = False, real: Tensor | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(q, k, v, scale, softcap)
+        super().__init__(q, k, v, scale, softcap, real)
         b, n, _ = q.shape
         small = not biased and abs(scale) * _longest(self.q) * _longest(self.k) <= BOUND
         self._top = None if small else self.q.new_full((b, n, 1), LOW)  # the largest score, taken off all
@@ -227,8 +234,10 @@ class GradientSums(_Pass):
     Results and their gradients are those of all groups together.
     """
 
-    def __init__(self, given: BackwardInputs, scale: float, softcap: float | None = None) -> None:
-        super().__init__(given.q, given.k, given.v, scale, softcap)
+    def __init__(
+        self, given: BackwardInputs, scale: float, softcap: float | None = None, real: Tensor | None = None
+    ) -> None:
+        super().__init__(given.q, given.k, given.v, scale, softcap, real)
         wide, empty = self.q.dtype, given.lse == -torch.inf
         self._dout = given.grad_out.to(wide)
         delta = vecdot(self._dout, given.out.to(wide))

@@ -20,6 +20,7 @@ from lattend.attend.kernels.triton.forward import (
     attended_pairs,
     block_of,
     full_range,
+    in_padding,
     product,
     row_bounds,
     rows_of,
@@ -27,7 +28,7 @@ from lattend.attend.kernels.triton.forward import (
     step_bounds,
 )
 from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
-from lattend.attend.kernels.triton.pairs import kept_pairs, tanh
+from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 
 @triton.jit
@@ -57,12 +58,12 @@ def without_keys(lse, delta):
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_bwd_dq_kernel(
     Q, K, V, Out, GradOut, GradLse, Lse, Delta, SumQ, GradQ, SumsBias, Quanta, Table, Header, Data,
-    scale, softcap, Seed, limit, kept_share,
+    scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row,
     o_batch, o_head, o_row, g_batch, g_head, g_row,
     heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, SLOPES: tl.constexpr,
-    CAPPED: tl.constexpr, DROPS: tl.constexpr,
+    CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -107,8 +108,12 @@ def attention_bwd_dq_kernel(
 
     count = inner_count(entry, AXES)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
+    first_step, end_step, full_first, full_end = in_padding(
+        KeyRange, batch, begin, count, full_first, full_end, BLOCK_N, SKIPS
+    )
     for FULL in tl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-        first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+        first_index, end_index = step_bounds(first_step, end_step, full_first, full_end, FULL)
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -125,6 +130,8 @@ def attention_bwd_dq_kernel(
             attended = attended_pairs(
                 oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
             )
+            if PADDED:
+                attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             p = tl.where(attended, tl.math.exp2(s - lse[:, None]), 0.0)
             dp = product(grad, tl.trans(v), PRECISION, UPCAST)
             if DROPS:
@@ -144,10 +151,11 @@ def attention_bwd_dq_kernel(
 @triton.jit(do_not_specialize=PLAIN)
 def attention_bwd_dkdv_kernel(
     Q, K, V, GradOut, Lse, Delta, SumK, SumV, GradK, GradV, Table, Header, Data,
-    scale, softcap, Seed, limit, kept_share,
+    scale, softcap, Seed, limit, kept_share, KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, g_batch, g_head, g_row,
     heads, share, rows, keys, tiles, table_batch, table_head,
-    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
+    BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr,
+    CAPPED: tl.constexpr, DROPS: tl.constexpr, PADDED: tl.constexpr, HOLES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -169,6 +177,8 @@ def attention_bwd_dkdv_kernel(
     acc_k = tl.zeros([BLOCK_M, DP], tl.float32)
     acc_v = tl.zeros([BLOCK_M, DVP], tl.float32)
     sharpness = scale * LOG2E
+    if PADDED:
+        real = real_keys(KeyRange, KeyMask, mask_row, batch, place, inside, HOLES)
 
     for member in range(0, share):
         head = kv_head * share + member
@@ -182,9 +192,13 @@ def attention_bwd_dkdv_kernel(
             GradHead = GradOut + batch * g_batch + head.to(tl.int64) * g_head
         first_row = (batch * heads + head) * rows
         count = inner_count(entry, AXES)
+        if PADDED:  # a tile of padding has nothing to do
+            count *= tl.max(real.to(tl.int32), 0)
         full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+        if PADDED:
+            full_first, full_end = tl.minimum(full_first, count), tl.minimum(full_end, count)
         for FULL in tl.static_range(0, 1 + HAS_FULL):
-            first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+            first_index, end_index = step_bounds(0, tl.cdiv(count, BLOCK_N), full_first, full_end, FULL)
             for index in range(first_index, end_index):
                 step = step_at(index, full_first, full_end, FULL)
                 slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -211,6 +225,8 @@ def attention_bwd_dkdv_kernel(
                 attended = attended_pairs(
                     oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
                 )
+                if PADDED:
+                    attended &= real[:, None]
                 p = tl.where(attended, tl.math.exp2(s - lse[None, :]), 0.0)
                 dp = product(v, tl.trans(grad), PRECISION, UPCAST)
                 weights = p

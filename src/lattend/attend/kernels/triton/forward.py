@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from lattend.attend.kernels.triton.geometry import PLAIN, inner_columns, inner_count, outer_rows
-from lattend.attend.kernels.triton.pairs import kept_pairs, tanh
+from lattend.attend.kernels.triton.pairs import kept_pairs, real_keys, tanh
 
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 LN2: tl.constexpr = tl.constexpr(0.6931471805599453)
@@ -117,11 +117,25 @@ def full_range(entry, count, STEP: tl.constexpr, AXES: tl.constexpr, HAS_FULL: t
 
 
 @triton.jit
-def step_bounds(count, full_first, full_end, STEP: tl.constexpr, FULL: tl.constexpr):
+def in_padding(KeyRange, batch, begin, count, full_first, full_end, STEP: tl.constexpr, SKIPS: tl.constexpr):
+    """The first step, the end of the steps, and of the full ones; those among padding left out if SKIPS."""
+    first, end = 0, tl.cdiv(count, STEP)
+    if SKIPS:
+        first = tl.maximum(tl.load(KeyRange + 2 * batch) - begin, 0) // STEP
+        last = tl.maximum(tl.load(KeyRange + 2 * batch + 1) - begin, 0)
+        end = tl.minimum(end, tl.cdiv(last, STEP))
+        first = tl.minimum(first, end)
+        full_first = tl.minimum(tl.maximum(full_first, first), end)
+        full_end = tl.minimum(tl.maximum(full_end, full_first), end)
+    return first, end, full_first, full_end
+
+
+@triton.jit
+def step_bounds(first, end, full_first, full_end, FULL: tl.constexpr):
     """The range of indices over the full steps, or over all others."""
     if FULL:
         return full_first, full_end
-    return 0, tl.cdiv(count, STEP) - (full_end - full_first)
+    return first, end - (full_end - full_first)
 
 
 @triton.jit
@@ -135,9 +149,11 @@ def step_at(index, full_first, full_end, FULL: tl.constexpr):
 @triton.jit(do_not_specialize=[name for name in PLAIN if name != "keys"])
 def attention_fwd_kernel(
     Q, K, V, Out, State, Lse, Table, Header, Data, scale, softcap, Seed, limit, kept_share,
+    KeyRange, KeyMask, mask_row,
     q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, o_batch, o_head, o_row,
     heads, share, rows, tiles, table_batch, table_head,
     BOUNDS: tl.constexpr, REST: tl.constexpr, BIAS: tl.constexpr, CAPPED: tl.constexpr, DROPS: tl.constexpr,
+    PADDED: tl.constexpr, HOLES: tl.constexpr,
     AXES: tl.constexpr, TY: tl.constexpr, TX: tl.constexpr,
     OUTER_KINDS: tl.constexpr, INNER_KINDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
@@ -174,8 +190,12 @@ def attention_fwd_kernel(
 
     count = inner_count(entry, AXES)
     full_first, full_end = full_range(entry, count, BLOCK_N, AXES, HAS_FULL)
+    SKIPS: tl.constexpr = PADDED and AXES == 1 and INNER_KINDS[0] == 0
+    first_step, end_step, full_first, full_end = in_padding(
+        KeyRange, batch, begin, count, full_first, full_end, BLOCK_N, SKIPS
+    )
     for FULL in tl.static_range(0, 1 + HAS_FULL):  # the steps with a mask, then those that need none
-        first_index, end_index = step_bounds(count, full_first, full_end, BLOCK_N, FULL)
+        first_index, end_index = step_bounds(first_step, end_step, full_first, full_end, FULL)
         for index in range(first_index, end_index):
             step = step_at(index, full_first, full_end, FULL)
             slot = step * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -190,10 +210,12 @@ def attention_fwd_kernel(
             attended = attended_pairs(
                 oa, ob, oc, ia, ib, ic, bounds, head, batch, Header, Data, REST, AXES, FULL, WIDE
             )
+            if PADDED:
+                attended &= real_keys(KeyRange, KeyMask, mask_row, batch, at, there, HOLES)[None, :]
             s = tl.where(attended, s, -float("inf"))
             higher = tl.maximum(m, tl.max(s, 1) * sharpness)
             base = higher
-            if BIAS is not None or not FULL:  # there may be no key yet: -inf less -inf is no number
+            if BIAS is not None or PADDED or not FULL:  # there may be no key yet: -inf less -inf is no number
                 base = tl.where(higher == -float("inf"), 0.0, higher)
             p = tl.math.exp2(s * sharpness - base[:, None])
             shrink = tl.math.exp2(m - base)

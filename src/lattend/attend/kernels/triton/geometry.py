@@ -19,7 +19,7 @@ import triton.language as tl
 AXIS_NUMBERS = 12
 NUMBERS = 3 * AXIS_NUMBERS
 # Arguments that follow n: a kernel compiled for one value of these serves all
-PLAIN = ["rows", "keys", "tiles", "table_batch", "table_head", "limit"]
+PLAIN = ["rows", "keys", "tiles", "table_batch", "table_head", "limit", "mask_row"]
 
 
 @triton.jit

@@ -80,18 +80,17 @@ class Prepared:
 
     def constants(self, call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         """The compile-time arguments; remembered."""
-        weighed = (call.softcap is not None, call.seed is not None)
+        weighed = tuple(x is not None for x in (call.softcap, call.seed, call.key_range, call.key_mask))
         key = (q.dtype, q.shape[-1], v.shape[-1], _furthest(q, k, v) >= REACH_32, uses_tf32(), weighed)
         return self.known.find(key, lambda: self._constants(weighed, q, k, v))
 
-    def _constants(self, weighed: tuple[bool, bool], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
+    def _constants(self, weighed: tuple[bool, ...], q: Tensor, k: Tensor, v: Tensor) -> dict[str, Any]:
         axes, outer = self.part.axes, self.shape.outer
         return {
             "BOUNDS": self.functions.bounds,
             "REST": self.functions.rest,
             "BIAS": self.functions.bias,
-            "CAPPED": weighed[0],
-            "DROPS": weighed[1],
+            **dict(zip(("CAPPED", "DROPS", "PADDED", "HOLES"), weighed, strict=True)),
             "AXES": len(axes),
             "TY": outer[-2] if len(outer) > 1 else 1,
             "TX": outer[-1],
@@ -254,9 +253,12 @@ class Runner:
 
 
 def _weighing(call: AttentionCall, unused: Tensor) -> tuple[Any, ...]:
-    """The arguments about scores and weights: scale, softcap, and the seed, limit and share of dropout."""
+    """The arguments about scores and weights: scale, softcap, seed, limit and share of dropout, padding."""
     softcap, seed = call.softcap or 1.0, unused if call.seed is None else call.seed
-    return call.scale, softcap, seed, limit_of(call.dropout), kept_share(call.dropout)
+    real = unused if call.key_range is None else call.key_range.contiguous()
+    mask, row = (unused, 0) if call.key_mask is None else (call.key_mask.contiguous(), call.key_mask.shape[1])
+    dropped = (limit_of(call.dropout), kept_share(call.dropout))
+    return call.scale, softcap, seed, *dropped, real, mask.view(torch.uint8) if row else mask, row
 
 
 def uses_tf32() -> bool:

@@ -1,4 +1,4 @@
-"""What happens to the scores and weights of single pairs in a kernel: a softcap, and dropout.
+"""What happens to the scores and weights of single pairs in a kernel: a softcap, dropout, padding.
 
 The hash is that of attend/dropout.py, in the same steps.
 """
@@ -42,3 +42,12 @@ def kept_pairs(Seed, limit, member, queries, keys):
     row = mixed(mixed(mixed(member.to(tl.uint32) ^ low) + queries.to(tl.uint32)) ^ high)
     odd = mixed(row + tl.cast(ODD, tl.uint32)) | 1
     return (mixed(keys.to(tl.uint32) * odd + row) >> SHIFT) >= limit.to(tl.uint32)
+
+
+@triton.jit
+def real_keys(KeyRange, KeyMask, mask_row, batch, keys, there, HOLES: tl.constexpr):
+    """Which of the keys, flat positions, are no padding."""
+    real = (keys >= tl.load(KeyRange + 2 * batch)) & (keys < tl.load(KeyRange + 2 * batch + 1))
+    if HOLES:
+        real &= tl.load(KeyMask + batch * mask_row + keys, mask=real & there, other=0) != 0
+    return real
