@@ -44,7 +44,8 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """The output [batch, heads, s, Dv] of s queries, and their log-sum-exp [batch, heads, s] if asked for.
 
-    `mask` is [s, m], or [heads, s, m]; None is all pairs. A row without keys gives zeros and -inf.
+    `mask` is [s, m], [heads, s, m] or [batch, 1 or heads, s, m]; None is all pairs. A row without keys gives
+    zeros and -inf.
     `bias` is broadcast to [heads, s, m].
     """
     batch, heads, s, _ = q.shape
@@ -58,10 +59,14 @@ def attend(
     if mask is None:  # the queries that share a kv head are rows of one matrix
         out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, None, how.scale)
         return out.reshape(batch, heads, s, -1), None
+    if mask.ndim == 4 and mask.shape[1] == 1:
+        rows = mask.repeat(1, 1, group, 1)  # [batch, 1, group * s, m], as the queries of a kv head
+        out = _library(q.reshape(batch, kv_heads, group * s, -1), k, v, rows, how.scale)
+        return out.masked_fill(~rows.any(-1, keepdim=True), 0).reshape(batch, heads, s, -1), None
     rows = q.reshape(batch * kv_heads, group, s, -1)
     keys, values = (x.flatten(0, 1)[:, None].expand(-1, group, -1, -1) for x in (k, v))
-    if mask.ndim == 3:
-        mask = mask.reshape(kv_heads, group, s, m).repeat(batch, 1, 1, 1)
+    if mask.ndim >= 3:
+        mask = mask.expand(batch, heads, s, m).reshape(batch * kv_heads, group, s, m)
     out = _library(rows, keys, values, mask, how.scale).masked_fill(~mask.any(-1, keepdim=True), 0)
     return out.reshape(batch, heads, s, -1), None
 

@@ -23,6 +23,7 @@ class Symbolic:
     """A term or a condition under construction, with its number of parts and levels."""
 
     __slots__ = ("depth", "parts")
+    device = None  # masks are moved to each other's
 
     def __init__(self, below: Sequence[Symbolic], depth: int | None = None) -> None:
         self.parts = 1 + sum(item.parts for item in below)
@@ -370,6 +371,10 @@ def _given(first: object, *_: object, **__: object) -> object:
     return first
 
 
+def _constant(truth: bool, *_: object, **__: object) -> SymbolicCondition:
+    return SymbolicCondition(Truth(truth), [])
+
+
 def _named(operation: Callable[..., Any], names: str) -> dict[str, Callable[..., Any]]:
     """The operation of each sign under the names that follow it."""
     entries = [entry.split() for entry in names.split(", ")]
@@ -392,5 +397,5 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **{"bool": as_condition, "where": _where, "div": _divided, "divide": _divided},
     **{"clamp": _clamped, "clip": _clamped},
     # and_masks and or_masks begin with these
-    **{"new_ones": partial(_given, True), "new_zeros": partial(_given, False)},
+    **{"new_ones": partial(_constant, True), "new_zeros": partial(_constant, False)},
 }

@@ -1,0 +1,1 @@
+"""Lattend where people work: Hugging Face's transformers."""
