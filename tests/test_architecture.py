@@ -11,11 +11,25 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "lattend"
 # A folder imports only from those before it in this list; those below and the files beside them serve all
-ORDER = ("rules", "sets", "counts", "plans", "attend", "cost", "nn", "study", "ask", "web", "cli", "tour")
+ORDER = (
+    "rules",
+    "sets",
+    "counts",
+    "plans",
+    "attend",
+    "cost",
+    "nn",
+    "integrations",
+    "study",
+    "ask",
+    "web",
+    "cli",
+    "tour",
+)
 # What serves all, and what it may import itself
 SERVE_ALL = {"report": {"report"}, "draw": {"rules", "sets", "counts", "plans", "report", "draw"}}
 # These run; the others count, draw and plan
-TORCH = {"attend", "cost/measure", "nn", "study/generative", "study/gradients"}
+TORCH = {"attend", "cost/measure", "nn", "integrations", "study/generative", "study/gradients"}
 # Loaded when tensors are given
 TORCH_FILES = {
     *("study/steering/tensors.py", "study/games/gan.py", "study/games/tensors.py", "study/training.py"),

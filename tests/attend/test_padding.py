@@ -46,7 +46,7 @@ def alone(q: Tensor, k: Tensor, v: Tensor, text: str, real: Tensor) -> tuple[Ten
     return weights @ v.repeat_interleave(share, 1), lse
 
 
-def compared(kernel: str, text: str, padding: Tensor, real: Tensor, n: int, **options: Any) -> None:
+def compared(kernel: str, text: str, padding: Tensor, real: Tensor, n: int) -> None:
     exact = kernel != "triton"
     batch = len(real)
     q, k, v, grad = (x.requires_grad_() for x in tensors(batch, n, torch.float64))
@@ -57,9 +57,9 @@ def compared(kernel: str, text: str, padding: Tensor, real: Tensor, n: int, **op
     hidden = ~real[:, None, :, None].to(DEVICE)
     given_[1:] = [x.masked_fill(hidden, 1e4) for x in given_[1:]]  # what stands in padding does not matter
     leaves = [x.requires_grad_() for x in given_]
-    out, lse = attention(
-        *leaves, text, padding=padding.to(DEVICE), kernel=kernel, scale=0.25, return_lse=True, **options
-    )
+    q, k, v = leaves
+    at = padding.to(DEVICE)
+    out, lse = attention(q, k, v, text, padding=at, kernel=kernel, scale=0.25, return_lse=True)
     assert torch.equal(lse.cpu() == -torch.inf, sums == -torch.inf)
     ends = (out * grad.to(DEVICE, out.dtype)).sum() + torch.where(lse == -torch.inf, 0, lse).sum()
     found = [out, torch.where(lse == -torch.inf, 0, lse), *torch.autograd.grad(ends, leaves)]

@@ -211,8 +211,28 @@ def test_set_rule_of_one_layer() -> None:
     torch.testing.assert_close(whole(ids()).logits, eager(ids()).logits, atol=2e-6, rtol=1e-4)
 
 
+def test_a_rule_that_reaches_dropped_keys_is_refused() -> None:
+    _, ours = pair(*DECODERS["mistral"])
+    hub.set_rule(ours, "causal")
+    with pytest.raises(
+        lt.errors.LattendError, match="reaches key 0, and the cache of this model keeps those"
+    ):
+        ours.generate(ids(), max_new_tokens=4, do_sample=False)
+    whole, _ = pair("LlamaConfig", DECODER)
+    whole.load_state_dict(ours.state_dict())
+    options: dict[str, Any] = {"max_new_tokens": 9, "do_sample": False}
+    found = ours.generate(ids(), past_key_values=transformers.DynamicCache(), **options)
+    assert torch.equal(found, whole.generate(ids(), **options))
+
+
 def test_mistakes_are_told() -> None:
     eager, ours = pair(*DECODERS["llama"])
+    with pytest.raises(lt.errors.NamingError, match="needs a value for t"):
+        hub.set_rule(ours, "strided")
+    with pytest.raises(lt.errors.LattendError, match="not one of sequences that grow: it names n"):
+        hub.set_rule(ours, "k >= n - q")
+    with pytest.raises(lt.errors.LattendError, match="it is a rule of images"):
+        hub.set_rule(ours, "neighbourhood(2)")
     with pytest.raises(lt.errors.NamingError, match=r"model\.set_attn_implementation"):
         hub.set_rule(eager, "causal")
     with pytest.raises(lt.errors.NamingError, match="there is no layer 7; layers are 0 to 1"):

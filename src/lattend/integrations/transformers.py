@@ -185,21 +185,22 @@ def attention_forward(
     **_: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in every layer; the output is [batch, queries, heads, value_dim]."""
-    mask = attention_mask
-    if not isinstance(mask, ModelMask):
-        mask = _mask_of(module, query, key, attention_mask, is_causal)
+    given = attention_mask
+    mask = given if isinstance(given, ModelMask) else _mask_of(module, query, key, given, is_causal)
     rule = getattr(module, RULE, mask.rule)
+    if rule is not mask.rule:
+        _check_past(rule, mask, query.shape[2])
     bias = None if position_bias is None else _table(position_bias, query, key)
     sinks = None if s_aux is None else s_aux.to(query.dtype)
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": sinks, "bias": bias}
-    how = {**options, "padding": mask.padding, "dropout": dropout}
+    how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
     if mask.from_the_start and (query.shape[2] > 1 or key.shape[2] == 1):
-        sizes = {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
-        arrays = mask.arrays if rule is mask.rule else {}
-        out = attention(query, key, value, rule, **how, **sizes, **arrays)
+        how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
+        how |= mask.arrays if rule is mask.rule else {}
+        out = attention(query, key, value, rule, **how)
     elif isinstance(mask.first_query, int) and query.shape[2] > FEW:
-        places = {"q0": mask.first_query, "k0": mask.first_key, "m": key.shape[2]}
-        out = attention(query, key, value, _shifted(rule), **how, **places)
+        how |= {"q0": mask.first_query, "k0": mask.first_key, "m": key.shape[2]}
+        out = attention(query, key, value, _shifted(rule), **how)
     else:
         out = _rows(query, key, value, rule, mask, options)
     return out.transpose(1, 2).contiguous(), None
@@ -333,23 +334,49 @@ def set_rule(model: nn.Module, rule: RuleLike | None, layers: Iterable[int] | No
     """
     if getattr(getattr(model, "config", None), "_attn_implementation", NAME) != NAME:
         raise NamingError('the model runs another attention: model.set_attn_implementation("lattend") first')
-    wanted = None if layers is None else {*layers}
-    modules = [x for x in model.modules() if hasattr(x, "layer_idx") and hasattr(x, "is_causal")]
+    modules: dict[int, list[nn.Module]] = {}
+    for module in model.modules():
+        if hasattr(module, "layer_idx") and hasattr(module, "is_causal"):
+            modules.setdefault(module.layer_idx, []).append(module)  # pyright: ignore[reportArgumentType]
     if not modules:
         raise LattendError(f"no attention layers are found in {type(model).__name__}")
-    missing = [] if wanted is None else sorted(wanted - {x.layer_idx for x in modules})
-    if missing:
-        raise NamingError(
-            f"there is no layer {missing[0]}; layers are 0 to {max(x.layer_idx for x in modules)}"
-        )
-    found = None if rule is None else expr.text(read_rule(rule).baked().condition)
-    for module in modules:
-        if wanted is None or module.layer_idx in wanted:
-            if found is None:
-                module.__dict__.pop(RULE, None)
-            else:
-                module.__dict__[RULE] = found
+    wanted = [*modules] if layers is None else [*layers]
+    for layer in wanted:
+        if layer not in modules:
+            raise NamingError(f"there is no layer {layer}; layers are 0 to {max(modules)}")
+    text = None if rule is None else _text_of(read_rule(rule))
+    for module in (module for layer in wanted for module in modules[layer]):
+        if text is None:
+            module.__dict__.pop(RULE, None)
+        else:
+            module.__dict__[RULE] = text
     return model
+
+
+def _text_of(rule: Rule) -> str:
+    """The condition of a rule for sequences of any length, its numbers written in."""
+    missing = [name for name in rule.parameters if name not in rule.values]
+    if missing:
+        raise NamingError(f'rule "{rule.text}" needs a value for {missing[0]}: rule.at({missing[0]}=…)')
+    odd = [*rule.open, *rule.data, *(name for name in ("n", "m") if name in expr.names(rule.condition))]
+    if odd or len(rule.axes) > 1:
+        reason = f"it names {odd[0]}" if odd else "it is a rule of images"
+        raise LattendError(f'rule "{rule.text}" is not one of sequences that grow: {reason}')
+    return expr.text(rule.baked().condition)
+
+
+def _check_past(rule: str, mask: ModelMask, n: int) -> None:
+    """Raises where a layer's own rule reaches keys that the model's cache has dropped."""
+    first = mask.first_query
+    if not mask.first_key or torch.compiler.is_compiling():
+        return
+    queries = np.arange(n)[:, None] + int(first)
+    found = StepMask(read_rule(rule).condition, {}, None).on_host(queries, np.arange(mask.first_key))
+    if found.any():
+        raise LattendError(
+            f'the rule "{rule}" reaches key {int(found.any(0).argmax())}, and the cache of this model keeps '
+            f"those from {mask.first_key} on: give generate a past_key_values=DynamicCache() without a window"
+        )
 
 
 register()

@@ -70,7 +70,8 @@ class _Pass:
         self.q, self.k, self.v = (x.detach().to(wide) for x in (q, k, v))
         self.scale, self.softcap, self._blocked = scale, softcap, None
         if real is not None:  # [B, m]; what stands in padding may be anything
-            self.k, self.v = (x.masked_fill(~real[..., None], 0) for x in (self.k, self.v))
+            hidden = ~real[..., None]
+            self.k, self.v = self.k.masked_fill(hidden, 0), self.v.masked_fill(hidden, 0)
             self._blocked = torch.where(real, 0.0, BLOCKED).to(wide)[..., None]
         self._memory: dict[str, Tensor] = {}
 
