@@ -47,21 +47,21 @@ def alone(q: Tensor, k: Tensor, v: Tensor, text: str, real: Tensor) -> tuple[Ten
 
 
 def compared(kernel: str, text: str, padding: Tensor, real: Tensor, n: int) -> None:
-    exact = kernel != "triton"
+    exact, device = kernel != "triton", DEVICE if kernel in ("triton", "dense") else "cpu"
     batch = len(real)
     q, k, v, grad = (x.requires_grad_() for x in tensors(batch, n, torch.float64))
     wanted, sums = alone(q, k, v, text, real)
     filled = torch.where(sums == -torch.inf, 0, sums)
     slopes = torch.autograd.grad((wanted * grad).sum() + filled.sum(), (q, k, v))
-    given_ = [x.detach().to(DEVICE, torch.float64 if exact else torch.float32) for x in (q, k, v)]
-    hidden = ~real[:, None, :, None].to(DEVICE)
+    given_ = [x.detach().to(device, torch.float64 if exact else torch.float32) for x in (q, k, v)]
+    hidden = ~real[:, None, :, None].to(device)
     given_[1:] = [x.masked_fill(hidden, 1e4) for x in given_[1:]]  # what stands in padding does not matter
     leaves = [x.requires_grad_() for x in given_]
     q, k, v = leaves
-    at = padding.to(DEVICE)
+    at = padding.to(device)
     out, lse = attention(q, k, v, text, padding=at, kernel=kernel, scale=0.25, return_lse=True)
     assert torch.equal(lse.cpu() == -torch.inf, sums == -torch.inf)
-    ends = (out * grad.to(DEVICE, out.dtype)).sum() + torch.where(lse == -torch.inf, 0, lse).sum()
+    ends = (out * grad.to(device, out.dtype)).sum() + torch.where(lse == -torch.inf, 0, lse).sum()
     found = [out, torch.where(lse == -torch.inf, 0, lse), *torch.autograd.grad(ends, leaves)]
     limit = 1e-11 if exact else 2e-5
     for mine, right in zip(found, (wanted, filled, *slopes), strict=True):
