@@ -1,8 +1,8 @@
-"""A small GPT with a sliding window, trained with ours, with SDPA and a mask, and with compiled FlexAttention.
+"""A small GPT with a sliding window, trained with ours, SDPA and a mask, and compiled FlexAttention.
 
-The same weights, the same batches of bytes (this project's own docs) and the same optimizer; bfloat16 autocast
-on a GPU. Printed for each: how long the first step takes from a standing start (mask, plan, compiling, all of
-it), tokens a second after that, the greatest memory, and how far its losses are from SDPA's.
+The same weights, the same batches of bytes (this project's own docs) and the same optimizer; in bfloat16
+(autocast) on a GPU. Printed for each: how long the first step takes from a standing start (mask, plan and
+compiling included), tokens a second after that, the greatest memory, and how far the losses are from SDPA's.
 
     python benchmarks/train_gpt.py --length 2048 --window 256 --batch 4 --steps 60
 """
