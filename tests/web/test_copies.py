@@ -242,10 +242,20 @@ def test_a_rule_is_copied_as_a_set() -> None:
     assert rf"\text{{strided}} &= {written}" in answer("rules", {"rule": "strided"})["copies"]["latex"]
 
 
-def test_where_there_is_no_cache_the_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    found = answer("cache", {"rule": "full"})
-    run_command(found["copies"]["command"])
-    assert plain(found["no_cache"]) in plain(capsys.readouterr().out)
+@pytest.mark.parametrize("rule", ["full", "swin(4, 2)"])
+def test_where_there_is_no_cache_the_copies_say_why(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer("cache", {"rule": rule})
+    for run, form in ((run_python, "python"), (run_command, "command")):
+        run(found["copies"][form])
+        assert plain(f"no cache: {found['no_cache']}") in plain(capsys.readouterr().out)
+    assert not found["copies"]["latex"], "a reason is no formula"
+
+
+def test_the_cache_is_copied_in_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bytes depend on a dtype, which the panel does not ask for."""
+    found = answer("cache", {"rule": "strided", "numbers": {"t": 3}})
+    run_python(found["copies"]["python"])
+    assert capsys.readouterr().out == found["sentence"] + "\n"
 
 
 def test_numbers_of_both_rules_go_into_their_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,8 @@ from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.read import examples
 from lattend.web.rules import numbers_of, read
 
+IMPORTS = "from lattend.plans.retention import retention"
+
 
 class CacheQuestion(Question):
     """A rule, and numbers for its parameters."""
@@ -43,11 +45,9 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     numbers = {name: value for name, value in numbers_of(rule, question.numbers).items() if name in wanted}
     taken = examples(rule, (name for name in wanted if name not in numbers))
     numbers |= taken
+    bound = call("lt.rule", question.rule) + (call(".at", **numbers) if numbers else "")
     copies = Copies(
-        python=python(
-            call("rule = lt.rule", question.rule),
-            f"print(lt.KVCache({call('rule.at', **numbers)}, batch=1, heads=8, head_dim=64))",
-        ),
+        python=python(f"print(retention({bound}))", imports=IMPORTS),
         command=command("cache", question.rule, at=numbers),
     )
     missed = deadlines_missed()
@@ -58,7 +58,13 @@ def answer(question: CacheQuestion) -> CacheAnswer:
     except LattendError as reason:
         if deadlines_missed() > missed:  # it is not that there is no cache
             raise DeadlineError(reason.reason) from None
-        copies.latex = escape(reason.reason)
+        copies.python = python(
+            "try:",
+            f"    print(retention({bound}))",
+            "except LattendError as reason:",
+            '    print(f"no cache: {reason}")',
+            imports=f"from lattend.errors import LattendError\n{IMPORTS}",
+        )
         return CacheAnswer(examples=taken, most="", sentence="", no_cache=reason.reason, copies=copies)
     most = "" if found.most is None else f"{found.most:,}"
     copies.latex = escape(str(found))
