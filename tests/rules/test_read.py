@@ -70,6 +70,10 @@ MASKS: dict[str, tuple[Any, str]] = {
         lambda b, h, q_idx, kv_idx: torch.where(q_idx < 4, kv_idx < 4, kv_idx <= q_idx),
         "q < 4 and k < 4 or not q < 4 and k <= q",
     ),
+    "where as min and max": (
+        lambda b, h, q_idx, kv_idx: torch.where(q_idx < 4, q_idx, 4) <= torch.where(3 >= kv_idx, 3, kv_idx),
+        "min(q, 4) <= max(3, k)",
+    ),
     "logical": (
         lambda b, h, q_idx, kv_idx: torch.logical_or(kv_idx == 0, ~torch.logical_not(q_idx == kv_idx)),
         "k == 0 or q == k",

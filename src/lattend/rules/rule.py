@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from math import prod
@@ -409,6 +409,12 @@ class Rule:
         from lattend.draw import draw
 
         return draw(self.given(), **options)
+
+    def mask_mod(self, /, *, device: Any = None, **values: int) -> Callable[..., Any]:
+        """The rule as a function (b, h, q_idx, kv_idx) for FlexAttention; its arrays become tensors."""
+        from lattend.integrations.flex import mask_mod
+
+        return mask_mod(self, device=device, **values)
 
     def _repr_svg_(self) -> str | None:
         return self.draw().svg() if not self.free and not self.open else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn, cast
+from typing import Any, Literal, NoReturn, cast
 
 from lattend.errors import TraceError
 from lattend.rules.language import expr
@@ -339,8 +339,12 @@ def _extreme(op: expr.ArithOp, plain: Callable[[Sequence[Any]], Any], values: Se
     return plain(values)
 
 
-def _where(condition: object, then: object, otherwise: object) -> SymbolicCondition:
-    """torch.where between conditions; the language has no choice between numbers."""
+def _where(condition: object, then: object, otherwise: object) -> Symbolic:
+    """torch.where between conditions, or as a minimum or maximum; the language has no other choice."""
+    if isinstance(condition, SymbolicCondition) and isinstance(condition.node, Compare):
+        op = _chosen_extreme(condition.node, then, otherwise)
+        if op is not None:
+            return arithmetic(op, then, otherwise)
     if any(
         isinstance(value, SymbolicTerm) and not isinstance(value.node, Lookup) for value in (then, otherwise)
     ):
@@ -350,6 +354,15 @@ def _where(condition: object, then: object, otherwise: object) -> SymbolicCondit
         )
     chosen = as_condition(condition)
     return (chosen & then) | (~chosen & otherwise)
+
+
+def _chosen_extreme(asked: Compare, then: object, otherwise: object) -> Literal["min", "max"] | None:
+    """What where(a < b, a, b) is, and the like: the smaller or the larger of the two that are compared."""
+    sides = [SymbolicTerm(Num(side)) if type(side) is int else side for side in (then, otherwise)]
+    nodes = [side.node for side in sides if isinstance(side, SymbolicTerm)]
+    if asked.op in ("==", "!=") or nodes not in ([asked.left, asked.right], [asked.right, asked.left]):
+        return None
+    return "min" if (nodes[0] == asked.left) == (asked.op in ("<", "<=")) else "max"
 
 
 def _divided(value: object, by: object, rounding_mode: str | None = None) -> SymbolicTerm:

@@ -1,0 +1,43 @@
+"""A condition on flat positions: its numbers written in, and an image or a volume read row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from lattend.rules.axes import POSITIONS, Axis
+from lattend.rules.language import expr
+from lattend.rules.language.evaluation import evaluate
+from lattend.rules.language.expr import Arith, Compare, Condition, Name, Num, Term
+from lattend.rules.rule import Rule
+
+
+def flat_condition(rule: Rule, condition: Condition | None = None) -> Condition:
+    """The rule's condition, or another one on its axes, in q and k alone (and head), with its numbers.
+
+    >>> from lattend.rules.reader import rule
+    >>> expr.text(flat_condition(rule("ky == qy and kx <= qx + t").at(rows=3, cols=5, t=1)))
+    'k // 5 == q // 5 and k % 5 <= q % 5 + 1'
+    """
+    found = rule.condition if condition is None else condition
+    numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
+    written = expr.substituted(found, {**numbers, **_places(rule.axes, rule.values)})
+    plain = [node for node in expr.walk(written) if isinstance(node, Compare) and not _varies(node)]
+    return expr.resolved(written, {node: bool(evaluate(node, {}, rule.data)) for node in plain})
+
+
+def _varies(node: Compare) -> bool:
+    return any(name in POSITIONS for name in expr.names(node))
+
+
+def _places(axes: Sequence[Axis], values: Mapping[str, int]) -> dict[str, Term]:
+    """The position along each axis of an image or a volume, from the flat one; nothing on a line."""
+    if len(axes) == 1:
+        return {}
+    found: dict[str, Term] = {}
+    for at, axis in enumerate(axes):
+        below = prod(values[inner.queries] for inner in axes[at + 1 :])
+        for name, flat in ((axis.query, Name("q")), (axis.key, Name("k"))):
+            place = flat if below == 1 else Arith("//", (flat, Num(max(1, below))))
+            found[name] = place if at == 0 else Arith("%", (place, Num(max(1, values[axis.queries]))))
+    return found
