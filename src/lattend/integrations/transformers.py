@@ -164,7 +164,10 @@ def _padding(mask: Tensor | None, length: int, first: int) -> Tensor | None:
     mask = mask.bool()
     if mask.shape[1] < first + length:
         mask = nn.functional.pad(mask, (0, first + length - mask.shape[1]))
-    return mask[:, first : first + length]
+    mask = mask[:, first : first + length]
+    if not torch.compiler.is_compiling() and bool(mask.all()):  # one look a pass, not one a layer
+        return None
+    return mask
 
 
 # Attention
