@@ -98,9 +98,7 @@ def test_it_is_compiled_whole(chosen: lt.Rule) -> None:
 
 def test_sizes_are_asked_for_only_where_the_condition_has_them() -> None:
     assert lt.rules.causal().mask_mod()(None, None, torch.tensor(3), torch.tensor(2))
-    with pytest.raises(
-        NamingError, match='a mask_mod of ".* <= t" needs a value for t: give t=…'
-    ):
+    with pytest.raises(NamingError, match=r'a mask_mod of ".* <= t" needs a value for t: give t=…'):
         lt.rules.strided().mask_mod()
     with pytest.raises(NamingError, match="needs a value for cols: give cols=…"):
         lt.rules.neighbourhood(r=1).mask_mod()

@@ -71,7 +71,7 @@ MASKS: dict[str, tuple[Any, str]] = {
         "q < 4 and k < 4 or not q < 4 and k <= q",
     ),
     "where as min and max": (
-        lambda b, h, q_idx, kv_idx: torch.where(q_idx < 4, q_idx, 4) <= torch.where(3 >= kv_idx, 3, kv_idx),
+        lambda b, h, q_idx, kv_idx: torch.where(q_idx < 4, q_idx, 4) <= torch.where(kv_idx <= 3, 3, kv_idx),
         "min(q, 4) <= max(3, k)",
     ),
     "logical": (
