@@ -63,7 +63,9 @@ SHOWN: dict[str, Callable[[Any], list[str]]] = {
     "cache": lambda found: [found["sentence"]],
     "rules": lambda found: [found["name"]],
     "same": lambda found: [] if found["first"] is None else [str(tuple(found["first"]["pair"].values()))],
-    "shared": lambda found: [line for part in found["parts"] for line in lines(part["formula"])],
+    "shared": lambda found: [
+        line for part in found["parts"] for line in (part["value"], *lines(part["formula"]))
+    ],
     "draw": lambda found: found["caption"],
     "game": lambda found: cells(found["report"]),
     "game_field": lambda found: [part for one in found["rests"] for part in one["text"].split(": ", 1)],
@@ -260,6 +262,32 @@ def test_the_cache_is_copied_in_keys(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_numbers_of_both_rules_go_into_their_counts(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check("shared", {"rule": "strided", "other": "windowed", "numbers": {"t": 3, "w": 4}}, capsys)
+
+
+def test_sizes_go_into_the_counts_of_two_rules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    question = {"rule": "strided(3)", "other": "causal", "numbers": {"n": 32768}}
+    check("shared", question, capsys)
+    check("same", question, capsys)
+    found = answer("shared", question)
+    assert [part["value"] for part in found["parts"]] == ["131,066", "0", "536,756,230"]  # 4n - 6 of n(n+1)/2
+    command = "lattend same 'strided(3)' causal --at n=32768 --count"
+    assert command in found["copies"]["command"].splitlines()
+    assert r"\left| A \cap B \right| &= 131{,}066 \quad \text{at } n = 32{,}768" in found["copies"]["latex"]
+
+
+def test_counts_of_rules_that_look_up_data_are_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer("shared", {"rule": "documents([5, 3, 4])", "other": "causal", "numbers": {"n": 12}})
+    run_python(found["copies"]["python"])
+    assert capsys.readouterr().out.split() == [part["value"] for part in found["parts"]] == ["31", "19", "47"]
+    assert not found["copies"]["command"], "it does not compare such rules"
+
+
+def test_two_rules_are_copied_as_sets() -> None:
+    same, different = ({"rule": "causal", "other": other} for other in ("not k > q", "strided(3)"))
+    assert answer("same", same)["copies"]["latex"].endswith("A &= B\n\\end{aligned}")
+    latex = answer("same", different)["copies"]["latex"]
+    assert r"A &\ne B" in latex
+    assert latex.count(r"\left\{ (q, k)") == 2
 
 
 def test_the_pixel_goes_into_the_map_of_first_layers(

@@ -21,6 +21,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
       marks.value = { ...marks.value, same: [] };
     };
   }, [JSON.stringify(marked)]);
+  const copies = current(shared, question)?.copies; // with the counts, once they are found
   const at = found && Object.entries(found.at).map(([name, value]) => `${name} = ${value}`).join(", ");
   return (
     <Panel
@@ -28,7 +29,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
       about="Whether both rules attend the same pairs: decided for all sizes, and for all parameters that have no number. Where they differ, the smallest numbers and the first pair that only one of them has; and how many pairs they share."
       panel="same"
       question={question}
-      reading={same}
+      reading={found && copies ? { ...same, answer: { copies } } : same}
     >
       {found && (
         <>

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from lattend.errors import LattendError, NoClosedForm
-from lattend.web.copies import call, command, python
+from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at, rules_of
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from lattend.sets.compare import Witness
 
 
-WHOSE = {"both": "both", "rule": "only the first", "other": "only the second"}
+SETS = {"both": r"A \cap B", "rule": r"A \setminus B", "other": r"B \setminus A"}
+DIFFERENCE = "print({}.difference({}) or 'the same pairs')"
 SECONDS = 3.0  # for all counts of two rules together
 
 
@@ -72,7 +73,7 @@ class SharedAnswer(Answer):
 def answer(question: SameQuestion) -> SameAnswer:
     """Whether two rules are the same, for all sizes and for all parameters that have no number."""
     from lattend.draw.grid.bind import bound
-    from lattend.report.latex import escape
+    from lattend.report.latex import aligned
 
     left, right = _bound(question)
     if left.data or right.data:
@@ -87,7 +88,7 @@ def answer(question: SameQuestion) -> SameAnswer:
         a, b = bound(rules, drawn)
         pair = a.difference(b)
         here = None if pair is None else _first(pair, a)
-    given = _given(question)
+    sign = "=" if witness is None else r"\ne"
     return SameAnswer(
         same=witness is None,
         at={**left.values, **right.values},
@@ -95,9 +96,9 @@ def answer(question: SameQuestion) -> SameAnswer:
         here=here,
         drawn=drawn,
         copies=Copies(
-            latex=escape("the same pairs, always" if witness is None else f"different: {witness}"),
-            python=_python(question, "print(rule.difference(other) or 'the same pairs, always')"),
-            command=command("same", question.rule, question.other, at=given),
+            latex=aligned(*_sets_latex(left, right), f"A &{sign} B"),
+            python=_python(question),
+            command=_commands(question),
         ),
     )
 
@@ -105,10 +106,10 @@ def answer(question: SameQuestion) -> SameAnswer:
 def shared(question: SameQuestion) -> SharedAnswer:
     """How many pairs both rules attend, and how many only one of them."""
     from lattend.budget import Budget
-    from lattend.report.latex import named
+    from lattend.report.latex import aligned
 
-    given = _given(question)
-    left, right = (replace(one.baked(), values={}) for one in _bound(question))
+    rules = _bound(question)
+    left, right = (replace(one.baked(), values={}) for one in rules)
     parts = {"both": left & right, "rule": left - right, "other": right - left}
     allowed = Budget(SECONDS).shared()
     counts = [
@@ -117,14 +118,9 @@ def shared(question: SameQuestion) -> SharedAnswer:
     return SharedAnswer(
         parts=counts,
         copies=Copies(
-            latex=named((WHOSE[one.whose], one.formula.latex) for one in counts if one.formula),
-            python=_python(
-                question,
-                *(["rule, other = rule.baked(), other.baked()"] if given else []),
-                "for part in (rule & other, rule - other, other - rule):",
-                "    print(part.count())",
-            ),
-            command=command("same", question.rule, question.other, at=given, count=True),
+            latex=aligned(*_sets_latex(*rules), *_counts_latex(counts, _sizes(question))),
+            python=_python(question, counts),
+            command=_commands(question, count=True),
         ),
     )
 
@@ -137,18 +133,76 @@ def _bound(question: SameQuestion) -> list[Rule]:
 
 def _given(question: SameQuestion) -> dict[str, int]:
     """The numbers of the parameters of both rules."""
-    texts = (question.rule, question.other)
+    both = (_parameters(read(text), question.numbers) for text in (question.rule, question.other))
+    return {name: value for numbers in both for name, value in numbers.items()}
+
+
+def _sizes(question: SameQuestion) -> dict[str, int]:
+    """The numbers of the sizes that both rules leave open."""
+    rules = [read(text) for text in (question.rule, question.other)]
     return {
-        name: value for text in texts for name, value in _parameters(read(text), question.numbers).items()
+        name: value
+        for name, value in numbers_of(rules[0], question.numbers).items()
+        if name not in rules[0].parameters and name in rules[1].free
     }
 
 
-def _python(question: SameQuestion, *lines: str) -> str:
-    made: list[str] = []
+def _python(question: SameQuestion, counts: Sequence[SharedCount] = ()) -> str:
+    """Whether they differ, for all sizes and at those given; and the counts that were found."""
+    given, sizes = _given(question), _sizes(question)
+    lines: list[str] = []
     for name, text in (("rule", question.rule), ("other", question.other)):
-        given = _parameters(read(text), question.numbers)
-        made.append(call(f"{name} = lt.rule", text) + (call(".at", **given) if given else ""))
-    return python(*made, *lines)
+        numbers = _parameters(read(text), question.numbers)
+        lines.append(call(f"{name} = lt.rule", text) + (call(".at", **numbers) if numbers else ""))
+    if not _looks_up(question):
+        lines.append(DIFFERENCE.format("rule", "other"))
+    if sizes and not _looks_up(question):
+        lines.append(DIFFERENCE.format(call("rule.at", **sizes), call("other.at", **sizes)))
+    if given and counts:
+        lines.append("rule, other = rule.baked(), other.baked()")
+    for part, one in zip(("rule & other", "rule - other", "other - rule"), counts, strict=False):
+        lines += [show(f"({part}).count")] if one.formula else []
+        lines += [show(f"({part}).count", **sizes)] if _has_value(one) else []
+    return python(*lines)
+
+
+def _commands(question: SameQuestion, count: bool = False) -> str:
+    """For all sizes, and at those given; none of rules that look up data, which `same` does not compare."""
+    if _looks_up(question):
+        return ""
+    given, sizes = _given(question), _sizes(question)
+    at = [given, given | sizes] if sizes else [given]
+    return "\n".join(command("same", question.rule, question.other, at=one, count=count) for one in at)
+
+
+def _sets_latex(*rules: Rule) -> list[str]:
+    from lattend.counts.rule_latex import set_latex
+
+    return [f"{name} &= {set_latex(rule)}" for name, rule in zip("AB", rules, strict=True)]
+
+
+def _counts_latex(counts: Sequence[SharedCount], sizes: Mapping[str, int]) -> list[str]:
+    """The formula of each part, and its number at the sizes given."""
+    from lattend.counts.notation import latex_name
+    from lattend.report.latex import number
+
+    numbers = ", ".join(f"{latex_name(name)} = {number(f'{value:,}')}" for name, value in sizes.items())
+    at = rf" \quad \text{{at }} {numbers}" if numbers else ""
+    lines: list[str] = []
+    for one in counts:
+        part = rf"\left| {SETS[one.whose]} \right| &= "
+        lines += [part + one.formula.latex] if one.formula else []
+        lines += [part + number(one.value) + at] if _has_value(one) else []
+    return lines
+
+
+def _has_value(count: SharedCount) -> bool:
+    """Whether its number says more than its formula."""
+    return bool(count.value) and not (count.formula and count.formula.text == count.value)
+
+
+def _looks_up(question: SameQuestion) -> bool:
+    return bool(read(question.rule).data or read(question.other).data)
 
 
 def _parameters(rule: Rule, numbers: Mapping[str, int]) -> dict[str, int]:
@@ -175,4 +229,4 @@ def _counted(whose: str, part: Rule, numbers: Mapping[str, int]) -> SharedCount:
 
 
 PANEL = Panel("same", "Whether two rules are the same", SameQuestion, SameAnswer, answer, as_typed=True)
-SHARED = Panel("shared", "How many pairs two rules share", SameQuestion, SharedAnswer, shared)
+SHARED = Panel("shared", "How many pairs two rules share", SameQuestion, SharedAnswer, shared, as_typed=True)
