@@ -359,7 +359,7 @@ MADE: dict[str, tuple[type[LattendError], str, Callable[[], Bias]]] = {
     "a flat centre": (TensorError, "not (4) and (4)", lambda: Bias.quadratic(torch.ones(4), torch.ones(4))),
     "a table of one axis": (
         TensorError,
-        "a table of pairs is [n, m] or [heads, n, m], not (7)",
+        "a table of pairs is [n, m], [heads, n, m] or [batch, heads, n, m], not (7)",
         lambda: Bias.table(torch.ones(7)),
     ),
     "no heads": (DomainError, "heads = 0: a bias has at least 1 head", lambda: Bias.alibi(0)),
@@ -420,11 +420,12 @@ GIVEN: dict[str, tuple[type[LattendError], str, Any]] = {
     ),
     "a small table": (
         TensorError,
-        "bias has shape (6, 7), and a table has one number for each pair: (7, 7), or (4, 7, 7) with heads",
+        "bias has shape (6, 7), and a table has one number for each pair: (7, 7), (4, 7, 7) with heads, "
+        "or (2, 4, 7, 7) with the batch, where the first two may be 1",
         torch.ones(6, 7),
     ),
     "a table of one head": (TensorError, "bias has shape (1, 7, 7)", torch.ones(1, 7, 7)),
-    "a table of a batch": (TensorError, "bias has shape (2, 4, 7, 7)", torch.ones(2, 4, 7, 7)),
+    "a table of another batch": (TensorError, "bias has shape (3, 4, 7, 7)", torch.ones(3, 4, 7, 7)),
     "a table of whole numbers": (
         TensorError,
         "bias holds bool, and a bias is added to the scores, where 1 and 0 mask nothing. Where True means "
@@ -437,7 +438,11 @@ GIVEN: dict[str, tuple[type[LattendError], str, Any]] = {
         "bias is on meta and q on cpu; put them on one device",
         torch.ones(7, 7, device="meta"),
     ),
-    "a number": (NamingError, "bias is a Bias or a tensor [n, m] or [heads, n, m], not float", 0.5),
+    "a number": (
+        NamingError,
+        "bias is a Bias or a tensor [n, m], [heads, n, m] or [batch, heads, n, m], not float",
+        0.5,
+    ),
 }
 
 

@@ -63,8 +63,8 @@ def attention(
     [batch, heads, rows, cols, D], or flattened row by row with rows=… or cols=…. Query heads are a
     multiple of the kv heads, which they share in order. `scale` is 1/sqrt(D) unless given. `values` are
     the rule's open parameters, and a tensor for each array it leaves open. `bias`, a Bias or a tensor
-    [n, m] or [heads, n, m], is added to the scaled scores. With return_lse, also the log-sum-exp of each
-    query's scores.
+    [n, m], [heads, n, m] or [batch, heads, n, m], the first two of which may be 1, is added to the scaled
+    scores. With return_lse, also the log-sum-exp of each query's scores.
 
     `padding` says which keys of each batch element are real: lengths [batch], or a mask [batch, m] that is
     True where a key is real, be the padding left, right or between. A query without real keys gives zeros.

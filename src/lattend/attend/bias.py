@@ -2,11 +2,12 @@
 
     Bias("-slope[head]*(q - k)", slope=slopes)                    ALiBi
     Bias("table[head, k - q + 63]", table=learned)                a relative table
+    Bias("table[batch, head, q, k]", table=scores)                one of its own for each batch element
     Bias("-a[head]*((kx - qx - x[head])*(kx - qx - x[head]) + …)", a=…, x=…)   the quadratic encoding
 
-Names are the rule's positions, sizes and parameters; any other is a tensor given here, read whole or at
-an index. Tensors that need a gradient get one; they may be added and multiplied. An index must lie in its
-tensor on every attended pair; write min and max around one that may not.
+Names are the rule's positions, sizes and parameters, and `batch`, the element of the batch; any other is a
+tensor given here, read whole or at an index. Tensors that need a gradient get one; they may be added and
+multiplied. An index must lie in its tensor on every attended pair; write min and max around one that may not.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
 from lattend.rules.language.parser import parse_term
 from lattend.rules.rule import check_integer
 
+ELEMENT = "batch"  # the name of a batch element
 _AXES = {len(axes): axes for axes in (LINE, IMAGE, VOLUME)}
 
 
@@ -71,10 +73,15 @@ class Bias:
 
     @staticmethod
     def table(values: Tensor) -> Bias:
-        """One number for each pair of a line: [n, m] or [heads, n, m]."""
-        if values.dim() not in (2, 3):
-            raise TensorError(f"a table of pairs is [n, m] or [heads, n, m], not {shape_text(values)}")
-        return Bias("table[q, k]" if values.dim() == 2 else "table[head, q, k]", table=values)
+        """One number for each pair of a line: [n, m], [heads, n, m] or [batch, heads, n, m].
+
+        Of the last, the first two may be 1: one for all.
+        """
+        if values.dim() not in (2, 3, 4):
+            raise TensorError(
+                f"a table of pairs is [n, m], [heads, n, m] or [batch, heads, n, m], not {shape_text(values)}"
+            )
+        return Bias(table_text(values, "q, k"), table=values)
 
     @staticmethod
     def alibi(heads: int, *, device: torch.device | str | None = None) -> Bias:
@@ -170,6 +177,14 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def table_text(table: Tensor, pair: str) -> str:
+    """How a table is read at a pair: `table[batch, head, q, k]`, at 0 where it has one for all."""
+    if table.dim() == 4:
+        element, head = (0 if table.shape[0] == 1 else ELEMENT), (0 if table.shape[1] == 1 else "head")
+        return f"table[{element}, {head}, {pair}]"
+    return f"table[head, {pair}]" if table.dim() == 3 else f"table[{pair}]"
+
+
 # What a text says: found once for each text, and constant where attention is traced
 
 
@@ -184,8 +199,9 @@ def _checked(text: str, tensors: tuple[str, ...], axes: tuple[int, ...]) -> bool
     term, dims = parsed(text), dict(zip(tensors, axes, strict=True))
     found = leaves(term, dims)
     for name in tensors:
-        if name in RESERVED:
-            what = "a position" if name in POSITIONS else "a size"
+        if name in RESERVED or name == ELEMENT:
+            what = "a size" if name in RESERVED - POSITIONS else "a position"
+            what = "the batch element" if name == ELEMENT else what
             raise NamingError(f'bias "{text}": {name} is {what}; give the tensor another name')
         if name not in [tensor_of(leaf) for leaf in found]:
             raise NamingError(f'bias "{text}" does not use {name}')
@@ -221,7 +237,7 @@ def indexed_axes(text: str) -> tuple[tuple[str, str, int, str], ...]:
         for node in expr.walk(parsed(text))
         if isinstance(node, Lookup)
         for axis, index in enumerate(node.indices)
-        if isinstance(index, Name) and index.name in POSITIONS
+        if isinstance(index, Name) and (index.name in POSITIONS or index.name == ELEMENT)
     )
 
 
@@ -229,6 +245,21 @@ def parts_of(key: str) -> tuple[list[str], Term]:
     """What a key says: the names of the tensors, and the term."""
     names, text = key.split("\n", 1)
     return names.split(), parsed(text)
+
+
+def by_element(term: Term | None) -> bool:
+    """Whether a bias differs along the batch."""
+    return term is not None and ELEMENT in expr.names(term)
+
+
+def repeated_along_the_batch(key: str, batch: int) -> str:
+    """The key of the same bias where the batch is several of its batches, one after another."""
+    names, term = parts_of(key)
+    if not by_element(term):
+        return key
+    within = Arith("%", (Name(ELEMENT), Num(max(1, batch))))
+    same = expr.replaced(term, lambda name: within if name.name == ELEMENT else name)
+    return f"{' '.join(names)}\n{expr.term_text(same)}"
 
 
 @lru_cache(maxsize=256)
@@ -287,15 +318,16 @@ def _product(a: Term, b: Term) -> Term:
 
 
 class PairPositions(NamedTuple):
-    """Pairs of a call: head, and flat positions of queries and keys, which are broadcast."""
+    """Pairs of a call: batch element, head, and flat positions of queries and keys, which are broadcast."""
 
+    elements: Tensor
     heads: Tensor
     queries: Tensor
     keys: Tensor
 
     def names(self, call: AttentionCall) -> dict[str, Any]:
         """The numbers of the rule and the positions of the pairs on each axis, the last axis fastest."""
-        found: dict[str, Any] = {**call.rule.values, "head": self.heads}
+        found: dict[str, Any] = {**call.rule.values, "head": self.heads, ELEMENT: self.elements}
         queries, keys = self.queries, self.keys
         for axis in reversed(call.rule.axes):
             n, m = call.rule.values[axis.queries], call.rule.values[axis.keys]

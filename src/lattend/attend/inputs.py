@@ -10,7 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import Bias, check_floating, dtype_name, indexed_axes, names_in, shape_text
+from lattend.attend.bias import (
+    ELEMENT,
+    Bias,
+    check_floating,
+    dtype_name,
+    indexed_axes,
+    names_in,
+    shape_text,
+    table_text,
+)
 from lattend.attend.call import rule_of
 from lattend.attend.compiled import constant
 from lattend.attend.rule_names import OpenArray, RuleNames, rule_names
@@ -311,7 +320,7 @@ def _extents(names: RuleNames, sizes: Mapping[str, int], q: Tensor) -> dict[str,
     extent = {query: sizes[name] for query, name in zip(names.queries, axes, strict=True)}
     keys = {key: sizes[name] for key, name in zip(names.keys, axes, strict=True)}
     extent.update(keys if "m" not in sizes else {"k": sizes["m"]})
-    extent["head"] = q.shape[1]
+    extent["head"], extent[ELEMENT] = q.shape[1], q.shape[0]
     return extent
 
 
@@ -349,7 +358,10 @@ def term_given(
     if isinstance(bias, Tensor):
         return _table_given(names, bias, sizes, q)
     if not isinstance(bias, Bias):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise NamingError(f"bias is a Bias or a tensor [n, m] or [heads, n, m], not {type(bias).__name__}")
+        raise NamingError(
+            "bias is a Bias or a tensor [n, m], [heads, n, m] or [batch, heads, n, m], not "
+            f"{type(bias).__name__}"
+        )
     tensors = _tensors_given(names, bias, sizes, q)
     arrays = _arrays_of(key)
     for name in bias.tensors:
@@ -369,8 +381,13 @@ def term_given(
 
 def _tensors_given(names: RuleNames, bias: Bias, sizes: Mapping[str, int], q: Tensor) -> list[Tensor]:
     """The tensors of the bias; raises unless its names are known and they are on the device of q."""
-    known = (*names.queries, *names.keys, *sizes, *names.parameters, "head", *bias.tensors)
+    known = (*names.queries, *names.keys, *sizes, *names.parameters, "head", ELEMENT, *bias.tensors)
     for name in names_in(bias.text):
+        if name == ELEMENT and name in names.parameters:
+            raise NamingError(
+                f'bias "{bias.text}" names {name}, the element of the batch, and the rule "{names.text}" has '
+                f"a parameter {name} too; give that another name"
+            )
         if name not in known:
             hint = _hint(name, known) or f"; give it as a tensor, Bias(…, {name}=…)"
             raise NamingError(f'bias "{bias.text}" names {name}, which this rule does not have{hint}')
@@ -389,14 +406,19 @@ def _table_given(
         n, m = n * extent[query], m * extent[key]
     check_floating("bias", table)
     _check_device("bias", table, q)
-    shape = (n, m) if table.dim() == 2 else (q.shape[1], n, m)
-    if table.dim() not in (2, 3) or table.shape != shape:
+    batch, heads = q.shape[:2]
+    shape = (n, m) if table.dim() == 2 else (heads, n, m)
+    if table.dim() == 4:  # the first two may be 1, one for all
+        each = (1 if table.shape[0] == 1 else batch, 1 if table.shape[1] == 1 else heads)
+        shape = (*each, n, m)
+    if table.dim() not in (2, 3, 4) or table.shape != shape:
         raise TensorError(
             f"bias has shape {shape_text(table)}, and a table has one number for each pair: "
-            f"({n}, {m}), or ({q.shape[1]}, {n}, {m}) with heads"
+            f"({n}, {m}), ({heads}, {n}, {m}) with heads, or ({batch}, {heads}, {n}, {m}) with the batch, "
+            "where the first two may be 1"
         )
     rows, columns = (_flat(positions, names.sizes) for positions in (names.queries, names.keys))
-    return f"table\ntable[{'head, ' if table.dim() == 3 else ''}{rows}, {columns}]", [table]
+    return f"table\n{table_text(table, f'{rows}, {columns}')}", [table]
 
 
 def _flat(positions: tuple[str, ...], sizes: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend import dispatch
-from lattend.attend.bias import parts_of
+from lattend.attend.bias import parts_of, repeated_along_the_batch
 from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
 from lattend.attend.memory import empty_like, laid_out
 from lattend.attend.padding import check_lengths
@@ -189,6 +189,7 @@ def _mapped(info: Any, in_dims: tuple[Any, ...], *given: Any) -> tuple[Any, Any]
         None if x is None else (x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)).flatten(0, 1)
         for x, dim in zip((key_range, key_mask), in_dims[8:10], strict=True)
     ]
+    term = None if term is None else repeated_along_the_batch(term, batch)
     found = forward(*folded, rule, numbers, arrays, term, bias, *padding, sinks, one, *given[12:])
     return tuple(x.unflatten(0, (size, batch)) for x in found), (0, 0)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.backends.cuda import cudnn_sdp_enabled, enable_cudnn_sdp
 from torch.nn.functional import scaled_dot_product_attention
 
-from lattend.attend.bias import Bias, shape_text
+from lattend.attend.bias import ELEMENT, Bias, shape_text
 from lattend.attend.inputs import term_given
 from lattend.attend.rule_names import rule_names
 from lattend.attend.tensor_terms import evaluate as evaluate_unchecked
@@ -46,7 +46,7 @@ def attend(
 
     `mask` is [s, m], [heads, s, m] or [batch, 1 or heads, s, m]; None is all pairs. A row without keys gives
     zeros and -inf.
-    `bias` is broadcast to [heads, s, m].
+    `bias` is broadcast to [batch, heads, s, m].
     """
     batch, heads, s, _ = q.shape
     kv_heads, m = k.shape[1:3]
@@ -198,14 +198,16 @@ def keeps_no_gradient(name: str) -> TensorError:
 
 @lru_cache(maxsize=256)
 def _text_on_a_line(text: str, tensors: tuple[str, ...], rule: Rule, length: int | None, heads: int) -> str:
-    """The text with q, k and head as its only positions.
+    """The text with q, k, head and batch as its only positions.
 
     >>> from lattend.rules import raster
     >>> _text_on_a_line("slope*(qy - ky)", ("slope",), raster().at(cols=5), None, 1)
     'slope * (q // 5 - k // 5)'
     """
     numbers: dict[str, Term] = {name: Num(value) for name, value in rule.values.items()}
-    numbers |= {HEAD: Name(HEAD), HEADS: Num(heads)} | {name: Name(name) for name in tensors}
+    numbers |= {HEAD: Name(HEAD), ELEMENT: Name(ELEMENT), HEADS: Num(heads)} | {
+        name: Name(name) for name in tensors
+    }
     places, step = row_by_row(rule.axes, rule.values)
     numbers |= places
     if length is not None:
@@ -228,5 +230,6 @@ def bias_at(bias: Bias, q: NDArray[np.int64], k: NDArray[np.int64], like: Tensor
     device, wide = like.device, _wide(like)
     places = {"q": moved(q, device)[:, None], "k": moved(k, device)}
     places[HEAD] = torch.arange(like.shape[1], device=device)[:, None, None]
+    places[ELEMENT] = torch.arange(like.shape[0], device=device)[:, None, None, None]
     tensors = {name: tensor.detach().to(device, wide) for name, tensor in bias.tensors.items()}
     return torch.as_tensor(evaluate_unchecked(bias.term, places, tensors), dtype=wide, device=device)

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of, batch_of
-from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, empty_sums
+from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias_of, by_element, empty_sums
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_weights
 from lattend.attend.memory import per_kv_head
@@ -69,7 +69,7 @@ def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     dk = per_kv_head(through.mT @ q_, k) * call.scale
     dv = per_kv_head((weights if kept is None else weights * kept).mT @ grad, v)
     sums = empty_sums(call, exact)
-    add_gradients(call, _pairs(q, k), slope.sum(0), sums)
+    add_gradients(call, _pairs(q, k), slope if by_element(call.term) else slope.sum(0), sums)
     return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), as_gradients(call, sums)
 
 
@@ -104,13 +104,13 @@ def _kept(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor | None:
     if call.seed is None:
         return None
     members = torch.arange(q.shape[0] * q.shape[1], device=q.device).view(*q.shape[:2], 1, 1)
-    return kept_weights(call, members, *_pairs(q, k)[1:], torch.promote_types(q.dtype, torch.float32))
+    return kept_weights(call, members, *_pairs(q, k)[2:], torch.promote_types(q.dtype, torch.float32))
 
 
 def _pairs(q: Tensor, k: Tensor) -> PairPositions:
-    """All pairs of all heads, [heads, n, m]."""
-    heads, queries, keys = (torch.arange(x, device=q.device) for x in (q.shape[1], q.shape[2], k.shape[2]))
-    return PairPositions(heads[:, None, None], queries[:, None], keys)
+    """All pairs of all heads of all elements, [batch, heads, n, m]."""
+    elements, heads, queries, keys = (torch.arange(x, device=q.device) for x in (*q.shape[:3], k.shape[2]))
+    return PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:

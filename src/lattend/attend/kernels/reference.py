@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lattend.attend.arrays import arrays_of
+from lattend.attend.bias import ELEMENT
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept, kept_share
 from lattend.attend.padding import real_keys
@@ -137,7 +138,7 @@ def _dual(call: AttentionCall, row: QueryRow, key: int) -> Dual:
     """The bias of one pair and its derivatives."""
     if call.term is None:
         return 0.0, {}
-    names: dict[str, int] = {**call.rule.values, "head": row.at[1]}
+    names: dict[str, int] = {**call.rule.values, "head": row.at[1], ELEMENT: row.at[0]}
     query = row.at[2]
     for axis in reversed(call.rule.axes):
         query, names[axis.query] = divmod(query, call.rule.values[axis.queries])

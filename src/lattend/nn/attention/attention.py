@@ -350,10 +350,11 @@ def _check_given(given: Mapping[str, Any]) -> None:
 
 
 def _added(bias: Bias, bound: Rule, place: tuple[int, ...], heads: int, like: Tensor) -> Tensor:
-    """The bias of one query's row: [heads, *places]."""
+    """The bias of one query's row, broadcast to [batch, heads, *places]."""
     axes, lengths = len(place), like.shape[2:]
     names: dict[str, Any] = dict(bound.values)
     names["head"] = torch.arange(heads, device=like.device).view(-1, *[1] * axes)
+    names["batch"] = torch.arange(len(like), device=like.device).view(-1, *[1] * (1 + axes))
     for at, axis in enumerate(bound.axes):
         along = [-1 if other == at else 1 for other in range(axes)]
         names |= {axis.query: place[at], axis.key: torch.arange(lengths[at], device=like.device).view(along)}

@@ -323,9 +323,10 @@ def _group(queries: Ints, keys: Ints, mask: NDArray[np.bool_]) -> TileGroup:
 
 def _pairs(some: Members, group: TileGroup) -> PairPositions:
     """The pairs of a group for each member, [members, tiles, rows, columns]."""
-    heads = torch.arange(some.heads.start, some.heads.stop).repeat(some.batch.stop - some.batch.start)
+    elements, heads = (torch.arange(x.start, x.stop) for x in (some.batch, some.heads))
+    members = torch.cartesian_prod(elements, heads).view(-1, 2, 1, 1, 1)
     queries, keys = (x if isinstance(x, Tensor) else x.positions() for x in (group.queries, group.keys))
-    return PairPositions(heads[:, None, None, None], queries[:, :, None], keys[:, None, :])
+    return PairPositions(members[:, 0], members[:, 1], queries[:, :, None], keys[:, None, :])
 
 
 def _kept(call: AttentionCall, some: Members, group: TileGroup, q: Tensor) -> Tensor | None:
@@ -334,7 +335,7 @@ def _kept(call: AttentionCall, some: Members, group: TileGroup, q: Tensor) -> Te
         return None
     elements, heads = (torch.arange(x.start, x.stop) for x in (some.batch, some.heads))
     members = (elements[:, None] * q.shape[1] + heads).view(-1, 1, 1, 1)
-    return kept_weights(call, members, *_pairs(some, group)[1:], torch.promote_types(q.dtype, torch.float32))
+    return kept_weights(call, members, *_pairs(some, group)[2:], torch.promote_types(q.dtype, torch.float32))
 
 
 def _bias(call: AttentionCall, some: Members, group: TileGroup, dtype: torch.dtype) -> Tensor | None:

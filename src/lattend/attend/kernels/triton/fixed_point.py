@@ -13,7 +13,7 @@ from math import log2, prod
 import torch
 from torch import Tensor
 
-from lattend.attend.bias import derivative, leaves, tensor_of
+from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
 from lattend.attend.linalg import vector_norm
 from lattend.plans.plan import Plan
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
@@ -44,6 +44,7 @@ class FixedPointSums:
         sizes = {name: tensor.abs().max().float() for name, tensor in arrays.items() if name in tensors}
         numbers = {axis.outer: axis.outer_size for axis in plan.axes}
         numbers |= {axis.inner: axis.inner_size for axis in plan.axes} | {"head": grad.shape[1]}
+        numbers[ELEMENT] = grad.shape[0]
         numbers = {**plan.rule.values, **numbers}
         quanta: list[Tensor] = []
         for name in tensors:

@@ -22,7 +22,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from lattend.attend.bias import derivative, leaves, tensor_of
+from lattend.attend.bias import ELEMENT, derivative, leaves, tensor_of
 from lattend.attend.kernels.triton.geometry import NUMBERS, floor_divide, read, remainder
 from lattend.plans.part import Part
 from lattend.rules.axes import HEAD
@@ -89,7 +89,7 @@ def _generated(
     if rest != Truth(True):
         checked = _function("rest", _on_pairs("rest", writer.write(rest)))
     if term is not None:
-        writer.scalars = tensors
+        writer.scalars, writer.names = tensors, {**writer.names, ELEMENT: ELEMENT}
         every = "(ia[None, :] + oa[:, None]).to(tl.float32) * 0"
         biased = _function("bias", _on_pairs("bias", f"{writer.write(term)} + {every}"))
         slopes = _function("slopes", _slopes(writer, term, tensors, set(outer), set(inner)))
