@@ -295,3 +295,36 @@ def test_the_pixel_goes_into_the_map_of_first_layers(
 ) -> None:
     numbers = {"rows": 4, "cols": 5}
     check("first_layers", {"rule": "neighbourhood(1)", "numbers": numbers, "pixel": [0, 1]}, capsys)
+
+
+@pytest.mark.parametrize(
+    ("claim", "latex"),
+    [
+        ("n(n+1)/2", r"\text{count} = \frac{n (n + 1)}{2} \quad \text{for } n \ge 0"),
+        ("O(n)", r"\text{count} \ne O\left(n\right)"),
+        ("m", r"\text{count} \overset{?}{=} m"),
+        (
+            "C = n = 1",
+            "\\begin{aligned}\nC &\\ne n \\quad \\text{but where } n \\le 1 \\\\\n"
+            "&\\text{at } n = 2 \\colon\\; 3 \\ne 2 \\\\\n"
+            "n &\\ne 1 \\quad \\text{but where } n = 1 \\\\\n"
+            "&\\text{at } n = 0 \\colon\\; 0 \\ne 1\n\\end{aligned}",
+        ),
+    ],
+)
+def test_a_claim_is_copied_with_its_verdict(claim: str, latex: str) -> None:
+    assert answer("claim", {"rule": "causal", "claim": claim})["copies"]["latex"] == latex
+
+
+def test_a_claim_that_holds_somewhere_is_copied_with_the_places() -> None:
+    latex = answer("claim", {"rule": "windowed", "claim": "n*(w+1)/2"})["copies"]["latex"]
+    assert r"\quad \text{only where } w \mid n" in latex
+    assert r"\text{at } n = 1, w = 2 \colon\; 1 \ne 3/2" in latex
+    price = answer("cost_claim", {"layer": "rnn2d", "claim": "multiplies: n"})["copies"]["latex"]
+    assert r"\text{multiplies} &\ne n" in price
+
+
+def test_a_receptive_field_is_copied_as_mathematics() -> None:
+    latex = answer("field", {"rule": "strided", "layers": 2})["copies"]["latex"]
+    assert r"\max (q - k) &= \begin{cases}" in latex
+    assert "{-}" not in latex

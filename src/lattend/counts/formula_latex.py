@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from lattend.counts.claim_parser import parse_claim
 from lattend.counts.formula import Apply, BigO, Formula, Number, Sum, Symbol, WrittenClaim
 from lattend.counts.notation import latex_name
+from lattend.counts.verdict import NOWHERE, Counterexample, Status, Verdict
 from lattend.errors import LattendError
-from lattend.report.latex import number
+from lattend.report.latex import aligned, inline, number
 from lattend.report.maths import Maths, Sentence
 from lattend.report.numbers import format_value
 
@@ -29,8 +30,23 @@ AROUND = {
 RELATIONS = {
     **{" = ": " = ", " == ": " = ", " != ": r" \ne ", " < ": " < ", " > ": " > ", " <= ": r" \le "},
     **{" >= ": r" \ge ", " and ": r" \text{ and } ", " or ": r" \text{ or } ", " ± ": r" \pm "},
+    **{" divides ": r" \mid ", " does not divide ": r" \nmid "},
+}
+UNKNOWN = r"\overset{?}{=}"
+SIGNS: dict[Status, str] = {
+    "holds": "=",
+    "holds only where": "=",
+    "fails": r"\ne",
+    "undecided": UNKNOWN,
+}
+PLACES: dict[Status, str] = {
+    "holds": "for",
+    "holds only where": "only where",
+    "fails": "but where",
+    "undecided": "where",
 }
 _RELATION = re.compile(f"({'|'.join(sorted(RELATIONS, key=len, reverse=True))})")
+_WORDS = re.compile("where|longer")  # in a condition that is not all signs
 _ROOT = re.compile(r"\bsqrt\(")
 _DECIMAL = re.compile(r"[-−]?\d[\d,]*(\.\d+)?(e[-−]?\d+)?")
 _NEW = re.compile(r"([A-Za-z]\w*)'")  # what a name becomes
@@ -52,6 +68,48 @@ def claim_latex(claim: WrittenClaim) -> str:
     """
     name = [latex_name(claim.name)] if claim.name else []
     return " = ".join([*name, *(formula_latex(side.node) for side in claim.sides)])
+
+
+def verdict_latex(claim: WrittenClaim, verdict: Verdict | None, count: str) -> str:
+    r"""Each equation of a claim, = where it holds and \ne where it fails, with where that is.
+
+    `count` is what the count is called; no verdict leaves a question mark.
+
+    >>> from lattend.rules.reader import rule
+    >>> text = "n(n-1)/2"
+    >>> print(verdict_latex(parse_claim(text, {"n"}), rule("causal").count().claim(text), r"\text{count}"))
+    \begin{aligned}
+    \text{count} &\ne \frac{n (n - 1)}{2} \quad \text{but where } n = 0 \\
+    &\text{at } n = 1 \colon\; 1 \ne 0
+    \end{aligned}
+    """
+    first = latex_name(claim.name) if claim.name else count
+    sides = [first, *(formula_latex(side.node) for side in claim.sides)]
+    links = () if verdict is None else verdict.links or (verdict,)
+    if len(links) != len(claim.sides):
+        return rf" {UNKNOWN} ".join(sides)
+    lines: list[str] = []
+    for left, right, link in zip(sides, sides[1:], links, strict=False):
+        lines.append(f"{left} &{SIGNS[link.status]} {right}{_places(link)}")
+        lines += [] if link.counterexample is None else [_counterexample(link.counterexample)]
+    return aligned(*lines) if len(lines) > 1 else lines[0].replace(" &", " ", 1)
+
+
+def _places(link: Verdict) -> str:
+    """Where an equation holds, or is open."""
+    if not link.where or link.where == NOWHERE:
+        return ""
+    where = link.where if _WORDS.search(link.where) else maths(link.where)
+    written = where.latex if isinstance(where, Maths) else rf"\text{{{inline(where)}}}"
+    return rf" \quad \text{{{PLACES[link.status]} }} {written}"
+
+
+def _counterexample(found: Counterexample) -> str:
+    at = ", ".join(f"{latex_name(name)} = {value}" for name, value in found.values.items())
+    exact, claimed = (
+        r"\text{undefined}" if value is None else str(value) for value in (found.exact, found.claimed)
+    )
+    return rf"&\text{{at }} {at} \colon\; {exact} \ne {claimed}"
 
 
 def formula_latex(node: Formula | BigO) -> str:

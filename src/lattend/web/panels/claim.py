@@ -90,12 +90,12 @@ class ClaimAnswer(Answer):
 def answer(question: ClaimQuestion) -> ClaimAnswer:
     """The verdict on a formula, for every size and parameter at once."""
     from lattend.counts.claim_parser import parse_claim
-    from lattend.counts.formula_latex import claim_latex
+    from lattend.counts.formula_latex import claim_latex, verdict_latex
 
     rule = read(question.rule)
     count = _count(rule, question)
     known = {*count.names, *count.values, *question.rename}
-    written = claim_latex(parse_claim(question.claim, known))
+    parsed = parse_claim(question.claim, known)
     verdict, letter = None, None
     try:
         verdict = count.claim(question.claim, rename=question.rename)
@@ -103,7 +103,7 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
         letter = _letter(error, count)
     options = {"per": question.per, "first": question.first or None}
     return ClaimAnswer(
-        read=written,
+        read=claim_latex(parsed),
         verdict=None if verdict is None else judgement(verdict),
         letter=letter,
         count=formula(count),
@@ -128,7 +128,7 @@ def answer(question: ClaimQuestion) -> ClaimAnswer:
                 per=question.per,
                 from_="1" if question.first else "",
             ),
-            latex=written,
+            latex=verdict_latex(parsed, verdict, _name(count)),
         ),
     )
 
@@ -139,6 +139,11 @@ def _count(rule: Rule, question: ClaimQuestion) -> Count:
     if isinstance(found, int):
         raise LattendError(f"every letter has a number, and the count is {found:,}: nothing is left to prove")
     return found.assuming(question.assume) if question.assume.strip() else found
+
+
+def _name(count: Count) -> str:
+    """The count in LaTeX, with the position it is a function of."""
+    return r"\text{count}" + (f"({', '.join(count.fixed)})" if count.fixed else "")
 
 
 def _letter(error: UnknownName, count: Count) -> OpenLetter:

@@ -41,8 +41,8 @@ class CostClaimAnswer(Answer):
 def answer(question: CostClaimQuestion) -> CostClaimAnswer:
     """Proved for every size at once, or refuted with the smallest counterexample."""
     from lattend.counts.claim_parser import parse_claim
-    from lattend.counts.formula_latex import claim_latex
-    from lattend.report.latex import named
+    from lattend.counts.formula_latex import verdict_latex
+    from lattend.report.latex import escape
 
     quantity, colon, formula = (part.strip() for part in question.claim.partition(":"))
     if not colon or not formula:
@@ -50,7 +50,7 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
     whole = read_layer(question.layer, question.rule, {}).open
     cost = whole.per(question.per) if question.per else whole.backward if question.backward else whole
     verdict = cost.claim(quantity, formula, rename=question.rename)
-    written = claim_latex(parse_claim(formula, {*whole.names, *question.rename}))
+    parsed = parse_claim(formula, {*whole.names, *question.rename})
     asked = f".per({question.per!r})" if question.per else ".backward" if question.backward else ""
     return CostClaimAnswer(
         quantity=quantity,
@@ -71,7 +71,7 @@ def answer(question: CostClaimQuestion) -> CostClaimAnswer:
                 claim=question.claim,
                 rename=",".join(f"{theirs}={ours}" for theirs, ours in question.rename.items()),
             ),
-            latex=named([(quantity, written)]),
+            latex=verdict_latex(parsed, verdict, rf"\text{{{escape(quantity)}}}"),
         ),
     )
 

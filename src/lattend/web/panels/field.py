@@ -13,7 +13,7 @@ from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
 from lattend.web.panels.draw import drawn_at
-from lattend.web.panels.reach import SpanView
+from lattend.web.panels.reach import SpanView, distance_latex
 from lattend.web.rules import numbers_of, read
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ReceptiveFieldAnswer(Answer):
 
 def answer(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
     """The receptive field of so many layers, and how many it takes until it grows no more."""
-    from lattend.report.latex import named
+    from lattend.report.latex import aligned
 
     rule = _read(question.rule)
     numbers = numbers_of(rule, question.numbers)
@@ -77,8 +77,9 @@ def answer(question: ReceptiveFieldQuestion) -> ReceptiveFieldAnswer:
                 "print(field.reach())",
             ),
             command=command("reach", question.rule, at=numbers, layers=str(question.layers)),
-            latex=named(
-                [("keys of a query", keys.latex), *((f"greatest {s.distance}", s.most.latex) for s in spans)]
+            latex=aligned(
+                rf"\text{{keys of a query}} &= {keys.latex}",
+                *(rf"\max ({distance_latex(span)}) &= {span.most.latex}" for span in spans),
             ),
         ),
     )

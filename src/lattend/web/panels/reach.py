@@ -49,9 +49,16 @@ def answer(question: ReachQuestion) -> ReachAnswer:
                 call("rule = lt.rule", question.rule), f"print({call('rule.at', **numbers)}.reach())"
             ),
             command=command("reach", question.rule, at=numbers),
-            latex=aligned(*(rf"{span.distance} &\le {span.most.latex}" for span in spans)),
+            latex=aligned(*(rf"{distance_latex(span)} &\le {span.most.latex}" for span in spans)),
         ),
     )
+
+
+def distance_latex(span: SpanView) -> str:
+    """The distance with its positions as LaTeX names."""
+    from lattend.counts.notation import latex_name
+
+    return " - ".join(map(latex_name, span.distance.split(" - ")))
 
 
 PANEL = Panel("reach", "The attention span of a rule", ReachQuestion, ReachAnswer, answer)
