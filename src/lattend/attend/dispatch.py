@@ -58,7 +58,7 @@ def chosen(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str:
 def chosen_backward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor, grad_lse: Tensor | None) -> str:
     """The kernel of the backward pass: the forward's, unless that is torch's own and cannot take it."""
     name = chosen(call, q, k, v)
-    reason = sdpa.why_not_backward(call, q, grad_lse) if name == "sdpa" else None
+    reason = sdpa.why_not_backward(call, q, k, grad_lse) if name == "sdpa" else None
     if reason is None:
         return name
     instead = "cpu" if q.device.type == "cpu" else "triton"

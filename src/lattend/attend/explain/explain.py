@@ -387,7 +387,7 @@ def _backward(taken: str | None, back: str, asked: MetaCall) -> str:
     if taken == back:
         anyhow = taken == "sdpa" and asked.q.device.type != "cpu"
         return f"{back}, nondeterministic (atomics)" if anyhow else f"{back}, the same on every run"
-    return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, None)}"
+    return f"{back}; not sdpa: {why_not_backward(asked.call, asked.q, asked.k, None)}"
 
 
 def _tf32(taken: str | None, q: Tensor) -> str:

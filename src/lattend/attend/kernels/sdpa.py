@@ -69,8 +69,6 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return f"it takes a head_dim in multiples of 8 up to {MAX_HEAD_DIM}, not {head_dim} and {value_dim}"
     if device == "cpu" and head_dim != value_dim:
         return f"its value_dim is its head_dim, and these are {value_dim} and {head_dim}"
-    if q.shape[1] != k.shape[1]:
-        return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if call.scale <= 0:
         return f"it takes a positive scale, and this is {call.scale:g}"
     if 0 in (*q.shape, *k.shape):
@@ -85,15 +83,20 @@ def why_not(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> str | None:
         return "it would drop other pairs on other devices"
     if call.rule.has_heads:
         return "heads differ"
-    if diagonal_blocks(plan(call.rule)) is None:
+    found = diagonal_blocks(plan(call.rule))
+    if found is None:
         return "the attended pairs are not whole or causal blocks of one size"
+    if q.shape[1] != k.shape[1] and (device == "cpu" or found.window is not None):
+        return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     return None
 
 
-def why_not_backward(call: AttentionCall, q: Tensor, grad_lse: Tensor | None) -> str | None:
+def why_not_backward(call: AttentionCall, q: Tensor, k: Tensor, grad_lse: Tensor | None) -> str | None:
     """Why torch's own attention cannot take the backward pass of a call that fits."""
     if grad_lse is not None:
         return "it takes no gradient of the log-sum-exp"
+    if q.shape[1] != k.shape[1]:
+        return f"{q.shape[1]} query heads share {k.shape[1]} kv heads"
     if q.device.type == "cpu":
         return None
     if call.deterministic:
