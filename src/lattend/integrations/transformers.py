@@ -193,7 +193,7 @@ def attention_forward(
     rule = getattr(module, RULE, mask.rule)
     if rule is not mask.rule:
         _check_past(rule, mask, query.shape[2])
-    bias = None if position_bias is None else _table(position_bias, query, key)
+    bias = None if position_bias is None else position_bias[..., : key.shape[2]]  # [1 or batch, heads, n, m]
     sinks = None if s_aux is None else s_aux.to(query.dtype)
     options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": sinks, "bias": bias}
     how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
@@ -239,14 +239,6 @@ def _table_mask(given: Tensor, n: int, m: int) -> ModelMask:
     if table.shape[1] == 1:
         return ModelMask("lambda q, k: table[q, k]", arrays={"table": table[:, 0].expand(-1, n, -1)})
     return ModelMask("lambda head, q, k: table[head, q, k]", arrays={"table": table.expand(-1, -1, n, -1)})
-
-
-def _table(position_bias: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    """A bias [1, heads, n, m] as attention takes it."""
-    table = position_bias[..., : key.shape[2]]
-    if table.shape[0] != 1:
-        raise LattendError("position_bias differs along the batch, which attention does not take")
-    return table[0].expand(query.shape[1], query.shape[2], key.shape[2])
 
 
 @constant
