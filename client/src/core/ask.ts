@@ -106,3 +106,13 @@ export function current<Answer>(reading: Reading<Answer>, question: object | nul
   const older = JSON.parse(reading.to) as object;
   return JSON.stringify({ ...older, [but]: null }) === JSON.stringify({ ...question, [but]: null }) ? reading.answer : null;
 }
+
+/** Whether an answer may stand beside a panel's main one: where that is an older one, only if both are of the same rules. */
+export function together<Answer>(main: Reading<Answer>, question: object | null | undefined, beside: Reading<unknown>): boolean {
+  return !main.answer || current(main, question) !== null || rulesOf(main) === rulesOf(beside);
+}
+
+function rulesOf({ to }: Reading<unknown>): string {
+  const { rule, other } = JSON.parse(to ?? "{}") as { rule?: string; other?: string };
+  return JSON.stringify([rule, other]);
+}

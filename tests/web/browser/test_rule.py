@@ -235,6 +235,17 @@ def test_nonsense_in_the_field_leaves_the_rest_standing(page: Any) -> None:
     expect(formulas(page, "count").first).to_have_attribute("data-latex", r"\frac{n(n + 1)}{2}")
 
 
+def test_what_is_shown_of_an_older_answer_is_of_one_rule(page: Any) -> None:
+    page.goto(link(rule="qy//7 == ky//7 and qx//7 == kx//7"))
+    panel = page.locator("[data-panel=count]")
+    expect(panel).to_contain_text("grows as")
+    field(page).fill("doc = [0,0,0,1,1,2,2,2]\ndoc[q]==doc[k] and k<=q")
+    expect(panel).to_contain_text("15 of 64 pairs")  # 6 + 3 + 6 of 8 * 8
+    field(page).fill("doc=[0,0,1]\ncausal and doc[q]==doc[k]")
+    expect(panel.locator(".stale").first).to_contain_text("15 of 64 pairs")
+    expect(panel).not_to_contain_text("grows as")
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_name_of_an_older_answer_covers_nothing(page: Any, width: int) -> None:
     """Between the links of the panel and the answer, in as much room as there is."""

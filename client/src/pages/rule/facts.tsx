@@ -1,5 +1,5 @@
 // What follows from a rule: how many pairs, keys and queries, how far back, which cache, which name.
-import { current, useAnswer, type Reading } from "../../core/ask";
+import { current, together, useAnswer, type Reading } from "../../core/ask";
 import { FoldedFormula, PiecewiseFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -36,7 +36,7 @@ export function CountPanel({ state, read }: RuleProps) {
       )}
       {found?.no_formula && <p class="rule-note">counted pair by pair{atText(found.examples)}</p>}
       <dl class="rule-facts-list">
-        {growth.answer && !growth.problem && (
+        {growth.answer && !growth.problem && together(count, question, growth) && (
           <>
             <dt>grows as</dt>
             <dd class={current(growth, grows) ? "" : "stale"}>

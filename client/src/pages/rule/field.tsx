@@ -1,6 +1,6 @@
 // The receptive field: what a query sees through several layers.
 import { useRef } from "preact/hooks";
-import { current, useAnswer } from "../../core/ask";
+import { current, together, useAnswer } from "../../core/ask";
 import { PiecewiseFormula } from "../../core/formula";
 import { Heat, type Cell } from "../../core/heat";
 import { Panel } from "../../core/panel";
@@ -49,7 +49,7 @@ export function FieldPanel({ state, read }: RuleProps) {
           </dl>
         </>
       )}
-      {first.answer && !first.problem && (
+      {first.answer && !first.problem && together(field, question, first) && (
         <div class={current(first, mapped) ? "" : "stale"}>
           {first.answer.no_map ? <p class="rule-note">No map: {first.answer.no_map}</p> : <FieldMap map={first.answer} layers={state.layers} />}
         </div>

@@ -1,6 +1,6 @@
 // Two rules: whether they attend the same pairs, where they first differ, and what they share.
 import { useEffect } from "preact/hooks";
-import { current, useAnswer } from "../../core/ask";
+import { current, together, useAnswer } from "../../core/ask";
 import { FoldedFormula } from "../../core/formula";
 import { Panel } from "../../core/panel";
 import { change, pick } from "../../core/state";
@@ -40,7 +40,7 @@ export function SamePanel({ state, read, other }: RuleProps) {
           {found.first && <Differences first={found.first} here={found.here} drawn={found.drawn} />}
           {shared.problem && !same.problem && <p class="rule-note">{shared.problem.message}</p>}
           <dl class={current(shared, question) ? "rule-facts-list" : "rule-facts-list stale"}>
-            {(shared.problem ? [] : (shared.answer?.parts ?? [])).map((part) => (
+            {(shared.problem || !together(same, question, shared) ? [] : (shared.answer?.parts ?? [])).map((part) => (
               <>
                 <dt>{WHOSE[part.whose]}</dt>
                 <dd>
