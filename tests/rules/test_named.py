@@ -177,11 +177,75 @@ def test_names_of_several_words_are_answered_too(words: str, meant: str) -> None
     assert (caught.value.start, caught.value.end) == (0, len(words))
 
 
-def test_calls_that_are_no_calls_are_read_as_conditions() -> None:
-    for text, message in (
-        ("strided(3) or (k < 4)", "there is no function strided"),
-        ("f(q) and g(k)", "there is no function f"),
-        ("strided and k < 3", "strided is a number, not a condition"),
-    ):
-        with pytest.raises(TextError, match=message):
-            lt.rule(text)
+def test_a_call_of_no_rule_is_no_condition() -> None:
+    with pytest.raises(TextError, match="there is no function f"):
+        lt.rule("f(q) and g(k)")
+
+
+# Names as conditions of a text
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("causal and q - k < 4096", "k <= q and q - k < 4096"),
+        ("not causal", "not k <= q"),
+        ("(causal)", "k <= q"),
+        ("strided(3) or k < 2", "k <= q and q - k <= 3 or k < 2"),
+        ("k < 2 or strided ( t = 3 )", "k < 2 or k <= q and q - k <= 3"),
+        ("causal and not strided(2)", "k <= q and not (k <= q and q - k <= 2)"),
+        ("autoregressive and window < 3", "k <= q and window < 3"),
+        ("q - k <= causal", "q - k <= causal"),
+        ("causal and q - k <= causal", "k <= q and q - k <= causal"),
+        ("causal(bottom-right) and k > 3", "k - q <= m - n and k > 3"),
+        ("raster and qy - ky <= r", "(ky < qy or ky == qy and kx <= qx) and qy - ky <= r"),
+    ],
+)
+def test_a_name_is_its_condition(text: str, written: str) -> None:
+    assert lt.rule(text) == lt.rule(written)
+
+
+def test_parameters_of_a_named_rule_stay_letters_in_their_domain() -> None:
+    found = lt.rule("strided and k % 2 == 0")
+    assert found == lt.rule("k <= q and q - k <= t and k % 2 == 0", where="t >= 0")
+    assert found.count(n=8, t=2) == 11  # keys 0, 2, 4: three queries each; 6: two
+    with pytest.raises(lt.errors.DomainError, match="needs t >= 0, got t = -1"):
+        found.at(t=-1)
+    assert lt.rule("swin(w=4) and ky <= qy").parameters == ["shift"]
+    with pytest.raises(lt.errors.DomainError, match="needs shift < 4, got shift = 4"):
+        lt.rule("swin(w=4) and ky <= qy").at(shift=4)
+
+
+def test_arrays_of_a_named_rule_come_along() -> None:
+    found = lt.rule("documents([2, 1]) and causal")
+    assert found.mask().tolist() == R.documents([2, 1], causal=True).mask().tolist()
+    assert lt.rule("documents and causal").open == ("doc",)
+    given = lt.rule("doc = [0, 0, 1]; causal and documents")
+    assert given.mask().sum() == 4  # 1 + 2 + 1
+    with pytest.raises(TextError, match="has an array doc of its own"):
+        lt.rule("documents([2, 1]) or documents(ids=[0, 1, 1])")
+    with pytest.raises(TextError, match="this rule has n = 4, and one before it n = 3"):
+        lt.rule("documents([2, 1]) or documents([2, 2])")
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "message"),
+    [
+        ("causal and strided(1, 2)", "strided(1, 2)", "strided takes t; here: too many"),
+        ("strided(3 + 4) and causal", "3 + 4", NUMBERS),
+        (
+            "causal and sliding",
+            "sliding",
+            "no rule is named sliding; did you mean strided or sliding_window?",
+        ),
+        ("causal and t", "t", "t is a number, not a condition"),
+        ("strided(3) < q", "strided(3)", "strided(3) is a condition, not a number"),
+        ("causal and q_idx - kv_idx < 3", "q_idx", "q_idx and kv_idx are no positions"),
+        ("causal and strided(3", "(", "this ( is not closed"),
+    ],
+)
+def test_mistakes_beside_a_name(text: str, part: str, message: str) -> None:
+    with pytest.raises(TextError) as caught:
+        lt.rule(text)
+    assert message in caught.value.reason
+    assert text[caught.value.start : caught.value.end] == part

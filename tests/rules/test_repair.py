@@ -77,14 +77,41 @@ def test_the_first_suggestion_is_what_was_meant(typed: str, meant: str) -> None:
     assert (again.suggestions, again.reason) == (error.suggestions, error.reason)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sliding window of 4096", ["sliding_window(4096)"]),
+        ("sliding 4096", ["sliding_window(4096)"]),
+        ("window: 4096", ["sliding_window(4096)"]),
+        ("causal with window 4096", ["sliding_window(4096)"]),
+        ("Mistral sliding window 4096", ["sliding_window(4096)"]),
+        ("strided 4", ["strided(4)"]),
+        ("windowed 4", ["windowed(4)"]),
+        ("prefix lm 128", ["prefix_lm(128)"]),
+        ("causal 4096", ["causal"]),
+        ("local window of 128", ["band", "local"]),
+        ("sqrt(k) < q", []),
+        ("causal and stridde(3)", ["causal and strided(3)"]),
+        ("casual and k < 3", ["causal and k < 3"]),
+        ("causal & (q_idx - kv_idx < 4096)", ["causal and (q - k < 4096)"]),
+    ],
+)
+def test_only_what_is_read_and_means_the_same_is_suggested(typed: str, meant: list[str]) -> None:
+    error = mistake(typed)
+    assert repaired(error) == meant
+    for suggestion in error.suggestions if meant and "&" not in typed else ():
+        assert read_rule(suggestion.applied(typed))
+
+
 @pytest.mark.parametrize("typed", ["", "k <=", "k <= q and", "q - k", "((((", "9" * 40, "k <= q # why", "§"])
 def test_nothing_is_suggested_that_is_no_rule(typed: str) -> None:
     for text in repaired(mistake(typed)):
         assert text != typed
+        assert read_rule(text)
 
 
-def test_of_several_mistakes_that_lead_nowhere_the_first_is_mended() -> None:
-    assert repaired(mistake("k =< q and §")) == ["k <= q and §"]
+def test_nothing_is_suggested_where_another_mistake_stays() -> None:
+    assert repaired(mistake("k =< q and §")) == []
 
 
 def test_a_long_text_is_mended_once() -> None:

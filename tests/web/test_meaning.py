@@ -71,7 +71,14 @@ def test_other_pairs_other_numbers_and_other_letters_are_other_questions() -> No
     assert len({meaning("count", rule="strided", numbers=one).key for one in other_order}) == 1
 
 
-@pytest.mark.parametrize("text", ["documents([9999999999999])", "bigbird(n=4000, w=1, t=1, g=1, random=1)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "documents([9999999999999])",
+        "causal and documents([9999999999999])",
+        "bigbird(n=4000, w=1, t=1, g=1, random=1)",
+    ],
+)
 def test_a_rule_that_would_make_arrays_is_not_read_by_the_server(text: str) -> None:
     assert json.loads(meaning("count", rule=text).key)["rule"] == text
 

@@ -5,26 +5,22 @@ Everything that takes a rule reads it here. Texts are remembered, functions whil
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, cast
 
-from lattend.errors import LattendError, Suggestion, TextError, TraceError
+from lattend.errors import Suggestion, TextError, TraceError
 from lattend.rules.axes import POSITIONS
-from lattend.rules.catalogue.names import NAMES, rules_near, unknown_rule
 from lattend.rules.language import expr
 from lattend.rules.language.arrays import array_missing, length_of, split_arrays
-from lattend.rules.language.call import Call, Value, read_call, read_value
 from lattend.rules.language.parser import parse
 from lattend.rules.language.python_text import is_python, read_python
-from lattend.rules.language.scan import WORDS
-from lattend.rules.language.tokens import MAX_LENGTH, NAME, Source
+from lattend.rules.language.tokens import Source
 from lattend.rules.language.tracing import trace
+from lattend.rules.named import NamedRules, from_catalogue, named_call
 from lattend.rules.rule import Rule
 
 
@@ -37,17 +33,10 @@ class HasMaskFunction(Protocol):
 RuleLike = Rule | str | Callable[..., Any] | HasMaskFunction
 
 MAX_REMEMBERED = 256
-_CALL = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\([^()]*\)\s*)?")  # a name with arguments, known or not
-_WORD = re.compile(r"[A-Za-z][\w-]*")
-_EXAMPLES = "strided(255), dilated(t=3, step=2) or documents([3, 5])"
 _OTHER_LETTERS = {  # what positions are called elsewhere
     **dict.fromkeys(("i", "x", "row", "query", "q_idx", "q_pos"), "q"),
     **dict.fromkeys(("j", "y", "col", "key", "kv_idx", "k_idx", "k_pos", "kv_pos"), "k"),
 }
-_SEVERAL_WORDS = re.compile(r"\s*[A-Za-z]{3,}(?:[\s-]+[A-Za-z]{3,})+\s*")
-_WORDS_AND_NUMBERS = re.compile(
-    r"\s*([A-Za-z_]{3,}(?:[\s-]+[A-Za-z_]{3,})*)(?:\s+|\s*[:=]\s*)([0-9]+(?:\s+[0-9]+)*)\s*"
-)
 _UNCHANGING = ("torch", "numpy", "lattend", "math", "operator")  # modules that a function may read
 
 
@@ -93,17 +82,25 @@ def rule(
     else:
         call = named_call(source)
         if call is None:
-            condition = parse(source)
-            if missing := [name for name in expr.arrays(condition) if name not in given]:
-                raise array_missing(source, missing[0])
-            return _checked(Rule.of(condition, where=domain, cross=cross, data=given, source=source))
-        known = _from_catalogue(source, call)
+            return _of_condition(source, domain, cross=cross, arrays=given)
+        known = from_catalogue(Source("rule", source), call, (call.place[0], len(source.rstrip())))
     if where is None and not cross and not given:
         return known
     arrays = dict.fromkeys(known.open) | dict(known.data) | given
     again = Rule.of(known.condition, where=expr.all_of(known.where, domain), cross=cross, data=arrays)
     axes = again.axes if cross else known.axes
     return replace(again, axes=axes, values=known.values, about=known.about, source=known.source)
+
+
+def _of_condition(source: str, domain: expr.Condition, *, cross: bool, arrays: dict[str, Any]) -> Rule:
+    """The rule of a text that is a condition, in which names of the catalogue stand for theirs."""
+    named = NamedRules(Source("rule", source), arrays)
+    condition = parse(source, named)
+    if missing := [name for name in expr.arrays(condition) if name not in named.arrays]:
+        raise array_missing(source, missing[0])
+    where = expr.all_of(named.where, domain)
+    found = Rule.of(condition, where=where, cross=cross, data=named.arrays, source=source)
+    return _checked(found, named.places).at(**named.sizes)
 
 
 def _with_arrays(
@@ -142,9 +139,11 @@ def read_rule(source: RuleLike) -> Rule:
 _of_text = lru_cache(MAX_REMEMBERED)(rule)
 
 
-def _checked(found: Rule) -> Rule:
-    """The rule; raises where its positions seem to be named by other letters."""
-    names = expr.names(found.condition)
+def _checked(found: Rule, named: Sequence[expr.Span] = ()) -> Rule:
+    """The rule; raises where its positions, outside the places of named rules, seem to have other letters."""
+    nodes = (node for node in expr.walk(found.condition) if isinstance(node, expr.Name))
+    own = [node for node in nodes if node.span not in named]
+    names = [*dict.fromkeys(node.name for node in own)]
     others = [name for name in names if name in _OTHER_LETTERS]
     if len(others) < 2 or POSITIONS & {*names}:
         return found
@@ -158,84 +157,10 @@ def _checked(found: Rule) -> Rule:
     )
     if found.source is None:
         raise TraceError(f"function of {', '.join(names)}: {message}")
-    places = (node.span for node in expr.walk(found.condition) if isinstance(node, expr.Name))
-    start, end = next(place for place in places if place is not None)
+    start, end = next(node.span for node in own if node.span is not None)
     text = letters.sub(lambda name: ours[name[0]], found.source)
     whole = [Suggestion(0, len(found.source), text)] if meant else []
     raise Source("rule", found.source).error(message, start, end, *whole)
-
-
-# Names of the catalogue
-
-
-def named_call(text: str) -> Call | None:
-    """The call that a text is, if it is a name of the catalogue or would have to be one."""
-    if len(text) <= MAX_LENGTH and _SEVERAL_WORDS.fullmatch(text) and not WORDS & {*text.split()}:
-        words = " ".join(text.split())
-        raise Source("rule", text).error(unknown_rule(words), 0, len(text), *rules_near(words))
-    unbracketed = _WORDS_AND_NUMBERS.fullmatch(text) if len(text) <= MAX_LENGTH else None
-    if unbracketed is not None and not WORDS & {*unbracketed[1].split()}:
-        calls = [f"{name}({', '.join(unbracketed[2].split())})" for name in rules_near(unbracketed[1])]
-        if calls:
-            message = f"the numbers of a rule stand in brackets: write {' or '.join(calls)}"
-            raise Source("rule", text).error(message, 0, len(text), *calls)
-    head = NAME.match(text.lstrip()) if len(text) <= MAX_LENGTH else None
-    if head is None or head[0] in WORDS or not (head[0] in NAMES or _CALL.fullmatch(text)):
-        return None
-    return read_call(Source("rule", text), 0, len(text))
-
-
-def _from_catalogue(text: str, call: Call) -> Rule:
-    source, whole = Source("rule", text), (call.place[0], len(text.rstrip()))
-    if call.name not in NAMES:
-        raise source.error(unknown_rule(call.name), *call.place, *rules_near(call.name))
-    function = NAMES[call.name]
-    positional, named = _arguments(source, call)
-    signature = inspect.signature(function)
-    try:
-        signature.bind(*positional, **named)
-    except TypeError as problem:
-        wanted = ", ".join(signature.parameters) or "no arguments"
-        message = f"{call.name} takes {wanted}; here: {problem}"
-        raise source.error(message, *whole, *_fitting(call, [*signature.parameters])) from None
-    try:
-        return function(*positional, **named)
-    except TextError:
-        raise
-    except LattendError as problem:
-        raise source.error(str(problem), *whole, call.name) from None
-
-
-def _fitting(call: Call, parameters: list[str]) -> list[str | Suggestion]:
-    """Names of parameters that may be meant by those of the call; the rule itself where it takes none."""
-    if not parameters:
-        return [call.name]
-    wrong = [one for one in call.arguments or () if one.name is not None and one.name not in parameters]
-    return [
-        Suggestion(*one.place, near)
-        for one in wrong
-        for near in difflib.get_close_matches(one.name or "", parameters, 1)
-    ]
-
-
-def _arguments(source: Source, call: Call) -> tuple[list[Value], dict[str, Value]]:
-    positional: list[Value] = []
-    named: dict[str, Value] = {}
-    for argument in call.arguments or ():
-        start, end = argument.place[0], argument.value[1]
-        value = read_value(source, *argument.value) if source.text[slice(*argument.value)].strip() else ""
-        if isinstance(value, tuple) or (isinstance(value, str) and not _WORD.fullmatch(value)):
-            end = source.text.rindex(")")
-            raise source.error(f"write numbers, as in {_EXAMPLES}", start, end)
-        if argument.name is None and named:
-            raise source.error("write arguments without a name first", start, end)
-        if argument.name is None:
-            positional.append(value)
-        elif argument.name in named:
-            raise source.error(f"{argument.name} is given twice; give it once", *argument.place)
-        else:
-            named[argument.name] = value
-    return positional, named
 
 
 # Functions

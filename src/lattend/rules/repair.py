@@ -12,7 +12,7 @@ LONG = 400  # characters; of a longer text only one
 def repaired(error: TextError) -> list[str]:
     """The texts that are rules after the fewest changes that errors suggest, the likeliest first.
 
-    Where there is none, the texts whose first mistake is mended.
+    A long text is changed once, be it a rule then or not.
 
     >>> from lattend.rules.reader import rule
     >>> try:
@@ -22,11 +22,13 @@ def repaired(error: TextError) -> list[str]:
     ['k <= q and q - k < 8']
     """
     once = [suggestion.applied(error.text) for suggestion in error.suggestions]
-    steps = 1 if len(error.text) > LONG else STEPS
+    long = len(error.text) > LONG
+    steps = 1 if long else STEPS
     ends = [(_followed(text, steps - 1), text) for text in dict.fromkeys(once) if text != error.text]
     fewest = min((found[0] for found, _ in ends if found), default=0)
     whole = [found[1] for found, _ in ends if found and found[0] == fewest]
-    return [*dict.fromkeys(whole or [text for _, text in ends])]
+    mended = [text for _, text in ends] if long else []
+    return [*dict.fromkeys(whole or mended)]
 
 
 def _followed(text: str, steps: int) -> tuple[int, str] | None:

@@ -12,11 +12,13 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from lattend.errors import LattendError
+from lattend.rules.catalogue.names import NAMES
 from lattend.rules.language.key import spelling_of
-from lattend.rules.reader import named_call, read_rule
+from lattend.rules.reader import read_rule
 from lattend.web.panel import RULES, Panel
 
 LONG = 1000  # characters of a rule that is taken as it is typed
+_CALLED = re.compile(r"(\w+)\s*\(\s*[^)\s]")  # a name with arguments
 Typed = Mapping[str, str]  # the rules of a question, by the field they stand in
 
 
@@ -39,10 +41,9 @@ def meaning_of(panel: Panel, form: str, question: BaseModel) -> Meaning:
 
 @lru_cache(maxsize=1024)
 def _spelling(text: str) -> str:
-    """The one spelling; the server reads it itself, so what makes arrays is taken as it is typed."""
+    """The one spelling; the server reads it itself, so what may make arrays is taken as it is typed."""
     try:
-        call = named_call(text)
-        makes_arrays = call is not None and call.arguments
+        makes_arrays = any(name in NAMES for name in _CALLED.findall(text))
         return text if makes_arrays else spelling_of(read_rule(text))
     except LattendError:
         return text

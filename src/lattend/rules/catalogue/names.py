@@ -52,16 +52,18 @@ MEANT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("transformer", "encoder", "self", "vanilla"), ("full",)),
 }
 FILLING = {"attention", "mask", "pattern", "rule"}
+WINDOW = {"window", "sliding", "mistral"}  # their number is how many keys, the query's own among them
+LINKING = {"with", "of", "a", "an", "the", "size", "width", "and", "causal", "autoregressive"}
 RARE = 1 / 4  # a word that at most four rules are described with says something
 
 
-def unknown_rule(name: str) -> str:
-    """That no rule has this name, and which ones are near it.
+def unknown_rule(name: str, near: list[str] | None = None) -> str:
+    """That no rule has this name, and which ones are near it, or `near`.
 
     >>> unknown_rule("sliding")
     'no rule is named sliding; did you mean strided or sliding_window? Or write a condition, such as k <= q'
     """
-    found = rules_near(name)
+    found = rules_near(name) if near is None else near
     hint = f"did you mean {' or '.join(found)}?" if found else f"there are {', '.join(CATALOGUE)}."
     return f"no rule is named {name}; {hint} Or write a condition, such as k <= q"
 
@@ -73,6 +75,20 @@ def rules_near(name: str) -> list[str]:
     ['strided', 'sliding_window']
     """
     return _near(name, 0.8) or _by_word(name) or _by_meaning(name) or _near(name, 0.6)
+
+
+def calls_near(words: str, numbers: list[str]) -> list[str]:
+    """The rules that may be meant by words, with the numbers after them; none that counts otherwise.
+
+    >>> calls_near("Mistral sliding window of", ["4096"])  # strided(4095)
+    ['sliding_window(4096)']
+    """
+    wanted = {*re.findall("[a-z_]+", words.lower())} - FILLING
+    if wanted & WINDOW and wanted <= WINDOW | LINKING:
+        names = ["sliding_window"]
+    else:
+        names = [name for name in rules_near(words) if not wanted & WINDOW or "window" in name]
+    return [f"{name}({', '.join(numbers)})" for name in names]
 
 
 def _near(name: str, least: float) -> list[str]:

@@ -10,6 +10,7 @@ from lattend.rules.language.tokens import Token
 
 WHOLE = {"rule": "k <= q and q - k <= t", "assumption": "t < n, w | n", "term": "min(q, t) + 1"}
 CALL = {"abs": "abs(q - k)", "min": "min(q, t)", "max": "max(q, t)"}
+LETTERS = 2  # of a name that may stand before a bracket for a product, as in t(t + 1)
 
 _EXAMPLE = {
     **{op: f"k {op} q" for op in ("<", "<=", "==", "!=", ">=", ">")},
@@ -47,19 +48,28 @@ def left_over(before: Token, token: Token) -> tuple[str, list[str | Suggestion]]
     return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in ("and", "-"))]
 
 
-def unknown_function(name: Token) -> tuple[str, list[str | Suggestion]]:
-    """There is no such function; the closest one, and what else might have been meant."""
+def unknown_function(name: Token, rules: list[str]) -> tuple[str, list[str | Suggestion]]:
+    """There is no such function; the closest one, or a rule, and what else might have been meant."""
     word = name.value
-    close = difflib.get_close_matches(word.lower(), FUNCTIONS, 1)
-    hint = f", did you mean {close[0]}?" if close else "; there are abs, min and max."
-    message = f"there is no function {word}{hint} For a product write {word}*(…), for data {word}[…]"
-    return message, [*(f"{one}(" for one in close), f"{word}*("]
+    close = difflib.get_close_matches(word.lower(), FUNCTIONS, 1) or rules
+    hint = f", did you mean {' or '.join(close)}?" if close else "; there are abs, min and max."
+    product = f" For a product write {word}*(…), for data {word}[…]" if len(word) <= LETTERS else ""
+    message = f"there is no function {word}{hint}{product}"
+    return message, [*(f"{one}(" for one in close), *([f"{word}*("] if product else [])]
 
 
 def argument_count(name: str, count: int) -> str:
     """How many numbers the function takes."""
     wanted = "one number" if name == "abs" else "two numbers or more"
     return f"{name} takes {wanted}, as in {CALL[name]}, and here it has {count}"
+
+
+def no_such_rule(name: str, near: list[str]) -> str:
+    """A name stands where a condition is needed, and may be a rule's misspelt."""
+    return (
+        f"no rule is named {name}; did you mean {' or '.join(near)}? "
+        f"Or compare it with something, as in k <= {name}"
+    )
 
 
 def not_a_condition(shown: str) -> str:

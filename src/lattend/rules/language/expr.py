@@ -301,6 +301,11 @@ def substituted(node: Condition, values: Mapping[str, Term]) -> Condition:
     return replaced(node, lambda name: values.get(name.name, name))
 
 
+def placed(node: Condition, span: Span) -> Condition:
+    """`node`, all of it as if it were written at `span`."""
+    return cast(Condition, fold(node, lambda node, parts: replace(rebuilt(node, parts), span=span)))
+
+
 def resolved(node: Condition, known: Mapping[Condition, bool]) -> Condition:
     """`node` with the conditions in `known` replaced by their truth, and simplified."""
     if node in known:

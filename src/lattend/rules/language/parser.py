@@ -7,10 +7,11 @@ as in Python.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, cast
+from typing import ClassVar, Protocol, cast
 
 from lattend.errors import TextError
 from lattend.rules.language import advice
+from lattend.rules.language.call import closing
 from lattend.rules.language.expr import (
     And,
     Arith,
@@ -24,8 +25,10 @@ from lattend.rules.language.expr import (
     Not,
     Num,
     Or,
+    Span,
     Term,
     Truth,
+    depth,
     flattened,
 )
 from lattend.rules.language.grammar import Parsed, Parser
@@ -40,13 +43,27 @@ _LEVEL = {
 }
 
 
-def parse(text: str) -> Condition:
-    """The condition a rule's text stands for.
+class Named(Protocol):
+    """Rules that have names, which stand for their conditions in a text."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def near(self, name: str) -> list[str]:
+        """The rules that may be meant by a name that is none."""
+        ...
+
+    def condition(self, place: Span) -> Condition:
+        """The condition of the rule that is named at this place of the text, with or without arguments."""
+        ...
+
+
+def parse(text: str, named: Named | None = None) -> Condition:
+    """The condition a rule's text stands for, in which rules may be `named`.
 
     >>> parse("q - k <= t")
     Compare(op='<=', left=Arith(op='-', args=(Name(name='q'), Name(name='k'))), right=Name(name='t'))
     """
-    return _Parser(Source("rule", text)).whole_condition()
+    return _Parser(Source("rule", text), named=named).whole_condition()
 
 
 def parse_assumption(text: str) -> Condition:
@@ -71,10 +88,11 @@ class _Parser(Parser[Parsed]):
     LEVEL: ClassVar = _LEVEL
     CLOSING: ClassVar = {"(": ")", "[": "]"}
 
-    def __init__(self, source: Source, assumption: bool = False) -> None:
+    def __init__(self, source: Source, assumption: bool = False, named: Named | None = None) -> None:
         source.check_length()
         super().__init__(source, tokens(source, assumption))
         self.assumption = assumption
+        self.named = named
         if len(self.tokens) == 1:
             raise source.error(f"it is empty; write for instance {advice.WHOLE[source.kind]}", 0, 1)
 
@@ -160,6 +178,8 @@ class _Parser(Parser[Parsed]):
             return self.bracket
         if token.value in FUNCTIONS:
             return self.call
+        if self.named is not None and token.value in self.named and self.after.value == "(":
+            return self.rule_call
         return self.lookup if self.after.value == "[" and is_name(token.value, WORDS) else None
 
     def leaf(self, token: Token) -> Parsed:
@@ -184,7 +204,8 @@ class _Parser(Parser[Parsed]):
         if not is_name(token.value):
             raise self.fail(f"{token.value} is a word of Python and cannot be a name in a rule", token)
         if after.value == "(":
-            message, meant = advice.unknown_function(token)
+            rules = self.named.near(token.value) if self.named is not None else []
+            message, meant = advice.unknown_function(token, rules)
             raise self.error(message, token.start, after.end, *meant)
         return self.piece(Name(token.value, span), span)
 
@@ -216,6 +237,18 @@ class _Parser(Parser[Parsed]):
             raise self.error(advice.argument_count(name.value, len(args)), *span)
         return self.piece(Arith(cast(ArithOp, name.value), terms, span), span, max(a.depth for a in args) + 1)
 
+    def rule_call(self, name: Token) -> Parsed:
+        close = closing(self.source, self.here.start, len(self.source.text))
+        while self.here.start <= close and self.here.kind != "end":
+            self.at += 1
+        return self.rule((name.start, close + 1))
+
+    def rule(self, place: Span) -> Parsed:
+        """The condition of the rule that is named there."""
+        assert self.named is not None  # it has this name
+        condition = self.named.condition(place)
+        return self.piece(condition, place, depth(condition))
+
     def lookup(self, name: Token) -> Parsed:
         args, end = self.arguments()
         places = tuple(self.term(arg, f"{name.value}[…] takes numbers") for arg in args)
@@ -241,6 +274,11 @@ class _Parser(Parser[Parsed]):
         if isinstance(node, Lookup):
             entry = Compare("!=", node, Num(0, piece.span), piece.span)
             return self.piece(entry, piece.span, piece.depth + 1)
+        if isinstance(node, Name) and self.named is not None:
+            if node.name in self.named and node.span is not None:
+                return self.rule(node.span)
+            if near := self.named.near(node.name):
+                raise self.error(advice.no_such_rule(node.name, near), *piece.span, *near)
         if isinstance(node, (Num, Name, Arith)):
             shown = self.source.part(*piece.span)
             raise self.error(advice.not_a_condition(shown), *piece.span)
