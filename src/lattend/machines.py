@@ -39,7 +39,9 @@ class Machine:
 
 DATA_SHEET = "data sheet: SXM, dense bf16"
 MACHINES = {
-    "H200": Machine("H200", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 989.4e12, 4.8e12),
+    "H200": Machine(
+        "H200, measured", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 989.4e12, 4.8e12
+    ),
     "H100": Machine("H100", 989.4e12, 3.35e12, 2, DATA_SHEET, 989.4e12, 3.35e12),
     "A100": Machine("A100", 312e12, 2.039e12, 2, DATA_SHEET, 312e12, 2.039e12),
 }
@@ -51,13 +53,12 @@ def compared_machines() -> list[Machine]:
     >>> [one.name for one in compared_machines()]
     ['H200', 'H100', 'A100', 'H200, measured']
     """
-    known = MACHINES.values()
     sheets = [
-        replace(one, rate=one.peak, bandwidth=one.peak_bandwidth, about=DATA_SHEET)
-        for one in known
+        replace(one, name=name, rate=one.peak, bandwidth=one.peak_bandwidth, about=DATA_SHEET)
+        for name, one in MACHINES.items()
         if one.peak is not None and one.peak_bandwidth is not None
     ]
-    return sheets + [replace(one, name=f"{one.name}, measured") for one in known if one.about != DATA_SHEET]
+    return sheets + [one for one in MACHINES.values() if one.about != DATA_SHEET]
 
 
 def machine_names() -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import lattend as lt
+from lattend.machines import compared_machines
 from lattend.web.worker import reply
 
 
@@ -32,6 +33,13 @@ def test_the_cost_is_the_librarys(rule: str, at: dict[str, Any]) -> None:
     kept = rows.get("keys and values of all positions, numbers", {"needed": "0"})
     assert kept["needed"] == f"{exact.cache:,}"
     assert found["time"] == str(exact.time())
+
+
+def test_a_time_at_measured_speeds_says_so() -> None:
+    """The page Price has an H200 of the data sheet too, which is faster."""
+    time = ask(rule="causal", numbers={"n": 4096})[1]["time"]
+    assert [one.name for one in compared_machines() if one.name in time] == ["H200", "H200, measured"]
+    assert " on H200, measured, " in time
 
 
 def test_a_line_of_any_length_is_priced_without_its_tiles() -> None:

@@ -56,8 +56,8 @@ def time_of(cost: Cost, on: str | Machine = "H200", *, width: int | None = None)
 
     >>> from lattend.cost import linear
     >>> time_of(linear(n=8192, d_in=8192, d_out=8192, bias=False), "H200")  # 2*8192^3 / 798e12
-    1.38 ms on H200, bound by arithmetic: 1,099,511,627,776 operations take 1.38 ms, 402,653,184 bytes of \
-2-byte numbers 93.6 µs
+    1.38 ms on H200, measured, bound by arithmetic: 1,099,511,627,776 operations take 1.38 ms, 402,653,184 \
+bytes of 2-byte numbers 93.6 µs
     """
     chosen = machine(on) if isinstance(on, str) else on
     wide = chosen.width if width is None else width

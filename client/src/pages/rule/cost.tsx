@@ -9,7 +9,7 @@ import type { RuleProps } from "./state";
 
 const ABOUT =
   "Attention over the attended pairs: queries times keys, the exponentials of the softmax, weights times values. Queries, keys and values are given: projections are on the page Price. Letters are 0 or more. " +
-  "Needed counts attended pairs, dense all pairs; between them the pairs of every tile of 64 × 64 that holds an attended one, whatever kernel runs: the Plan above has the tiles of the one that is chosen. The time is the least an H200 needs, by its arithmetic or by its memory.";
+  "Needed counts attended pairs, dense all pairs; between them the pairs of every tile of 64 × 64 that holds an attended one, whatever kernel runs: the Plan above has the tiles of the one that is chosen. The time is the least at the speeds measured on an H200, of its arithmetic or of its memory.";
 const FIELDS = ["rule", "numbers", "heads", "kv_heads", "head_dim"] as const;
 
 export function CostPanel({ state, read }: RuleProps) {
