@@ -242,17 +242,21 @@ def test_a_late_answer_is_an_error() -> None:
         field.receptive_field(lt.rule("k <= q and q - k <= t + 77"), 9, deadline=0)
 
 
-def test_a_map_of_a_line_has_all_pairs_or_some() -> None:
+@pytest.mark.parametrize("n", [10**6, 2**62 + 1, 2**63, 2**64 - 1, 10**20 - 1])
+def test_a_large_map_is_exact(n: int) -> None:
+    large = field_map(lt.rules.strided(t=10).at(n=n))
+    assert len(large.rows) == MOST_SIDE
+    assert (large.rows[0], large.rows[-1]) == (0, n - 1)
+    for row, query in enumerate(large.rows):
+        wanted = [-(-(query - key) // 10) if key <= query else -1 for key in large.columns]
+        assert large.layers[row] == wanted
+
+
+def test_a_map_of_a_line_has_all_pairs() -> None:
     rule = lt.rules.dilated(t=1, step=2)
     found = field_map(rule.at(n=9))
     assert found.rows == found.columns == list(range(9))
     assert found.layers == searched(rule, n=9).tolist()
-    large = field_map(lt.rules.strided(t=10).at(n=10**6))
-    assert len(large.rows) == MOST_SIDE
-    assert (large.rows[0], large.rows[-1]) == (0, 10**6 - 1)
-    for row, query in enumerate(large.rows):
-        wanted = [-(-(query - key) // 10) if key <= query else -1 for key in large.columns]
-        assert large.layers[row] == wanted
 
 
 def test_a_map_of_an_image_is_that_of_one_pixel() -> None:

@@ -98,3 +98,7 @@ def test_what_has_no_map_says_why() -> None:
     found = ask("first_layers", rule="causal(align=bottom-right)")[1]
     assert "only layers of self-attention" in found["no_map"]
     assert "not affine" in ask("first_layers", rule="k * k <= q", numbers={"n": 10**6})[1]["no_map"]
+    beyond = ask("first_layers", rule="strided", numbers={"n": "99999999999999999999", "t": 3})
+    assert beyond[0] == 200
+    assert "positions beyond 2^53 are not drawn on the page" in beyond[1]["no_map"]
+    assert ask("first_layers", rule="strided", numbers={"n": 2**53, "t": 3})[1]["no_map"] == ""

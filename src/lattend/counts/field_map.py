@@ -24,7 +24,9 @@ MOST_TRACED = 512  # and so many where there is no set
 MOST_SIDE = 48  # cells of a map
 NEVER = "·"  # where no layer connects two positions
 
-Ints = NDArray[np.int64]
+LARGEST = np.iinfo(np.int64).max
+
+Ints = NDArray[Any]  # of int64, or of Python's where they are larger
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def _spread(size: int) -> Ints:
     """All positions, or some of them from the first to the last."""
     if size <= MOST_SIDE:
         return np.arange(size)
-    return np.array([place * (size - 1) // (MOST_SIDE - 1) for place in range(MOST_SIDE)])
+    places = [place * (size - 1) // (MOST_SIDE - 1) for place in range(MOST_SIDE)]
+    return np.array(places, np.int64 if size <= LARGEST else object)
 
 
 def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
@@ -125,7 +128,7 @@ def first_layers(rule: Rule, ranges: Mapping[str, Ints]) -> Ints:
             closed = remembered(_first_layers, replace(one, values={}), budget=one.budget)
             open_grid = dict(zip(ranges, np.ix_(*ranges.values()), strict=True))
             shape = tuple(len(places) for places in ranges.values())
-            found = closed.values_at({**one.values, **open_grid}, shape).astype(np.int64)
+            found = closed.values_at({**one.values, **open_grid}, shape)
             for axis in one.axes:  # no piece speaks of a position and itself, nor of what is never connected
                 found = np.where((found == 0) & (open_grid[axis.query] != open_grid[axis.key]), -1, found)
             return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from lattend.errors import DeadlineError, LattendError, NoClosedForm, NotAffineError
+from lattend.errors import DeadlineError, DomainError, LattendError, NoClosedForm, NotAffineError
 from lattend.web.copies import call, command, python, show
 from lattend.web.formulas import Formula, formula
 from lattend.web.panel import Answer, Copies, Integer, Numbers, Panel, Question
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SECONDS = 1.6  # of set work, for all parts of an answer
 MOST_LAYERS = 4096
+MOST_POSITIONS = 2**53  # of which a page knows each one exactly
 
 
 class ReceptiveFieldQuestion(Question):
@@ -140,6 +141,8 @@ def first_layers(question: FirstLayersQuestion) -> FirstLayersAnswer:
     )
     found, reason = FieldMap([], [], []), ""
     try:
+        if max(sizes) > MOST_POSITIONS:
+            raise DomainError("positions beyond 2^53 are not drawn on the page; the copied Python lists them")
         found = field_map(bound, asked)
         copies.latex = found.latex()
     except DeadlineError:
