@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from random_rules import affine, split
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import lattend as lt
 from lattend.draw.grid.samples import catalogue
@@ -110,3 +113,113 @@ def test_equal_rules_share_their_code() -> None:
     """Torch compiles again for another code object, and not for another function of the same."""
     first, again = (lt.rules.strided().mask_mod(t=5) for _ in range(2))
     assert first.__code__ is again.__code__  # pyright: ignore[reportFunctionMemberAccess]
+
+
+# BlockMask
+
+TABLES = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices")
+TABLES += ("q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
+
+
+def check_blocks(chosen: lt.Rule, at: dict[str, int], block: tuple[int, int]) -> None:
+    """Every table is that of create_block_mask, which looks at each pair."""
+    found = chosen.block_mask(block_size=block, **at)
+    heads, n, m = flat_mask(chosen, at).shape
+    by_head = heads if chosen.has_heads else None
+    wanted = create_block_mask(chosen.mask_mod(**at), None, by_head, n, m, device="cpu", BLOCK_SIZE=block)
+    assert found.shape == wanted.shape and found.BLOCK_SIZE == wanted.BLOCK_SIZE
+    for name in TABLES:
+        mine, theirs = getattr(found, name), getattr(wanted, name)
+        assert mine.dtype == theirs.dtype and torch.equal(mine, theirs), name
+    assert torch.equal(found.to_dense(), wanted.to_dense())
+
+
+@pytest.mark.parametrize("block", [(2, 2), (4, 4), (3, 5), (16, 16)], ids=str)
+@pytest.mark.parametrize("chosen", RULES, ids=str)
+def test_its_blocks_are_those_of_create_block_mask(chosen: lt.Rule, block: tuple[int, int]) -> None:
+    check_blocks(chosen, numbers(chosen), block)
+
+
+@given(st.one_of(affine(), split()), st.integers(0, 9), st.integers(1, 6), st.sampled_from([1, 2, 3, 4, 8]))
+def test_so_are_those_of_random_rules(text: str, t: int, w: int, block: int) -> None:
+    chosen = lt.rule(text)
+    check_blocks(chosen, {name: {"n": 21, "t": t, "w": w}[name] for name in chosen.free}, (block, block))
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("strided(t=255)", {"n": 1100}),
+        ("natten(7)", {"rows": 30, "cols": 33}),
+        ("bigbird", {"n": 1024}),
+        ("documents([300, 100, 625])", {}),
+        ("k <= q and q - k <= 200*(head + 1)", {"n": 1000, "heads": 3}),
+    ],
+)
+def test_blocks_of_128_too(text: str, at: dict[str, int]) -> None:
+    chosen = lt.rule(text)
+    check_blocks(chosen, {**{name: 2 for name in chosen.free if name not in at}, **at}, (128, 128))
+
+
+@pytest.mark.parametrize(
+    "text", ["strided(t=300)", "sparse_fixed(l=64, c=4)", "q - k == 64*head and head < heads"]
+)
+def test_long_tables_hold_the_same_blocks(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rows share their storage, the lists are the same as far as they are read."""
+    chosen = lt.rule(text)
+    at = {"n": 1024, **({"heads": 2} if chosen.has_heads else {})}
+    short = chosen.block_mask(block_size=32, **at)
+    monkeypatch.setattr("lattend.integrations.flex.MOST_LISTED", 0)
+    long = chosen.block_mask(block_size=32, **at)
+    assert torch.equal(short.to_dense(), long.to_dense())
+    for counts, indices in zip(TABLES[::2], TABLES[1::2], strict=True):
+        number = getattr(short, counts)
+        assert torch.equal(number, getattr(long, counts))
+        read = torch.arange(getattr(short, indices).shape[-1]) < number[..., None]
+        assert torch.equal(getattr(short, indices)[read], getattr(long, indices)[read])
+
+
+def test_a_million_positions_take_a_second_and_ten_mebibytes() -> None:
+    lt.rules.strided(t=3).block_mask(n=64)  # what is loaded on first use is not counted
+    tracemalloc.start()
+    begin = time.perf_counter()
+    found = lt.rules.strided(t=4095).block_mask(n=1 << 20)
+    took = time.perf_counter() - begin
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    held = sum(getattr(found, name).untyped_storage().nbytes() for name in TABLES)
+    # row r of 8192: the block of the diagonal and the one 32 before it are partial, 31 between are full
+    assert int(found.kv_num_blocks.sum()) == 8192 + 8192 - 32
+    assert found.full_kv_num_blocks is not None
+    assert int(found.full_kv_num_blocks.sum()) == sum(min(r, 31) for r in range(8192))
+    assert held < 4 << 20
+    assert peak < 10 << 20
+    assert took < 5  # a second on an idle machine
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize(
+    "text", ["strided(t=40)", "k <= q and q - k <= 30*(head + 1)", "documents([100, 60, 96])"]
+)
+def test_flex_attention_gives_the_same_output(text: str) -> None:
+    chosen = lt.rule(text)
+    at = {"n": 256} if "documents" not in text else {}
+    heads = {"heads": 2} if chosen.has_heads else {}
+    q, k, v = torch.randn(3, 1, 2, 256, 16, generator=torch.Generator().manual_seed(0))
+    block = chosen.block_mask(block_size=64, **at, **heads)
+    wanted = lt.attention(q, k, v, chosen)
+    found = flex_attention(q, k, v, block_mask=block)
+    torch.testing.assert_close(found, wanted)
+    assert np.array_equal(lt.rule(block).mask(n=256, **heads), chosen.mask(**at, **heads))
+
+
+def test_what_cannot_be_made_is_refused_with_the_reason() -> None:
+    with pytest.raises(lt.errors.DomainError, match="block_size must be at least 1, got 0"):
+        lt.rules.causal().block_mask(n=8, block_size=0)
+    with pytest.raises(NamingError, match="needs a value for n"):
+        lt.rules.causal().block_mask()
+    with pytest.raises(NamingError, match="gets doc when attention runs"):
+        lt.rule("doc[q] == doc[k]", data={"doc": None}).block_mask(n=8)
+    table = lt.rule("c[q // 4096, k // 4096]", data={"c": np.ones((256, 256), int)})
+    with pytest.raises(lt.errors.TooLarge, match="is looked up for each of 1,048,576 x 1,048,576 pairs"):
+        table.block_mask(n=1 << 20)

@@ -6,20 +6,25 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
 
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
+from lattend.plans.grid_blocks import GridBlocks, flat_lengths, grid_blocks
 from lattend.rules.axes import HEAD
 from lattend.rules.flat import flat_condition
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Lookup, Name, Node
 from lattend.rules.language.python_code import python_code
-from lattend.rules.rule import Rule
+from lattend.rules.rule import Rule, check_integer
 
 MaskMod = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 
 MAX_KNOWN = 256
+MOST_LISTED = 1 << 16  # entries of a table that lists every block, as torch's do; longer ones share storage
 _ARGUMENTS = {"q": Name("q_idx"), "k": Name("kv_idx"), HEAD: Name("h")}
 _TAKEN = {"b", "h", "q_idx", "kv_idx", "torch", "make", "mask_mod", "abs", "min", "max"}
 
@@ -62,6 +67,73 @@ def _maker(code: str, arrays: tuple[str, ...]) -> Callable[..., MaskMod]:
     names: dict[str, Any] = {"torch": torch, "__name__": __name__}
     exec(compile("\n".join(lines), f"<mask_mod {code}>", "exec"), names)
     return names["make"]
+
+
+def block_mask(
+    rule: Rule, /, *, device: Any = None, block_size: int | tuple[int, int] = 128, **values: int
+) -> BlockMask:
+    """The rule as FlexAttention's BlockMask with its mask_mod: the blocks of create_block_mask, from the set.
+
+    [1, 1, …], or [1, heads, …] for a rule by head. An image is read row by row.
+
+    >>> from lattend.rules.reader import rule
+    >>> found = block_mask(rule("k <= q and q - k <= t"), n=1 << 20, t=4095)
+    >>> int(found.kv_num_blocks.sum()), int(found.full_kv_num_blocks.sum())  # 8192 rows, 32 at the start
+    (16352, 253456)
+    """
+    bound = rule.complete(**values)
+    block = _block(block_size)
+    lengths = flat_lengths(bound)
+    grid = -(-lengths[0] // block[0]), -(-lengths[1] // block[1])
+    heads = grid_blocks(bound, block)
+    tables: list[Tensor] = []
+    for transposed in (False, True):
+        for full in (False, True):
+            tables += _table(heads, grid, full=full, transposed=transposed, device=device)
+    return BlockMask(lengths, *tables, BLOCK_SIZE=block, mask_mod=mask_mod(bound, device=device))  # pyright: ignore[reportArgumentType]
+
+
+def _block(size: int | tuple[int, int]) -> tuple[int, int]:
+    found = size if isinstance(size, tuple) else (size, size)
+    for part in found:
+        check_integer("block_size", part)
+        if part < 1:
+            raise DomainError(f"block_size must be at least 1, got {size}")
+    return int(found[0]), int(found[1])
+
+
+def _table(
+    heads: list[GridBlocks], grid: tuple[int, int], *, full: bool, transposed: bool, device: Any
+) -> tuple[Tensor, Tensor]:
+    """How many blocks each row (or column) of blocks has, and which: [1, heads, rows] and one axis more."""
+    rows, columns = grid[::-1] if transposed else grid
+    chosen = [_in_rows(head, full, transposed) for head in heads]
+    counts = np.stack([np.bincount(row, minlength=rows) for row, _ in chosen]).astype(np.int32)
+    small = len(heads) * rows * columns <= MOST_LISTED
+    width = columns if small else max(1, int(counts.max(initial=0)))
+    # beyond its last row a long table is read, and not used: there is one more row of columns
+    listed = np.zeros(len(heads) * rows * width + (0 if small else columns), np.int32)
+    for at, (row, column) in enumerate(chosen):
+        table = listed[at * rows * width : (at + 1) * rows * width].reshape(rows, width)
+        if small:
+            dense = np.zeros((rows, columns), bool)
+            dense[row, column] = True
+            table[:] = np.argsort(~dense, axis=1, kind="stable")  # the others follow, as torch has them
+        else:
+            first = np.cumsum(counts[at], dtype=np.int32) - counts[at]
+            table[row, np.arange(len(row), dtype=np.int32) - first[row]] = column
+    shape, strides = (1, len(heads), rows, columns), (len(heads) * rows * width, rows * width, width, 1)
+    whole = torch.from_numpy(listed).to(device)
+    return torch.from_numpy(counts)[None].to(device), whole.as_strided(shape, strides)
+
+
+def _in_rows(head: GridBlocks, full: bool, transposed: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The full blocks, or the others, in order of rows; of columns if transposed."""
+    rows, columns = head.rows[head.full == full], head.columns[head.full == full]
+    if not transposed:
+        return rows, columns
+    order = np.argsort(columns, kind="stable")
+    return columns[order], rows[order]
 
 
 def _name_in_python(name: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.budget import DEFAULT, Budget
-from lattend.errors import DomainError, NamingError
+from lattend.errors import DomainError, NamingError, TorchMissing
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.combined import combined
@@ -24,6 +24,10 @@ from lattend.rules.language.key import first_of, key_of, unchanging
 from lattend.rules.language.moduli import moduli_in
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from torch.nn.attention.flex_attention import BlockMask
+
     from lattend.counts.count import Count
     from lattend.counts.field import Depth
     from lattend.counts.reach import Reach
@@ -412,12 +416,30 @@ class Rule:
 
     def mask_mod(self, /, *, device: Any = None, **values: int) -> Callable[..., Any]:
         """The rule as a function (b, h, q_idx, kv_idx) for FlexAttention; its arrays become tensors."""
-        from lattend.integrations.flex import mask_mod
+        return _flex().mask_mod(self, device=device, **values)
 
-        return mask_mod(self, device=device, **values)
+    def block_mask(
+        self, /, *, device: Any = None, block_size: int | tuple[int, int] = 128, **values: int
+    ) -> BlockMask:
+        """The rule as FlexAttention's BlockMask, at any length: no n x n step."""
+        return _flex().block_mask(self, device=device, block_size=block_size, **values)
 
     def _repr_svg_(self) -> str | None:
         return self.draw().svg() if not self.free and not self.open else None
+
+
+def _flex() -> ModuleType:
+    """The door to FlexAttention, which is part of torch."""
+    try:
+        from lattend.integrations import flex
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        raise TorchMissing(
+            "mask_mod and block_mask run on torch, an extra that is not installed: "
+            'pip install "lattend[torch]"'
+        ) from missing
+    return flex
 
 
 def check_integer(name: str, value: object) -> None:
