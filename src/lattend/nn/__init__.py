@@ -4,6 +4,7 @@ Images are [batch, rows, cols, channels] for MultiHeadAttention and GridRNN, who
 their numbers, and torch's (N, channels, rows, cols) for what cuts them up or stands in for a convolution.
 
 Attention    MultiHeadAttention; encodings Absolute, Sinusoidal, Tables, Relative, Quadratic
+Other models replace_attention, for those of torch.nn, timm and diffusers
 Images       Patches, ViT
 Convolution  from_conv, to_conv, ConvAttention, error_bound, sharpness
 Grid         GridRNN, GridStates, ragged_mask, check_grid; PixelModel, complete, sample
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from lattend.nn.pictures.heads import draw_heads as draw_heads
     from lattend.nn.pictures.patches import draw_patches as draw_patches
     from lattend.nn.pictures.scores import draw_scores as draw_scores
+    from lattend.nn.replaced.replace import replace_attention as replace_attention
 
 # Where each name lives, loaded when it is first used
 _HOME = homes(
@@ -52,6 +54,7 @@ _HOME = homes(
         "attention.attention": "MultiHeadAttention",
         "attention.encodings": "Absolute Sinusoidal Tables Relative",
         "attention.quadratic": "Quadratic",
+        "replaced.replace": "replace_attention",
         "images.patches": "Patches",
         "images.vit": "ViT",
         "convolution.convert": "from_conv to_conv",

@@ -1,0 +1,1 @@
+"""Attention of other libraries' modules, run under a rule; see replace.py."""
