@@ -88,7 +88,9 @@ function useOpened(page: string, title: string) {
   const first = useRef(true);
   useEffect(() => {
     document.title = `${title} · Lattend`;
-    document.querySelector("nav [aria-current]")!.scrollIntoView({ block: "nearest", inline: "center" }); // in a narrow window the menu scrolls
+    const link = document.querySelector<HTMLElement>("nav [aria-current]")!;
+    const menu = link.parentElement!;
+    menu.scrollLeft = link.offsetLeft - menu.clientWidth / 2; // in a narrow window; scrollIntoView would let Tab begin at the link
     if (!first.current) heading.current!.focus();
     first.current = false;
   }, [page]);

@@ -58,7 +58,7 @@ export function Slider({ name, value, example, min = 0, max, step = 1, log, labe
       )}
       {wrong && (
         <p class="slider-wrong" id={`${id}-wrong`} role="status">
-          {wrong}; the page still shows {name} = {number.toLocaleString("en")}
+          {wrong}; the page still shows {name} = {typeof value === "string" ? value : number.toLocaleString("en")}
         </p>
       )}
     </div>

@@ -23,12 +23,13 @@ interface Props {
   highlight?: [number, number] | null; // characters of the text that something else speaks of
   complete?: (text: string, caret: number, asked: boolean) => Completion[];
   known?: unknown; // what completions are made of; once it comes they are offered for what was typed before
+  focused?: boolean; // from the start
   children?: ComponentChildren; // beside the label
 }
 
 const SHOWN = 40;
 
-export function TextField({ name, label, value, problem, onInput, placeholder, highlight, complete, known, children }: Props) {
+export function TextField({ name, label, value, problem, onInput, placeholder, highlight, complete, known, focused, children }: Props) {
   const id = useId();
   const area = useRef<HTMLTextAreaElement>(null);
   const [offered, setOffered] = useState<Completion[]>([]);
@@ -45,6 +46,7 @@ export function TextField({ name, label, value, problem, onInput, placeholder, h
   useEffect(() => {
     if (typed.current && document.activeElement === area.current) offer(false);
   }, [known]);
+  useEffect(() => void (focused && area.current!.focus()), []);
   const close = () => setOffered([]);
   const accept = (one: Completion) => {
     const caret = one.start + one.insert.length;

@@ -90,3 +90,20 @@ def test_a_mistake_is_mended_and_a_question_opened_by_keyboard_alone(page: Any) 
     page.keyboard.press("Escape")
     expect(dialog).not_to_be_visible()
     expect(page.get_by_role("button", name="Questions")).to_be_focused()
+
+
+def test_the_first_tab_skips_to_the_page(page: Any) -> None:
+    for link in ("/", "/#rule?rule=causal", "/#price"):
+        page.goto("about:blank")
+        page.goto(link)
+        expect(page.locator("main .panel").first).to_be_visible()
+        page.keyboard.press("Tab")
+        expect(page.get_by_text("Skip to the page")).to_be_focused()
+
+
+def test_a_second_rule_is_typed_at_once(page: Any) -> None:
+    page.goto("/#rule?rule=full")
+    page.get_by_role("button", name="Compare with a second rule").click()
+    expect(page.get_by_label("B: the rule to compare with")).to_be_focused()
+    select_all_and_type(page, "causal")
+    expect(page.get_by_label("B: the rule to compare with")).to_have_value("causal")

@@ -45,3 +45,14 @@ def test_the_map_of_tiles_is_walked_by_keys_down_to_single_pairs(page: Any) -> N
 def test_a_plan_on_an_image_is_the_librarys_picture(page: Any) -> None:
     page.goto("/#rule?rule=neighbourhood(2)")
     expect(page.locator(".plan-picture")).to_be_visible()
+
+
+def test_a_number_of_heads_that_there_is_not_is_answered_by_a_message(page: Any) -> None:
+    page.goto("/#rule?rule=causal")
+    plan = page.locator("[data-panel=explain]")
+    expect(plan.locator(".answer, .plan-words, dl").first).to_be_visible()
+    for typed in ("0", "-3"):
+        plan.get_by_label("heads", exact=True).fill(typed)
+        expect(plan).to_contain_text("heads: Input should be greater than or equal to 1")
+    plan.get_by_label("heads", exact=True).fill("4")
+    expect(plan).not_to_contain_text("Input should be")

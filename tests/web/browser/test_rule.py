@@ -269,3 +269,12 @@ def test_the_name_of_an_older_answer_covers_nothing(page: Any, width: int) -> No
         }"""
     )
     assert links <= top + 1 and bottom <= answer + 1
+
+
+def test_a_size_beyond_53_bits_is_told_digit_by_digit(page: Any) -> None:
+    page.goto("/#rule?rule=strided")
+    size = page.get_by_label("n, number")
+    size.fill("99999999999999999999")
+    expect(page.locator("[data-panel=field]")).to_contain_text("positions beyond 2^53 are not drawn")
+    size.fill("99999999999999999999x")
+    expect(page.locator(".slider-wrong")).to_contain_text("the page still shows n = 99999999999999999999")

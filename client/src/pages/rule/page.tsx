@@ -58,6 +58,7 @@ export default function RulePage({ state }: { state: RuleState }) {
           onInput={(text) => { setOpened(true); change({ other: text }); }}
           placeholder="another rule"
           complete={completing(other)}
+          focused={opened}
         >
           <button class="quiet" onClick={() => change({ rule: state.other, other: state.rule }, true)}>Swap</button>
           <button class="quiet" onClick={close}>Take away</button>

@@ -68,7 +68,7 @@ function Controls({ state, line }: { state: RuleState; line: boolean }) {
         value={state[name]}
         onInput={(event) => {
           const value = event.currentTarget.valueAsNumber;
-          if (Number.isInteger(value) && value >= least) change({ [name]: value });
+          if (Number.isInteger(value)) change({ [name]: value }); // one below the least is answered by a message
         }}
       />
     </label>
