@@ -13,6 +13,8 @@ import lattend as lt
 from lattend.counts import tile_counts
 from lattend.counts.data import counted_from_data
 from lattend.counts.enumeration import enumerated
+from lattend.counts.reach import reach as find_reach
+from lattend.errors import DeadlineError
 
 LINES = ["full", "causal", "strided", "windowed", "band", "dilated", "sparse_strided", "sparse_fixed",
          "longformer", "bigbird", "prefix_lm", "sinks", "chunked"]  # fmt: skip
@@ -172,3 +174,19 @@ def test_tiles_without_a_closed_form_are_counted_from_the_pairs_inside_them_alon
         [0, 0],
         [mask[3:, :1].sum(), mask[3:, 1:].sum()],
     ]
+
+
+def test_a_span_with_numbers_is_found_with_them_and_each_case_is_printed_once() -> None:
+    """At 1 to 9 rows, counted pair by pair."""
+    found = lt.rule("swin").at(w=4, shift=2).reach()
+    for rows in range(1, 10):
+        queries, _, keys, _ = np.nonzero(lt.rule("swin(4, 2)").mask(rows=rows, cols=1))
+        assert found.axes["qy"].back.at(rows=rows, cols=1) == (queries - keys).max()
+    for line in str(found).splitlines():
+        cases = line.partition(": ")[2].split("; ")
+        assert len(cases) == len(set(cases))
+
+
+def test_a_span_that_takes_too_long_says_which_numbers_would_help() -> None:
+    with pytest.raises(DeadlineError, match=r"span was not found: .*; give shift and w a number"):
+        find_reach(lt.rule("swin"), deadline=0.05)

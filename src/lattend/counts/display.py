@@ -60,10 +60,10 @@ def format_pieces(
             lines += _lines(count, special, pen)
         if special is None or not piece.region.is_subset(special.region):
             lines += _lines(count, piece, pen)
-    shown = [line for line in lines if line.formula != count.otherwise]
+    shown = [line for line in dict.fromkeys(lines) if line.formula != count.otherwise]
     if pieces is not None:
         return shown, pen.where()
-    if len(shown) < len(lines) or not count.covers():
+    if any(line.formula == count.otherwise for line in lines) or not count.covers():
         shown.append(PieceText(_otherwise(count, latex), "otherwise" if shown else ""))
     elif len(shown) > 1 and not shown[-1].when:
         shown[-1] = PieceText(shown[-1].formula, "otherwise")

@@ -9,13 +9,14 @@ from lattend.counts.closed import Closed
 from lattend.counts.count import Count
 from lattend.counts.counting import bind
 from lattend.counts.simplify import simplified
-from lattend.errors import NamingError, NoClosedForm
+from lattend.errors import DeadlineError, NamingError, NoClosedForm
 from lattend.report.table import GAP, fitted
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Name, Num
 from lattend.rules.rule import Rule
 from lattend.sets import PointSet, region_of
 from lattend.sets.guard import remembered
+from lattend.wording import listed
 
 NO_PAIR = "no pair is attended"
 
@@ -109,9 +110,14 @@ def reach(rule: Rule, deadline: float | None = None) -> Reach:
     """The attention span of a query back and ahead, as formulas."""
     if expr.arrays(rule.condition):
         raise NoClosedForm.of_rule(rule.text, "looks up data, so its reach has no closed form")
+    rule = rule.baked()  # with its numbers a set is smaller, and so are the formulas
     symbolic = replace(rule, values={})
     budget = rule.budget.or_seconds(deadline)
-    found = remembered(_reach, symbolic, budget=budget)
+    try:
+        found = remembered(_reach, symbolic, budget=budget)
+    except DeadlineError as reason:
+        letters = f"; give {listed(rule.parameters)} a number" if rule.parameters else ""
+        raise DeadlineError(f"the attention span was not found: {reason}{letters}") from None
     axes = {
         query: AxisReach(
             *(bind(Count(symbolic, closed, budget=budget, otherwise=NO_PAIR), rule) for closed in both)
