@@ -231,8 +231,9 @@ def test_named_models_are_those_that_were_published() -> None:
         ("compare", {"layers": ["rnn", "conv"], "quantity": "flops"}, "Did you mean operations"),
         ("compare", {"layers": ["rnn", "conv"], "span": [8, 8]}, "grow from"),
         ("compare", {"layers": ["rnn", "conv"], "span": [0, 10**40]}, "grow from"),
-        ("model", {"config": {}}, "model_type"),
+        ("model", {"config": {}}, 'its family is not known; add it, as in "model_type": "llama"'),
         ("model", {"config": {"model_type": "t5"}}, "not known"),
+        ("model", {"config": {"model_type": "llama"}}, 'has no "hidden_size", which llama needs; add it'),
         ("model", {"config": {"model_type": ["llama"]}}, "model_type"),
         ("model", {"config": {"model_type": "gpt2", "n_layer": 10**9}}, ""),
         ("model", {"config": PUBLISHED["gpt2"][0] | {"n_layer": 10**9}}, "layers up to 10,000"),
@@ -244,6 +245,7 @@ def test_what_cannot_be_priced_is_said(panel: str, question: dict[str, Any], mes
     assert status == 422
     assert found["kind"] in ("input", "no answer")
     assert message in found["message"]
+    assert "config(" not in found["message"]  # the page's people write no Python
 
 
 def test_a_mistake_in_a_layer_is_pointed_at() -> None:

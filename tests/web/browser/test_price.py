@@ -151,6 +151,7 @@ def test_a_config_is_dropped_and_priced_and_the_link_carries_it(page: Any) -> No
     [
         ("model.bin", "\x00\x01", "model.bin is not JSON"),
         ("list.json", "[1, 2]", "list.json holds no fields"),
+        ("empty.json", "{}", 'add it, as in "model_type": "llama"'),
         ("t5.json", '{"model_type": "t5"}', "family t5, which is not known"),
         ("big.json", " " * 200_001, "more than 200,000 are not read"),
         ("script.json", '{"model_type": "<img src=x onerror=alert(1)>"}', "<img src=x onerror=alert(1)>"),
@@ -162,6 +163,10 @@ def test_files_that_are_no_config(page: Any, name: str, text: str, message: str)
     page.locator(".price-views").evaluate(DROP, [name, text])
     expect(page.get_by_role("alert")).to_contain_text(message)
     expect(card(page, "parameters").first).to_have_text("8,030,261,248")
+    older = page.locator("[data-panel=model] .stale")
+    expect(older).to_contain_text("8,030,261,248")  # the answer before is outlined as such
+    page.get_by_role("button", name="ViT-B/16").click()
+    expect(older).to_have_count(0)
 
 
 def test_a_config_is_chosen_pasted_or_edited(page: Any, tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ export function ConfigEditor({ config }: { config: PriceState["config"] }) {
       const fields = JSON.parse(text) as Json;
       if (fields === null || typeof fields !== "object" || Array.isArray(fields)) throw new Error("fields stand between { and }");
       setWrong("");
+      refusal.value = "";
       setTyped({ text, of: JSON.stringify(fields, null, 1) });
       change({ config: fields });
     } catch (error) {

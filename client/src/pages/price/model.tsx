@@ -7,7 +7,7 @@ import { Panel } from "../../core/panel";
 import { Report } from "../../core/report";
 import { Slider } from "../../core/slider";
 import { change, pick } from "../../core/state";
-import { ConfigEditor, ConfigSource, takeText } from "./config";
+import { ConfigEditor, ConfigSource, refusal, takeText } from "./config";
 import type { ViewProps } from "./state";
 
 const MOST = 2 ** 20;
@@ -44,6 +44,7 @@ export function ModelView({ state, menus }: ViewProps) {
         panel="model"
         question={question}
         reading={reading}
+        stale={!!refusal.value || undefined}
         wide
       >
         {found && <Model found={found} />}

@@ -35,10 +35,9 @@ class Fields:
     def family(self) -> str:
         family = self.data.get("model_type")
         if not isinstance(family, str):
-            raise LattendError(
-                f'{self.where} has no "model_type", so its family is not known; add it, or give '
-                'config(…, model_type="llama")'
-            )
+            found = f'{self.where} has no "model_type", so its family is not known; add it'
+            error = LattendError(f'{found}, or give config(…, model_type="llama")')
+            raise error.with_reason(f'{found}, as in "model_type": "llama"')
         return family
 
     @property
@@ -56,10 +55,8 @@ class Fields:
         """A whole number that must be there."""
         value = self.get(*names)
         if value is MISSING or value is None:
-            raise NamingError(
-                f'{self.where} has no "{names[0]}", which {self.family} needs; add it, or give '
-                f"config(…, {names[0]}=…)"
-            )
+            found = f'{self.where} has no "{names[0]}", which {self.family} needs; add it'
+            raise NamingError(f"{found}, or give config(…, {names[0]}=…)").with_reason(found)
         return self._integer(names[0], value, least, most, what)
 
     def layers(self, *names: str) -> int:
