@@ -5,6 +5,7 @@ from collections.abc import Callable as _Callable
 from lattend.rules.catalogue.axial import axial as axial
 from lattend.rules.catalogue.band import band as band
 from lattend.rules.catalogue.band import local as local
+from lattend.rules.catalogue.band import window_size as window_size
 from lattend.rules.catalogue.bigbird import bigbird as bigbird
 from lattend.rules.catalogue.causal import causal as causal
 from lattend.rules.catalogue.chunked import chunked as chunked
@@ -15,7 +16,7 @@ from lattend.rules.catalogue.longformer import longformer as longformer
 from lattend.rules.catalogue.names import ALIASES as ALIASES
 from lattend.rules.catalogue.names import CATALOGUE as CATALOGUE
 from lattend.rules.catalogue.names import unknown_rule as _unknown_rule
-from lattend.rules.catalogue.neighbourhood import natten as natten
+from lattend.rules.catalogue.natten import natten as natten
 from lattend.rules.catalogue.neighbourhood import neighbourhood as neighbourhood
 from lattend.rules.catalogue.prefix_lm import prefix_lm as prefix_lm
 from lattend.rules.catalogue.raster import raster as raster

@@ -13,9 +13,11 @@ Reference: Dao 2023, FlashAttention-2 (window_size).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
+from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule
+from lattend.rules.rule import About, Rule, check_integer
 
 ABOUT = About(
     name="band",
@@ -25,6 +27,7 @@ ABOUT = About(
     aliases=(
         "banded(before, after)",
         "local(radius = before = after)",
+        "window_size(left = before, right = after)",
     ),
     elsewhere=(
         "FlashAttention: window_size = (before, after)",
@@ -57,3 +60,38 @@ def local(radius: int | None = None) -> Rule:
         keys="min(q, radius) + 1 + min(n - 1 - q, radius)",
     )
     return entry("abs(q - k) <= radius", about, where="radius >= 0", radius=radius)
+
+
+def window_size(
+    left: int = -1, right: int = -1, align: Literal["top-left", "bottom-right"] = "top-left"
+) -> Rule:
+    """FlashAttention's window_size=(left, right), both ends included, -1 is no limit; causal is right = 0.
+
+    FlashAttention and xformers align windows to the bottom right: where there are more keys than queries
+    give align="bottom-right".
+
+    >>> window_size(2, 0).mask(n=8).sum()  # 1 + 2 + 6*3
+    np.int64(21)
+    >>> window_size(1, 0, "bottom-right").mask(n=2, m=5).astype(int).tolist()
+    [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]
+    """
+    for name, number in (("left", left), ("right", right)):
+        check_integer(name, number)
+        if number < -1:
+            raise DomainError(f"window_size({name}={number}): give 0 or more, or -1 for no limit")
+    if align not in ("top-left", "bottom-right"):
+        raise DomainError(f'window_size(align={align!r}): align is "top-left" or "bottom-right"')
+    shifted = align == "bottom-right"
+    here = "(q + m - n)" if shifted else "q"
+    size = "m" if shifted else "n"
+    back = f"min({here}, {left})" if left >= 0 else here
+    ahead = f"min({size} - 1 - {here}, {right})" if right >= 0 else f"{size} - 1 - {here}"
+    about = replace(
+        ABOUT,
+        meaning="a query attends to at most `left` positions before it, itself and at most `right` after it",
+        keys=f"{back} + 1 + {ahead}",
+    )
+    place = "q + m - n" if shifted else "q"
+    limits = [f"{place} - k <= {left}"] if left >= 0 else []
+    limits += [f"k - ({place}) <= {right}" if shifted else f"k - q <= {right}"] if right >= 0 else []
+    return entry(" and ".join(limits) or "true", about)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from lattend.rules.about import About
 from lattend.rules.catalogue.axial import axial
-from lattend.rules.catalogue.band import band, local
+from lattend.rules.catalogue.band import band, local, window_size
 from lattend.rules.catalogue.bigbird import bigbird
 from lattend.rules.catalogue.causal import causal
 from lattend.rules.catalogue.chunked import chunked
@@ -17,7 +17,8 @@ from lattend.rules.catalogue.dilated import dilated
 from lattend.rules.catalogue.documents import documents
 from lattend.rules.catalogue.full import full
 from lattend.rules.catalogue.longformer import longformer
-from lattend.rules.catalogue.neighbourhood import natten, neighbourhood
+from lattend.rules.catalogue.natten import natten
+from lattend.rules.catalogue.neighbourhood import neighbourhood
 from lattend.rules.catalogue.prefix_lm import prefix_lm
 from lattend.rules.catalogue.raster import raster
 from lattend.rules.catalogue.sinks import sinks
@@ -40,6 +41,7 @@ CATALOGUE: dict[str, Callable[..., Rule]] = {function.__name__: function for fun
 ALIASES: dict[str, Callable[..., Rule]] = {
     **{"bidirectional": full, "autoregressive": causal, "lower_triangular": causal},
     **{"sliding_window": sliding_window, "block_causal": windowed, "banded": band, "local": local},
+    **{"window_size": window_size},
     **{"fixed": sparse_fixed, "prefix": prefix_lm, "attention_sinks": sinks},
     **{"block_diagonal": documents, "packed": documents, "neighborhood": neighbourhood, "natten": natten},
     **{"criss_cross": axial, "shifted_window": swin, "raster_scan": raster},

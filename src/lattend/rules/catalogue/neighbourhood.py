@@ -22,7 +22,7 @@ from typing import Literal
 
 from lattend.errors import DomainError
 from lattend.rules.catalogue.entry import entry
-from lattend.rules.rule import About, Rule, check_integer
+from lattend.rules.rule import About, Rule
 
 _SIZE = {"y": "rows", "x": "cols", "z": "depth"}
 
@@ -72,19 +72,7 @@ def neighbourhood(
         + ("; at the border the window moves inside" if edge == "shift" else "; keys outside are dropped"),
         keys="*".join(_KEYS[kind].format(a=a, size=_SIZE[a]) for a in names),
         reference="Hassani et al. 2023, Neighborhood Attention Transformer",
-        aliases=("neighborhood(r, step, edge)", "natten(kernel_size = 2*r + 1, dilation = step)"),
+        aliases=("neighborhood(r, step, edge)", "natten(kernel_size = 2*r + 1, dilation = step, is_causal)"),
         elsewhere=('NATTEN: kernel_size = 2*r + 1, dilation = step, windows moved inside (edge="shift")',),
     )
     return entry(text, about, where="r >= 0", r=r, step=None if isinstance(step, str) else step)
-
-
-def natten(kernel_size: int, dilation: int = 1) -> Rule:
-    """NATTEN's window of an odd number of pixels along each axis, moved inside at the border.
-
-    >>> natten(3).mask(rows=3, cols=3).sum()  # 9 pixels * 3*3
-    np.int64(81)
-    """
-    check_integer("kernel_size", kernel_size)
-    if kernel_size < 1 or kernel_size % 2 == 0:
-        raise DomainError(f"natten(kernel_size={kernel_size}): kernel_size is odd, 2*r + 1")
-    return neighbourhood(kernel_size // 2, None if dilation == 1 else dilation, "shift")

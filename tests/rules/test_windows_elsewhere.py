@@ -1,0 +1,114 @@
+"""Windows as other libraries define them: the rule attends what their documentation says, key by key."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lattend as lt
+from lattend.errors import DomainError
+from lattend.rules.language.evaluation import evaluate_term
+from lattend.rules.language.parser import parse
+
+
+def flash(n: int, m: int, left: int, right: int) -> np.ndarray:
+    """Query i attends keys from i + m - n - left to i + m - n + right, both included; -1 is no limit."""
+    mask = np.zeros((n, m), bool)
+    for i, j in itertools.product(range(n), range(m)):
+        at = i + m - n
+        mask[i, j] = (left < 0 or j >= at - left) and (right < 0 or j <= at + right)
+    return mask
+
+
+def natten_keys(q: int, length: int, size: int, step: int, causal: bool) -> list[int]:
+    """The keys of one query along one axis, by NATTEN's definition: within its dilation group."""
+    group = [place for place in range(length) if place % step == q % step]
+    at = group.index(q)
+    if causal:
+        return group[max(0, at - size + 1) : at + 1]
+    start = min(max(at - size // 2, 0), max(0, len(group) - size))
+    return group[start : start + size]
+
+
+@pytest.mark.parametrize(("left", "right"), [*itertools.product((-1, 0, 1, 3, 20), repeat=2)])
+def test_flash_attention(left: int, right: int) -> None:
+    found = lt.rules.window_size(left, right)
+    assert np.array_equal(found.mask(n=9), flash(9, 9, left, right))
+    late = lt.rules.window_size(left, right, "bottom-right")
+    for n, m in ((3, 8), (8, 8), (1, 6)):
+        at = {name: {"n": n, "m": m}[name] for name in late.sizes}
+        if left >= 0 or right >= 0:
+            assert np.array_equal(late.mask(**at), flash(n, m, left, right))
+
+
+@given(
+    st.integers(1, 13),
+    st.integers(1, 9),
+    st.integers(1, 3),
+    st.booleans(),
+    st.sampled_from([1, 2]),
+    st.data(),
+)
+def test_natten(length: int, size: int, step: int, causal: bool, axes: int, data: st.DataObject) -> None:
+    size = size if causal else size // 2 * 2 + 1
+    if axes == 1:
+        found = lt.rules.natten(size, step, causal, axes=1).mask(n=length)
+        wanted = [natten_keys(q, length, size, step, causal) for q in range(length)]
+        assert [np.flatnonzero(row).tolist() for row in found] == wanted
+        return
+    cols, other = data.draw(st.integers(1, 7)), data.draw(st.sampled_from([1, 3, 5]))
+    found = lt.rules.natten((size, other), (step, 1), (causal, False)).mask(rows=length, cols=cols)
+    for qy, qx in itertools.product(range(length), range(cols)):
+        wanted = np.zeros((length, cols), bool)
+        ys, xs = natten_keys(qy, length, size, step, causal), natten_keys(qx, cols, other, 1, False)
+        wanted[np.ix_(ys, xs)] = True
+        assert np.array_equal(found[qy, qx], wanted)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lt.rules.natten(5, axes=1),
+        lt.rules.natten(3, 2, axes=1),
+        lt.rules.natten(4, 2, True, axes=1),
+        lt.rules.natten((3, 4), is_causal=(False, True)),
+        lt.rules.window_size(2, 3),
+        lt.rules.window_size(-1, 1),
+    ],
+    ids=str,
+)
+def test_the_number_of_keys_is_said(made: lt.Rule) -> None:
+    assert made.about is not None
+    keys = parse(f"{made.about.keys} == 0")
+    sizes = {name: {"n": 9, "rows": 6, "cols": 7}[name] for name in made.sizes}
+    queries = [axis.query for axis in made.axes]
+    for place in itertools.product(*(range(sizes[axis.queries]) for axis in made.axes)):
+        names = {**sizes, **dict(zip(queries, place, strict=True))}
+        assert evaluate_term(keys.left, names, {}) == len(made.keys(*place, **sizes))  # pyright: ignore
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_hugging_face(window: int) -> None:
+    torch, masks = pytest.importorskip("torch"), pytest.importorskip("transformers.masking_utils")
+    at = torch.arange(9)
+    causal = masks.sliding_window_causal_mask_function(window)
+    both = masks.sliding_window_bidirectional_mask_function(window)
+    for asked, ours in ((causal, lt.rules.sliding_window(window)), (both, lt.rules.local(window))):
+        assert ours.mask(n=9).tolist() == asked(0, 0, at[:, None], at).tolist()
+    assert len(lt.rules.sliding_window(window).keys(10, n=21)) == window
+    assert len(lt.rules.local(window).keys(10, n=21)) == 2 * window + 1
+
+
+def test_wrong_numbers_are_refused() -> None:
+    with pytest.raises(DomainError, match=r"window_size\(left=-2\): give 0 or more, or -1 for no limit"):
+        lt.rules.window_size(-2, 0)
+    with pytest.raises(DomainError, match=r"kernel_size is odd, .* unless the axis is causal"):
+        lt.rules.natten((3, 4))
+    with pytest.raises(DomainError, match="give one number, or one for each of 2 axes"):
+        lt.rules.natten((3, 3), (1, 1, 1))
+    with pytest.raises(lt.errors.LattendError, match="is_causal is True or False"):
+        lt.rule("natten(3, 1, maybe)")
