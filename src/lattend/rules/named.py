@@ -24,7 +24,7 @@ _WORD = re.compile(r"[A-Za-z][\w-]*")
 _EXAMPLES = "strided(255), dilated(t=3, step=2) or documents([3, 5])"
 _SEVERAL_WORDS = re.compile(r"\s*[A-Za-z]{3,}(?:[\s-]+[A-Za-z]{3,})+\s*")
 _WORDS_AND_NUMBERS = re.compile(
-    r"\s*([A-Za-z_]{3,}(?:[\s-]+[A-Za-z_]{2,})*)(?:\s+|\s*[:=]\s*)([0-9]+(?:\s+[0-9]+)*)\s*"
+    r"\s*([A-Za-z_]{3,}(?:[\s-]+[A-Za-z_]{2,})*(?:\s+[A-Za-z](?=\s*=))?)(?:\s+|\s*[:=]\s*)([0-9]+(?:\s+[0-9]+)*)\s*"
 )
 LONG_NAME = 4  # letters of a name that may be that of a rule, misspelt
 

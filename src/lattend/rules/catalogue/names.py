@@ -6,6 +6,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable
+from inspect import signature
 
 from lattend.rules.about import About
 from lattend.rules.catalogue.axial import axial
@@ -55,7 +56,7 @@ MEANT: dict[str, tuple[str, ...]] = {
 }
 FILLING = {"attention", "mask", "pattern", "rule"}
 WINDOW = {"window", "sliding", "mistral"}  # their number is how many keys, the query's own among them
-LINKING = {"with", "of", "a", "an", "the", "size", "width", "and", "causal", "autoregressive"}
+LINKING = {"with", "of", "an", "the", "size", "width", "and", "causal", "autoregressive"}
 RARE = 1 / 4  # a word that at most four rules are described with says something
 
 
@@ -85,12 +86,15 @@ def calls_near(words: str, numbers: list[str]) -> list[str]:
     >>> calls_near("Mistral sliding window of", ["4096"])  # strided(4095)
     ['sliding_window(4096)']
     """
-    wanted = {*re.findall("[a-z_]+", words.lower())} - FILLING
+    wanted = {*re.findall("[a-z]{2,}", words.lower())} - FILLING
     if wanted & WINDOW and wanted <= WINDOW | LINKING:
-        names = ["sliding_window"]
-    else:
-        names = [name for name in rules_near(words) if not wanted & WINDOW or "window" in name]
-    return [f"{name}({', '.join(numbers)})" for name in names]
+        return [f"sliding_window({', '.join(numbers)})"]
+    names = [name for name in rules_near(words) if not wanted & WINDOW or "window" in name]
+    last = words.rsplit(maxsplit=1)[-1]  # of which the first number is said to be, as in dilated step = 2
+    return [
+        f"{name}({f'{last}=' if last in signature(NAMES[name]).parameters else ''}{', '.join(numbers)})"
+        for name in names
+    ]
 
 
 def _near(name: str, least: float) -> list[str]:

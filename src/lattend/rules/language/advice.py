@@ -10,7 +10,7 @@ from lattend.rules.language.tokens import Token
 
 WHOLE = {"rule": "k <= q and q - k <= t", "assumption": "t < n, w | n", "term": "min(q, t) + 1"}
 CALL = {"abs": "abs(q - k)", "min": "min(q, t)", "max": "max(q, t)"}
-LETTERS = 2  # of a name that may stand before a bracket for a product, as in t(t + 1)
+LETTERS = 2  # of a name that may stand before another, or before a bracket for a product, as in t(t + 1)
 
 _EXAMPLE = {
     **{op: f"k {op} q" for op in ("<", "<=", "==", "!=", ">=", ">")},
@@ -45,7 +45,9 @@ def left_over(before: Token, token: Token) -> tuple[str, list[str | Suggestion]]
         return f"write * for the product: {before.value}*(", [Suggestion(place, token.start, "*")]
     message = f"write an operator between {before.value} and {token.value}, such as - or and"
     words = difflib.get_close_matches(token.value.lower(), ("and", "or"), 1, 0.6)
-    return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in ("and", "-"))]
+    prose = before.kind == token.kind == "name" and min(len(before.value), len(token.value)) > LETTERS
+    joined = () if prose else ("and", "-")
+    return message, [*words, *(Suggestion(place, token.start, f" {word} ") for word in joined)]
 
 
 def unknown_function(name: Token, rules: list[str]) -> tuple[str, list[str | Suggestion]]:
