@@ -133,7 +133,8 @@ def test_the_same_price_is_proved(lattend):
     ran = lattend("conv", "--channels", "2", "--out-channels", "5", "--prove")
     assert (ran.code, ran.err) == (0, "")
     said = " ".join(ran.out.split())
-    assert "parameters of the heads = parameters of the convolution: holds; here 90 " in said
-    assert f"multiplies of the convolution: holds; here {22 * 22 * 10:,} " in said
+    everywhere = "of the convolution: holds for every image that the kernel fits; here"
+    assert f"parameters of the heads = parameters {everywhere} 90 " in said
+    assert f"multiplies {everywhere} {22 * 22 * 10:,} " in said
     data = json.loads(lattend("conv", "--channels", "2", "--out-channels", "5", "--prove", "--json").out)
     assert data["same_price"] == {"parameters": True, "multiplies": True, "adds": True}

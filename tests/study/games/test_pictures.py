@@ -62,6 +62,12 @@ def test_lines_of_equal_f():
     assert zero
 
 
+def test_a_level_through_a_point_that_is_no_equilibrium_does_not_call_it_one():
+    figure = portrait(Game("p*q - p^2/4").orbit((1, 1), 0.1, 3))
+    assert named(figure, Stroke, "f as at the stationary point")
+    assert not named(figure, Stroke, "f as at the equilibrium")
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(-3, 3), st.integers(-3, 3), st.integers(1, 3))
 def test_the_field_points_down_for_p_and_up_for_q(a, b, c):

@@ -87,7 +87,7 @@ def test_logarithms_become_one_where_that_is_short() -> None:
         (lambda: GaussianLine(1, 0, 1, 1).bound(0, -1), "variance must be above 0"),
         (lambda: DiscreteModel(["1/2"], [1]), r"the numbers of p\(z\) add up to 1/2, not to 1"),
         (lambda: DiscreteModel([1], [2]), "fractions from 0 to 1, got 2"),
-        (lambda: DiscreteModel([1, 0], [1]), r"p\(z\) is of 2 values of z, and p\(x\|z\) has 1 numbers"),
+        (lambda: DiscreteModel([1, 0], [1]), r"p\(z\) is of 2 values of z, and p\(x\|z\) has 1 number$"),
         (lambda: DiscreteModel([1, 0], [0, 1]), r"p\(x\) is 0"),
         (lambda: DiscreteModel([], []), "has 1 to 12 numbers, got 0"),
         (lambda: DiscreteModel(["1/2", "1/2"], [1, 0]).bound(["1/2", "1/2"]), "the ELBO is −∞"),

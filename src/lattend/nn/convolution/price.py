@@ -91,7 +91,9 @@ def same_price(layer: ConvAttention, quantity: str) -> Verdict:
     claim = f"{quantity} of the heads = {quantity} of the convolution"
     if isinstance(gap, Count):
         return replace(gap.claim("0"), claim=claim)
-    return Verdict(claim, "fails" if gap else "holds", because=f"they differ by {gap}" if gap else "")
+    if gap:
+        return Verdict(claim, "fails", because=f"they differ by {gap}")
+    return Verdict(claim, "holds", where="every image that the kernel fits")
 
 
 def of_conv(layer: ConvAttention, rows: Size = "rows", cols: Size = "cols") -> Cost:

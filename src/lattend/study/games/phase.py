@@ -65,7 +65,8 @@ def phase_plane(
     lines: list[Stroke] = []
     arrows: tuple[Arrows, ...] = ()
     if len(game.names) == 2:
-        lines, arrows = _levels(game, x, y, still), (_field(game, x, y),)
+        middle = SOLVED if solved else "stationary point"
+        lines, arrows = _levels(game, x, y, still, f"f as at the {middle}"), (_field(game, x, y),)
         if rest.line:
             lines.append(_still_line(game, rest, SOLVED if solved else UNSOLVED, x, y))
         for orbit in orbits:
@@ -156,8 +157,8 @@ def _field(game: Game, x: Ends, y: Ends) -> Arrows:
     return Arrows(pairs, "where the gradients pull")
 
 
-def _levels(game: Game, x: Ends, y: Ends, still: Places) -> list[Stroke]:
-    """Lines of equal f, in two colours below and above its value at the equilibrium."""
+def _levels(game: Game, x: Ends, y: Ends, still: Places, as_there: str) -> list[Stroke]:
+    """Lines of equal f, in two colours below and above its value where the first of `still` is."""
     xs, ys = np.linspace(*x, FINE), np.linspace(*y, FINE)
     field = game.field()
     with np.errstate(all="ignore"):
@@ -173,7 +174,7 @@ def _levels(game: Game, x: Ends, y: Ends, still: Places) -> list[Stroke]:
     lines: list[Stroke] = []
     for level in dict.fromkeys((*round_numbers(low, high, LEVELS), 0.0)):
         name, colour = ("f below", LOWER) if level < 0 else ("f above", HIGHER)
-        name, colour = (name, colour) if level else ("f as at the equilibrium", EQUAL)
+        name, colour = (name, colour) if level else (as_there, EQUAL)
         for line in _contours(xs, ys, values, zero + level):
             if len(line) > SPECK:
                 lines.append(Stroke(line, name if still else "equal f", colour, 1.0, under=True))

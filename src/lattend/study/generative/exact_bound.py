@@ -238,7 +238,8 @@ def _row(name: str, given: Sequence[Any], length: int | None = None) -> tuple[An
     if not numbers or len(numbers) > MOST_VALUES:
         raise DomainError(f"{name} has 1 to {MOST_VALUES} numbers, got {len(numbers)}")
     if length is not None and len(numbers) != length:
-        raise DomainError(f"p(z) is of {many(length, 'value')} of z, and {name} has {len(numbers)} numbers")
+        found = many(len(numbers), "number")
+        raise DomainError(f"p(z) is of {many(length, 'value')} of z, and {name} has {found}")
     return tuple(numbers)
 
 
