@@ -87,9 +87,11 @@ def calls_near(words: str, numbers: list[str]) -> list[str]:
     ['sliding_window(4096)']
     """
     wanted = {*re.findall("[a-z]{2,}", words.lower())} - FILLING
-    if wanted & WINDOW and wanted <= WINDOW | LINKING:
+    one = len(numbers) == 1
+    if one and wanted & WINDOW and wanted <= WINDOW | LINKING:
         return [f"sliding_window({', '.join(numbers)})"]
     names = [name for name in rules_near(words) if not wanted & WINDOW or "window" in name]
+    names = [name for name in names if not (one and name == "window_size")]  # that has two, before and after
     last = words.rsplit(maxsplit=1)[-1]  # of which the first number is said to be, as in dilated step = 2
     return [
         f"{name}({f'{last}=' if last in signature(NAMES[name]).parameters else ''}{', '.join(numbers)})"
