@@ -106,8 +106,9 @@ function Save({ form, panel, question }: { form: "svg" | "png"; panel: string; q
 /** Saves what is on the screen; hidden where the panel has no picture. */
 function SaveSeen({ form, panel, title }: { form: "svg" | "png"; panel: string; title: string }) {
   const save = async (event: Event) => {
-    saveFile(`${panel}.${form}`, await picturesOf((event.currentTarget as Element).closest(".panel")!, title, form));
-    say(`${panel}.${form} saved`);
+    const name = `${panel}-view.${form}`;
+    saveFile(name, await picturesOf((event.currentTarget as Element).closest(".panel")!, title, form));
+    say(`${name} saved`);
   };
   return (
     <button class="quiet save-seen" onClick={save} title={`Save what is on the screen as ${form.toUpperCase()}`}>

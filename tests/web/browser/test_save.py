@@ -74,6 +74,12 @@ def test_the_librarys_figure_and_what_is_seen_have_names_of_their_own(
     both = page.get_by_role("region", name="Grid", exact=True).locator(".take")
     for name in ("SVG", "PNG", "View SVG", "View PNG"):
         expect(both.get_by_role("button", name=name, exact=True)).to_be_visible()
+    files: list[str] = []
+    for name in ("SVG", "View SVG"):
+        with page.expect_download() as download:
+            both.get_by_role("button", name=name, exact=True).click()
+        files.append(download.value.suggested_filename)
+    assert files == ["draw.svg", "draw-view.svg"]
     page.goto("/#conv")
     settled(page)
     one = page.get_by_role("region", name="Heads in place of the convolution").locator(".take")

@@ -43,7 +43,7 @@ export function Letters({ state, read, other, hasFormulas }: RuleProps & { hasFo
       </div>
       {open.length > 0 && (
         <p class="rule-open">
-          {listed(open.map((letter) => letter.name))} {open.length === 1 ? "is" : "are"} open: {hasFormulas && "formulas hold for every number. "}What needs one takes{" "}
+          {listed(open.map((letter) => letter.name))} {open.length === 1 ? "is" : "are"} open{hasFormulas && ": formulas hold for every number"}; what needs a number takes{" "}
           {open.map((letter) => `${letter.name} = ${letter.example}`).join(", ")}
           {open.some((letter) => letter.name === "n") && "; Plan and Cost may take a longer n and name it"}.
         </p>
