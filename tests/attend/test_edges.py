@@ -110,7 +110,9 @@ def test_a_bias_of_minus_infinity_takes_a_mark_away(kernel: str) -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, inside jvp
 def test_forward_mode_is_refused() -> None:
     q, k, v = qkv()
-    with pytest.raises(lt.errors.LattendError, match="attention has no forward-mode derivative"):
+    with pytest.raises(
+        lt.errors.LattendError, match="this kernel of attention has no forward-mode derivative"
+    ):
         torch.func.jvp(lambda x: lt.attention(x, k, v, CAUSAL), (q,), (q,))
 
 

@@ -164,7 +164,7 @@ def test_second_derivatives_are_refused() -> None:
     q, k, v = qkv(grad=True)
     (grad,) = torch.autograd.grad(run(q, k, v, 2).sum(), q, create_graph=True)
     with pytest.raises(
-        lt.errors.LattendError, match="attention has first derivatives only, and a second one was asked"
+        lt.errors.LattendError, match="this kernel of attention has first derivatives only, and a second one"
     ):
         torch.autograd.grad(grad.sum(), q)
 

@@ -5,6 +5,7 @@ It is traced by torch.compile, so it reads names and shapes only, and compares s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import torch
@@ -74,6 +75,9 @@ def attention(
     that are dropped, the others raised to keep the expected sum: for training only, drawn from torch's
     generator, and the same pairs on every kernel.
 
+    Every kernel has first derivatives, by backward. kernel="dense" has all: torch.func.jvp and hessian, and
+    torch.autograd.grad with create_graph=True. It computes every pair, with O(n m) memory.
+
     With a `cache`, q, k and v are the next positions of its sequence, and the rows are those of the whole
     sequence; it keeps no gradients, and torch.compile leaves the call to Python.
 
@@ -96,8 +100,8 @@ def attention(
     if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if not torch.compiler.is_compiling():
-        _check_forward_mode(q, k, v)
         operator.register_flop_formulas()
+    run = operator.forward if torch.compiler.is_compiling() else _run(kernel, q, k, v, sinks, bias)
     if cache is not None:
         if not isinstance(cache, KVCache):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise NamingError(f"cache must be an lt.KVCache, got {type(cache).__name__}")
@@ -122,7 +126,7 @@ def attention(
     check_sinks(sinks, q)
     seed = new_seed(q) if dropout else None
     how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
-    out, lse = operator.forward(q, k, v, key, *given, *how)
+    out, lse = run(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out
@@ -135,10 +139,20 @@ def _read(rule: RuleLike) -> tuple[str, tuple[tuple[str, int], ...]]:
     return found.key, tuple(found.values.items())
 
 
-def _check_forward_mode(*tensors: Tensor) -> None:
-    """Raises where forward-mode differentiation would find no tangent and take it for zero."""
+def _run(kernel: str | None, *given: object) -> Callable[..., Any]:
+    """What runs a call: the operator, or in forward mode torch operations.
+
+    Raises where forward-mode differentiation would find no tangent and take it for zero.
+    """
     if forward_ad._current_level < 0:  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
-        return
+        return operator.forward
+    if kernel == operator.DIFFERENTIABLE:
+        return operator.by_torch
     unpack = forward_ad.unpack_dual  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if any(unpack(x).tangent is not None for x in tensors if torch.is_tensor(x)):
-        raise LattendError("attention has no forward-mode derivative; use backward, or torch.autograd.grad")
+    tensors = [x for one in given for x in (one.tensors.values() if isinstance(one, Bias) else (one,))]
+    if any(unpack(x).tangent is not None for x in tensors if isinstance(x, Tensor)):
+        raise LattendError(
+            "this kernel of attention has no forward-mode derivative: use backward or torch.autograd.grad, "
+            f'or kernel="{operator.DIFFERENTIABLE}", which has all derivatives'
+        )
+    return operator.forward

@@ -42,6 +42,7 @@ _LIBRARY.define(
     f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
     tags=_TAGS,
 )
+DIFFERENTIABLE = "dense"  # the kernel that is made of torch operations, each with all its derivatives
 OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last
 forward, backward = torch.ops.lattend.attention.default, torch.ops.lattend.attention_backward.default
 
@@ -68,6 +69,21 @@ def _backward(*given: Any) -> OperatorGradients:
         dq, dk, dv, biases = dispatch.backward(call, inputs)
         sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases, sinks
+
+
+def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    """The output and the log-sum-exp of the dense kernel as torch operations, for forward mode."""
+    call = call_of(q, *how)
+    with exactly(q):
+        return dispatch.forward(call, q, k, v)
+
+
+def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> OperatorGradients:
+    """The gradients of the dense kernel as torch operations: torch can differentiate them further."""
+    q, call = inputs.q, replace(call_of(inputs.q, *how), learned=learned)
+    with exactly(q):
+        sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
+        return *dispatch.backward(call, inputs), sinks
 
 
 def exactly(q: Tensor) -> AbstractContextManager[Any]:
@@ -145,15 +161,19 @@ def _differentiate(ctx: Any, grad_out: Tensor | None, grad_lse: Tensor | None) -
     data, bias = rest[: ctx.arrays], rest[ctx.arrays :]
     grad = torch.zeros_like(out) if grad_out is None else grad_out
     how = (ctx.rule, ctx.numbers, data, ctx.term, bias, key_range, key_mask, sinks, seed, *ctx.options)
-    *grads, biases, of_sinks = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
+    if torch.is_grad_enabled() and ctx.options[3] == DIFFERENTIABLE:  # with create_graph=True
+        inputs = BackwardInputs(grad, grad_lse, q, k, v, out, lse)
+        *grads, biases, of_sinks = _backward_by_torch(inputs, ctx.learned, *how)
+    else:
+        *grads, biases, of_sinks = backward(grad, grad_lse, q, k, v, out, lse, ctx.learned, *how)
     rest = (None, None, None if sinks is None else of_sinks, None, *(None for _ in ctx.options))
     return *grads, None, None, [None] * len(data), None, biases, *rest
 
 
 def _refuse(ctx: Any, *grads: Tensor) -> None:
     raise LattendError(
-        "attention has first derivatives only, and a second one was asked for: "
-        "take the first without create_graph=True, or differentiate scaled_dot_product_attention with a mask"
+        "this kernel of attention has first derivatives only, and a second one was asked for: "
+        f'take the first without create_graph=True, or all of them with kernel="{DIFFERENTIABLE}"'
     )
 
 

@@ -1,6 +1,7 @@
 """The dense kernel: every pair is computed and those that are not attended are thrown away.
 
-Slow and plain, for what no faster kernel takes. In float32, or float64 for float64 inputs.
+Slow and plain, for what no faster kernel takes. In float32, or float64 for float64 inputs. Forward and
+backward are torch operations that torch can differentiate again, any number of times.
 
     S = scale * Q K^T, -inf where masked       P = exp(S - lse)     O = P V
     delta = rowsum(dO * O) - dlse              dS = P * (dO V^T - delta)
@@ -44,7 +45,7 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     exact = torch.promote_types(q.dtype, torch.float32)
     wide_k, wide_v = (_per_query_head(x.to(exact), q) for x in (k, v))
     scores, _, _ = _scores(call, q.to(exact), wide_k)
-    lse = scores.logsumexp(-1)  # [batch, heads, n]
+    lse = _log_sum_exp(scores)  # [batch, heads, n]
     weights, kept = _weights(scores, lse), _kept(call, q, k)
     out = (weights if kept is None else weights * kept) @ wide_v
     return out.to(q.dtype), lse
@@ -111,6 +112,12 @@ def _pairs(q: Tensor, k: Tensor) -> PairPositions:
     """All pairs of all heads of all elements, [batch, heads, n, m]."""
     elements, heads, queries, keys = (torch.arange(x, device=q.device) for x in (*q.shape[:3], k.shape[2]))
     return PairPositions(elements.view(-1, 1, 1, 1), heads[:, None, None], queries[:, None], keys)
+
+
+def _log_sum_exp(scores: Tensor) -> Tensor:
+    """The log-sum-exp of each row, -inf of one without keys; no derivative is NaN."""
+    empty = (scores == -inf).all(-1, keepdim=True)
+    return scores.masked_fill(empty, 0).logsumexp(-1).masked_fill(empty[..., 0], -inf)
 
 
 def _weights(scores: Tensor, lse: Tensor) -> Tensor:
