@@ -5,7 +5,7 @@ It is traced by torch.compile, so it reads names and shapes only, and compares s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, overload
 
 import torch
@@ -88,12 +88,7 @@ def attention(
     >>> attention(x, x, x, "k <= q and q - k <= t", t=3).shape
     torch.Size([1, 2, 6, 4])
     """
-    if isinstance(rule, Rule) or not torch.compiler.is_compiling():
-        rule = read_rule(rule)
-        key, bound = rule.key, rule.values
-    else:
-        key, numbers_bound = _read(rule)
-        bound = dict(numbers_bound)
+    key, bound = rule_given(rule)
     check_scoring(scale, softcap, dropout)
     if not isinstance(deterministic, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NamingError(f"deterministic is True or False, not {deterministic!r}")
@@ -130,6 +125,15 @@ def attention(
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)
     return (out, lse) if return_lse else out
+
+
+def rule_given(rule: RuleLike) -> tuple[str, Mapping[str, int]]:
+    """The key of a rule and the numbers it has."""
+    if isinstance(rule, Rule) or not torch.compiler.is_compiling():
+        found = read_rule(rule)
+        return found.key, found.values
+    key, numbers = _read(rule)
+    return key, dict(numbers)
 
 
 @constant

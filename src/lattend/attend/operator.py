@@ -29,18 +29,18 @@ from lattend.attend.rule_names import axes_looked_up
 from lattend.attend.sinks import sink_gradients
 from lattend.errors import LattendError
 
-_HOW = (
+HOW = (
     "str rule, SymInt[] numbers, Tensor[] data, str? term, Tensor[] bias, Tensor? key_range, "
     "Tensor? key_mask, Tensor? sinks, Tensor? seed, "
     "float dropout, float? softcap, float? scale, str? kernel, bool deterministic"
 )
-_TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 _LIBRARY = torch.library.Library("lattend", "DEF")
-_LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {_HOW}) -> (Tensor, Tensor)", tags=_TAGS)
+_LIBRARY.define(f"attention(Tensor q, Tensor k, Tensor v, {HOW}) -> (Tensor, Tensor)", tags=TAGS)
 _LIBRARY.define(
     "attention_backward(Tensor grad_out, Tensor? grad_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-    f"Tensor lse, bool learned, {_HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
-    tags=_TAGS,
+    f"Tensor lse, bool learned, {HOW}) -> (Tensor, Tensor, Tensor, Tensor[], Tensor)",
+    tags=TAGS,
 )
 DIFFERENTIABLE = "dense"  # the kernel that is made of torch operations, each with all its derivatives
 OperatorGradients = tuple[Tensor, Tensor, Tensor, list[Tensor], Tensor]  # those of the sinks come last

@@ -51,6 +51,14 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     return out.to(q.dtype), lse
 
 
+def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+    """The largest score of each query, -inf where it has no key."""
+    exact = torch.promote_types(q.dtype, torch.float32)
+    if k.shape[2] == 0:
+        return q.new_full(q.shape[:-1], -inf, dtype=exact)
+    return _scores(call, q.to(exact), _per_query_head(k.to(exact), q))[0].amax(-1)
+
+
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias."""
     grad_out, grad_lse, q, k, v, out, lse = given

@@ -78,6 +78,15 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     return _like(out, q), torch.as_tensor(lse, dtype=wide, device=q.device)
 
 
+def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+    """The largest score of each query, -inf where it has no key."""
+    q_, k_ = _exact(q), _exact(k)
+    found = np.full(q.shape[:-1], -np.inf)
+    for row in rows(call, q, k):
+        found[row.at] = max(_scores(call, q_, k_, row)[0], default=-np.inf)
+    return torch.as_tensor(found, dtype=torch.promote_types(q.dtype, torch.float32), device=q.device)
+
+
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k, v and the bias; from the inputs alone, not from the rounded output."""
     grad_out, grad_lse, q, k, v, *_ = given

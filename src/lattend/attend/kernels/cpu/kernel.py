@@ -18,7 +18,7 @@ from lattend.attend.bias import PairPositions, add_gradients, as_gradients, bias
 from lattend.attend.call import AttentionCall, BackwardInputs, Gradients
 from lattend.attend.dropout import kept_weights
 from lattend.attend.kernels.cpu.tile_group import TileGroup, tile_group
-from lattend.attend.kernels.cpu.tiles import GradientSums, OnlineSoftmax
+from lattend.attend.kernels.cpu.tiles import GradientSums, LargestScores, OnlineSoftmax
 from lattend.attend.kernels.triton.tables import cut
 from lattend.attend.memory import per_kv_head
 from lattend.attend.padding import real_keys
@@ -64,6 +64,17 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
         some.put(out, found)
         some.put(lse, sums)
     return out, lse
+
+
+def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+    """The largest score of each query, -inf where it has no key."""
+    found = q.new_empty(q.shape[:-1], dtype=torch.promote_types(q.dtype, torch.float32))
+    for some in _members(call, q):
+        run = LargestScores(*_of(some, q, k, k)[:2], call.scale, call.softcap, some.real(call, k))
+        for group in some.pieces(call):
+            run.add(group, _bias(call, some, group, run.q.dtype))
+        some.put(found, run.finish())
+    return found
 
 
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:

@@ -229,6 +229,30 @@ def _raise(top: Tensor, fresh: Tensor, total: Tensor, values: Tensor) -> Tensor:
     return top.copy_(largest)
 
 
+class LargestScores(_Pass):
+    """The largest score of each query so far."""
+
+    def __init__(
+        self, q: Tensor, k: Tensor, scale: float, softcap: float | None = None, real: Tensor | None = None
+    ) -> None:
+        super().__init__(q, k, k, scale, softcap, real)
+        self._top = self.q.new_full((*q.shape[:2], 1), LOW)
+
+    def add(self, group: TileGroup, bias: Tensor | None = None) -> None:
+        """Takes in the pairs of a group; bias is [B or 1, T or 1, M, W]."""
+        copied = 0 if isinstance(group.keys, Strided) else self.k.shape[2]
+        for chunk in self.chunks(group, 2 * group.shape[1] + copied):
+            q, k = self._queries(chunk, "q", self.q), self._keys(chunk, "k", self.k)
+            fresh = self._scores(chunk, q, k, bias).amax(1, keepdim=True).mT
+            top = self._queries(chunk, "top", self._top)
+            top.copy_(torch.maximum(top, fresh))
+            self._write(chunk, self._top, top)
+
+    def finish(self) -> Tensor:
+        """They, [B, n]: -inf of a query without keys."""
+        return (self._top * log(2)).masked_fill_(self._top == LOW, -torch.inf).squeeze(2)
+
+
 class GradientSums(_Pass):
     """Gradients of q, k and v so far: `dq`, `dk` and `dv`, in float32.
 

@@ -43,6 +43,11 @@ def forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tenso
     return _runner(call, q.device).forward(call, q, k, v, arrays(call, q.device))
 
 
+def largest(call: AttentionCall, q: Tensor, k: Tensor) -> Tensor:
+    """The largest score of each query, -inf where it has no key."""
+    return _runner(call, q.device).largest(call, q, k, arrays(call, q.device))
+
+
 def backward(call: AttentionCall, given: BackwardInputs) -> Gradients:
     """The gradients of q, k and v, and of the tensors of the bias; the same on every run."""
     device = given.q.device

@@ -25,6 +25,7 @@ from lattend.attend.kernels.triton.backward import (
 from lattend.attend.kernels.triton.fixed_point import FixedPointSums
 from lattend.attend.kernels.triton.forward import attention_fwd_kernel
 from lattend.attend.kernels.triton.geometry import AXIS_NUMBERS, NUMBERS
+from lattend.attend.kernels.triton.largest import attention_max_kernel
 from lattend.attend.kernels.triton.shapes import TileShape, choose
 from lattend.attend.kernels.triton.source import Generated, generated
 from lattend.attend.kernels.triton.tables import refined, with_known_lists
@@ -184,6 +185,22 @@ class Runner:
                     CONTINUES=turn > 0 or not begins, ENDS=last, **ready.constants(call, q, k, v),
                 )  # fmt: skip
         return (out if ends else sums.to(q.dtype)), lse
+
+    def largest(self, call: AttentionCall, q: Tensor, k: Tensor, arrays: Arrays) -> Tensor:
+        """The largest score of each query in float32."""
+        q, k = map(_rows_together, (q, k))
+        batch, heads, rows, _ = q.shape
+        found = torch.full(q.shape[:-1], float("-inf"), dtype=torch.float32, device=q.device)
+        for place in range(len(self.plan.parts)):
+            ready = self.part("forward", place, q, k, arrays)
+            if ready.tiles and batch * heads:
+                attention_max_kernel[(ready.tiles * batch * heads,)](
+                    q, *ready.inner(k), found,
+                    ready.table, ready.header, ready.data or (found,), *_weighing(call, found),
+                    *_strides(q), *_strides(k), heads, heads // k.shape[1], rows, ready.tiles, *ready.strides,
+                    **ready.constants(call, q, k, k),
+                )  # fmt: skip
+        return found
 
     def backward(self, call: AttentionCall, given: BackwardInputs, arrays: Arrays) -> Gradients:
         """The gradients of queries, keys and values, and of a bias; the same on every run."""
