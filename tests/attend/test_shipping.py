@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 import lattend as lt
+from lattend.errors import LattendError
 
 BAND = "k <= q and q - k <= t"
 
@@ -42,15 +43,15 @@ def numbers(*shape: int) -> Tensor:
 class Layer(nn.Module):
     """One that learns its bias and holds it, and holds its rule."""
 
-    def __init__(self) -> None:
+    def __init__(self, **how: Any) -> None:
         super().__init__()
-        self.make = nn.Linear(8, 24)
+        self.make, self.how = nn.Linear(8, 24), how
         self.slope = nn.Parameter(torch.tensor([0.5, 0.25]))
         self.bias, self.rule = lt.Bias("-slope[head]*(q - k)", slope=self.slope), lt.rule(BAND)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.make(x).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4).unbind(0)
-        return lt.attention(q, k, v, self.rule, t=2, bias=self.bias).transpose(1, 2).flatten(2)
+        return lt.attention(q, k, v, self.rule, t=2, bias=self.bias, **self.how).transpose(1, 2).flatten(2)
 
 
 @HOWS
@@ -208,3 +209,47 @@ def test_an_exported_program_runs_in_another_process(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", RUN, *files], check=True, timeout=120)
     found = torch.load(tmp_path / "out.pt")
     torch.testing.assert_close(found, (layer(x), layer(longer)))
+
+
+# ONNX: what torch.onnx.export does without onnxscript, tracing with its flag up
+
+
+def traced_for_onnx(layer: nn.Module, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+        return torch.export.export(layer, (numbers(2, 16, 8),), **options)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"softcap": 4.0, "padding": torch.tensor([16, 9])}, {"sinks": torch.ones(2)}], ids=list
+)
+def test_onnx_as_dense_attention(how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer, x = Layer(kernel="dense", **how).eval(), numbers(2, 16, 8)
+    program = traced_for_onnx(layer, monkeypatch)
+    assert "lattend" not in str(program.graph)
+    torch.testing.assert_close(program.module()(x), layer(x))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_onnx_refuses_a_rule(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Exception, match='Call attention with kernel="dense", and sizes that are fixed'):
+        traced_for_onnx(Layer(), monkeypatch, strict=strict)
+
+
+def test_onnx_refuses_what_changes_the_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = {"x": {1: torch.export.Dim("n", min=2, max=64)}}
+    with pytest.raises(LattendError, match="leave the sequence length out of dynamic_shapes"):
+        traced_for_onnx(Layer(kernel="dense"), monkeypatch, dynamic_shapes=lengths)
+    with pytest.raises(LattendError, match="dropout is for training, and an ONNX file for inference"):
+        traced_for_onnx(Layer(kernel="dense", dropout=0.5), monkeypatch)
+    layer = Layer(kernel="dense", ids=torch.arange(16) // 4)
+    layer.rule = lt.rule("k <= q and q - k <= t and ids[q] == ids[k]", data={"ids": None})
+    with pytest.raises(LattendError, match="give the rule its arrays as data=…"):
+        traced_for_onnx(layer, monkeypatch)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_torch_jit_trace_is_refused() -> None:
+    with pytest.raises(LattendError, match=r"torch\.jit\.trace cannot trace attention"):
+        torch.jit.trace(Layer().eval(), (numbers(2, 16, 8),))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from lattend.attend import operator
+from lattend.attend import onnx, operator
 from lattend.attend.bias import Bias
 from lattend.attend.compiled import constant
 from lattend.attend.decode.kv_cache import KVCache
@@ -95,6 +95,7 @@ def attention(
     if kernel is not None and (not isinstance(kernel, str) or kernel not in KERNELS):  # pyright: ignore
         raise NamingError(f"kernel is one of {', '.join(KERNELS)}, not {kernel!r}; leave it out for the best")
     if not torch.compiler.is_compiling():
+        onnx.check_not_traced()
         operator.register_flop_formulas()
     run = operator.forward if torch.compiler.is_compiling() else _run(kernel, q, k, v, sinks, bias)
     if cache is not None:
@@ -121,6 +122,9 @@ def attention(
     check_sinks(sinks, q)
     seed = new_seed(q) if dropout else None
     how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
+    if onnx.is_exporting():
+        onnx.check_exportable(given[0], given[1], kernel, dropout)
+        run = operator.dense_forward
     out, lse = run(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lattend.attend import dispatch
+from lattend.attend import dispatch, onnx
 from lattend.attend.bias import parts_of, repeated_along_the_batch
 from lattend.attend.call import AttentionCall, BackwardInputs, rule_at, rule_of
 from lattend.attend.memory import empty_like, laid_out
@@ -86,6 +86,11 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Oper
         return *dispatch.backward(call, inputs), sinks
 
 
+def dense_forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
+    """What the operator gives, written in torch's own operators, as an ONNX file needs it."""
+    return onnx.dense_forward(call_of(q, *how), q, k, v)
+
+
 def exactly(q: Tensor) -> AbstractContextManager[Any]:
     """Where a kernel's own products keep their dtype; q, k and v were cast before."""
     device = q.device.type
@@ -131,6 +136,7 @@ def register_flop_formulas() -> None:
 
 @torch.library.register_fake(forward, lib=_LIBRARY)
 def _forward_shapes(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+    onnx.check_not_exported()
     import_module("lattend.attend.flop_formulas")  # a compiled program does not come by attention() again
     kind = torch.promote_types(q.dtype, torch.float32)
     return empty_like(q, v.shape[-1]), q.new_empty(q.shape[:-1], dtype=kind)
