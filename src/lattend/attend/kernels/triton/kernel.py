@@ -19,7 +19,7 @@ from lattend.recent import Recent
 if TYPE_CHECKING:
     from lattend.attend.kernels.triton.launch import Runner
 
-MAX_HEAD_DIM = 256
+MAX_HEAD_DIM = 512
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 

@@ -164,6 +164,13 @@ _EXACT_OUTER = {
     256: {1: ((16,),), 2: ((4, 4), (1, 16), (16, 1)), 3: ((2, 2, 4), (1, 1, 16), (16, 1, 1))},
 }
 _OUTER = {2: ((8, 8), (4, 16), (1, 64), (64, 1)), 3: ((4, 4, 4), (1, 8, 8), (1, 1, 64), (64, 1, 1))}
+# head dimensions above 256, with guessed costs: few rows, so that sums fit the registers and factors the
+# shared memory, and no TMA, which copies 256 numbers of a row at most
+_LARGE = {"forward": (64, 120.0, 48.0), "backward_dq": (32, 150.0, 64.0), "backward_dkdv": (32, 230.0, 130.0)}
+_LARGE_OUTER = {
+    64: {1: ((64,),), **_OUTER},
+    32: {1: ((32,),), 2: ((4, 8), (1, 32), (32, 1)), 3: ((2, 4, 4), (1, 1, 32), (32, 1, 1))},
+}
 LEAST_ROWS = 16  # of a product of matrices
 
 
@@ -201,6 +208,8 @@ def candidates(
     kernel: str, head_dim: int, axes: int, dtype: torch.dtype, apart: bool
 ) -> tuple[ShapeCost, ...]:
     """The shapes a kernel may take; `apart` where inner rows do not follow each other."""
+    if head_dim > 256:
+        return _large(kernel, axes, dtype)
     size = next(limit for limit in (64, 128, 256) if head_dim <= limit)
     if dtype == torch.float32:
         program, step = _EXACT[kernel, size][0 if axes == 1 else 1]
@@ -211,6 +220,20 @@ def candidates(
         return (_APART if apart else _LINES)[kernel, size]
     cost = _BOXES[kernel, size]
     return tuple(replace(cost, shape=replace(cost.shape, outer=outer)) for outer in _OUTER[axes])
+
+
+def _large(kernel: str, axes: int, dtype: torch.dtype) -> tuple[ShapeCost, ...]:
+    """The shapes for head dimensions above 256."""
+    rows, program, step = _LARGE[kernel]
+    if dtype == torch.float32:
+        return tuple(
+            ShapeCost(TileShape(outer, 16, 8, 1), 4 * program, 4 * step, measured=False)
+            for outer in _EXACT_OUTER[256][axes]
+        )
+    return tuple(
+        ShapeCost(TileShape(outer, 32, 8, 1), program, step, measured=False)
+        for outer in _LARGE_OUTER[rows][axes]
+    )
 
 
 def _for_blocks(cost: ShapeCost, block: int) -> ShapeCost:
