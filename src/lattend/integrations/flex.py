@@ -86,11 +86,9 @@ def block_mask(
     lengths = flat_lengths(bound)
     grid = -(-lengths[0] // block[0]), -(-lengths[1] // block[1])
     heads = grid_blocks(bound, block)
-    tables: list[Tensor] = []
-    for transposed in (False, True):
-        for full in (False, True):
-            tables += _table(heads, grid, full=full, transposed=transposed, device=device)
-    return BlockMask(lengths, *tables, BLOCK_SIZE=block, mask_mod=mask_mod(bound, device=device))  # pyright: ignore[reportArgumentType]
+    by_key, by_query = (_tables(heads, grid, transposed=turned, device=device) for turned in (True, False))
+    mod = mask_mod(bound, device=device)
+    return BlockMask(lengths, *by_query, *by_key, BLOCK_SIZE=block, mask_mod=mod)
 
 
 def _block(size: int | tuple[int, int]) -> tuple[int, int]:
@@ -102,29 +100,38 @@ def _block(size: int | tuple[int, int]) -> tuple[int, int]:
     return int(found[0]), int(found[1])
 
 
-def _table(
-    heads: list[GridBlocks], grid: tuple[int, int], *, full: bool, transposed: bool, device: Any
-) -> tuple[Tensor, Tensor]:
-    """How many blocks each row (or column) of blocks has, and which: [1, heads, rows] and one axis more."""
+def _tables(
+    heads: list[GridBlocks], grid: tuple[int, int], *, transposed: bool, device: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """How many partial blocks each row (or column) of blocks has, and which; then the same of full blocks."""
     rows, columns = grid[::-1] if transposed else grid
-    chosen = [_in_rows(head, full, transposed) for head in heads]
-    counts = np.stack([np.bincount(row, minlength=rows) for row, _ in chosen]).astype(np.int32)
+    partial, full = (_counts(heads, rows, full=full, transposed=transposed) for full in (False, True))
     small = len(heads) * rows * columns <= MOST_LISTED
-    width = columns if small else max(1, int(counts.max(initial=0)))
-    # beyond its last row a long table is read, and not used: there is one more row of columns
-    listed = np.zeros(len(heads) * rows * width + (0 if small else columns), np.int32)
-    for at, (row, column) in enumerate(chosen):
-        table = listed[at * rows * width : (at + 1) * rows * width].reshape(rows, width)
-        if small:
-            dense = np.zeros((rows, columns), bool)
-            dense[row, column] = True
-            table[:] = np.argsort(~dense, axis=1, kind="stable")  # the others follow, as torch has them
-        else:
-            first = np.cumsum(counts[at], dtype=np.int32) - counts[at]
-            table[row, np.arange(len(row), dtype=np.int32) - first[row]] = column
-    shape, strides = (1, len(heads), rows, columns), (len(heads) * rows * width, rows * width, width, 1)
-    whole = torch.from_numpy(listed).to(device)
-    return torch.from_numpy(counts)[None].to(device), whole.as_strided(shape, strides)
+    # torch's kernels read both tables with the strides of the first, so they are of one width
+    width = columns if small else max(1, int(partial.max(initial=0)), int(full.max(initial=0)))
+    found: list[Tensor] = []
+    for counts, is_full in ((partial, False), (full, True)):
+        # the view of a long table reaches beyond its last row, where nothing is read
+        listed = np.zeros(len(heads) * rows * width + (0 if small else columns), np.int32)
+        for at, head in enumerate(heads):
+            row, column = _in_rows(head, is_full, transposed)
+            table = listed[at * rows * width : (at + 1) * rows * width].reshape(rows, width)
+            if small:
+                dense = np.zeros((rows, columns), bool)
+                dense[row, column] = True
+                table[:] = np.argsort(~dense, axis=1, kind="stable")  # the others follow, as torch has them
+            else:
+                table[np.arange(width) < counts[at][:, None]] = column
+        strides = (len(heads) * rows * width, rows * width, width, 1)
+        whole = torch.from_numpy(listed).to(device).as_strided((1, len(heads), rows, columns), strides)
+        found += [torch.from_numpy(counts)[None].to(device), whole]
+    return found[0], found[1], found[2], found[3]
+
+
+def _counts(heads: list[GridBlocks], rows: int, *, full: bool, transposed: bool) -> NDArray[np.int32]:
+    """How many full blocks, or others, each row of blocks has; each column if transposed."""
+    places = [(head.columns if transposed else head.rows)[head.full == full] for head in heads]
+    return np.stack([np.bincount(place, minlength=rows) for place in places]).astype(np.int32)
 
 
 def _in_rows(head: GridBlocks, full: bool, transposed: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
