@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from torch import Tensor, nn
 
-transformers = pytest.importorskip("transformers")
-
-import lattend as lt  # noqa: E402
-import lattend.integrations.transformers as hub  # noqa: E402
+import lattend as lt
+import lattend.integrations.transformers as hub
 
 SMALL = {
     **{"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
@@ -168,6 +167,35 @@ def test_a_mask_of_pairs_is_taken_as_it_is() -> None:
     table |= torch.eye(17, dtype=torch.bool)
     added = torch.zeros(table.shape).masked_fill(~table, torch.finfo(torch.float32).min)
     agree(eager, ours, [eager(ids(), attention_mask=added).logits, ours(ids(), attention_mask=table).logits])
+
+
+def test_blocks_of_tokens_see_themselves_whole() -> None:
+    """As tokens of one image do; -1 is text, which is causal. Packed sequences are another mask."""
+    blocks = torch.tensor([[-1, 0, 0, 0, -1, 1, 1, -1], [0, 0, -1, -1, -1, 1, 1, 1]])
+    function = transformers.masking_utils.or_masks(
+        transformers.masking_utils.causal_mask_function, transformers.masking_utils.blockwise_overlay(blocks)
+    )
+    mask = hub.attention_mask(2, 8, 8, mask_function=function)
+    q, k, v = (torch.randn(2, 2, 8, 4, generator=torch.Generator().manual_seed(i)) for i in range(3))
+    found, _ = hub.attention_forward(nn.Module(), q, k, v, mask)
+    same = (blocks[:, :, None] == blocks[:, None, :]) & (blocks[:, :, None] >= 0)
+    table = same | torch.ones(8, 8, dtype=torch.bool).tril()
+    wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=table[:, None])
+    torch.testing.assert_close(found, wanted.transpose(1, 2), atol=1e-6, rtol=1e-5)
+    later = hub.attention_mask(2, 1, 8, 7, mask_function=function)
+    with pytest.raises(lt.errors.LattendError, match="looks up blocks, which is not read after a past"):
+        hub.attention_forward(nn.Module(), q[:, :, :1], k, v, later)
+
+
+def test_one_query_with_a_mask_of_pairs_or_dropout() -> None:
+    q, k, v = (torch.randn(2, 2, n, 4, generator=torch.Generator().manual_seed(n)) for n in (1, 8, 8))
+    table = torch.rand(2, 1, 1, 8, generator=torch.Generator().manual_seed(3)) < 0.6
+    found, _ = hub.attention_forward(nn.Module(), q, k, v, table)
+    wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=table)
+    torch.testing.assert_close(found, wanted.transpose(1, 2), atol=1e-6, rtol=1e-5)
+    mask = hub.ModelMask("q >= 0")
+    dropped, plain = (hub.attention_forward(nn.Module(), q, k, v, mask, dropout=p)[0] for p in (0.5, 0.0))
+    assert not torch.equal(dropped, plain)
 
 
 def test_dropout_is_drawn_in_training_only() -> None:

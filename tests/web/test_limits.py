@@ -47,9 +47,7 @@ def test_a_model_that_is_too_large_is_refused(field: str) -> None:
     assert len(found["message"]) < 200
 
 
-@pytest.mark.parametrize(
-    "error", [FileNotFoundError(2, "No such file", "/home/me/x"), ImportError("/home/me/y")]
-)
+@pytest.mark.parametrize("error", [FileNotFoundError(2, "No such file", "/srv/x"), ImportError("/srv/y")])
 def test_a_mistake_names_no_file_of_the_machine(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def fail(_: object) -> None:
         raise error

@@ -124,7 +124,7 @@ def attention(
     how = (*real, sinks, seed, dropout, softcap, scale, kernel, deterministic)
     if onnx.is_exporting():
         onnx.check_exportable(given[0], given[1], kernel, dropout)
-        run = operator.dense_forward
+        run = operator.by_torch
     out, lse = run(q, k, v, key, *given, *how)
     if len(shape) > 1:
         out, lse = out.unflatten(2, shape), lse.unflatten(2, shape)

@@ -6,11 +6,7 @@ import sys
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from lattend.attend.call import AttentionCall
-from lattend.attend.kernels import dense
-from lattend.attend.sinks import with_sinks
 from lattend.errors import LattendError
 
 REFUSED = (
@@ -52,9 +48,3 @@ def check_not_exported() -> None:
     exporter = sys.modules.get("torch.onnx")
     if exporter is not None and exporter.is_in_onnx_export():
         raise LattendError(REFUSED)
-
-
-def dense_forward(call: AttentionCall, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp, written in torch's own operators; the mask is a constant."""
-    out, lse = dense.forward(call, q, k, v)
-    return (out, lse) if call.sinks is None else with_sinks(out, lse, call.sinks)

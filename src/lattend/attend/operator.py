@@ -72,7 +72,7 @@ def _backward(*given: Any) -> OperatorGradients:
 
 
 def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    """The output and the log-sum-exp of the dense kernel as torch operations, for forward mode."""
+    """The output and the log-sum-exp of the dense kernel as torch operations, for forward mode and ONNX."""
     call = call_of(q, *how)
     with exactly(q):
         return dispatch.forward(call, q, k, v)
@@ -84,11 +84,6 @@ def _backward_by_torch(inputs: BackwardInputs, learned: bool, *how: Any) -> Oper
     with exactly(q):
         sinks = q.new_empty(0) if call.sinks is None else sink_gradients(call.sinks, inputs)
         return *dispatch.backward(call, inputs), sinks
-
-
-def dense_forward(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
-    """What the operator gives, written in torch's own operators, as an ONNX file needs it."""
-    return onnx.dense_forward(call_of(q, *how), q, k, v)
 
 
 def exactly(q: Tensor) -> AbstractContextManager[Any]:

@@ -139,10 +139,10 @@ def _described(function: Any) -> tuple[str, dict[str, Tensor]]:
         for _, held in found:
             arrays.update(held)
         return function.sign.join([f"({text})" for text, _ in found]), arrays
+    if isinstance(function, Blockwise):  # a Packed too
+        return "blocks[q] == blocks[k] and blocks[q] >= 0", {"blocks": function.ids}
     if isinstance(function, Packed):
         return "packed[q] == packed[k]", {"packed": function.ids}
-    if isinstance(function, Blockwise):
-        return "blocks[q] == blocks[k] and blocks[q] >= 0", {"blocks": function.ids}
     return _read(function), {}
 
 
@@ -150,9 +150,9 @@ def _described(function: Any) -> tuple[str, dict[str, Tensor]]:
 def _read(mask_function: Any) -> str:
     found = read_rule(mask_function)
     if found.open or found.data or found.has_heads:
-        name = (*found.open, *found.data)[0]
+        name = (*found.open, *found.data, "head")[0]
         raise LattendError(
-            f"the mask of this model looks up {name}, which is not read; use another attention"
+            f"the mask of this model depends on {name}, which is not read; use another attention"
         )
     return expr.text(found.condition)
 
@@ -194,16 +194,22 @@ def attention_forward(
     if rule is not mask.rule:
         _check_past(rule, mask, query.shape[2])
     bias = None if position_bias is None else position_bias[..., : key.shape[2]]  # [1 or batch, heads, n, m]
-    sinks = None if s_aux is None else s_aux.to(query.dtype)
-    options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": sinks, "bias": bias}
+    options: dict[str, Any] = {"scale": scaling, "softcap": softcap, "sinks": s_aux, "bias": bias}
     how: dict[str, Any] = {**options, "padding": mask.padding, "dropout": dropout}
-    if mask.from_the_start and (query.shape[2] > 1 or key.shape[2] == 1):
+    arrays = mask.arrays if rule is mask.rule else {}
+    if mask.from_the_start and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
         how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
-        how |= mask.arrays if rule is mask.rule else {}
-        out = attention(query, key, value, rule, **how)
-    elif isinstance(mask.first_query, int) and query.shape[2] > FEW:
+        out = attention(query, key, value, rule, **how, **arrays)
+    elif arrays:
+        name = next(iter(arrays))
+        raise LattendError(f"the mask of this model looks up {name}, which is not read after a past")
+    elif isinstance(mask.first_query, int) and (query.shape[2] > FEW or dropout):
         how |= {"q0": mask.first_query, "k0": mask.first_key, "m": key.shape[2]}
         out = attention(query, key, value, _shifted(rule), **how)
+    elif dropout:
+        raise LattendError(
+            "dropout is for training, and a static cache for decoding: call the model's eval()"
+        )
     else:
         out = _rows(query, key, value, rule, mask, options)
     return out.transpose(1, 2).contiguous(), None
@@ -230,9 +236,12 @@ def _table_mask(given: Tensor, n: int, m: int) -> ModelMask:
     if given.dim() != 4 or given.shape[2] not in (1, n):
         raise LattendError(f"an attention mask of shape {tuple(given.shape)} cannot be read for {n} queries")
     table = given[..., :m] if given.dtype == torch.bool else given[..., :m] >= 0
-    if given.dtype != torch.bool and not torch.compiler.is_compiling():
-        odd = given[..., :m][table]
-        if bool((odd != 0).any()):
+    if given.dtype != torch.bool:
+        if torch.compiler.is_compiling():
+            raise LattendError(
+                "under torch.compile a mask of pairs is one of bool, True where a pair is attended"
+            )
+        if bool((given[..., :m][table] != 0).any()):
             raise LattendError(
                 "a mask that adds other numbers than 0 and minus infinity is a bias; give it so"
             )

@@ -153,14 +153,14 @@ class _Grid:
         return self.settled(full, _joined(unsure))
 
     def boxes(self, rows: Ints, columns: Ints, size: int) -> _Boxes:
-        """The positions of squares of size x size blocks, up to the end of queries and keys."""
+        """The positions of groups of size × size blocks, up to the end of queries and keys."""
         q, k = self.block[0] * size, self.block[1] * size
         q1, k1 = (rows + 1) * q - 1, (columns + 1) * k - 1
         ends = np.minimum(q1, self.lengths[0] - 1), np.minimum(k1, self.lengths[1] - 1)
         return _Boxes(rows * q, ends[0], columns * k, ends[1], np.arange(len(rows)))
 
     def looked_at(self, rows: Ints, columns: Ints, size: int) -> tuple[Bools, Bools, Bools]:
-        """Which squares surely hold all pairs, which none, and which do not pass the end."""
+        """Which groups surely hold all pairs, which none, and which do not pass the end."""
         boxes = self.boxes(rows, columns, size)
         whole = (boxes.q1 - boxes.q0 + 1 == self.block[0] * size) & (
             boxes.k1 - boxes.k0 + 1 == self.block[1] * size
@@ -227,7 +227,7 @@ class _Grid:
 
 
 def _cut(rows: Ints, columns: Ints, size: int, *, scaled: bool = True) -> tuple[Ints, Ints]:
-    """The size x size blocks of squares, whose places count squares or, not scaled, blocks."""
+    """The blocks in groups of size × size, whose places count groups or, not scaled, blocks."""
     down, across = (part.ravel() for part in np.indices((size, size)))
     by = size if scaled else 1
     return (rows[:, None] * by + down).ravel(), (columns[:, None] * by + across).ravel()
