@@ -71,7 +71,7 @@ def _backward(*given: Any) -> OperatorGradients:
     return laid_out(dq, q), laid_out(dk, k), laid_out(dv, v), biases, sinks
 
 
-def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
+def by_torch(q: Tensor, k: Tensor, v: Tensor, *how: Any) -> Any:
     """The output and the log-sum-exp of the dense kernel as torch operations, for forward mode and ONNX."""
     call = call_of(q, *how)
     with exactly(q):

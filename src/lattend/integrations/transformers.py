@@ -199,7 +199,8 @@ def attention_forward(
     arrays = mask.arrays if rule is mask.rule else {}
     if mask.from_the_start and (query.shape[2] > 1 or key.shape[2] == 1 or arrays or dropout):
         how |= {} if query.shape[2] == key.shape[2] else {"m": key.shape[2]}
-        out = attention(query, key, value, rule, **how, **arrays)
+        how |= arrays
+        out = attention(query, key, value, rule, **how)
     elif arrays:
         name = next(iter(arrays))
         raise LattendError(f"the mask of this model looks up {name}, which is not read after a past")
