@@ -39,12 +39,12 @@ export function TileMap({ state, at }: { state: RuleState; at: { [name: string]:
   const rows = answer.query_edges.length - 1;
   const columns = answer.key_edges.length - 1;
   const box: Box | null = pointedAt && [Math.min(pointedAt[0], rows - 1), Math.min(pointedAt[1], columns - 1)];
+  const [top = 0, bottom = answer.queries, left = 0, right = answer.keys] = view; // asked for: the picture may be older
   const zoomIn = ([row, column]: Box) => {
-    const spans = [around(answer.query_edges, row, answer.queries), around(answer.key_edges, column, answer.keys)];
+    const spans = [around(answer.query_edges, row, bottom - top, answer.queries), around(answer.key_edges, column, right - left, answer.keys)];
     change({ tiles_view: spans.flat() });
   };
   const zoomOut = () => {
-    const [top = 0, bottom = answer.queries, left = 0, right = answer.keys] = view;
     const spans = [widened(top, bottom, answer.queries), widened(left, right, answer.keys)];
     const all = spans[0]![1]! - spans[0]![0]! >= answer.queries && spans[1]![1]! - spans[1]![0]! >= answer.keys;
     change({ tiles_view: all ? [] : spans.flat() });
@@ -107,9 +107,8 @@ function boxAt(share: number, edges: number[]): number {
   return Math.max(0, (next < 0 ? edges.length - 1 : next) - 1);
 }
 
-/** Positions around a box, a part of what is shown; never fewer than can be seen well. */
-function around(edges: number[], box: number, size: number): [number, number] {
-  const positions = edges.at(-1)! - edges[0]!;
+/** Positions around a box, a part of those in view; never fewer than can be seen well. */
+function around(edges: number[], box: number, positions: number, size: number): [number, number] {
   return centred((edges[box]! + edges[box + 1]!) / 2, Math.max(Math.min(CLOSEST, size), Math.round(positions / ZOOM)), size);
 }
 
