@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
 
-from lattend.errors import NamingError
+from lattend.errors import DomainError, NamingError
+from lattend.report.numbers import with_prefix
 
 SIDE, REPEATS = 1536, 5  # of the matrices that are multiplied to measure this CPU, and how often
 COPIED = 1 << 25  # numbers that are copied, far more than a cache holds
@@ -22,10 +25,10 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class Machine:
-    """How fast a machine multiplies matrices, in operations a second, and copies, in bytes a second.
+    """How many operations a second a machine does in products of matrices, and how many bytes it copies.
 
-    A multiply-add is two operations. `peak` and `peak_bandwidth` are what the data sheet says, `rate` and
-    `bandwidth` what was reached where that was measured.
+    A multiply-add is two operations. `rate` is that of dense bf16 products (of a CPU: float32), `fp8` and
+    `fp32` those of these formats where they are known. `memory` is in bytes, None where it is not known.
     """
 
     name: str
@@ -33,32 +36,77 @@ class Machine:
     bandwidth: float
     width: int  # bytes of the numbers that were multiplied
     about: str = ""
-    peak: float | None = None
-    peak_bandwidth: float | None = None
+    memory: float | None = None
+    fp8: float | None = None
+    fp32: float | None = None
+
+    def rate_of(self, format: str) -> float:
+        """Operations a second on numbers of this format; that of `rate` where it has no other for it."""
+        return {"fp8": self.fp8, "fp32": self.fp32}.get(format) or self.rate
+
+    def times(self, count: int) -> Machine:
+        """So many of it as one: all rates and memories together, nothing lost on the way between them.
+
+        >>> MACHINES["H100"].times(8).memory
+        640000000000.0
+        """
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DomainError(f"so many machines must be a whole number of at least 1, got {count!r}")
+        if count == 1:
+            return self
+        more = {
+            name: None if (one := getattr(self, name)) is None else one * count
+            for name in ("rate", "bandwidth", "memory", "fp8", "fp32")
+        }
+        return replace(self, name=f"{count:,} × {self.name}", **more)
+
+    def __str__(self) -> str:
+        found = f"{self.name}: {with_prefix(self.rate)}FLOP/s, {with_prefix(self.bandwidth)}B/s"
+        return found if self.memory is None else f"{found}, {with_prefix(self.memory)}B"
 
 
-DATA_SHEET = "data sheet: SXM, dense bf16"
+DATA_SHEET = "data sheet: "
+# Dense rates, never those "with sparsity", which are twice as high. The makers' GB are taken as 10^9 bytes.
 MACHINES = {
+    # NVIDIA H200 Tensor Core GPU data sheet, SXM: bf16 1,979 and fp8 3,958 TFLOP/s with sparsity
     "H200": Machine(
-        "H200, measured", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 989.4e12, 4.8e12
+        "H200", 989.4e12, 4.8e12, 2, "data sheet: SXM, dense bf16", 141e9, fp8=1978.9e12, fp32=67e12
     ),
-    "H100": Machine("H100", 989.4e12, 3.35e12, 2, DATA_SHEET, 989.4e12, 3.35e12),
-    "A100": Machine("A100", 312e12, 2.039e12, 2, DATA_SHEET, 312e12, 2.039e12),
+    # NVIDIA H100 Tensor Core GPU data sheet and Hopper white paper, SXM5
+    "H100": Machine(
+        "H100", 989.4e12, 3.35e12, 2, "data sheet: SXM, dense bf16", 80e9, fp8=1978.9e12, fp32=67e12
+    ),
+    # NVIDIA A100 80GB Tensor Core GPU data sheet, SXM; it has no fp8
+    "A100": Machine("A100", 312e12, 2.039e12, 2, "data sheet: SXM, dense bf16", 80e9, fp32=19.5e12),
+    # NVIDIA L40S data sheet: bf16 362.05 | 733 and fp8 733 | 1,466 with sparsity
+    "L40S": Machine(
+        "L40S", 362.05e12, 0.864e12, 2, "data sheet: PCIe, dense bf16", 48e9, fp8=733e12, fp32=91.6e12
+    ),
+    # AMD Instinct MI300X data sheet: bf16 1,307.4, fp8 2,614.9, fp32 matrix 163.4 TFLOP/s
+    "MI300X": Machine(
+        "MI300X", 1307.4e12, 5.3e12, 2, "data sheet: OAM, dense bf16", 192e9, fp8=2614.9e12, fp32=163.4e12
+    ),
+    # AMD Ryzen 7 7840U product page: 8 Zen 4 cores at 3.3 GHz (base), 2 FMA of 8 float32 each a cycle;
+    # LPDDR5x-7500 on 128 bits; 32 GB are usual. bf16 and smaller weights are made float32 first
+    "laptop": Machine("laptop", 8 * 3.3e9 * 32, 7500e6 * 16, 4, "data sheet: Ryzen 7 7840U, float32", 32e9),
+    # What a bf16 matrix product and a copy reached on one
+    "H200 measured": Machine(
+        "H200, measured", 798e12, 4.3e12, 2, "measured: bf16 matrix product, copy", 141e9
+    ),
 }
+OWN = "flops=990T,bandwidth=3.35TB/s,memory=80GB"
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?(?:e[+-]?\d+)?) *([kKMGTP]?)(i?)(B/s|B|FLOP/s|FLOPS|flops|OP/s)?", re.A)
+_UNITS = {"flops": ("FLOP/s", "FLOPS", "flops", "OP/s"), "bandwidth": ("B/s",), "memory": ("B",)}
+_UNITS["fp8"] = _UNITS["fp32"] = _UNITS["flops"]
 
 
 def compared_machines() -> list[Machine]:
     """All by their data sheets, so that one can be held against another, then those that were measured.
 
     >>> [one.name for one in compared_machines()]
-    ['H200', 'H100', 'A100', 'H200, measured']
+    ['H200', 'H100', 'A100', 'L40S', 'MI300X', 'laptop', 'H200, measured']
     """
-    sheets = [
-        replace(one, name=name, rate=one.peak, bandwidth=one.peak_bandwidth, about=DATA_SHEET)
-        for name, one in MACHINES.items()
-        if one.peak is not None and one.peak_bandwidth is not None
-    ]
-    return sheets + [one for one in MACHINES.values() if one.about != DATA_SHEET]
+    return list(MACHINES.values())
 
 
 def machine_names() -> list[str]:
@@ -67,13 +115,50 @@ def machine_names() -> list[str]:
 
 
 def machine(name: str, *, again: bool = False) -> Machine:
-    """A machine by name; this CPU is measured the first time, and again when asked."""
+    """A machine by name, or by one's own numbers; this CPU is measured the first time, and again when asked.
+
+    >>> print(machine("flops=1P,bandwidth=3.35TB/s,memory=80GB"))
+    your machine: 1 PFLOP/s, 3.35 TB/s, 80 GB
+    """
+    if "=" in name:
+        return _own_machine(name)
     known = {key.lower(): found for key, found in MACHINES.items()}
-    if name.lower() in known:
-        return known[name.lower()]
-    if name.lower() in (CPU, "this cpu"):
+    wanted = name.strip().lower().replace(",", "")
+    if wanted in known:
+        return known[wanted]
+    if wanted in (CPU, "this cpu"):
         return this_cpu(again=again)
-    raise NamingError(f'no machine is named "{name}"; there are {", ".join(machine_names())}')
+    raise NamingError(
+        f'no machine is named "{name}"; there are {", ".join(machine_names())}, or your own as {OWN}'
+    )
+
+
+def _own_machine(text: str) -> Machine:
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        key, _, value = (side.strip() for side in part.partition("="))
+        if key not in _UNITS:
+            raise NamingError(f'a machine has no "{key}"; it has {", ".join(_UNITS)}, as in {OWN}')
+        if key in found:
+            raise NamingError(f'"{text}" gives {key} twice; give it once')
+        found[key] = _amount(key, value)
+    for key in ("flops", "bandwidth"):
+        if key not in found:
+            raise NamingError(f'"{text}" does not say {key}; write a machine as {OWN}')
+    return Machine("your machine", found.pop("flops"), found.pop("bandwidth"), 2, "your numbers", **found)
+
+
+def _amount(key: str, text: str) -> float:
+    """990T, 3.35TB/s, 80GB, 80GiB or 8e10 as a number."""
+    match = _AMOUNT.fullmatch(text)
+    if match is None or match[4] not in (None, *_UNITS[key]) or (match[3] and not match[2]):
+        example = next((part for part in OWN.split(",") if part.startswith(key)), f"{key}=1979T")
+        raise NamingError(f"{key}={text} is not read; write a number with its unit, as in {example}")
+    steps = "KMGTP".find(match[2].upper()) + 1 if match[2] else 0
+    found = float(match[1]) * (1024 if match[3] else 1000) ** steps
+    if not 0 < found < inf:
+        raise DomainError(f"{key}={text} must be above 0 and finite")
+    return found
 
 
 def this_cpu(*, again: bool = False) -> Machine:
@@ -108,7 +193,15 @@ def measure_cpu() -> Machine:
     copied = min(_seconds(lambda: np.copyto(target, source)) for _ in range(REPEATS))
     moved = 2 * source.nbytes  # each is read and written
     about = f"{_identity()}; measured: NumPy float32 matrix product, copy"
-    return Machine("this CPU", 2 * SIDE**3 / best, moved / copied, source.itemsize, about)
+    return Machine("this CPU", 2 * SIDE**3 / best, moved / copied, source.itemsize, about, _memory())
+
+
+def _memory() -> float | None:
+    """The bytes of memory that this machine has, as far as the system says."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def _seconds(work: Callable[[], object]) -> float:

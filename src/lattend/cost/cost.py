@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lattend.counts.growth import Growth
     from lattend.counts.verdict import Verdict
     from lattend.draw.picture import Picture
+    from lattend.machines import Machine
     from lattend.report.report import Report
 
 WIDTH = 4  # bytes of a number, unless said otherwise
@@ -127,8 +128,8 @@ class Cost(Result):
         except (NamingError, DomainError):  # a band of t = 0 leads nowhere
             return None
 
-    def time(self, machine: str = "H200") -> Floor:
-        """The least time on a machine, "H200" or "cpu" (this one), by its arithmetic and its memory."""
+    def time(self, machine: str | Machine = "H200 measured") -> Floor:
+        """The least time on a machine, by its arithmetic and its memory; "cpu" is this one."""
         from lattend.cost.roofline import time_of
 
         return time_of(self, machine)

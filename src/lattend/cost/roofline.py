@@ -49,13 +49,13 @@ class Floor:
     __repr__ = __str__
 
 
-def time_of(cost: Cost, on: str | Machine = "H200", *, width: int | None = None) -> Floor:
+def time_of(cost: Cost, on: str | Machine = "H200 measured", *, width: int | None = None) -> Floor:
     """The least time of a cost, layer after layer, once every size has a number.
 
     Numbers are as wide as those the machine's rate was measured with, unless a `width` in bytes is given.
 
     >>> from lattend.cost import linear
-    >>> time_of(linear(n=8192, d_in=8192, d_out=8192, bias=False), "H200")  # 2*8192^3 / 798e12
+    >>> time_of(linear(n=8192, d_in=8192, d_out=8192, bias=False), "H200 measured")  # 2*8192^3 / 798e12
     1.38 ms on H200, measured, bound by arithmetic: 1,099,511,627,776 operations take 1.38 ms, 402,653,184 \
 bytes of 2-byte numbers 93.6 µs
     """

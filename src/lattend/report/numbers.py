@@ -141,6 +141,17 @@ def with_unit(number: int) -> str:
     return f"{scaled:.{max(0, digits)}f} {UNITS[unit]}"
 
 
+def with_prefix(number: Number, digits: int = 4) -> str:
+    """The number with the prefix of its unit, which follows: 3.35 T of "3.35 TB/s".
+
+    >>> with_prefix(989.4e12), with_prefix(80e9), with_prefix(640)
+    ('989.4 T', '80 G', '640 ')
+    """
+    value = decimal_of(number)
+    steps = max(0, min(len(UNITS) - 1, context(digits).plus(value).adjusted() // 3)) if value else 0
+    return f"{significant(value.scaleb(-3 * steps, context()), digits)} {UNITS[steps]}"
+
+
 def compact(number: int) -> str:
     """250000 as 250k, 2500000 as 2.5M, 10**18 as 1e18; written out where that would not be exact."""
     digits = str(number).rstrip("0")

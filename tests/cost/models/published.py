@@ -24,7 +24,7 @@ def _classes(count: int) -> dict[str, str]:
     return {str(place): f"class {place}" for place in range(count)}
 
 
-# name: (fields, parameters, parameters that one token uses)
+# name: (fields, parameters, those that one token uses with its tables whole)
 PUBLISHED: dict[str, tuple[Fields, int, int]] = {
     "gpt2": (
         {

@@ -91,7 +91,7 @@ def test_the_summary_as_printed() -> None:
             "",
             "parameters",
             "total        7,241,732,096",
-            "active       7,241,732,096  one token uses all",
+            "active       7,110,660,096  used by one token, tables left out",
             "embedding      131,072,000  looked up, not multiplied",
             "layers       6,979,584,000",
             "output head    131,072,000",

@@ -251,7 +251,10 @@ def predicted_time(
             "backward_dkdv": q.shape[-1] + v.shape[-1],
         }
         carried = sum(2 * FLOAT * sums[name] * (len(parts[name]) - 1) for name in passes) * q.shape[2]
-        total = sum(choice.nanoseconds for choice in choices) * 1e-9 + carried / MACHINES["H200"].bandwidth
+        total = (
+            sum(choice.nanoseconds for choice in choices) * 1e-9
+            + carried / MACHINES["H200 measured"].bandwidth
+        )
         cut = any(part.same for part in found.parts)  # the data may leave fewer steps
         return PredictedTime(total * members, "an H200, launches not counted", "at most" if cut else "about")
     if kernel == "sdpa" and q.device.type == "cuda" and work.executed is not None:

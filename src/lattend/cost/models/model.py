@@ -53,8 +53,20 @@ class Model(Printed):
 
     @property
     def active(self) -> int:
-        """Parameters that one token uses: all but the experts it is not sent to; tables count whole."""
-        return sum(part.used for part in self.parts)
+        """Parameters that one token is multiplied with, the N of 6N: no tables, no experts it is not sent to.
+
+        Tables are looked up, so they are left out; a table that is the head's matrix too is
+        multiplied there and counts once.
+        """
+        shared = sum(
+            part.multiply_adds for part in self.outside if part.group == HEAD and not part.parameters
+        )
+        return sum(part.used for part in self.parts if not part.is_table) + shared
+
+    @property
+    def idle(self) -> int:
+        """Parameters of the experts that one token is not sent to."""
+        return sum(part.parameters - part.used for part in self.parts)
 
     @property
     def embedding(self) -> int:
@@ -62,17 +74,9 @@ class Model(Printed):
         return sum(part.parameters for part in self.outside if part.is_table)
 
     @property
-    def multiplied(self) -> int:
-        """The N of 6N: parameters a token uses, without tables, but with a head that is the table."""
-        shared = sum(
-            part.multiply_adds for part in self.outside if part.group == HEAD and not part.parameters
-        )
-        return sum(part.used for part in self.parts if not part.is_table) + shared
-
-    @property
     def is_mixture(self) -> bool:
         """Whether tokens are sent to some of the experts only."""
-        return self.active < self.parameters
+        return self.idle > 0
 
     @property
     def is_causal(self) -> bool:

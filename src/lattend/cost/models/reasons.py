@@ -44,9 +44,8 @@ def reasons(model: Model, length: int, found: Mapping[str, float], *, checkpoint
             "is supposed here to be computed again."
         )
     if found.get("all experts", 0) > 1 >= dense:
-        idle = model.parameters - model.active
         said.append(
-            f"all experts is above 100%: it multiplies {idle:,} parameters that a token is not sent to."
+            f"all experts is above 100%: it multiplies {model.idle:,} parameters that a token is not sent to."
         )
     if checkpointing:
         said.append("Checkpointing runs the layers again: executed, but not needed.")

@@ -79,7 +79,7 @@ def _parameters(model: Model) -> list[tuple[str, int, str]]:
     rest = model.parameters - head - layers - model.embedding
     return [
         ("total", model.parameters, ""),
-        ("active", model.active, "used by one token" if model.is_mixture else "one token uses all"),
+        ("active", model.active, "used by one token, tables left out"),
         ("embedding", model.embedding, "looked up, not multiplied"),
         ("layers", layers, ""),
         ("output head", head, ""),

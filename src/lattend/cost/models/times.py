@@ -9,7 +9,7 @@ from lattend.errors import DomainError
 from lattend.machines import Machine, machine
 
 
-def run_time(work: ModelWork, on: str | Machine = "H200") -> Floor:
+def run_time(work: ModelWork, on: str | Machine = "H200 measured") -> Floor:
     """The least time of a run: its needed multiply-adds, or reading the weights once, whichever takes longer.
 
     >>> from lattend.cost.models import config
@@ -17,10 +17,10 @@ def run_time(work: ModelWork, on: str | Machine = "H200") -> Floor:
     >>> run_time(config(small).forward(8)).operations  # 2*(8*428 + 576)
     8000
     """
-    return _floor(on, work.multiply_adds.needed, work.model.multiplied, 0)
+    return _floor(on, work.multiply_adds.needed, work.model.active, 0)
 
 
-def decode_time(model: Model, length: int, batch: int = 1, on: str | Machine = "H200") -> Floor:
+def decode_time(model: Model, length: int, batch: int = 1, on: str | Machine = "H200 measured") -> Floor:
     """The least time to make the last of `length` tokens of each sequence, those before it being cached.
 
     The weights are read once for all sequences, of experts only those of one token; the KV cache is read
@@ -30,7 +30,7 @@ def decode_time(model: Model, length: int, batch: int = 1, on: str | Machine = "
         raise DomainError(f"{model.family} makes no tokens one after another")
     step = model.forward(length, batch).multiply_adds.needed
     step -= model.forward(length - 1, batch).multiply_adds.needed if length > 1 else 0
-    return _floor(on, step, model.multiplied, model.cache(length, batch, bytes=1))
+    return _floor(on, step, model.active, model.cache(length, batch, bytes=1))
 
 
 def _floor(on: str | Machine, multiply_adds: int, weights: int, cached: int) -> Floor:

@@ -11,7 +11,7 @@ from lattend.cost.models.fields import Source
 from lattend.cost.models.model import TILE, Model
 from lattend.cost.models.reasons import reasons
 from lattend.errors import DomainError, NamingError
-from lattend.machines import MACHINES
+from lattend.machines import DATA_SHEET, MACHINES
 from lattend.report.numbers import fixed, format_share, scientific, significant
 from lattend.report.report import Printed, Report
 from lattend.report.table import Table
@@ -110,8 +110,9 @@ def mfu(
     """The share of `peak` that training at `tokens_per_s` uses: needed, causal-halved, dense and executed.
 
     `tokens_per_s` is that of all `devices` together, `peak` that of one: operations a second, 2 a
-    multiply-add, or "H200", "H100" (989.4e12, dense bf16) or "A100" (312e12). The model is one of `config`,
-    or what `config` takes. An image model's tokens are its patches; leave length out.
+    multiply-add, or a machine of data sheets, "H200", "H100" (989.4e12, dense bf16), "A100" (312e12). The
+    model is one of `config`, or what `config` takes. An image model's tokens are its patches; leave length
+    out.
     """
     model = model if isinstance(model, Model) else config(model)
     rate, machine = _peak(peak)
@@ -152,11 +153,10 @@ def _usual(model: Model, length: int, counted: float) -> dict[str, float]:
     if model.image is not None:
         return {"dense": counted}
     pairs = 6 * sum(layer.attention.multiply_adds for layer in model.layers if layer.attention) * length
-    found = {"causal-halved": 6 * model.multiplied + pairs / 2} if model.is_causal else {}
-    found |= {"dense": float(6 * model.multiplied + pairs)}
+    found = {"causal-halved": 6 * model.active + pairs / 2} if model.is_causal else {}
+    found |= {"dense": float(6 * model.active + pairs)}
     if model.is_mixture:
-        idle = model.parameters - model.active
-        found["all experts"] = found["dense"] + 6.0 * idle
+        found["all experts"] = found["dense"] + 6.0 * model.idle
     return found
 
 
@@ -164,7 +164,7 @@ def _descriptions(model: Model, checkpointing: bool) -> dict[str, str]:
     return {
         "needed": "attended pairs; nothing computed twice",
         "causal-halved": "6N + 6·l·d·n",
-        "dense": f"6N + 12·l·d·n, N = {model.multiplied:,}" if model.image is None else "as counters report",
+        "dense": f"6N + 12·l·d·n, N = {model.active:,}" if model.image is None else "as counters report",
         "all experts": "the same with N of all experts",
         "dense, recomputed": "4/3 of it, for checkpointing",
         "executed": f"{TILE} × {TILE} tiles, scores{' and layers' if checkpointing else ''} again",
@@ -175,10 +175,12 @@ def _peak(peak: float | str) -> tuple[float, str]:
     if not isinstance(peak, str):
         _positive("peak", peak)
         return float(peak), "device"
-    peaks = {name: found.peak for name, found in MACHINES.items() if found.peak is not None}
-    if peak.upper() not in peaks:
-        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {', '.join(peaks)}")
-    return peaks[peak.upper()], f"{peak.upper()} SXM, dense bf16"
+    sheets = {name.lower(): one for name, one in MACHINES.items() if one.about.startswith(DATA_SHEET)}
+    found = sheets.get(peak.strip().lower())
+    if found is None:
+        names = ", ".join(one.name for one in sheets.values())
+        raise NamingError(f"peak {peak!r} is not known; give operations a second, or {names}")
+    return found.rate, f"{found.name} {found.about.removeprefix(DATA_SHEET)}"
 
 
 def _positive(name: str, value: object) -> None:
