@@ -74,7 +74,8 @@ def test_pictures_are_those_of_the_code() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     pictures = module.pictures()
-    assert {path.name for path in folder.glob("*.svg")} == set(pictures)
+    assert {path.name for path in folder.glob("*.svg")} == {*pictures, "opening.svg"}
+    assert (folder / "opening.svg").read_text() == module.opening(), "opening.svg is old: make pictures"
     for name, picture in pictures.items():
         assert (folder / name).read_text() == picture.svg(), f"{name} is old: make pictures"
         assert picture.tikz().isascii(), f"{name}: TeX cannot write a sign that draw/signs.py leaves out"

@@ -9,6 +9,7 @@ from lattend.draw import Picture
 from lattend.nn.pictures.heads import make_heads
 from lattend.study.generative.linear_picture import show_linear
 from lattend.study.worked.work import EXAMPLE
+from opening import opening
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
@@ -63,3 +64,5 @@ def pictures() -> dict[str, Picture]:
 if __name__ == "__main__":
     for name, picture in pictures().items():
         print(picture.save(HERE / name).name)
+    (HERE / "opening.svg").write_text(opening(), encoding="utf-8")
+    print("opening.svg")
