@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from opening import opening
+
 import lattend as lt
 from lattend.draw import Picture
 from lattend.nn.pictures.heads import make_heads
 from lattend.study.generative.linear_picture import show_linear
 from lattend.study.worked.work import EXAMPLE
-from opening import opening
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
