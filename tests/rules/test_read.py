@@ -399,4 +399,4 @@ def test_errors_are_lattend_errors() -> None:
     with pytest.raises(TextError, match=r"this \( is not closed"):
         lt.rule("strided(255")
     with pytest.raises(DomainError):
-        lt.rules.natten(4)
+        lt.rules.natten(4, 5)

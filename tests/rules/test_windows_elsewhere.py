@@ -24,13 +24,20 @@ def flash(n: int, m: int, left: int, right: int) -> np.ndarray:
     return mask
 
 
-def natten_keys(q: int, length: int, size: int, step: int, causal: bool) -> list[int]:
-    """The keys of one query along one axis, by NATTEN's definition: within its dilation group."""
+def natten_keys(q: int, length: int, size: int, stride: int, step: int, causal: bool) -> list[int]:
+    """The keys of one query along one axis, by NATTEN's definition: within its dilation group.
+
+    The queries of a stride share the window of one of them, the middle one or, if causal, the last;
+    there are size // 2 keys before it, and the window is moved inside at the border.
+    """
     group = [place for place in range(length) if place % step == q % step]
     at = group.index(q)
+    first = at - at % stride
     if causal:
-        return group[max(0, at - size + 1) : at + 1]
-    start = min(max(at - size // 2, 0), max(0, len(group) - size))
+        leader = min(first + stride - 1, len(group) - 1)
+        return group[max(0, leader - size + 1) : at + 1]
+    leader = min(first + stride // 2, len(group) - 1)
+    start = min(max(leader - size // 2, 0), max(0, len(group) - size))
     return group[start : start + size]
 
 
@@ -45,36 +52,41 @@ def test_flash_attention(left: int, right: int) -> None:
             assert np.array_equal(late.mask(**at), flash(n, m, left, right))
 
 
-@given(
-    st.integers(1, 13),
-    st.integers(1, 9),
-    st.integers(1, 3),
-    st.booleans(),
-    st.sampled_from([1, 2]),
-    st.data(),
-)
-def test_natten(length: int, size: int, step: int, causal: bool, axes: int, data: st.DataObject) -> None:
-    size = size if causal else size // 2 * 2 + 1
-    if axes == 1:
-        found = lt.rules.natten(size, step, causal, axes=1).mask(n=length)
-        wanted = [natten_keys(q, length, size, step, causal) for q in range(length)]
-        assert [np.flatnonzero(row).tolist() for row in found] == wanted
-        return
-    cols, other = data.draw(st.integers(1, 7)), data.draw(st.sampled_from([1, 3, 5]))
-    found = lt.rules.natten((size, other), (step, 1), (causal, False)).mask(rows=length, cols=cols)
-    for qy, qx in itertools.product(range(length), range(cols)):
-        wanted = np.zeros((length, cols), bool)
-        ys, xs = natten_keys(qy, length, size, step, causal), natten_keys(qx, cols, other, 1, False)
-        wanted[np.ix_(ys, xs)] = True
-        assert np.array_equal(found[qy, qx], wanted)
+@st.composite
+def natten_axes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[bool]]:
+    """Sizes of a window, strides, dilations and whether causal, along 1, 2 or 3 axes."""
+    number = draw(st.sampled_from([1, 1, 2, 3]))
+    sizes = [draw(st.integers(1, 9 if number < 3 else 4)) for _ in range(number)]
+    strides = [draw(st.integers(1, size)) for size in sizes]
+    steps = [draw(st.integers(1, 3)) for _ in sizes]
+    return sizes, strides, steps, [draw(st.booleans()) for _ in sizes]
+
+
+@given(natten_axes(), st.data())
+def test_natten(axes: tuple[list[int], list[int], list[int], list[bool]], data: st.DataObject) -> None:
+    found = lt.rules.natten(*axes)
+    number = len(axes[0])
+    longest = {1: 24, 2: 9, 3: 5}[number]
+    lengths = [data.draw(st.integers(1, longest)) for _ in range(number)]
+    names = {1: ("n",), 2: ("rows", "cols"), 3: ("depth", "rows", "cols")}[number]
+    mask = found.mask(**dict(zip(names, lengths, strict=True)))
+    for query in itertools.product(*map(range, lengths)):
+        keys = [natten_keys(*one) for one in zip(query, lengths, *axes, strict=True)]
+        wanted = np.zeros(lengths, bool)
+        wanted[np.ix_(*keys)] = True
+        assert np.array_equal(mask[query], wanted)
 
 
 @pytest.mark.parametrize(
     "made",
     [
         lt.rules.natten(5, axes=1),
-        lt.rules.natten(3, 2, axes=1),
-        lt.rules.natten(4, 2, True, axes=1),
+        lt.rules.natten(3, dilation=2, axes=1),
+        lt.rules.natten(4, dilation=2, is_causal=True, axes=1),
+        lt.rules.natten(4, 3, is_causal=True, axes=1),
+        lt.rules.natten(4, 3, 2, is_causal=True, axes=1),
+        lt.rules.natten(4, 2, axes=1),
+        lt.rules.natten((2, 3, 4), (2, 1, 3)),
         lt.rules.natten((3, 4), is_causal=(False, True)),
         lt.rules.window_size(2, 3),
         lt.rules.window_size(-1, 1),
@@ -84,7 +96,7 @@ def test_natten(length: int, size: int, step: int, causal: bool, axes: int, data
 def test_the_number_of_keys_is_said(made: lt.Rule) -> None:
     assert made.about is not None
     keys = parse(f"{made.about.keys} == 0")
-    sizes = {name: {"n": 9, "rows": 6, "cols": 7}[name] for name in made.sizes}
+    sizes = {name: {"n": 9, "depth": 3, "rows": 6, "cols": 7}[name] for name in made.sizes}
     queries = [axis.query for axis in made.axes]
     for place in itertools.product(*(range(sizes[axis.queries]) for axis in made.axes)):
         names = {**sizes, **dict(zip(queries, place, strict=True))}
@@ -106,9 +118,9 @@ def test_hugging_face(window: int) -> None:
 def test_wrong_numbers_are_refused() -> None:
     with pytest.raises(DomainError, match=r"window_size\(left=-2\): give 0 or more, or -1 for no limit"):
         lt.rules.window_size(-2, 0)
-    with pytest.raises(DomainError, match=r"kernel_size is odd, .* unless the axis is causal"):
-        lt.rules.natten((3, 4))
+    with pytest.raises(DomainError, match=r"stride is 1 to kernel_size, got 4 with kernel_size 3"):
+        lt.rules.natten(3, 4)
     with pytest.raises(DomainError, match="give one number, or one for each of 2 axes"):
         lt.rules.natten((3, 3), (1, 1, 1))
     with pytest.raises(lt.errors.LattendError, match="is_causal is True or False"):
-        lt.rule("natten(3, 1, maybe)")
+        lt.rule("natten(3, 1, 1, maybe)")

@@ -114,11 +114,11 @@ def _tables(
         # the view of a long table reaches beyond its last row, where nothing is read
         listed = np.zeros(len(heads) * rows * width + (0 if small else columns), np.int32)
         for at, head in enumerate(heads):
-            row, column = _in_rows(head, is_full, transposed)
+            column = _columns(head, is_full, transposed)
             table = listed[at * rows * width : (at + 1) * rows * width].reshape(rows, width)
             if small:
                 dense = np.zeros((rows, columns), bool)
-                dense[row, column] = True
+                dense[np.repeat(np.arange(rows), counts[at]), column] = True
                 table[:] = np.argsort(~dense, axis=1, kind="stable")  # the others follow, as torch has them
             else:
                 table[np.arange(width) < counts[at][:, None]] = column
@@ -134,13 +134,12 @@ def _counts(heads: list[GridBlocks], rows: int, *, full: bool, transposed: bool)
     return np.stack([np.bincount(place, minlength=rows) for place in places]).astype(np.int32)
 
 
-def _in_rows(head: GridBlocks, full: bool, transposed: bool) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The full blocks, or the others, in order of rows; of columns if transposed."""
-    rows, columns = head.rows[head.full == full], head.columns[head.full == full]
+def _columns(head: GridBlocks, full: bool, transposed: bool) -> NDArray[np.int32]:
+    """The columns of the full blocks, or of the others, row by row; transposed, the rows column by column."""
+    chosen = head.full == full
     if not transposed:
-        return rows, columns
-    order = np.argsort(columns, kind="stable")
-    return columns[order], rows[order]
+        return head.columns[chosen]
+    return head.rows[chosen][np.argsort(head.columns[chosen], kind="stable")]
 
 
 def _name_in_python(name: str) -> str:

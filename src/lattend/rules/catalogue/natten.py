@@ -1,16 +1,17 @@
-"""NATTEN's neighbourhood attention by its own arguments: kernel_size, dilation, is_causal, on 1, 2 or 3 axes.
+"""NATTEN's neighbourhood attention on 1 to 3 axes, by its arguments kernel_size, stride, dilation, is_causal.
 
-Along an axis that is not causal the window of kernel_size keys (an odd number) lies around the query and is
-moved inside at the border, so every query has kernel_size keys. Along a causal one it ends at the query:
-itself and the kernel_size - 1 before it, and fewer near the start. With a dilation the keys are those with
-the query's remainder modulo dilation.
+Along an axis that is not causal the window of kernel_size keys has kernel_size // 2 of them before the query
+and is moved inside at the border, so every query has kernel_size keys. Along a causal one it ends at the
+query: itself and the kernel_size - 1 before it, and fewer near the start. With a stride, so many queries in a
+row share the window of their middle one (of 2 the second), of the last where it is causal. With a dilation
+the keys are those with the query's remainder modulo dilation.
 
-    not causal  causal       one axis of 5 positions, kernel_size = 3
-    ###..       #....
-    ###..       ##...
-    .###.       ###..
-    ..###       .###.
-    ..###       ..###
+    not causal  causal  stride 2     one axis of 5 positions, kernel_size = 3
+    ###..       #....   ###..
+    ###..       ##...   ###..
+    .###.       ###..   ..###
+    ..###       .###.   ..###
+    ..###       ..###   ..###
 
 Reference: Hassani et al. 2023, Neighborhood Attention Transformer.
 """
@@ -34,6 +35,7 @@ _AXES = {
 
 def natten(
     kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
     dilation: int | Sequence[int] = 1,
     is_causal: bool | Sequence[bool] = False,
     axes: Literal[1, 2, 3] = 2,
@@ -48,19 +50,21 @@ def natten(
     ... )  # 5*3, 1 + 2 + 3*3
     (np.int64(15), np.int64(12))
     """
-    several = [given for given in (kernel_size, dilation, is_causal) if isinstance(given, (tuple, list))]
+    given = kernel_size, stride, dilation, is_causal
+    several = [one for one in given if isinstance(one, (tuple, list))]
     number = len(several[0]) if several else axes
     if number not in _AXES:
         raise DomainError(f"natten: there are 1, 2 or 3 axes, got {number}")
-    sizes, steps = _each("kernel_size", kernel_size, number), _each("dilation", dilation, number)
-    causal = _each("is_causal", is_causal, number)
-    for size, step, one in zip(sizes, steps, causal, strict=True):
-        _check(size, step, one)
-    if number == 2 and len({*sizes}) == len({*steps}) == 1 and not any(causal):
+    names = "kernel_size", "stride", "dilation", "is_causal"
+    sizes, strides, steps, causal = (_each(name, one, number) for name, one in zip(names, given, strict=True))
+    windows = [*zip(sizes, strides, steps, causal, strict=True)]
+    for window in windows:
+        _check(*window)
+    if number == 2 and len({*windows}) == 1 and windows[0][0] % 2 and windows[0][1::2] == (1, False):
         return neighbourhood(sizes[0] // 2, None if steps[0] == 1 else steps[0], "shift")
     made = [
-        _causal(*axis, size, step) if one else _around(*axis, size // 2, step)
-        for axis, size, step, one in zip(_AXES[number], sizes, steps, causal, strict=True)
+        (_causal if one else _around)(*axis, size, stride, step)
+        for axis, (size, stride, step, one) in zip(_AXES[number], windows, strict=True)
     ]
     about = About(
         name="neighbourhood",
@@ -80,31 +84,49 @@ def _each(name: str, given: int | Sequence[int], number: int) -> list[int]:
     return [*given]
 
 
-def _check(size: int, step: int, causal: object) -> None:
-    check_integer("kernel_size", size)
-    check_integer("dilation", step)
+def _check(size: int, stride: int, step: int, causal: object) -> None:
+    for name, value in (("kernel_size", size), ("stride", stride), ("dilation", step)):
+        check_integer(name, value)
+        if value < 1:
+            raise DomainError(f"natten({name}={value}): {name} is at least 1")
     if causal not in (0, 1):
         raise DomainError(f"natten(is_causal={causal!r}): is_causal is True or False, for each axis")
-    if size < 1 or (size % 2 == 0 and not causal):
+    if stride > size:
         raise DomainError(
-            f"natten(kernel_size={size}): kernel_size is odd, 2*r + 1, unless the axis is causal"
+            f"natten(stride={stride}): stride is 1 to kernel_size, got {stride} with kernel_size {size}"
         )
-    if step < 1:
-        raise DomainError(f"natten(dilation={step}): dilation is at least 1")
 
 
-def _causal(a: str, _: str, size: int, step: int) -> tuple[str, str]:
+def _causal(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
     """The condition of a causal axis, and how many keys it admits."""
-    far = (size - 1) * step
-    apart = f" and (q{a} - k{a}) % {step} == 0" if step > 1 else ""
-    return f"k{a} <= q{a} and q{a} - k{a} <= {far}{apart}", f"min(q{a} // {step}, {size - 1}) + 1"
+    if stride == 1:
+        far = (size - 1) * step
+        apart = f" and (q{a} - k{a}) % {step} == 0" if step > 1 else ""
+        return f"k{a} <= q{a} and q{a} - k{a} <= {far}{apart}", f"min(q{a} // {step}, {size - 1}) + 1"
+    query, key, last, group = _grouped(a, length, step)
+    leader = f"min({_first(query, stride)} + {stride - 1}, {last})"
+    window = f"k{a} <= q{a} and {leader} - {size - 1} <= {key}"
+    return f"{group}{window}", f"{query} - max({leader} - {size - 1}, 0) + 1"
 
 
-def _around(a: str, length: str, r: int, step: int) -> tuple[str, str]:
+def _around(a: str, length: str, size: int, stride: int, step: int) -> tuple[str, str]:
     """The condition of an axis whose window is moved inside, and how many keys it admits."""
+    before, after = size // 2, (size - 1) // 2
+    query, key, last, group = _grouped(a, length, step)
+    leader = query if stride == 1 else f"{_first(query, stride)} + {stride // 2}"
+    end = f"{length} - {1 + after}" if step == 1 else f"{last} - {after}"
+    window = f"min({leader}, {end}) - {before} <= {key} <= max({leader}, {before}) + {after}"
+    return f"{group}{window}", f"min({last} + 1, {size})"
+
+
+def _grouped(a: str, length: str, step: int) -> tuple[str, str, str, str]:
+    """The query, the key and the last position as counted within the query's dilation group; who is in it."""
     if step == 1:
-        window = f"min(q{a}, {length} - {1 + r}) - {r} <= k{a} <= max(q{a}, {r}) + {r}"
-        return window, f"min({length}, {2 * r + 1})"
+        return f"q{a}", f"k{a}", f"{length} - 1", ""
     last = f"({length} - 1 - q{a} % {step}) // {step}"
-    window = f"min(q{a} // {step}, {last} - {r}) - {r} <= k{a} // {step} <= max(q{a} // {step}, {r}) + {r}"
-    return f"q{a} % {step} == k{a} % {step} and {window}", f"min({last} + 1, {2 * r + 1})"
+    return f"q{a} // {step}", f"k{a} // {step}", last, f"q{a} % {step} == k{a} % {step} and "
+
+
+def _first(query: str, stride: int) -> str:
+    """The first query that shares this one's window."""
+    return f"{query} // {stride} * {stride}"

@@ -72,7 +72,10 @@ def neighbourhood(
         + ("; at the border the window moves inside" if edge == "shift" else "; keys outside are dropped"),
         keys="*".join(_KEYS[kind].format(a=a, size=_SIZE[a]) for a in names),
         reference="Hassani et al. 2023, Neighborhood Attention Transformer",
-        aliases=("neighborhood(r, step, edge)", "natten(kernel_size = 2*r + 1, dilation = step, is_causal)"),
+        aliases=(
+            "neighborhood(r, step, edge)",
+            "natten(kernel_size = 2*r + 1, stride, dilation = step, is_causal)",
+        ),
         elsewhere=('NATTEN: kernel_size = 2*r + 1, dilation = step, windows moved inside (edge="shift")',),
     )
     return entry(text, about, where="r >= 0", r=r, step=None if isinstance(step, str) else step)
