@@ -19,6 +19,7 @@ from lattend.cli.failures import NO, YES, in_options
 from lattend.cli.output import say, say_json, width
 from lattend.errors import NamingError, NoClosedForm, NotAffineError
 from lattend.report.table import GAP, fitted
+from lattend.wording import listed
 
 if TYPE_CHECKING:
     from lattend.rules import Rule
@@ -47,7 +48,8 @@ def same(
     only one has.
     The exit code is 0 when they are the same and 1 when they differ.
     """
-    first, second = _at([read_rule(rule), read_rule(other)], read_numbers(at))
+    numbers = read_numbers(at)
+    first, second = _at([read_rule(rule), read_rule(other)], numbers)
     witness = first.difference(second)
     if json:
         found = witness and {
@@ -58,10 +60,19 @@ def same(
         counts = {"counts": _counts_data(first, second)} if count else {}
         say_json({"rules": [str(first), str(second)], "same": witness is None, "witness": found, **counts})
     else:
-        say("the same pairs, always" if witness is None else f"different: {witness}")
+        say(f"the same pairs{_where(first, second, numbers)}" if witness is None else f"different: {witness}")
         if count:
             say("\n".join(_count_lines(first, second)))
     return YES if witness is None else NO
+
+
+def _where(first: Rule, second: Rule, numbers: dict[str, int]) -> str:
+    """At which numbers the rules were compared."""
+    if not numbers:
+        return ", always"
+    given = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+    free = listed([*dict.fromkeys([*first.free, *second.free])])
+    return f" at {given}" + (f", for every {free}" if free else "")
 
 
 def _parts(first: Rule, second: Rule) -> dict[str, Rule]:
