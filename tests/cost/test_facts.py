@@ -259,6 +259,15 @@ def test_scalar_depth() -> None:
     assert depth == (1 + 12) + (1 + 7) + 1 + 12 + 1 + (1 + 12) + (1 + 12) + 1
 
 
+@pytest.mark.parametrize("rule", ["k <= q and q - k <= -1", "q == 0 and k == 0", "k < q", "causal"])
+@pytest.mark.parametrize("backward", [False, True])
+def test_no_less_is_executed_than_needed(rule: str, backward: bool) -> None:
+    """Rows without keys add nothing up."""
+    cost = C.attention(rule, n=100, heads=1, D_i=4, D_hid=4)
+    cost = cost.backward if backward else cost
+    assert 0 <= cost.adds <= cost.executed.adds <= cost.dense.adds
+
+
 def test_executed_is_found_when_it_is_asked_for() -> None:
     huge = C.attention("causal", n=10**12, heads=1, D_hid=1, projections=None)
     assert huge.multiplies == 10**12 * (10**12 + 1)

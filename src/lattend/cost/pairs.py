@@ -74,7 +74,7 @@ def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
     needed, rows, columns = (replace(found, budget=given.budget) for found in (needed, rows, columns))
     return AttendedPairs(
         Columns(needed, lambda values: _executed(given, sizes, values), whole),
-        Columns.of(rows, every_row),
+        Columns(rows, lambda values: rows, every_row),  # a row without keys is not summed in tiles either
         Columns.of(columns, every_key),
         queries,
         keys,
