@@ -19,10 +19,10 @@ ORDER = (
     "attend",
     "cost",
     "nn",
-    "integrations",
     "study",
     "ask",
     "web",
+    "integrations",
     "cli",
     "tour",
 )

@@ -14,10 +14,10 @@ import pytest
 from lattend.cli import app
 from lattend.draw.grid.samples import SAMPLES, catalogue, sample
 from lattend.rules import CATALOGUE
+from lattend.study.derivations.mathml import formula
+from lattend.study.derivations.typeset import condition, count
 from lattend.tour.__main__ import main
-from lattend.tour.mathml import formula
 from lattend.tour.topics import TOPICS, Topic
-from lattend.tour.typeset import condition, count
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from lattend.errors import TorchMissing
@@ -18,6 +19,18 @@ def homes(folder: str, files: Mapping[str, str]) -> dict[str, str]:
     return {name: f"{folder}.{file}" for file, names in files.items() for name in names.split()}
 
 
+def needing(extra: str, module: str, what: str) -> ModuleType:
+    """A module that needs the package of an extra of the same name; `what` says what is missing without."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name != extra:
+            raise
+        raise TorchMissing(
+            f'{what}, an extra that is not installed: pip install "lattend[{extra}]"'
+        ) from missing
+
+
 def on_first_use(
     namespace: dict[str, Any], called: str, home: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -30,14 +43,7 @@ def on_first_use(
     def load(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"{called} has no {name!r}; it has {', '.join(home)}")
-        try:
-            module = import_module(home[name])
-        except ModuleNotFoundError as missing:
-            if missing.name != "torch":
-                raise
-            raise TorchMissing(
-                f'{called}.{name} runs on torch, an extra that is not installed: pip install "lattend[torch]"'
-            ) from missing
+        module = needing("torch", home[name], f"{called}.{name} runs on torch")
         itself = home[name] == f"{namespace['__name__']}.{name}"
         namespace[name] = module if itself else getattr(module, name)
         return namespace[name]

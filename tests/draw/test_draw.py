@@ -376,4 +376,4 @@ def test_pixel_errors():
 
 def test_rule_draws_itself():
     assert BAND.draw(n=8, t=2).svg() == draw(BAND, n=8, t=2).svg()
-    assert BAND.at(n=8, t=2)._repr_svg_() == draw(BAND, n=8, t=2).svg()
+    assert BAND.at(n=8, t=2)._repr_mimebundle_()["image/svg+xml"] == draw(BAND, n=8, t=2).svg()

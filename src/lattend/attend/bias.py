@@ -25,6 +25,7 @@ from lattend.attend.compiled import constant
 from lattend.attend.tensor_terms import evaluate
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.limits import minus, plus, times
+from lattend.report.shown import Shown
 from lattend.rules.axes import IMAGE, LINE, POSITIONS, RESERVED, VOLUME
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Arith, Lookup, Name, Num, Term
@@ -36,7 +37,7 @@ _AXES = {len(axes): axes for axes in (LINE, IMAGE, VOLUME)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Bias:
+class Bias(Shown):
     """A term and its tensors; add it to attention with `bias=`.
 
     >>> Bias("-slope[head]*(q - k)", slope=torch.tensor([0.5, 0.25]))

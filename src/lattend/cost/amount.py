@@ -18,6 +18,7 @@ from lattend.counts.count import Count
 from lattend.counts.simplify import simplified
 from lattend.counts.symbolic import split_name
 from lattend.errors import DomainError, NamingError, NoClosedForm
+from lattend.report.shown import Shown
 from lattend.rules.axes import Axis
 from lattend.rules.language import expr
 from lattend.rules.language.evaluation import evaluate
@@ -69,7 +70,7 @@ class Symbols:
 
 
 @dataclass(frozen=True, eq=False)
-class Amount:
+class Amount(Shown):
     """A polynomial, or pieces of one by region; `where` is the condition under which it holds."""
 
     pieces: tuple[tuple[Region | None, Polynomial], ...]  # None: wherever the amount is defined

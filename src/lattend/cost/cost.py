@@ -17,6 +17,7 @@ from lattend.cost.sizes import Size, read_size
 from lattend.cost.statement import OPERATIONS, Array
 from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
+from lattend.report.shown import Drawn
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ WIDTH = 4  # bytes of a number, unless said otherwise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cost(Result):
+class Cost(Drawn, Result):
     """Layers in sequence, each so many times.
 
     >>> from lattend.cost import rnn2d

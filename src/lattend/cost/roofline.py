@@ -15,6 +15,7 @@ from lattend.cost.layer import Layer
 from lattend.errors import DomainError
 from lattend.machines import Machine, machine
 from lattend.report.numbers import seconds
+from lattend.report.shown import Shown
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -23,7 +24,7 @@ ARITHMETIC, MEMORY = "arithmetic", "memory"
 
 
 @dataclass(frozen=True)
-class Floor:
+class Floor(Shown):
     """The least time of a cost on a machine, and what it is bound by."""
 
     machine: Machine

@@ -15,6 +15,7 @@ from lattend.counts.closed import Closed
 from lattend.counts.counting import closed_count
 from lattend.counts.enumeration import CHUNK, MAX_PAIRS
 from lattend.errors import DomainError, TooLarge
+from lattend.report.shown import Shown
 from lattend.rules.language.evaluation import evaluate
 from lattend.rules.rule import Rule
 
@@ -25,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class Mismatch(Shown):
     """Numbers, and a query or a key where rows or columns differ, at which the two ways disagree."""
 
     at: dict[str, int]
@@ -38,7 +39,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True)
-class CountCheck:
+class CountCheck(Shown):
     """What was compared, as far as which sizes and parameters, and the first mismatch; true when none."""
 
     rule: str

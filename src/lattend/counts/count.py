@@ -11,6 +11,7 @@ from lattend.counts.algebra import as_sympy, load
 from lattend.counts.closed import Closed
 from lattend.counts.display import PieceText, Typeset, as_latex, as_text, format_pieces, typeset
 from lattend.errors import DeadlineError, DomainError, NamingError
+from lattend.report.shown import Shown
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
 from lattend.rules.language.parser import parse_assumption
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Count:
+class Count(Shown):
     """A piecewise closed form; a region of its domain without a piece counts 0.
 
     >>> from lattend.rules.reader import rule

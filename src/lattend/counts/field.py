@@ -21,6 +21,7 @@ from lattend.counts.count import Count
 from lattend.counts.counting import bind
 from lattend.counts.simplify import simplified
 from lattend.errors import DeadlineError, DomainError, NamingError, NoClosedForm, NotAffineError, TooLarge
+from lattend.report.shown import Shown
 from lattend.rules.axes import HEAD, HEADS
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Condition, Name, Num
@@ -40,7 +41,7 @@ Numbers = tuple[tuple[str, int], ...]  # values by name
 
 
 @dataclass(frozen=True)
-class Depth:
+class Depth(Shown):
     """After `layers` layers the receptive field grows no more; `extent` says what it is then.
 
     Then a query sees "every" position, every "earlier" one, of every two positions one the other ("one

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lattend.counts.closed import Closed
 from lattend.counts.field import Bools, flat_mask, one_layer
 from lattend.errors import DomainError, NoClosedForm, NotAffineError
+from lattend.report.shown import Shown
 from lattend.report.table import WIDTH, wrap_text
 from lattend.rules.language import expr
 from lattend.rules.rule import Rule
@@ -30,7 +31,7 @@ Ints = NDArray[Any]  # of int64, or of Python's where they are larger
 
 
 @dataclass(frozen=True)
-class FieldMap:
+class FieldMap(Shown):
     """The first layer of each cell: -1 where none is, 0 from a position to itself.
 
     On a line the rows are queries and the columns are keys; of an image they are the rows and columns of the
@@ -83,6 +84,9 @@ class FieldMap:
         body = " \\\\\n".join(rows)
         sides = "r" * len(self.columns)
         return f"\\left(\\begin{{array}}{{{sides}}}\n{body}\n\\end{{array}}\\right)"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
 
     def json(self) -> dict[str, Any]:
         """The positions shown and the layers, row by row; -1 where none connects."""

@@ -19,6 +19,7 @@ from lattend.counts.notation import Notation
 from lattend.counts.prove import solved
 from lattend.counts.ranking import rank
 from lattend.errors import NamingError
+from lattend.report.shown import Shown
 from lattend.rules.language.linear import Atom, Linear, Monomial, Quotient, Remainder
 from lattend.rules.language.polynomial import Polynomial
 from lattend.sets import Bound, Cone
@@ -31,7 +32,7 @@ Exponents = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Growth:
+class Growth(Shown):
     """The big-O of a count, by region where it differs."""
 
     pieces: list[tuple[str, str]]  # (growth, when)

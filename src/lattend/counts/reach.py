@@ -10,6 +10,7 @@ from lattend.counts.count import Count
 from lattend.counts.counting import bind
 from lattend.counts.simplify import simplified
 from lattend.errors import DeadlineError, NamingError, NoClosedForm
+from lattend.report.shown import Shown
 from lattend.report.table import GAP, fitted
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Compare, Name, Num
@@ -41,7 +42,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reach(Shown):
     """The reach along each axis, by the query's name; where no pair is attended there is none.
 
     >>> from lattend.rules.reader import rule
@@ -99,6 +100,18 @@ class Reach:
                 found.append(f"{span.distance} is at most:")
                 found += [part for piece in pieces for part in fitted(f"{GAP}{piece}", width)]
         return "\n".join(found)
+
+    def latex(self) -> str:
+        """Each greatest distance and its formula, a line each."""
+        lines = (rf"{span.distance} &\le {span.most.latex()}" for span in self.spans)
+        body = " \\\\\n".join(lines)
+        return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
+
+    def _repr_latex_(self) -> str | None:
+        try:
+            return f"$\\displaystyle {self.latex()}$"
+        except DeadlineError:
+            return None
 
     def __str__(self) -> str:
         return self.text()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from typing import Any, Literal
+
+from lattend.report.shown import Shown
 
 Status = Literal["holds", "holds only where", "fails", "undecided"]
 NOWHERE = "nowhere"
@@ -14,10 +17,13 @@ LINK: dict[Status, str] = {
     "fails": "; it agrees only where",
     "undecided": " where",
 }
+# How a notebook shows them: by sign, colour and word
+MARKS: dict[Status, str] = {"holds": "✓", "holds only where": "≈", "fails": "✗", "undecided": "?"}
+LOOKS: dict[Status, str] = {"holds": "good", "holds only where": "open", "fails": "bad", "undecided": "open"}
 
 
 @dataclass(frozen=True)
-class Counterexample:
+class Counterexample(Shown):
     """Numbers at which the formula and the count differ, or the two sides of an equation do."""
 
     values: dict[str, int]
@@ -39,7 +45,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Shown):
     """What is known of a claim; true as a condition when it holds on the whole domain.
 
     `where` says where the claim holds, or of an undecided one where it is open; `remaining` is the
@@ -104,6 +110,14 @@ class Verdict:
         return text
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        sentence, *more = (escape(line) for line in str(self).splitlines())
+        claim, status = escape(self.claim), escape(self.status)
+        rest = sentence.removeprefix(f"{claim}: {status}")
+        mark, look = MARKS[self.status], LOOKS[self.status]
+        said = f'{mark} <code>{claim}</code>: <span class="{look}">{status}</span>{rest}'
+        return f"<p>{'<br />'.join([said, *more])}</p>"
 
     def json(self) -> dict[str, Any]:
         found = self.counterexample

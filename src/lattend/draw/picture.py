@@ -20,6 +20,7 @@ from lattend.draw.formats.scene import Scene
 from lattend.draw.grid import layout
 from lattend.draw.grid.panel import Panel
 from lattend.errors import LattendError
+from lattend.report.shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ class Below:
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class Picture(Shown):
     """A title, panels, diagrams or charts, what they tell in rows of (name, words), and as `data`; immutable.
 
     For the terminal alone: `table`, a heading first, and `rough`, panels that suit it better, with scales

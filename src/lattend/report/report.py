@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any
 
 from lattend.report.latex import NEEDS, inline
+from lattend.report.shown import Shown
 from lattend.report.table import GAP, WIDTH, Facts, Table
 
 
@@ -54,7 +55,7 @@ class Report:
         return {"title": self.title, **self.data}
 
 
-class Printed(ABC):
+class Printed(Shown, ABC):
     """What prints as a report: in a terminal by `text`, in a notebook as tables."""
 
     @abstractmethod

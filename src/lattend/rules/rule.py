@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.budget import DEFAULT, Budget
-from lattend.errors import DomainError, NamingError, TorchMissing
+from lattend.errors import DomainError, NamingError
+from lattend.lazy import needing
 from lattend.rules.about import About
 from lattend.rules.axes import HEAD, HEADS, POSITIONS, RESERVED, Axis, axes_of, size_names, untied
 from lattend.rules.combined import combined
@@ -424,22 +425,15 @@ class Rule:
         """The rule as FlexAttention's BlockMask, at any length: no n x n step."""
         return _flex().block_mask(self, device=device, block_size=block_size, **values)
 
-    def _repr_svg_(self) -> str | None:
-        return self.draw().svg() if not self.free and not self.open else None
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        from lattend.integrations.notebook.rule_forms import rule_bundle
+
+        return rule_bundle(self)
 
 
 def _flex() -> ModuleType:
     """The door to FlexAttention, which is part of torch."""
-    try:
-        from lattend.integrations import flex
-    except ModuleNotFoundError as missing:
-        if missing.name != "torch":
-            raise
-        raise TorchMissing(
-            "mask_mod and block_mask run on torch, an extra that is not installed: "
-            'pip install "lattend[torch]"'
-        ) from missing
-    return flex
+    return needing("torch", "lattend.integrations.flex", "mask_mod and block_mask run on torch")
 
 
 def check_integer(name: str, value: object) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from lattend.budget import DEFAULT, Budget
 from lattend.errors import NamingError, NoClosedForm
+from lattend.report.shown import Shown
 from lattend.rules.combined import aligned
 from lattend.rules.language import expr
 from lattend.rules.language.expr import Condition, Name, Num
@@ -18,7 +19,7 @@ SPLIT_MODULUS = 16  # how far a modulus is looked at when a parameter, which has
 
 
 @dataclass(frozen=True)
-class Witness:
+class Witness(Shown):
     """A pair that only one of two rules has, and the numbers at which it does."""
 
     values: dict[str, int]

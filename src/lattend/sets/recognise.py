@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lattend.errors import DeadlineError, LattendError
+from lattend.report.shown import Shown
 from lattend.rules.about import About
 from lattend.rules.catalogue.names import CATALOGUE
 from lattend.rules.language import expr
@@ -32,7 +33,7 @@ MOST_ZEROS = 1  # parameters that may be 0: a name of which less is left says li
 
 
 @dataclass(frozen=True)
-class CatalogueMatch:
+class CatalogueMatch(Shown):
     """A rule of the catalogue, and what stands for each of its parameters."""
 
     about: About

@@ -26,6 +26,7 @@ from lattend.attend.sinks import with_sinks
 from lattend.errors import DomainError, NamingError, TensorError
 from lattend.plans.last_query import FOREVER
 from lattend.plans.retention import retention
+from lattend.report.shown import Shown
 from lattend.rules.reader import RuleLike, read_rule
 from lattend.rules.rule import Rule, check_integer
 
@@ -37,7 +38,7 @@ PIECE = 512  # queries of a prompt that are answered together
 MAX_PAIRS = 1 << 22  # of one such piece, all keys included
 
 
-class KVCache:
+class KVCache(Shown):
     """The past of a sequence under a rule, for decoding token by token.
 
     `kv_heads` are those of the keys and values, `heads` unless given. `values` are the rule's parameters,

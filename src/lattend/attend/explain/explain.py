@@ -269,9 +269,6 @@ class Explanation(Printed):
         except LattendError:
             return None
 
-    def _repr_html_(self) -> str:
-        return f"{self._repr_svg_() or ''}{super()._repr_html_()}"
-
 
 def explain(
     rule: RuleLike,

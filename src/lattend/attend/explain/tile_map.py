@@ -26,6 +26,7 @@ from lattend.plans.part import Part
 from lattend.plans.plan import plan
 from lattend.plans.tiles import INNER_BASE, INNER_END, INNER_FIRST, OUTER_BASE, OUTER_SLOT, tiles
 from lattend.report.numbers import compact
+from lattend.report.shown import Drawn
 from lattend.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ AT_ONCE = 1 << 14  # tiles
 
 
 @dataclass(frozen=True)
-class TileMap:
+class TileMap(Drawn):
     """Boxes between edges: the pairs that tiles compute in each, and those of them that are attended.
 
     `needed` is None where attended pairs cannot be counted box by box. A rule that speaks of heads is shown

@@ -25,6 +25,7 @@ from lattend.counts.count import Count
 from lattend.errors import DomainError, NamingError
 from lattend.report.numbers import format_value, rounded
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.report.table import Table
 from lattend.rules.example_numbers import priced_number
 from lattend.rules.language import expr
@@ -42,7 +43,7 @@ LARGEST = 2**60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Printed):
+class Comparison(Drawn, Printed):
     """Layers by label, one quantity of each as a formula, and what becomes of them as `over` grows.
 
     >>> from lattend.cost import attention, rnn
@@ -243,9 +244,6 @@ class Comparison(Printed):
             return self.draw().save(path)
         Path(path).write_text(self.markdown(), encoding="utf-8")
         return Path(path)
-
-    def _repr_html_(self) -> str:
-        return f"{self.draw().svg()}{self.report().html()}"
 
 
 def _different(found: Mapping[str, Count | int | None]) -> dict[str, str]:

@@ -16,12 +16,13 @@ from lattend.cost.comparison.solve import CrossingCase, sample_at, solve
 from lattend.counts.formula_latex import maths
 from lattend.errors import LattendError, NoClosedForm, TooLarge
 from lattend.report.maths import marked
+from lattend.report.shown import Shown
 
 SOLVED, EVALUATED, OPEN = "solved", "evaluated", "open"
 
 
 @dataclass(frozen=True, eq=False)
-class Crossover:
+class Crossover(Shown):
     """Two layers, and in each case which of them costs more from where on.
 
     `method` is "solved" (in closed form), "evaluated" (number by number) or "open"; `why` says why.

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from lattend.draw.grid.rules import draw
 from lattend.draw.picture import Picture
 from lattend.rules import CATALOGUE, Rule
+from lattend.rules.example_numbers import drawn_length, drawn_number
 from lattend.rules.reader import read_rule
+
+LENGTHS = ("n", "m")
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,27 @@ SAMPLES = (
 def sample(name: str) -> Sample | None:
     """The first sample of a catalogue name."""
     return next((found for found in SAMPLES if found.name == name), None)
+
+
+def sample_numbers(rule: Rule) -> dict[str, int]:
+    """A number for every size and parameter of a rule, at which its picture shows what it is.
+
+    >>> sample_numbers(read_rule("k <= q and q - k <= t")), sample_numbers(read_rule("strided(63)"))["n"]
+    ({'n': 12, 't': 3}, 192)
+    """
+    shown = sample(rule.about.name) if rule.about else None
+    fit = {**(shown.at if shown else {})}
+    long = drawn_length(rule)
+    fit |= {name: long for name in LENGTHS if long > fit.get(name, drawn_number(name))}
+    return {name: fit.get(name, drawn_number(name)) for name in (*rule.sizes, *rule.parameters)}
+
+
+def sample_picture(rule: Rule) -> Picture:
+    """The rule at its own numbers, and at a sample's where it has none; of an image, one pixel's keys."""
+    numbers = sample_numbers(rule)
+    full = rule.at(**{name: numbers[name] for name in rule.free})
+    pixel = None if len(rule.axes) == 1 else tuple(full.values[axis.queries] // 2 for axis in rule.axes)
+    return draw(full, pixel=pixel)
 
 
 def catalogue() -> dict[str, Rule]:

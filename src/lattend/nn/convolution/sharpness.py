@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from lattend.errors import DomainError, NamingError
+from lattend.report.shown import Shown
 from lattend.rules.rule import check_integer
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Enough(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sharpness:
+class Sharpness(Shown):
     """Weight and leak of one head at one pixel, of an image or of the infinite plane; see `sharpness`."""
 
     alpha: float | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lattend.errors import LattendError
+from lattend.report.shown import Shown
 from lattend.report.table import WIDTH
 from lattend.study.derivations import documents
 from lattend.study.derivations.notations import LATEX, MATHML, PLAIN, TermNotation
@@ -18,7 +19,7 @@ from lattend.study.derivations.terminal import terminal
 
 
 @dataclass(frozen=True)
-class DerivedLine:
+class DerivedLine(Shown):
     """One line: `left relation right`, why it holds and how that was checked; a definition is not checked.
 
     Without `left` it goes on from the line before. `domain` is where it holds, empty if that is everywhere.
@@ -68,7 +69,7 @@ class DerivedLine:
 
 
 @dataclass(frozen=True)
-class Derivation:
+class Derivation(Shown):
     """A title, what the letters mean, definitions, and lines, each of them checked; drawn in notebooks."""
 
     name: str

@@ -13,6 +13,7 @@ import numpy as np
 
 from lattend.errors import DomainError, NamingError, NoClosedForm
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn, Shown
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float, symbols
 from lattend.study.exact.numbers import exact
@@ -49,7 +50,7 @@ class Best:
 
 
 @dataclass(frozen=True)
-class Here:
+class Here(Shown):
     """What happens at one step: kind, the factor by which distances shrink or grow a step, and the period.
 
     kind is converges, settles (on one of many equilibria), cycles, grows, diverges, or undecided.
@@ -78,7 +79,7 @@ class Here:
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis(Printed):
+class Analysis(Drawn, Printed):
     """A method near an equilibrium, as a function of the step h of the minimiser; the other's is ratio·h.
 
     matrix   one step's matrix, exact, in h; None where the second derivatives are in no small number field

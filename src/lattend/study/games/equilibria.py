@@ -11,6 +11,7 @@ import numpy as np
 from lattend.errors import DomainError
 from lattend.report.numbers import significant
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import first_change
 from lattend.study.exact.sign import Inertia, inertia
@@ -34,7 +35,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Equilibrium:
+class Equilibrium(Drawn):
     """A point where the game's gradient is 0: a number for each name, its kind and the reason for it.
 
     strict Nash, Nash, minimax, maximin, none (a player gains by moving: stationary only), undecided.
@@ -78,7 +79,7 @@ class Equilibrium:
 
 
 @dataclass(frozen=True, eq=False)
-class Equilibria(Printed):
+class Equilibria(Drawn, Printed):
     """The equilibria of a game, all of them if `complete`; `curve` tells of those that fill a line."""
 
     game: Game

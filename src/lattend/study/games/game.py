@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError, NamingError, TraceError
+from lattend.report.shown import Shown
 from lattend.study.exact.formula import formula
 from lattend.study.exact.function import Function, is_formula, symbols
 from lattend.study.exact.numbers import exact
@@ -37,7 +38,7 @@ LOSSES = {
 }
 
 
-class Game:
+class Game(Shown):
     """min over p, max over q of f(p, q); f is a formula or a function, of two numbers or of more.
 
     Of two names the first in the alphabet minimises, of a function's arguments the first; `minimise` and

@@ -17,6 +17,7 @@ from lattend.draw.grid.panel import Panel, Side, cell_side
 from lattend.draw.picture import Picture
 from lattend.errors import DomainError
 from lattend.report.numbers import significant
+from lattend.report.shown import Drawn
 from lattend.study.exact.writing import format_exact
 
 Samples = NDArray[np.floating[Any]]
@@ -85,7 +86,7 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
-class RingRun:
+class RingRun(Drawn):
     """One training: what was seen at each look. `moments` end early where numbers left for infinity."""
 
     ring: Ring

@@ -12,6 +12,7 @@ import numpy as np
 
 from lattend.errors import DomainError
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.study.exact.field import NumberField, number_field
 from lattend.study.exact.function import as_float
 from lattend.study.exact.writing import format_exact
@@ -31,7 +32,7 @@ LARGEST = 1e100  # a float beyond it has left for good
 
 
 @dataclass(frozen=True, eq=False)
-class Orbit(Printed):
+class Orbit(Drawn, Printed):
     """The places of both players: `points[t]` is a number for each name after t steps, exact or float.
 
     period   the state at `returns[1]` is that at `returns[0]`, so it repeats for ever; None if not seen

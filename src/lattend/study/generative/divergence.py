@@ -12,6 +12,7 @@ from torch import distributions as td
 
 from lattend.errors import DomainError, TensorError
 from lattend.report.numbers import format_error
+from lattend.report.shown import Shown
 from lattend.study.generative.checks import choice, count, together, wide
 from lattend.study.generative.distributions import Bernoulli, Categorical, Distribution, Gaussian
 from lattend.study.generative.from_torch import Foreign, as_torch, event_axes, log_odds, read
@@ -20,7 +21,7 @@ WAYS = ("auto", "closed", "sample")
 
 
 @dataclass(frozen=True, eq=False)
-class Divergence:
+class Divergence(Shown):
     """KL(q ‖ p) in nats for each of a batch, and its standard error, which is 0 in closed form."""
 
     value: Tensor

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lattend.errors import DomainError
 from lattend.report.numbers import format_fixed, significant
+from lattend.report.shown import Drawn
 from lattend.seeds import check_seed
 from lattend.study.generative.checks import count, real, seeded
 from lattend.study.training import Checkpoint, hash_of, warm_cosine
@@ -46,7 +47,7 @@ class Epoch:
 
 
 @dataclass
-class History:
+class History(Drawn):
     """The epochs a VAE was trained for, over all calls of `fit`."""
 
     epochs: list[Epoch] = field(default_factory=list[Epoch])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from lattend.errors import DomainError
 from lattend.report.numbers import fixed, format_number, format_share
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.report.table import Facts, Table
 from lattend.rules.rule import check_integer
 from lattend.seeds import check_seed
@@ -121,7 +122,7 @@ def measure(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GradientStudy(Printed):
+class GradientStudy(Drawn, Printed):
     """Gradients of several networks by distance; `[name]` as they start, `[name, "after training"]`."""
 
     found: tuple[Gradients, ...]

@@ -17,6 +17,7 @@ from lattend.errors import DomainError, LattendError, NamingError
 from lattend.nn.attention.gaussian_heads import Floats, Head, isotropic
 from lattend.report.numbers import format_fixed, format_share, significant
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.study.heads.grid_fit import grid_distance
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class HeadRun:
 
 
 @dataclass(frozen=True)
-class Record(Printed):
+class Record(Drawn, Printed):
     """Settings, and the runs by name: "trained", and unless it was left out "control"."""
 
     settings: HeadSettings

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.study.steering.ray import EXACTLY, Certificate, Ray
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def one(number: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Steered(Printed):
+class Steered(Drawn, Printed):
     """A query steered to wanted weights over m keys; tensors where tensors were given.
 
     `query` [D] gives `logits` scale·Kq [m] and `weights` softmax(logits). `error` is the total-variation
@@ -133,7 +134,7 @@ def _stacked(name: str) -> Any:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteeredHeads(Printed):
+class SteeredHeads(Drawn, Printed):
     """Many queries at once: the numbers of `Steered` with the leading axes of the keys; `[head]` is one."""
 
     shape: tuple[int, ...]

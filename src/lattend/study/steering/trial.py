@@ -10,6 +10,7 @@ import numpy as np
 
 from lattend.errors import DomainError, TensorError
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.report.table import Facts
 from lattend.study.steering.fit import Floats, divergence, softmax
 from lattend.study.steering.linear import dots, heights
@@ -83,7 +84,7 @@ def _leaders(keys: NumberArray, query: NumberArray, scale: float) -> tuple[int, 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trial(Printed):
+class Trial(Drawn, Printed):
     """A given query with its logits and weights; `wanted` are the wished weights, if there are any.
 
     `leaders` are the keys with the greatest logit: they share all weight as the query is made longer.

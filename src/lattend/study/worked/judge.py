@@ -8,6 +8,7 @@ from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lattend.report.shown import Shown
 from lattend.study.worked.answer import Place, StrayNumbers, WrittenNumber, read_answer
 from lattend.study.worked.entry import CONTEXT, settled
 from lattend.study.worked.inputs import Exercise
@@ -39,7 +40,7 @@ class NumberVerdict:
 
 
 @dataclass(frozen=True, repr=False)
-class Judgement:
+class Judgement(Shown):
     """What was found of each number; true when there is no slip and no row has too many. Prints each once."""
 
     verdicts: tuple[NumberVerdict, ...]

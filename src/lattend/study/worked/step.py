@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lattend.report.shown import Shown
 from lattend.study.worked.entry import LONGEST, LONGEST_FRACTION, MatrixEntry
 
 Rows = tuple[tuple[MatrixEntry, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Step(Shown):
     """A step: one table of numbers, or one a head.
 
     `exact`, `decimals` and `values` are rows of numbers; where `per_head` is true, a list of them.

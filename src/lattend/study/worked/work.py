@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from lattend.errors import DomainError, LattendError, NamingError
 from lattend.report.numbers import significant
+from lattend.report.shown import Shown
 from lattend.study.exact.writing import format_exact
 from lattend.study.worked import build
 from lattend.study.worked.entry import check_places
@@ -98,7 +99,7 @@ def _check_scores(tables: Tables) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Worked:
+class Worked(Shown):
     """Every step of one piece of work; prints as tables that fit the terminal.
 
     `have` holds the decimals of each step to 60 digits.

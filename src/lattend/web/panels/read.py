@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from lattend.rules import Rule
     from lattend.rules.language.expr import Node
 
-LENGTHS = ("n", "m")
 MOST_ENTRIES = 1 << 16  # of an array that the page gets
 
 Tree = list[Any]
@@ -109,22 +108,17 @@ def _meaning(text: str) -> ReadAnswer:
 
 def letters(rule: Rule) -> list[Letter]:
     """Sizes first, then parameters, each with a number that shows what the rule is."""
-    from lattend.draw.grid.samples import sample
-    from lattend.rules.example_numbers import drawn_length, drawn_number
+    from lattend.draw.grid.samples import sample_numbers
 
-    shown = sample(rule.about.name) if rule.about else None
-    fit = {**(shown.at if shown else {})}
-    long = drawn_length(rule)
-    fit |= {name: long for name in LENGTHS if long > fit.get(name, drawn_number(name))}
     return [
         Letter(
             name=name,
             size=name in rule.sizes,
             least=1 if name in rule.sizes or name in rule.moduli else 0,
-            example=fit.get(name, drawn_number(name)),
+            example=example,
             value=rule.values.get(name),
         )
-        for name in (*rule.sizes, *rule.parameters)
+        for name, example in sample_numbers(rule).items()
     ]
 
 

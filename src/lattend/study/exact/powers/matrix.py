@@ -12,6 +12,7 @@ from typing import Any
 import sympy
 from sympy.polys.matrices import DomainMatrix
 
+from lattend.report.shown import Shown
 from lattend.study.exact.field import RATIONALS, NumberField, number_field
 from lattend.study.exact.powers.disc import Disc, Z, disc, mirrored
 from lattend.study.exact.roots import Poly, at_most, between, horner, positive_roots
@@ -51,7 +52,7 @@ class Range:
         return above and (self.high_in if h == self.high else not at_most(self.high, h))
 
 
-class MatrixOfH:
+class MatrixOfH(Shown):
     """A square matrix of polynomials in h, their coefficients in a number field."""
 
     def __init__(self, rows: Sequence[Sequence[Any]], field: NumberField = RATIONALS) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lattend.tour.mathml import calls, formula
+from lattend.study.derivations.mathml import calls, formula
 
 # `F(rows) * F(cols) where F(n) =`, the head of a count that is a product of equal parts
 _HEAD = re.compile(r"(.*) where (\w+\(.*\)) =")

@@ -1,0 +1,1 @@
+"""Lattend in notebooks: what a rule shows of itself."""
