@@ -75,7 +75,7 @@ def attended_pairs(given: Rule, sizes: Sizes) -> AttendedPairs:
     return AttendedPairs(
         Columns(needed, lambda values: _executed(given, sizes, values), whole),
         Columns(rows, lambda values: rows, every_row),  # a row without keys is not summed in tiles either
-        Columns.of(columns, every_key),
+        Columns(columns, lambda values: columns, every_key),
         queries,
         keys,
         given.has_heads,
