@@ -9,7 +9,7 @@ STAMP := $(VENV)/.ready
 PIP := $(PY) -m pip --disable-pip-version-check --quiet --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser test-long smoke lint format pictures page bench clean
+.PHONY: help setup demo docs docs-serve test browser test-long smoke lint format pictures page bench clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of:"
@@ -34,6 +34,12 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP) ## every topic with its picture, every rule counted and checked; writes out/tour.html
 	@$(PY) -m lattend.tour
 
+docs: $(STAMP) ## the documentation site, in out/docs: chapters, gallery, questions, notebooks, speed, reference
+	@$(PY) docs/site/make.py
+
+docs-serve: $(STAMP) ## the same, shown on this machine
+	@$(PY) docs/site/make.py --serve
+
 test: lint browser ## everything: lint, format, types, tests
 	$(PY) -m pytest -n $(JOBS)
 
@@ -56,8 +62,9 @@ format: $(STAMP) ## let ruff rewrite what it can
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-pictures: $(STAMP) ## draw the pictures of the README and the docs again
+pictures: $(STAMP) ## draw the pictures of the README and the docs again, and the tables of docs/speed.md
 	@$(PY) docs/pictures/make.py
+	@$(PY) docs/site/speed.py
 
 page: $(STAMP) ## build the page of `lattend serve` from client/
 	@$(PY) client/build.py

@@ -14,7 +14,8 @@ from lattend.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCKS = [page for page in PAGES if page.name != "questions.md"]  # whose blocks tests/ask runs
+FRONT = ROOT / "docs" / "site" / "index.md"  # of the site
+BLOCKS = [*(page for page in PAGES if page.name != "questions.md"), FRONT]  # whose blocks tests/ask runs
 FLAGS = doctest.ELLIPSIS
 
 
@@ -61,10 +62,25 @@ def test_every_page_is_linked() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if not target.startswith("http"):
-                assert (page.parent / target).exists(), f"{page.name}: {target}"
+    """Files and headings, as GitHub reads the pages; tests/site looks at the site."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page.read_text())):
+            target, _, heading = link.partition("#")
+            if link.startswith("http"):
+                continue
+            file = page.parent / target if target else page
+            assert file.exists(), f"{page.name}: {link}"
+            assert not heading or heading in headings(file), f"{page.name}: {link}"
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.*)$", without_code(page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_pictures_are_those_of_the_code() -> None:

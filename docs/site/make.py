@@ -1,0 +1,148 @@
+"""Builds the documentation site into out/docs: `make docs`; `--quick` does not run the notebooks.
+
+The sources are laid out under out/docs-build as they lie in the repository, so that a link which works on
+GitHub works on the site. A file is written only where it changed: Sphinx then reads that page alone again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import gallery
+import guide
+import questions
+import reference
+import speed
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SITE = ROOT / "out" / "docs"
+WORK = ROOT / "out" / "docs-build"
+PORT = 8322
+PAGES = ("CONTRIBUTING.md", "CHANGELOG.md")
+PICTURES = ("*.svg", "*.png", "*.gif")
+FRONT = "index.md"  # written for the site alone, beside this file
+# [docs/costs.md](docs/costs.md): the path is what GitHub's readers want to see, the site has the page's title
+PATH_AS_TEXT = re.compile(r"\[(?:docs/)?([a-z_]+\.md)\]\(((?:docs/)?\1(?:#[^)]*)?)\)")
+
+
+def sources() -> dict[str, str | bytes]:
+    """Every file of the site by its path, as Sphinx reads it."""
+    found: dict[str, str | bytes] = {name: for_site((ROOT / name).read_text()) for name in PAGES}
+    chapters = {page.stem: for_site(page.read_text()) for page in sorted((ROOT / "docs").glob("*.md"))}
+    found |= {f"docs/{name}.md": text for name, text in chapters.items()}
+    found |= questions.pages(chapters["questions"])
+    found["guide.md"] = guide.page(chapters, (ROOT / "README.md").read_text())
+    for folder in ("docs/pictures", "benchmarks/results"):
+        for pattern in PICTURES:
+            found |= {f"{folder}/{file.name}": file.read_bytes() for file in (ROOT / folder).glob(pattern)}
+    found |= {f"examples/{file.name}": file.read_text() for file in (ROOT / "examples").glob("*.ipynb")}
+    found[FRONT] = for_site((HERE / FRONT).read_text()).replace("<!-- peers -->", speed.front())
+    return found | notebooks() | gallery.pages() | reference.pages()
+
+
+def for_site(text: str) -> str:
+    """A page of the repository as the site shows it."""
+    return with_titles(without_last_blank(text))
+
+
+def without_last_blank(text: str) -> str:
+    """The page without the blank line at the end of an example, which doctest wants and readers do not."""
+    lines: list[str] = []
+    inside = False
+    for line in text.split("\n"):
+        if line.startswith("```"):
+            if inside and not lines[-1]:
+                lines.pop()
+            inside = not inside
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def with_titles(text: str) -> str:
+    """The page with the titles of the pages it links to in place of their paths.
+
+    >>> with_titles("[docs/costs.md](docs/costs.md) has more")
+    '[](docs/costs.md) has more'
+    """
+    return PATH_AS_TEXT.sub(r"[](\2)", text)
+
+
+def notebooks() -> dict[str, str]:
+    """The list of the notebooks of examples/."""
+    names = sorted(file.stem for file in (ROOT / "examples").glob("*.ipynb"))
+    names.sort(key=lambda name: name != "tour")
+    entries = "\n".join(names)
+    text = "Each was run when this site was built; `examples/` has the files, to run and to change.\n"
+    return {"examples/index.md": f"# Notebooks\n\n{text}\n```{{toctree}}\n:maxdepth: 1\n\n{entries}\n```\n"}
+
+
+def lay_out(folder: Path, files: dict[str, str | bytes]) -> None:
+    """The folder with these files in it and no others; what did not change keeps its date."""
+    for old in [file for file in folder.rglob("*") if file.is_file()]:
+        if old.relative_to(folder).as_posix() not in files:
+            old.unlink()
+    for name, content in files.items():
+        file, text = folder / name, content if isinstance(content, bytes) else content.encode()
+        if not file.exists() or file.read_bytes() != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text)
+
+
+def build(site: Path, work: Path, *, run_notebooks: bool) -> int:
+    """Builds the site; gives Sphinx's exit code, which is not 0 after a warning."""
+    from sphinx.cmd.build import build_main
+
+    lay_out(work / "source", sources())
+    mode = "cache" if run_notebooks else "off"
+    settings = [f"nb_execution_mode={mode}", f"nb_execution_cache_path={work / 'notebooks'}"]
+    options = [word for setting in settings for word in ("-D", setting)]
+    folders = ["-c", str(HERE), "-d", str(work / "doctrees"), str(work / "source"), str(site)]
+    return build_main(["-b", "html", "-q", "-W", "--keep-going", *options, *folders])
+
+
+def serve(site: Path) -> None:
+    """Shows the site on this machine until it is stopped."""
+    handler: Callable[..., SimpleHTTPRequestHandler] = partial(SimpleHTTPRequestHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", PORT), handler) as server:
+        print(f"http://127.0.0.1:{PORT} until Ctrl-C")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def main() -> int:
+    """Builds, says where the site is, and shows it where that is asked for."""
+    parser = argparse.ArgumentParser(description="build the documentation site into out/docs")
+    parser.add_argument("--quick", action="store_true", help="show notebooks without running them")
+    parser.add_argument("--fresh", action="store_true", help="build everything again")
+    parser.add_argument("--out", type=Path, default=SITE, help="another folder than out/docs")
+    parser.add_argument("--work", type=Path, default=WORK, help="what is kept between builds")
+    parser.add_argument("--serve", action="store_true", help=f"then show it on port {PORT}")
+    chosen = parser.parse_args()
+    os.environ["PYTHONPATH"] = str(ROOT / "src")  # for the notebooks
+    if chosen.fresh:
+        shutil.rmtree(chosen.out, ignore_errors=True)
+        shutil.rmtree(chosen.work, ignore_errors=True)
+    if code := build(chosen.out, chosen.work, run_notebooks=not chosen.quick):
+        print("the site is not whole: what is said above must be mended, warnings too", file=sys.stderr)
+        return code
+    print(
+        f"the site is built: open {os.path.relpath(chosen.out)}/index.html in a browser; no server is needed"
+    )
+    if chosen.serve:
+        serve(chosen.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
