@@ -101,10 +101,60 @@ def test_a_model(lattend, tmp_path):
     assert ran.code == 0
     assert "124,439,808" in ran.out
     # 2 * 12 layers * 768 * 1024 tokens * 2 bytes
-    assert "KV cache: 37,748,736 bytes (36 MiB), at 2 bytes a number" in ran.out
-    assert ran.out.count("gpt2") == 2 and ran.out.count("1,024 tokens") == 0  # one heading a table
+    assert "37,748,736" in ran.out and "36 MiB" in ran.out
+    assert ran.out.count("gpt2") == 3  # one heading a table
     data = json.loads(lattend("cost", str(file), "--length", "1024", "--json").out)
-    assert data["cache"] == 37_748_736
+    assert data["cache"] == data["serving"]["cache_bytes"]["bf16"] == 37_748_736
+    trained = lattend("cost", str(file), "--length", "1024", "--training").out
+    assert "KV cache: 37,748,736 bytes (36 MiB), at 2 bytes a number" in trained and "serving" not in trained
+
+
+def test_a_model_to_serve(lattend, tmp_path):
+    (tmp_path / "tiny").mkdir()
+    sizes = {"n_embd": 768, "n_layer": 12, "n_head": 12, "vocab_size": 50257, "n_positions": 1024}
+    (tmp_path / "tiny" / "config.json").write_text(json.dumps({"model_type": "gpt2", **sizes}))
+    asked = ["cost", str(tmp_path / "tiny"), "--rule", "strided(127)", "--layers", "0-10:2, 11"]
+    ran = lattend(*asked, "--machine", "flops=1T,bandwidth=100GB/s,memory=1GB", "--machines", "2")
+    assert ran.code == 0
+    assert ran.out.startswith("gpt2, serving on 2 × your machine: context 1,024, 1 sequence\n")
+    assert "its own attention  strided(127) in 7 of 12 layers" in ran.out
+    # 5 layers keep 1,024 tokens and 7 keep 128, of 2 * 768 numbers of 2 bytes
+    assert "17.6 MiB" in ran.out
+    picture = tmp_path / "serving.svg"
+    data = json.loads(lattend(*asked, "--draw", str(picture), "--weights", "int4", "--json").out)
+    assert data["prices"][1]["cache_bytes"] == (5 * 1024 + 7 * 128) * 2 * 768 * 2
+    assert data["weights"] == "int4" and data["file"] == str(picture)
+    assert "Prefill, seconds" in picture.read_text()
+
+
+def test_a_folder_that_is_called_as_a_layer(lattend, tmp_path, monkeypatch):
+    (tmp_path / "linear").mkdir()
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert lattend("cost", "linear").out.startswith("linear in ")
+    assert "the folder models holds no config.json; give a config.json" in lattend("cost", "models").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--machine", "H1"], 'no machine is named "H1"; there are H200, H100, A100, L40S, MI300X, laptop'),
+        (["--machine", "flops=1T"], "does not say bandwidth"),
+        (["--layers", "1"], "--layers says in which layers a rule is: give --rule too"),
+        (["--rule", "causal", "--layers", "1,b"], "--layers are numbers from 0, as in 0-5,10 or 0-31:2"),
+        (["--rule", "causal", "--layers", "2"], "there is no layer 2; layers are 0 to 1"),
+        (["--training", "--weights", "fp8"], "--weights is about serving and does not go with --training"),
+        (["--weights", "q4"], 'no format of weights is named "q4"; there are fp32, bf16'),
+        (["--draw", "x.gif"], "the ending is not one of .svg, .png, .pdf"),
+    ],
+)
+def test_what_serving_refuses(lattend, tmp_path, arguments, said):
+    file = tmp_path / "config.json"
+    sizes = {"n_embd": 4, "n_layer": 2, "n_head": 2, "vocab_size": 11, "n_positions": 8}
+    file.write_text(json.dumps({"model_type": "gpt2", **sizes}))
+    ran = lattend("cost", str(file), *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
 
 
 def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
@@ -129,6 +179,8 @@ def test_a_model_that_decodes_nothing_has_no_cache(lattend, tmp_path):
         (["rnn2d", "--out", "x.svg"], "a chart needs a number for every size: give --at n=…,c=…,h=…"),
         (["rnn2d(n=2,h=1,c=1)", "--out", "x.gif"], "the ending is not one of .svg, .png, .pdf"),
         (["nothing.json"], "there is no nothing.json"),
+        (["meta-llama/Llama-3.1-8B"], 'there is no file or folder "meta-llama/Llama-3.1-8B" here'),
+        (["rnn2d", "--machine", "H100"], "--machine is for a config.json"),
         (["nothing.json", "--check"], "--check is for a layer, not for a model"),
         (["rnn2d", "--at", "n=4", "--check"], "a run needs a number for every size: give --at c=…,h=…"),
         (

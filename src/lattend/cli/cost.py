@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lattend.cli.arguments import At, Json, argument, option, read_numbers, read_renames, refuse
 from lattend.cli.failures import NO, NO_ANSWER, YES
+from lattend.cli.models import is_model, price_model
 from lattend.cli.output import say, say_json, show, show_report, width
 from lattend.errors import LattendError
-from lattend.report.numbers import format_bytes
 
 if TYPE_CHECKING:
     from lattend.cost.cost import Cost
@@ -34,6 +33,8 @@ EXAMPLES = (
     'lattend cost "rnn2d(cell=lstm)" --at n=4,h=3,c=2 --check',
     "lattend cost config.json --length 8192",
     "lattend cost config.json --length 8192 --batch 8 --training --formulas",
+    "lattend cost config.json --length 32768 --machine H100 --batch 8 --weights fp8",
+    'lattend cost config.json --length 32768 --rule "strided(4095)" --layers 0-31:2 --draw serving.svg',
 )
 # Options that have an answer of their own, and those that go with it
 ALONE = {
@@ -71,13 +72,26 @@ def cost(
     latex: Annotated[str | None, option("QUANTITY", "A quantity as LaTeX.")] = None,
     length: Annotated[int | None, option("N", "Tokens of a sequence, for a config.json.", min=1)] = None,
     batch: Annotated[int | None, option("B", "So many sequences at once, for a config.json.", min=1)] = None,
+    machine: Annotated[
+        str | None,
+        option("H100", "Serve a config.json on it: a name, or flops=990T,bandwidth=3.35TB/s,memory=80GB."),
+    ] = None,
+    machines: Annotated[int | None, option("8", "So many of the machine, taken as one.", min=1)] = None,
+    weights: Annotated[
+        str | None, option("FORMAT", "Of a config.json: fp32, bf16, fp8, int8, int4, mxfp4.")
+    ] = None,
+    cache: Annotated[str | None, option("FORMAT", "Of the KV cache: fp32, bf16, fp8, int8.")] = None,
+    layers: Annotated[str | None, option("0-5,10", "The layers of a config.json that --rule is for.")] = None,
     training: Annotated[
         bool, typer.Option("--training", help="Forward and backward, for a config.json.")
     ] = False,
     formulas: Annotated[
         bool, typer.Option("--formulas", help="Of a config.json, in n tokens of b sequences.")
     ] = False,
-    out: Annotated[str | None, option("FILE", "Draw bars: .svg, .png, .pdf.", "--out", "-o")] = None,
+    out: Annotated[
+        str | None,
+        option("FILE", "Draw bars, or a model's charts: .svg, .png, .pdf.", "--out", "-o", "--draw"),
+    ] = None,
     json: Json = False,
 ) -> int:
     """What a layer or a model costs.
@@ -87,6 +101,9 @@ def cost(
     "multiplies: O(n^2)", of a quantity as the table calls it ("KV cache", "sequential depth", operations) or
     of a matrix (W_out, "one head"); the exit code is 1 when one fails, 3 when one stays undecided. With
     --check it is 1 when a number differs from what plain code counts as it runs.
+
+    A config.json of Hugging Face, or the folder that holds it, is priced as a whole model, and for those who
+    serve it: FLOPs a token, bytes of weights and KV cache, least times on a machine, what fits.
     """
     given = {"--rule": rule, "--at": at, "--backward": backward, "--claim": claim, "--order": order}
     given |= {"--latex": latex, "--out": out, "--statements": statements, "--check": check}
@@ -97,10 +114,15 @@ def cost(
 
         show_report(catalogue(), json)
         return YES
-    if layer.endswith(".json") or Path(layer).is_dir():
-        refuse(given, given, "is for a layer, not for a model; a model takes --length, --batch, --training")
-        return _model(layer, length, batch, training, formulas, json)
-    of_model = {"--length": length, "--batch": batch, "--training": training, "--formulas": formulas}
+    of_model = {"--length": length, "--batch": batch, "--training": training or None}
+    of_model |= {"--formulas": formulas or None, "--machine": machine, "--machines": machines}
+    of_model |= {"--weights": weights, "--cache": cache, "--layers": layers}
+    if is_model(layer):
+        of_layers = [name for name in given if name not in ("--rule", "--out")]
+        refuse(
+            given, of_layers, "is for a layer, not for a model; a model takes --length, --batch, --machine"
+        )
+        return price_model(layer, {**of_model, "--rule": rule, "--out": out}, json)
     refuse(of_model, of_model, "is for a config.json; a layer takes its sizes from --at n=…")
     for alone, takes in ALONE.items():
         if given[alone]:
@@ -180,29 +202,3 @@ def _judged(found: Cost | PerPoint, claims: list[str], rename: dict[str, str]) -
             raise LattendError(f'--claim: write "multiplies: n^2 h c", not "{text}"')
         verdicts.append((quantity, found.claim(quantity, formula, rename=rename)))
     return verdicts
-
-
-def _model(
-    path: str, length: int | None, batch: int | None, training: bool, formulas: bool, json: bool
-) -> int:
-    """A model read from its config.json."""
-    from lattend.cost.models import config
-
-    model = config(path)
-    many = 1 if batch is None else batch
-    runs = length is not None or batch is not None or training or model.image is not None
-    work = (model.training if training else model.forward)(length, many) if runs else None
-    held = None if length is None or not model.is_causal else model.cache(length, many)
-    if json:
-        pass_ = "training" if training else "forward"
-        run = {} if work is None else {"length": work.length, pass_: work.json(), "cache": held}
-        say_json({**model.json(), **run})
-        return YES
-    say(model.text(width()))
-    if work is not None:
-        say(f"\n{work.text(width())}")
-    if held is not None:
-        say(f"\nKV cache: {format_bytes(held)}, at 2 bytes a number")
-    if formulas:
-        say(f"\n{model.formulas(training=training).text(width())}")
-    return YES

@@ -2,10 +2,10 @@
 
 Layers: linear, feed_forward, norm, embedding, patch_embedding, attention, conv, rnn, lstm, gru, rnn2d,
 transformer_block, encoder, decoder, vit, vae. Real models: of (a torch module), config (a Hugging Face
-configuration), mfu (utilisation). Side by side as a size grows: compare; RNN against Transformer in training
-and at test: train_test. `print(lt.cost.catalogue())` has the arguments of every layer and an example,
-`help(lt.cost.attention)` what they mean, and `lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares
-what it does.
+configuration), mfu (utilisation), serving (tokens a second on a machine). Side by side as a size grows:
+compare; RNN against Transformer in training and at test: train_test. `print(lt.cost.catalogue())` has the
+arguments of every layer and an example, `help(lt.cost.attention)` what they mean, and
+`lt.cost.rnn2d().check(n=4, h=3, c=2)` runs one and compares what it does.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lattend.cost.measure.measure import of as of
     from lattend.cost.models import config as config
     from lattend.cost.models import mfu as mfu
+    from lattend.cost.models import serving as serving
 
 # The modules that hold these names, loaded when one is first used
 _HOME = homes(
@@ -53,7 +54,7 @@ _HOME = homes(
         "layers.tokenwise": "embedding feed_forward linear norm",
         "layers.transformer": "decoder encoder transformer_block vit",
         "layers.vae": "vae",
-        "models": "config mfu",
+        "models": "config mfu serving",
         "comparison.comparison": "compare",
         "comparison.train_test": "train_test",
         "measure.measure": "of",  # needs torch

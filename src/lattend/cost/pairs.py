@@ -95,8 +95,15 @@ def _executed(given: Rule, sizes: Sizes, values: Mapping[str, int]) -> Amount | 
     return None if heads is None else _tiled(given.at(**known), heads)
 
 
+def executed_pairs(bound: Rule, tile: int = TILE) -> int:
+    """The pairs of the tiles of one head that a plan runs, whole; all of them where there is no plan."""
+    found = _tiled(bound, 1, tile)
+    value = None if found is None else found.value()
+    return bound.dense if value is None else value
+
+
 @lru_cache(maxsize=64)
-def _tiled(bound: Rule, heads: int) -> Amount | None:
+def _tiled(bound: Rule, heads: int, tile: int = TILE) -> Amount | None:
     positions = prod(bound.values[axis.queries] for axis in bound.axes)
     if positions > MOST_POSITIONS:
         raise TooLarge(f"the tiles of {positions:,} positions are not listed; at most {MOST_POSITIONS:,} are")
@@ -108,9 +115,9 @@ def _tiled(bound: Rule, heads: int) -> Amount | None:
         return None
     total = 0
     for place, part in enumerate(found.parts):
-        shape = (TILE,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
+        shape = (tile,) if len(part.axes) == 1 else (8,) * 2 if len(part.axes) == 2 else (4,) * 3
         tiles = found.tiles(place, shape)
-        every = int((-(-tiles.inner // TILE)).sum()) * TILE * TILE
+        every = int((-(-tiles.inner // tile)).sum()) * tile * tile
         total += every if len(tiles.table) > 1 else every * heads
     return Amount.number(total)
 

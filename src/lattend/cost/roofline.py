@@ -33,7 +33,7 @@ class Floor(Shown):
     arithmetic: float  # seconds of its products
     memory: float  # seconds of its compulsory traffic
     seconds: float
-    width: int
+    width: int | None  # bytes of its numbers; None where they are of several formats
 
     @property
     def binds(self) -> str:
@@ -41,10 +41,11 @@ class Floor(Shown):
         return ARITHMETIC if self.arithmetic >= self.memory else MEMORY
 
     def __str__(self) -> str:
+        numbers = "" if self.width is None else f" of {self.width}-byte numbers"
         return (
             f"{seconds(self.seconds)} on {self.machine.name}, bound by {self.binds}: "
             f"{self.operations:,} operations take {seconds(self.arithmetic)}, "
-            f"{self.bytes:,} bytes of {self.width}-byte numbers {seconds(self.memory)}"
+            f"{self.bytes:,} bytes{numbers} {seconds(self.memory)}"
         )
 
     __repr__ = __str__

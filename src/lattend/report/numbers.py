@@ -213,9 +213,18 @@ def format_bytes(count: int) -> str:
     >>> format_bytes(147456), format_bytes(512)
     ('147,456 bytes (144 KiB)', '512 bytes')
     """
-    size, unit = Fraction(count), ""
+    return f"{count:,} bytes" + (f" ({short_bytes(count)})" if count >= 1024 else "")
+
+
+def short_bytes(count: int) -> str:
+    """A number of bytes in the largest unit that it has one of.
+
+    >>> short_bytes(147456), short_bytes(512)
+    ('144 KiB', '512 bytes')
+    """
+    size, unit = Fraction(count), "bytes"
     for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
         if size < 1024:
             break
         size, unit = size / 1024, larger
-    return f"{count:,} bytes ({rounded(size, 1)} {unit})" if unit else f"{count:,} bytes"
+    return f"{rounded(size, 1)} {unit}"

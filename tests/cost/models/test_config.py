@@ -205,10 +205,10 @@ def without(name: str, field: str) -> dict[str, Any]:
             "only causal attention is known for this family",
         ),
         ({"model_type": "llama4"}, 'the config has no "text_config", which llama4 needs'),
-        (5, "give a config.json, a folder with one, or a dict, not int"),
+        (5, "give a config.json, a folder with one, a dict, or a configuration of transformers, not int"),
         (
             "nowhere/config.json",
-            "there is no nowhere/config.json; give a config.json, a folder with one, or a dict",
+            "there is no nowhere/config.json; give a config.json, a folder with one, a dict",
         ),
     ],
 )
@@ -252,8 +252,8 @@ def test_lengths_that_do_not_fit() -> None:
         gpt2.forward(8, batch=0)
     with pytest.raises(DomainError, match="length must be an integer"):
         gpt2.forward(8.0)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(DomainError, match="bytes must be a number above 0"):
-        gpt2.weights(bytes=0)
+    with pytest.raises(NamingError, match='no format of weights is named "fp64"; there are fp32, bf16, fp8'):
+        gpt2.weights("fp64")
 
 
 def test_neither_torch_nor_transformers_is_loaded() -> None:

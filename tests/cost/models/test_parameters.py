@@ -60,7 +60,3 @@ def test_a_shared_table_is_counted_once_and_multiplied() -> None:
     assert tied.forward(64).multiply_adds.needed == untied.forward(64).multiply_adds.needed
     # N of 6N: everything but positions, as the table is the head's matrix
     assert tied.active == 124_439_808 - 1024 * 768 == untied.active
-
-
-def test_four_bits_take_half_a_byte() -> None:
-    assert config(PUBLISHED["Mistral-7B-v0.1"][0]).weights(bytes=0.5) == 7_241_732_096 // 2

@@ -1,7 +1,9 @@
-"""Models: whole models from their config.json, and how much of a machine a run of one uses."""
+"""Models: whole models from their config.json, what serving takes, how much of a machine a run uses."""
 
 from lattend.cost.models.configuration import config as config
 from lattend.cost.models.model import Model as Model
+from lattend.cost.models.serving import Serving as Serving
+from lattend.cost.models.serving import serving as serving
 from lattend.cost.models.utilisation import Utilisation as Utilisation
 from lattend.cost.models.utilisation import mfu as mfu
 from lattend.cost.models.work import ModelWork as ModelWork

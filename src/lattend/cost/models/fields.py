@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from lattend.errors import LattendError, NamingError
 
-Source = str | Path | Mapping[str, Any]
+
+class Configuration(Protocol):
+    """A configuration object, such as those of transformers."""
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+Source = str | Path | Mapping[str, Any] | Configuration
 INSIDE = {"gemma3": "gemma3_text", "llama4": "llama4_text"}  # models whose text part is nested
+GIVE = "give a config.json, a folder with one, a dict, or a configuration of transformers"
 MISSING = object()
 MOST_LAYERS = 10_000
 LARGEST = 10**15  # of any number: products of some of them still have a float
@@ -177,17 +185,28 @@ def read(source: Source, overrides: Mapping[str, Any]) -> Fields:
     return found
 
 
+def _object_fields(source: Any) -> tuple[Mapping[str, Any], str]:
+    """The fields of a configuration of transformers, or of a model that has one."""
+    made = getattr(source, "config", source)
+    if not callable(getattr(made, "to_dict", None)):
+        raise LattendError(f"{GIVE}, not {type(source).__name__}")
+    head = {} if made is source else {"architectures": [type(source).__name__]}
+    return {**made.to_dict(), **head}, type(made).__name__
+
+
 def _loaded(source: Source) -> tuple[Mapping[str, Any], str]:
     if isinstance(source, Mapping):
         return source, "the config"
-    if not isinstance(source, (str, Path)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise LattendError(f"give a config.json, a folder with one, or a dict, not {type(source).__name__}")
+    if not isinstance(source, (str, Path)):
+        return _object_fields(source)
     path = Path(source)
-    path = path / "config.json" if path.is_dir() else path
+    inside = path.is_dir()
+    path = path / "config.json" if inside else path
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise LattendError(f"there is no {path}; give a config.json, a folder with one, or a dict") from None
+        found = f"the folder {path.parent} holds no config.json" if inside else f"there is no {path}"
+        raise LattendError(f"{found}; {GIVE}") from None
     except OSError as reason:
         raise LattendError(f"{path} cannot be read: {reason.strerror}") from None
     except ValueError as reason:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lattend.cost.amount import ZERO, Amount, amount
 from lattend.cost.models.model import Model
 from lattend.cost.models.parts import ATTENTION, FEED_FORWARD, GROUPS, PROJECTIONS, ModelLayer, ModelPart
-from lattend.cost.models.spans import AttentionSpan
+from lattend.cost.models.spans import AttentionSpan, Windows
 from lattend.cost.models.summary import heads_words
 from lattend.cost.points import count_pairs, points
 from lattend.cost.sizes import read_size
@@ -90,13 +90,13 @@ def _of_layer(layer: ModelLayer, model: Model, training: bool) -> Iterator[tuple
     if layer.attention is not None:
         one, tokens = layer.attention, read_size("n", model.image or "n")
         pairs = (
-            count_pairs(one.span.rule, {"n": tokens})
-            if isinstance(one.span, AttentionSpan)
-            else Amount.number(one.span.needed(0))
+            Amount.number(one.span.needed(0))
+            if isinstance(one.span, Windows)
+            else count_pairs(one.span.rule, {"n": tokens})
         )
         yield ATTENTION, one.span.words, pairs * sequences * (times * one.multiply_adds)
-        if model.is_causal and not model.image:
-            kept = one.span.keys if isinstance(one.span, AttentionSpan) else 0
+        if model.is_causal and not model.image and isinstance(one.span, AttentionSpan):
+            kept = one.span.keys
             within = f"key < n and key < {kept}" if kept else "key < n"
             yield CACHE, one.span.words, points(within, {"n": N}) * sequences * one.cached
 

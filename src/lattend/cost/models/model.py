@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import ceil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lattend.cost.models.parts import ATTENTION, HEAD, ModelLayer, ModelPart
+from lattend.cost.models.rule_span import rule_span
 from lattend.cost.models.work import ModelWork, gathered
 from lattend.cost.pairs import TILE
 from lattend.cost.result import Counted, MultiplyAdds
-from lattend.errors import DomainError
+from lattend.errors import DomainError, NamingError
 from lattend.report.report import Printed, Report
+from lattend.rules.reader import RuleLike
 from lattend.rules.rule import check_integer
 
 GroupCount = tuple[str, Counted]  # of one kind of part
@@ -92,7 +93,7 @@ class Model(Printed):
         what a counter of the matrix products reports. Only matrix products are counted: norms, softmax,
         rotary positions, activations and gates, a few operations a number, are left out.
         """
-        length = self._fits(length, batch, tile)
+        length = self.fits(length, batch, tile)
         parts = gathered(self._forward(length, tile), batch)
         return ModelWork(self, "forward", length, batch, tile, parts)
 
@@ -106,7 +107,7 @@ class Model(Printed):
         computes the scores again: 2.5 times its forward when keys and values are of one size. Checkpointing
         runs every layer once more, head and embedding not: executed and dense, but not needed.
         """
-        length = self._fits(length, batch, tile)
+        length = self.fits(length, batch, tile)
         parts = gathered(self._training(length, tile, again=checkpointing), batch)
         return ModelWork(self, f"training{', checkpointing' * checkpointing}", length, batch, tile, parts)
 
@@ -129,11 +130,32 @@ class Model(Printed):
 
         return formula_report(self, training=training)
 
-    def weights(self, bytes: float = 2) -> int:
-        """Bytes of all parameters at `bytes` a number; 0.5 for four bits."""
-        if isinstance(bytes, bool) or not bytes > 0:
-            raise DomainError(f"bytes must be a number above 0, got {bytes!r}")
-        return ceil(self.parameters * bytes)
+    def weights(self, format: str = "bf16") -> int:
+        """Bytes of all parameters as fp32, bf16, fp8, int8, int4 or mxfp4; `formats` says what is counted."""
+        from lattend.cost.models.formats import weight_bytes, weight_format
+
+        return weight_bytes(self, weight_format(format))
+
+    def with_rule(self, rule: RuleLike, layers: Iterable[int] | None = None) -> Model:
+        """The model whose attention follows this rule instead of its own, in these layers or in all.
+
+        As `set_rule` does it to a loaded model: `layers` are numbers from 0. A causal model takes a rule by
+        which no query attends to a later key.
+        """
+        if self.image:
+            raise DomainError(f"{self.family} attends on an image, and a rule here is one of sequences")
+        wanted = range(len(self.layers)) if layers is None else [*layers]
+        for place in wanted:
+            if place not in range(len(self.layers)):
+                raise NamingError(f"there is no layer {place}; layers are 0 to {len(self.layers) - 1}")
+        span = rule_span(rule, causal=self.is_causal)
+        changed = tuple(
+            replace(layer, attention=replace(layer.attention, span=span))
+            if layer.attention is not None and place in wanted
+            else layer
+            for place, layer in enumerate(self.layers)
+        )
+        return replace(self, layers=changed)
 
     @property
     def heading(self) -> str:
@@ -176,7 +198,7 @@ class Model(Printed):
             once = 2 if part.leads else 3
             yield _scaled(_product(part, length, 1), once, once)
 
-    def _fits(self, length: int | None, batch: int, tile: int) -> int:
+    def fits(self, length: int | None, batch: int = 1, tile: int = TILE) -> int:
         """The length to count at; raises where the model has none such."""
         length = self.image if length is None else length
         if length is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lattend.cost.models.spans import AttentionSpan, Windows
+from lattend.cost.models.rule_span import Span
 
 GROUPS = ("projections", "attention", "feed-forward", "output head", "other")
 PROJECTIONS, ATTENTION, FEED_FORWARD, HEAD, OTHER = GROUPS
@@ -17,7 +17,8 @@ class ModelPart:
 
     `active` are the parameters that one token uses: all but the experts it is not sent to. `rows` says how
     many rows are multiplied where that is not the number of tokens, without and with padding. `leads` marks
-    the part that multiplies the model's input, which needs no gradient.
+    the part that multiplies the model's input, which needs no gradient. `matrices` are those that a format of
+    few bits holds in groups.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ModelPart:
     rows: tuple[int, int] | None = None
     is_table: bool = False
     leads: bool = False
+    matrices: tuple[tuple[int, int, int], ...] = ()  # how many, of inputs × outputs
 
     @property
     def used(self) -> int:
@@ -39,20 +41,30 @@ class ModelPart:
 class Attention:
     """Scores and mixing of one layer: heads, their dimensions, and which keys a query attends to.
 
-    `latent` is how many numbers a token leaves in the cache when not its keys and values (DeepSeek).
+    `latent` is how many numbers a token leaves in the cache when not its keys and values (DeepSeek), of which
+    `latent_values` are mixed: decoding scores and mixes these themselves, the matrices that would make keys
+    and values of them being multiplied to the query and to the output instead, at the same price a token.
     """
 
-    span: AttentionSpan | Windows
+    span: Span
     heads: int
     kv_heads: int
     head_dim: int
     value_dim: int
     latent: int | None = None
+    latent_values: int = 0
 
     @property
     def multiply_adds(self) -> int:
         """Multiply-adds for one pair in all heads: the score and the mixing."""
         return self.heads * (self.head_dim + self.value_dim)
+
+    @property
+    def decoding(self) -> int:
+        """Multiply-adds for one pair in all heads while decoding, on what the cache holds."""
+        if self.latent is None:
+            return self.multiply_adds
+        return self.heads * (self.latent + self.latent_values)
 
     @property
     def recomputed(self) -> int:
@@ -94,7 +106,8 @@ def linear(
 ) -> ModelPart:
     """A matrix of inputs × outputs."""
     product = inputs * outputs
-    return ModelPart(name, group, product + (outputs if bias else 0), product, rows=rows)
+    matrices = ((1, inputs, outputs),)
+    return ModelPart(name, group, product + (outputs if bias else 0), product, rows=rows, matrices=matrices)
 
 
 def norm(name: str, size: int, *, bias: bool = False) -> ModelPart:
@@ -132,4 +145,7 @@ def experts(count: int, chosen: int, width: int, hidden: int, *, bias: bool = Fa
     """Gated experts, of which a token uses some: 3 matrices each."""
     product = 3 * width * hidden
     each = product + (2 * hidden + width if bias else 0)
-    return ModelPart("experts", FEED_FORWARD, count * each, chosen * product, active=chosen * each)
+    matrices = ((2 * count, width, hidden), (count, hidden, width))
+    return ModelPart(
+        "experts", FEED_FORWARD, count * each, chosen * product, active=chosen * each, matrices=matrices
+    )

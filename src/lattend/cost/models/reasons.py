@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from math import inf
 
 from lattend.cost.models.model import Model
-from lattend.cost.models.spans import AttentionSpan, Windows
+from lattend.cost.models.rule_span import RuleSpan, Span
+from lattend.cost.models.spans import Windows
 from lattend.report.numbers import fixed, format_share
 
 CLOSE = 1.02  # ways that differ by less are not worth a sentence
@@ -78,8 +79,10 @@ def _windows(model: Model, length: int) -> str:
     return " and ".join(said)
 
 
-def _most(span: AttentionSpan | Windows) -> int | float:
+def _most(span: Span) -> int | float:
     """The most keys that a query can attend to, however long the sequence is."""
+    if isinstance(span, RuleSpan):
+        return inf
     if isinstance(span, Windows):
         return span.window * span.window
     return {"window": span.keys, "chunk": span.keys, "band": 2 * span.keys + 1}.get(span.kind, inf)

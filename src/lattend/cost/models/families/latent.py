@@ -27,7 +27,7 @@ def deepseek(fields: Fields) -> Model:
         linear("output", PROJECTIONS, heads * value, width, bias=bias),
         *norms(width, "layer norm", "layer norm"),
     ]
-    attention = Attention(CAUSAL, heads, heads, plain + rotary, value, latent=latent + rotary)
+    attention = Attention(CAUSAL, heads, heads, plain + rotary, value, latent + rotary, latent)
     mlp_bias = fields.flag("mlp_bias", False) if fields.family == "deepseek_v2" else False
     layers: list[ModelLayer] = []
     for place in range(fields.layers("num_hidden_layers")):

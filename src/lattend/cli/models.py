@@ -1,0 +1,122 @@
+"""lattend cost config.json: a model's parameters and work, and what it takes to serve."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lattend.cli.arguments import refuse
+from lattend.cli.failures import YES
+from lattend.cli.output import check_out, say, say_json, width
+from lattend.errors import LattendError, TextError
+from lattend.report.numbers import format_bytes
+
+if TYPE_CHECKING:
+    from lattend.cost.models import Model, Serving
+
+SERVING = ("--machine", "--machines", "--weights", "--cache", "--layers", "--rule", "--out")
+_PART = re.compile(r" *(\d+)(?: *- *(\d+)(?: *: *(\d+))?)? *")
+_PATH = re.compile(r"[^()=*+\s]*/[^()=*+\s]*")
+
+
+def is_model(text: str) -> bool:
+    """Whether a person means a file or a folder and not a layer; a path where nothing is, is refused."""
+    from lattend.cost.reader import layer_names
+
+    path = Path(text)
+    if text.endswith(".json") or path.is_file() or (path / "config.json").is_file():
+        return True
+    if path.is_dir():
+        return text not in layer_names()
+    if _PATH.fullmatch(text):
+        raise LattendError(
+            f'there is no file or folder "{text}" here, and models are not looked up elsewhere: give the '
+            "path of a config.json, or of the folder that holds it"
+        )
+    return False
+
+
+def price_model(path: str, given: Mapping[str, Any], json: bool) -> int:
+    """The model, its work at a length, and its serving; of these what the options ask for."""
+    from lattend.cost.models import config, serving
+
+    training, formulas = given["--training"], given["--formulas"]
+    for alone in ("--training", "--formulas"):
+        if given[alone]:
+            refuse(given, SERVING, f"is about serving and does not go with {alone}; ask for one of the two")
+    check_out(given["--out"])
+    model = config(path)
+    length, batch = given["--length"], given["--batch"] or 1
+    asked = any(given[name] is not None for name in SERVING)
+    found = None
+    if not training and not formulas:
+        found = serving(
+            model,
+            length,
+            batch=batch,
+            machine=given["--machine"] or "H100",
+            machines=given["--machines"] or 1,
+            weights=given["--weights"] or "bf16",
+            cache=given["--cache"] or "bf16",
+            rule=given["--rule"],
+            layers=_read_layers(given["--layers"], given["--rule"]),
+        )
+    if asked and found is not None:
+        _say_serving(found, given["--out"], json)
+    else:
+        _say_model(model, given, found, json)
+    return YES
+
+
+def _say_serving(found: Serving, out: str | None, json: bool) -> None:
+    picture = None if out is None else found.draw()
+    file = None if picture is None or out is None else str(picture.save(out))
+    if json:
+        say_json({**found.json(), **({"file": file} if file else {})})
+        return
+    say(found.text(width()))
+    if picture is not None:
+        say(f"\n{file}: {picture.title}")
+
+
+def _say_model(model: Model, given: Mapping[str, Any], found: Serving | None, json: bool) -> None:
+    training, length, batch = given["--training"], given["--length"], given["--batch"]
+    runs = length is not None or batch is not None or training or model.image is not None
+    work = (model.training if training else model.forward)(length, batch or 1) if runs else None
+    held = None if length is None or not model.is_causal else model.cache(length, batch or 1)
+    if json:
+        run = {"training" if training else "forward": work.json()} if work is not None else {}
+        run |= {} if work is None else {"length": work.length, "cache": held}
+        say_json({**model.json(), **run, **({"serving": found.json()} if found else {})})
+        return
+    say(model.text(width()))
+    if work is not None:
+        say(f"\n{work.text(width())}")
+    if held is not None and found is None:
+        say(f"\nKV cache: {format_bytes(held)}, at 2 bytes a number")
+    if given["--formulas"]:
+        say(f"\n{model.formulas(training=training).text(width())}")
+    if found is not None:
+        say(f"\n{found.text(width())}")
+
+
+def _read_layers(text: str | None, rule: str | None) -> list[int] | None:
+    """`0-5,10` as numbers of layers, `0-31:2` as every second one."""
+    if text is None:
+        return None
+    if rule is None:
+        raise LattendError("--layers says in which layers a rule is: give --rule too")
+    found: list[int] = []
+    place = 0
+    for part in text.split(","):
+        match = _PART.fullmatch(part)
+        if match is None or match[3] == "0":
+            raise TextError(
+                "--layers are numbers from 0, as in 0-5,10 or 0-31:2", text, place, place + len(part)
+            )
+        first, last = int(match[1]), int(match[2] or match[1])
+        found += range(first, last + 1, int(match[3] or 1))
+        place += len(part) + 1
+    return found

@@ -1,0 +1,226 @@
+"""serving: what a model takes on a machine, by roofline: prompts, tokens a second, KV cache, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from lattend.cost.models.configuration import config
+from lattend.cost.models.fields import Source
+from lattend.cost.models.formats import CACHE_FORMATS, WEIGHT_FORMATS, cache_width, weight_format
+from lattend.cost.models.model import Model
+from lattend.cost.models.times import decode_time, decode_work, generates, prefill_time, prefill_work
+from lattend.cost.roofline import Floor
+from lattend.draw.picture import Picture
+from lattend.machines import Machine
+from lattend.machines import machine as machine_of
+from lattend.report.numbers import seconds
+from lattend.report.report import Printed, Report
+from lattend.rules.reader import RuleLike
+from lattend.wording import many
+
+USUAL_LENGTH = 8192
+OWN = "its own attention"
+
+
+@dataclass(frozen=True)
+class ServingPrice:
+    """What a model takes with one kind of attention; FLOPs are two a multiply-add, by kind of part.
+
+    `prefill_flops` are those of a token of the prompt on average, `decode_flops` those of the token made at
+    this context. `cache_bytes` are those of one sequence, `fits` is how many such sequences the machine's
+    memory holds beside the weights. A model that makes no tokens has no `decode` and no cache.
+    """
+
+    name: str
+    prefill_flops: dict[str, float]
+    decode_flops: dict[str, int]
+    cache_bytes: int
+    fits: int | None
+    prefill: Floor
+    decode: Floor | None
+    batch: int
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """Tokens that all sequences of the batch get in a second."""
+        return None if self.decode is None else self.batch / self.decode.seconds
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers and texts, as JSON holds them."""
+        return {
+            "attention": self.name,
+            "prefill_flops_a_token": self.prefill_flops,
+            "decode_flops_a_token": self.decode_flops,
+            "cache_bytes": self.cache_bytes,
+            "batch_that_fits": self.fits,
+            "prefill": _floor_json(self.prefill),
+            "decode": None if self.decode is None else _floor_json(self.decode),
+            "tokens_per_s": self.tokens_per_s,
+        }
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Serving(Printed):
+    """A model on a machine, with its own attention and, if asked for, under a rule."""
+
+    model: Model
+    ruled_model: Model | None
+    machine: Machine  # all of them as one
+    machines: int
+    length: int
+    batch: int
+    weights: str
+    cache: str
+
+    @cached_property
+    def own(self) -> ServingPrice:
+        """With its own attention."""
+        return self._price(self.model, OWN)
+
+    @cached_property
+    def ruled(self) -> ServingPrice | None:
+        """Under the rule, if one was asked for."""
+        model = self.ruled_model
+        return None if model is None else self._price(model, _rule_name(self.model, model))
+
+    @property
+    def prices(self) -> tuple[ServingPrice, ...]:
+        """With its own attention, then under the rule."""
+        return (self.own,) if self.ruled is None else (self.own, self.ruled)
+
+    @property
+    def weight_bytes(self) -> dict[str, int]:
+        """Bytes of the weights in each format."""
+        return {name: self.model.weights(name) for name in WEIGHT_FORMATS}
+
+    @property
+    def cache_bytes(self) -> dict[str, int]:
+        """Bytes of the KV cache of one sequence in each format, with its own attention."""
+        return {name: self.model.cache(self.length, 1, width) for name, width in CACHE_FORMATS.items()}
+
+    @property
+    def room(self) -> float | None:
+        """Bytes of memory that the weights leave, below 0 where they do not fit; None where nobody knows."""
+        memory = self.machine.memory
+        return None if memory is None else memory - self.model.weights(self.weights)
+
+    def at(self, length: int) -> Serving:
+        """The same at another context length."""
+        return replace(self, length=self.model.fits(length, self.batch))
+
+    def draw(self) -> Picture:
+        """KV cache, tokens a second and prefill time as the context grows."""
+        from lattend.cost.models.serving_chart import draw_serving
+
+        return draw_serving(self)
+
+    @property
+    def heading(self) -> str:
+        """`llama, serving on H100: context 8,192, 1 sequence`."""
+        sequences = many(self.batch, "sequence")
+        return f"{self.model.family}, serving on {self.machine.name}: context {self.length:,}, {sequences}"
+
+    def report(self) -> Report:
+        """What it prints."""
+        from lattend.cost.models.serving_report import serving_report
+
+        return serving_report(self)
+
+    def _price(self, model: Model, name: str) -> ServingPrice:
+        how = (self.length, self.batch, self.machine, self.weights, self.cache)
+        held, decodes = model.cache(self.length, 1, cache_width(self.cache)), generates(model)
+        prefill, decode = prefill_work(model, self.length), decode_work(model, self.length) if decodes else {}
+        return ServingPrice(
+            name,
+            {group: 2 * work / self.length for group, work in prefill.items()},
+            {group: 2 * work for group, work in decode.items()},
+            held,
+            None if self.room is None or not held else max(0, int(self.room // held)),
+            prefill_time(model, *how),
+            decode_time(model, *how) if decodes else None,
+            self.batch,
+        )
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{one.name} {_told(one)}" for one in self.prices)
+        return f"<Serving {self.heading}: {told}>"
+
+    def json(self) -> dict[str, Any]:
+        """All of it in plain numbers, texts, lists and dictionaries, as JSON holds them."""
+        on = self.machine
+        return {
+            "family": self.model.family,
+            "machine": {"name": on.name, "rate": on.rate, "bandwidth": on.bandwidth, "memory": on.memory},
+            "machines": self.machines,
+            "length": self.length,
+            "batch": self.batch,
+            "weights": self.weights,
+            "cache": self.cache,
+            "parameters": self.model.parameters,
+            "active": self.model.active,
+            "weight_bytes": self.weight_bytes,
+            "cache_bytes": self.cache_bytes,
+            "prices": [one.json() for one in self.prices],
+        }
+
+
+def serving(
+    model: Model | Source,
+    length: int | None = None,
+    *,
+    batch: int = 1,
+    machine: str | Machine = "H100",
+    machines: int = 1,
+    weights: str = "bf16",
+    cache: str = "bf16",
+    rule: RuleLike | None = None,
+    layers: Iterable[int] | None = None,
+) -> Serving:
+    """What a model takes to serve at a context of `length` tokens, as far as a roofline tells.
+
+    The model is one of `config`, or what `config` takes. A machine is a name, a Machine, or numbers as in
+    "flops=990T,bandwidth=3.35TB/s,memory=80GB"; several `machines` are taken as one, nothing lost between
+    them. `weights` and `cache` are formats. With a rule, the same under it, in these layers or in all.
+
+    >>> small = dict(model_type="gpt2", vocab_size=11, n_positions=8, n_embd=4, n_layer=2, n_head=2)
+    >>> found = serving(small, 8, rule="strided(3)")
+    >>> found.own.cache_bytes, found.ruled.cache_bytes  # 2 layers * (4 + 4) numbers * 2 bytes * 8 or 4 tokens
+    (256, 128)
+    """
+    model = model if isinstance(model, Model) else config(model)
+    weight_format(weights)
+    cache_width(cache)
+    one = machine_of(machine) if isinstance(machine, str) else machine
+    ruled = None if rule is None else model.with_rule(rule, None if layers is None else [*layers])
+    if length is None:
+        length = model.image or min(model.longest or USUAL_LENGTH, USUAL_LENGTH)
+    length = model.fits(length, batch)
+    return Serving(model, ruled, one.times(machines), machines, length, batch, weights, cache)
+
+
+def _rule_name(model: Model, ruled: Model) -> str:
+    """`strided(4095)`, and in which layers where it is not all of them."""
+    changed = [
+        after.attention.span.words
+        for before, after in zip(model.layers, ruled.layers, strict=True)
+        if before != after and after.attention
+    ]
+    total = len(model.layers)
+    name = changed[0] if changed else "the rule"
+    return name if len(changed) in (0, total) else f"{name} in {len(changed)} of {total} layers"
+
+
+def _told(one: ServingPrice) -> str:
+    return seconds(one.prefill.seconds) if one.decode is None else f"{seconds(one.decode.seconds)} a token"
+
+
+def _floor_json(floor: Floor) -> dict[str, Any]:
+    return {
+        "seconds": floor.seconds,
+        "bound_by": floor.binds,
+        "operations": floor.operations,
+        "bytes": floor.bytes,
+    }

@@ -1,0 +1,131 @@
+"""What serving prints: the machine, the weights in each format, and a column for each kind of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lattend.cost.models.formats import WEIGHT_FORMATS, WeightFormat, cache_width, weight_format
+from lattend.cost.models.parts import FEED_FORWARD
+from lattend.cost.models.serving import Serving, ServingPrice
+from lattend.report.numbers import fixed, seconds, short_bytes, significant, with_prefix
+from lattend.report.report import Report
+from lattend.report.table import Facts, Table
+
+UNKNOWN = "–"
+INSET = "  "
+BOUND = {"arithmetic": "compute", "memory": "memory"}
+
+
+def serving_report(found: Serving) -> Report:
+    """The facts, the tables and the notes."""
+    facts = Facts([*_facts(found)])
+    head = ("", *(one.name for one in found.prices))
+    rows = Table(head, [(name, *(tell(one) for one in found.prices)) for name, tell in _rows(found)])
+    return Report(found.heading, [facts, _formats(found), rows, "", *_notes(found)], found.json())
+
+
+def _facts(found: Serving) -> Iterator[tuple[str, str]]:
+    model = found.model
+    about = f" ({found.machine.about})" if found.machine.about else ""
+    yield "machine", f"{found.machine}{about}"
+    cache = f", KV cache {found.cache}" if found.own.decode else ""
+    yield "formats", f"weights {found.weights}{cache}"
+    yield "parameters", f"{model.parameters:,}"
+    with_tables = model.parameters - model.idle
+    also = f" ({with_tables:,} with its tables, as some count)" if model.is_mixture else ""
+    yield "active", f"{model.active:,} multiply a token{also}"
+    if found.own.decode is not None:
+        windows = any(
+            layer.attention and layer.attention.span.cached_keys(1 << 20) < 1 << 20 for layer in model.layers
+        )
+        until = ", as long as no window or chunk is full" if windows else ""
+        yield "KV cache", f"{model.cache(1, 1, cache_width(found.cache)):,} bytes a token{until}"
+
+
+def _formats(found: Serving) -> Table:
+    """The weights in each format, and the KV cache of a sequence in those that it may have."""
+    caches = {name: f"{held:,}" for name, held in found.cache_bytes.items()} if found.own.decode else {}
+    rows = [
+        (name, f"{held:,}", short_bytes(held), *([caches.get(name, "")] if caches else []))
+        for name, held in found.weight_bytes.items()
+    ]
+    return Table(("", "weights, bytes", "", *(["KV cache, bytes"] if caches else [])), rows)
+
+
+def _rows(found: Serving) -> Iterator[tuple[str, Callable[[ServingPrice], str]]]:
+    yield "prefill, FLOPs a token on average", lambda one: _flops(sum(one.prefill_flops.values()))
+    for group in _groups(found, lambda one: one.prefill_flops):
+        yield f"{INSET}{_name(found, group)}", lambda one, group=group: _flops(one.prefill_flops[group])
+    if found.own.decode_flops:
+        yield f"decoding, FLOPs of token {found.length:,}", lambda one: _flops(sum(one.decode_flops.values()))
+        for group in _groups(found, lambda one: one.decode_flops):
+            yield (
+                f"{INSET}{_name(found, group)}",
+                lambda one, group=group: _flops(one.decode_flops[group]),
+            )
+        yield "KV cache of a sequence", lambda one: short_bytes(one.cache_bytes)
+        yield "sequences that fit", lambda one: UNKNOWN if one.fits is None else f"{one.fits:,}"
+    yield f"prefill of {found.batch:,} × {found.length:,} tokens", lambda one: seconds(one.prefill.seconds)
+    yield f"{INSET}bound by", lambda one: BOUND[one.prefill.binds]
+    if found.own.decode is not None:
+        yield "decoding step", lambda one: "" if one.decode is None else seconds(one.decode.seconds)
+        yield f"{INSET}bound by", lambda one: "" if one.decode is None else BOUND[one.decode.binds]
+        yield "tokens a second", lambda one: _rate(one.tokens_per_s or 0.0)
+
+
+def _groups(found: Serving, of: Callable[[ServingPrice], dict[str, float] | dict[str, int]]) -> list[str]:
+    """The kinds of parts that take anything."""
+    return [group for group in found.own.prefill_flops if any(of(one).get(group) for one in found.prices)]
+
+
+def _name(found: Serving, group: str) -> str:
+    return "experts and feed-forward" if group == FEED_FORWARD and found.model.is_mixture else group
+
+
+def _flops(value: float) -> str:
+    return with_prefix(value).strip()
+
+
+def _rate(value: float) -> str:
+    return fixed(value, 0, grouped=True) if value >= 100 else significant(value, 3)
+
+
+def _words(format: WeightFormat, found: Serving) -> str:
+    return format.words + (" (experts alone)" if format.experts_only and found.model.is_mixture else "")
+
+
+def _notes(found: Serving) -> Iterator[str]:
+    model, memory, held = found.model, found.machine.memory, found.model.weights(found.weights)
+    if memory is not None and held > memory:
+        least = -(-held // int(memory / found.machines))
+        yield (
+            f"The weights do not fit: {with_prefix(held)}B in {found.weights}, the memory is "
+            f"{with_prefix(memory)}B. {least:,} such machines hold them, or a smaller format may fit."
+        )
+    elif found.own.fits is not None and found.own.fits < found.batch:
+        yield f"{found.batch:,} sequences do not fit, {found.own.fits:,} do; the times are as if all did."
+    moved = "weights and KV cache" if found.own.decode else "weights"
+    yield (
+        f"Least times: all products at the machine's full rate, or {moved} moved once, whichever takes "
+        "longer. Not counted: activations, softmax, norms, positions, sampling, launches of kernels."
+    )
+    small = [one for one in WEIGHT_FORMATS.values() if not one.is_full]
+    told = "; ".join(f"{one.name} {_words(one, found)}" for one in small)
+    yield f"Weights: {told}. Tables, output head, routers, norms and biases stay bf16 in these."
+    if not weight_format(found.weights).is_full:
+        yield (
+            "Products of fp8 weights run at the machine's fp8 rate, if it has one, those of int8, int4 and "
+            "mxfp4 in bf16."
+        )
+    if model.is_mixture:
+        yield (
+            "Experts are read if a token of the step is sent to them, all being chosen equally often; with "
+            "one sequence, exactly those of one token."
+        )
+    if any(layer.attention and layer.attention.latent for layer in model.layers):
+        yield "Decoding scores the cached latents themselves; a prompt makes keys and values of them."
+    if found.machines > 1:
+        yield (
+            f"{found.machines:,} machines as one: every matrix and the KV cache in equal parts. Not counted: "
+            "what they send each other, and KV heads or latents that several of them must hold."
+        )
