@@ -13,6 +13,11 @@ from lattend.study.generative.linear_picture import show_linear
 from lattend.study.worked.work import EXAMPLE
 
 HERE = Path(__file__).parent
+# The fields of Llama 3.1 8B that a price is made from
+LLAMA = {
+    **{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336},
+    **{"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8},
+}
 RESULTS = HERE.parents[1] / "benchmarks" / "results"
 
 
@@ -52,6 +57,7 @@ def pictures() -> dict[str, Picture]:
         "steering.svg": lt.study.steer(
             [[0, 0], [2, 0], [2, 2], [0, 2], [1, 1]], ["1/3", "2/3", 0, 0, 0], error=1e-4
         ).draw(),
+        "serving.svg": lt.cost.serving(LLAMA, 32768, machine="H100", batch=8, rule="strided(4095)").draw(),
         "gradients.svg": lt.study.gradients.measure(steps=0).draw(),
         "elbo_linear.svg": show_linear(),
         "game.svg": game.orbit((1, 1), step=1, steps=6).draw(),

@@ -18,6 +18,7 @@ from lattend.machines import Machine
 from lattend.machines import machine as machine_of
 from lattend.report.numbers import seconds
 from lattend.report.report import Printed, Report
+from lattend.report.shown import Drawn
 from lattend.rules.reader import RuleLike
 from lattend.wording import many
 
@@ -63,7 +64,7 @@ class ServingPrice:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Serving(Printed):
+class Serving(Printed, Drawn):
     """A model on a machine, with its own attention and, if asked for, under a rule."""
 
     model: Model

@@ -62,4 +62,4 @@ def _limit(found: Serving) -> tuple[Stroke, ...]:
         return ()
     lengths, height = _lengths(found), room / found.batch / GIB
     ends = ((float(lengths[0]), height), (float(lengths[-1]), height))
-    return (Stroke(ends, "memory left for it", LIMIT, 1.0, under=True),)
+    return (Stroke(ends, "memory left a sequence", LIMIT, 1.0, under=True),)

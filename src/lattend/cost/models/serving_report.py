@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from lattend.cost.models.formats import WEIGHT_FORMATS, WeightFormat, cache_width, weight_format
+from lattend.cost.models.formats import WEIGHT_FORMATS, cache_width, weight_format
 from lattend.cost.models.parts import FEED_FORWARD
 from lattend.cost.models.serving import Serving, ServingPrice
 from lattend.report.numbers import fixed, seconds, short_bytes, significant, with_prefix
@@ -90,8 +90,14 @@ def _rate(value: float) -> str:
     return fixed(value, 0, grouped=True) if value >= 100 else significant(value, 3)
 
 
-def _words(format: WeightFormat, found: Serving) -> str:
-    return format.words + (" (experts alone)" if format.experts_only and found.model.is_mixture else "")
+def _format_words(found: Serving) -> str:
+    """`fp8, int8: 1 byte, …; int4: …`."""
+    names: dict[str, list[str]] = {}
+    for one in WEIGHT_FORMATS.values():
+        if not one.is_full:
+            alone = " (experts alone)" if one.experts_only and found.model.is_mixture else ""
+            names.setdefault(one.words + alone, []).append(one.name)
+    return "; ".join(f"{', '.join(alike)}: {words}" for words, alike in names.items())
 
 
 def _notes(found: Serving) -> Iterator[str]:
@@ -109,9 +115,7 @@ def _notes(found: Serving) -> Iterator[str]:
         f"Least times: all products at the machine's full rate, or {moved} moved once, whichever takes "
         "longer. Not counted: activations, softmax, norms, positions, sampling, launches of kernels."
     )
-    small = [one for one in WEIGHT_FORMATS.values() if not one.is_full]
-    told = "; ".join(f"{one.name} {_words(one, found)}" for one in small)
-    yield f"Weights: {told}. Tables, output head, routers, norms and biases stay bf16 in these."
+    yield f"Weights: {_format_words(found)}. Tables, output head, routers, norms, biases stay bf16 in these."
     if not weight_format(found.weights).is_full:
         yield (
             "Products of fp8 weights run at the machine's fp8 rate, if it has one, those of int8, int4 and "
