@@ -96,6 +96,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Model": model,
     "ModelWork": lambda: model().forward(16),
     "Utilisation": lambda: lt.cost.mfu(model(), tokens_per_s=12000, peak="H100", length=64),
+    "Serving": lambda: lt.cost.serving(model(), 64),
     "Profile": profile,
     "CostCheck": lambda: lt.cost.rnn2d().check(n=3, h=2, c=2),
     "PerPoint": lambda: lt.cost.rnn2d().per("cell"),

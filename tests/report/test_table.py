@@ -118,3 +118,9 @@ def test_pieces_of_a_formula_keep_their_lines_in_a_narrow_terminal() -> None:
         "    0 when n == 1",
         "t 7",
     ]
+
+
+def test_a_table_is_text_in_a_notebook_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """rich would show it as an output of its own, and leave nothing to print."""
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert Table(("", "pairs"), [("causal", "36")]).lines() == ["        pairs", "causal     36"]

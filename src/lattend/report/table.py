@@ -109,7 +109,9 @@ class Table:
         for row in self.rows:
             grid.add_row(*map(Text, row))
         page = StringIO()
-        Console(file=page, width=sum(widths) + len(GAP) * len(widths), color_system=None).print(grid)
+        Console(
+            file=page, force_jupyter=False, width=sum(widths) + len(GAP) * len(widths), color_system=None
+        ).print(grid)
         return [line.rstrip() for line in page.getvalue().splitlines()]
 
     def _folded(self, narrow: list[bool]) -> list[str]:

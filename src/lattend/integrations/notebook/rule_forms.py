@@ -13,7 +13,7 @@ from lattend.report.shown import bundle
 from lattend.rules.rule import Rule
 from lattend.study.derivations import typeset
 
-SECONDS = 0.15  # of set work: a rule is shown at once, and what takes longer is left out
+SECONDS = 0.2  # of set work: a rule is shown at once, and what takes longer is left out
 
 
 @dataclass(frozen=True)
